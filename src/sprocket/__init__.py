@@ -1,0 +1,1 @@
+"""Apache RocketMQ's messaging in Python: name server, broker, client, Spark."""

@@ -1,0 +1,1 @@
+"""The ground: ports, waiting, time budgets, errors, settings. Uses nothing of ours."""

@@ -1,0 +1,1 @@
+"""Takes messages in, hands them out."""

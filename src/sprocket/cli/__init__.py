@@ -1,0 +1,1 @@
+"""The sprocket command."""

@@ -1,0 +1,85 @@
+"""What users send and what they get: plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from sprocket.message.offsets import LogOffset, QueueOffset
+from sprocket.message.queue import QueueId
+
+
+class Message(msgspec.Struct):
+    """A message to send.
+
+    Attributes:
+        topic: where it goes.
+        body: the payload; any bytes, up to the broker's limit (4 MiB by default).
+        tag: one word by which subscribers choose, or None.
+        keys: words by which it can be found later; no blanks inside.
+        properties: user properties; names and values are text without U+0001 and U+0002.
+        flag: a number that RocketMQ carries and never reads.
+        delay_level: 0 for at once, else 1 to 18, one of the broker's fixed delays.
+        wait_stored: False lets a broker in synchronous mode answer before it has flushed.
+    """
+
+    topic: str
+    body: bytes
+    tag: str | None = None
+    keys: Sequence[str] = ()
+    properties: Mapping[str, str] = {}
+    flag: int = 0
+    delay_level: int = 0
+    wait_stored: bool = True
+
+
+class StoredMessage(msgspec.Struct):
+    """A message as a broker keeps it and a consumer gets it.
+
+    Attributes:
+        queue: where it lies.
+        queue_offset: its index there, from 0.
+        log_offset: where its record begins in the broker's log, in bytes.
+        body: the payload, opened if it was compressed.
+        properties: all of them, the user's and RocketMQ's own.
+        flag: the sender's number.
+        sys_flag: RocketMQ's own bits (compression, transaction state, address families).
+        born_ms, stored_ms: when it was sent and stored, ms since 1970 UTC by those clocks.
+        born_host, store_host: `address:port` of the sender and of the broker.
+        reconsume_times: how many times a consumer of the group has given it back.
+        prepared_offset: for a transaction's message, log offset of its half; else 0.
+        record_bytes: size of its record.
+        body_crc: CRC-32 of the stored body.
+    """
+
+    queue: QueueId
+    queue_offset: QueueOffset
+    log_offset: LogOffset
+    body: bytes
+    properties: dict[str, str]
+    flag: int
+    sys_flag: int
+    born_ms: int
+    born_host: str
+    stored_ms: int
+    store_host: str
+    reconsume_times: int
+    prepared_offset: int
+    record_bytes: int
+    body_crc: int
+
+    @property
+    def topic(self) -> str:
+        """The topic it was read from."""
+        return self.queue.topic
+
+    @property
+    def tag(self) -> str | None:
+        """The sender's tag."""
+        return self.properties.get("TAGS")
+
+    @property
+    def keys(self) -> list[str]:
+        """The sender's keys."""
+        return self.properties.get("KEYS", "").split()

@@ -1,0 +1,14 @@
+"""Three kinds of position that must never mix."""
+
+from __future__ import annotations
+
+from typing import NewType
+
+#: Bytes from the beginning of the whole log; counts on over all its files.
+LogOffset = NewType("LogOffset", int)
+
+#: Index of a message in its queue, from 0.
+QueueOffset = NewType("QueueOffset", int)
+
+#: Bytes from the beginning of one file.
+FilePosition = NewType("FilePosition", int)

@@ -1,0 +1,1 @@
+"""Which broker has which topic."""

@@ -1,0 +1,1 @@
+"""RocketMQ's remoting protocol without a socket. Pure."""

@@ -1,0 +1,1 @@
+"""Requests and replies as declarations, one module per subject."""

@@ -1,0 +1,1 @@
+"""asyncio around the sans-I/O protocol."""

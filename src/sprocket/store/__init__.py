@@ -1,0 +1,1 @@
+"""The log on disk and its views."""

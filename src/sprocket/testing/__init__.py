@@ -1,0 +1,1 @@
+"""The other world: virtual time, an in-memory network, a faulty disk."""
