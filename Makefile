@@ -1,0 +1,60 @@
+# Everything a newcomer needs. It takes Python 3.11 or later and make, nothing else.
+#
+#   make run      sets up and runs the main job (see README)
+#   make test     sets up and passes every test
+#   make bench    measures, with the Java broker beside it where Java and Maven are present
+#   make lint     style, types, structure
+#   make sim      one simulated history again: make sim SEED=17
+#   make clean    removes what these made
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
+
+.DEFAULT_GOAL := help
+.PHONY: help run test lint format bench sim clean
+
+help:
+	@sed -n 's/^#   //p' Makefile
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit("Sprocket needs Python 3.11 or later; this is " + sys.version.split()[0] + ". Set PYTHON=/path/to/python3.11") if sys.version_info < (3, 11) else None'
+	@echo "making a virtual environment in $(VENV)"
+	@$(PYTHON) -m venv $(VENV)
+
+$(VENV)/run.stamp: pyproject.toml | $(BIN)/python
+	@echo "installing what the main job needs (PySpark is large: a minute or two the first time)"
+	@$(PIP) install -e '.[spark,jdk]'
+	@touch $@
+
+$(VENV)/dev.stamp: pyproject.toml | $(BIN)/python
+	@echo "installing what the tests need (PySpark is large: a minute or two the first time)"
+	@$(PIP) install -e '.[spark,jdk,dev]'
+	@touch $@ $(VENV)/run.stamp
+
+run: $(VENV)/run.stamp
+	@$(BIN)/python -m sprocket.demo $(ARGS)
+
+test: $(VENV)/dev.stamp
+	@$(BIN)/python -m pytest $(ARGS)
+
+lint: $(VENV)/dev.stamp
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/python -m pytest -q tests/test_tidy.py
+
+format: $(VENV)/dev.stamp
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+bench: $(VENV)/dev.stamp
+	@$(BIN)/python -m bench $(ARGS)
+
+SEED ?= 1
+sim: $(VENV)/dev.stamp
+	@$(BIN)/python -m sprocket.testing --seed $(SEED) $(ARGS)
+
+clean:
+	rm -rf $(VENV) sprocket-data build dist .mypy_cache .ruff_cache .pytest_cache tests/compat/java/target

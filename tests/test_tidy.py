@@ -1,0 +1,252 @@
+"""The style that tools do not know, read off the source tree itself."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+SOURCE = ROOT / "src" / "sprocket"
+TESTS = ROOT / "tests"
+
+#: Lower number = lower layer. A module may import its own package and lower layers only.
+LAYERS: dict[str, int] = {
+    "base": 0,
+    "message": 1,
+    "protocol": 2,
+    "filter": 2,
+    "store": 3,
+    "remoting": 3,
+    "delay": 4,
+    "transaction": 4,
+    "replication": 4,
+    "broker": 5,
+    "nameserver": 5,
+    "client": 5,
+    "admin": 6,
+    "spark": 6,
+    "standalone": 6,
+    "console": 7,
+    "cli": 7,
+    "demo": 7,
+    "testing": 8,
+}
+#: Pairs that one layer number alone would allow or forbid.
+FORBIDDEN = {
+    ("store", "protocol"), ("store", "filter"), ("store", "remoting"), ("remoting", "store"),
+    ("broker", "client"), ("client", "broker"), ("nameserver", "broker"), ("broker", "nameserver"),
+    ("client", "store"), ("client", "nameserver"), ("nameserver", "client"),
+    ("nameserver", "store"), ("admin", "spark"), ("admin", "standalone"),
+    ("protocol", "filter"), ("filter", "protocol"),
+}  # fmt: skip
+#: `runtime` is the world behind the ports: it knows the ports only, and whoever starts something
+#: for real may take it as a default.
+RUNTIME_USERS = {"client", "standalone", "cli", "demo", "spark", "admin", "testing", "nameserver"}
+
+PURE_PACKAGES = ("message", "protocol", "filter")
+PURE_MODULES = (
+    "delay/levels", "delay/schedule", "nameserver/routes", "nameserver/settings",
+    "broker/rewrite", "broker/queue_locks", "client/assign", "client/choose", "client/rebalance",
+    "client/window", "spark/ranges",
+)  # fmt: skip
+IMPURE = {
+    "asyncio", "random", "socket", "os", "threading", "time", "datetime", "uuid", "secrets",
+    "subprocess", "select", "ssl", "signal", "mmap", "pathlib",
+}  # fmt: skip
+
+BANNED_NAMES = re.compile(
+    r"(manager|service|controller|processor|handler|util|utils|helper|helpers|impl|wrapper|context)$",
+    re.IGNORECASE,
+)
+LEFTOVERS = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b(?!_XXXX)")
+
+MODULE_LINES_MAX = 400
+TABLE_LINES_MAX = 600
+FUNCTION_LINES_MAX = 60
+
+
+def modules() -> list[Path]:
+    return sorted(p for p in SOURCE.rglob("*.py") if "__pycache__" not in p.parts)
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(SOURCE).with_suffix("").as_posix()
+
+
+def package_of(path: Path) -> str:
+    parts = path.relative_to(SOURCE).with_suffix("").parts
+    return parts[0]
+
+
+def runtime_imports(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """(line, module) of every import of ours or others, except those for type checkers only."""
+    skipped: set[int] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
+            skipped.update(id(inner) for child in node.body for inner in ast.walk(child))
+    for node in ast.walk(tree):
+        if id(node) in skipped:
+            continue
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield node.lineno, alias.name
+        elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
+            if node.module == "sprocket":
+                for alias in node.names:
+                    yield node.lineno, f"sprocket.{alias.name}"
+            else:
+                yield node.lineno, node.module
+
+
+def upward(user: str, used: str) -> bool:
+    """Whether an import of package `used` by package `user` goes up, or across a wall."""
+    if user == used or used == "__init__":
+        return False
+    if user == "runtime":
+        return used != "base"
+    if used == "runtime":
+        return user not in RUNTIME_USERS
+    if (user, used) in FORBIDDEN:
+        return True
+    return LAYERS[used] >= LAYERS[user]
+
+
+@pytest.mark.parametrize(
+    ("user", "used", "expected"),
+    [
+        ("broker", "store", False),
+        ("store", "broker", True),
+        ("store", "protocol", True),
+        ("runtime", "base", False),
+        ("runtime", "store", True),
+        ("client", "runtime", False),
+        ("broker", "runtime", True),
+        ("broker", "testing", True),
+    ],
+)
+def test_the_arrow_test_knows_up_from_down(user: str, used: str, expected: bool) -> None:
+    assert upward(user, used) is expected
+
+
+def test_imports_go_only_downwards() -> None:
+    wrong = []
+    for path in modules():
+        user = package_of(path)
+        if user in ("__init__", "__main__"):
+            continue
+        for line, name in runtime_imports(ast.parse(path.read_text())):
+            parts = name.split(".")
+            if parts[0] == "sprocket" and len(parts) > 1 and upward(user, parts[1]):
+                wrong.append(f"{name_of(path)}:{line} imports {name}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_pure_modules_take_nothing_from_the_world() -> None:
+    wrong = []
+    for path in modules():
+        if package_of(path) not in PURE_PACKAGES and name_of(path) not in PURE_MODULES:
+            continue
+        for line, name in runtime_imports(ast.parse(path.read_text())):
+            if name.split(".")[0] in IMPURE:
+                wrong.append(f"{name_of(path)}:{line} imports {name}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_nothing_is_named_after_what_everything_is() -> None:
+    wrong = []
+    for path in modules():
+        if BANNED_NAMES.search(path.stem):
+            wrong.append(f"module {name_of(path)}")
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef) and BANNED_NAMES.search(node.name):
+                wrong.append(f"class {name_of(path)}.{node.name}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_modules_and_functions_stay_small() -> None:
+    wrong = []
+    for path in modules():
+        text = path.read_text()
+        lines = text.count("\n")
+        tree = ast.parse(text)
+        has_code = any(isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef) for n in ast.walk(tree))
+        limit = TABLE_LINES_MAX if "requests" in path.parts or not has_code else MODULE_LINES_MAX
+        if "protocol" in path.parts and path.stem in ("codes", "bodies"):
+            limit = TABLE_LINES_MAX
+        if lines > limit:
+            wrong.append(f"{name_of(path)}: {lines} lines, at most {limit}")
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                size = (node.end_lineno or node.lineno) - node.lineno + 1 - docstring_lines(node)
+                if size > FUNCTION_LINES_MAX:
+                    wrong.append(f"{name_of(path)}.{node.name}: {size} lines")
+    assert not wrong, "\n".join(wrong)
+
+
+def docstring_lines(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    first = node.body[0]
+    if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
+        return (first.end_lineno or first.lineno) - first.lineno + 1
+    return 0
+
+
+def test_every_module_says_what_it_is() -> None:
+    silent = [name_of(p) for p in modules() if not ast.get_docstring(ast.parse(p.read_text()))]
+    assert not silent, silent
+
+
+def test_every_module_has_its_test_beside_it() -> None:
+    """A module is tested by the file of its own name, or its package's test names it."""
+    untested = []
+    for path in modules():
+        if path.stem in ("__init__", "__main__"):
+            continue
+        relative = path.relative_to(SOURCE)
+        mirrored = TESTS / relative.parent / f"test_{path.stem}.py"
+        if not mirrored.exists() and name_of(path) not in declared_elsewhere():
+            untested.append(f"{name_of(path)}: no {mirrored.relative_to(ROOT)}")
+    assert not untested, "\n".join(untested)
+
+
+def declared_elsewhere() -> set[str]:
+    """Modules whose behaviour only shows through another module's door, with that door."""
+    return {
+        line.split(":")[0].strip()
+        for line in (TESTS / "tested_through.txt").read_text().splitlines()
+        if line.strip() and not line.startswith("#")
+    }
+
+
+def test_nothing_is_left_for_later() -> None:
+    wrong = []
+    for path in [*modules(), *sorted(TESTS.rglob("*.py")), *sorted((ROOT / "bench").rglob("*.py"))]:
+        if path == Path(__file__):
+            continue
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            if LEFTOVERS.search(line.replace("SCHEDULE_TOPIC_XXXX", "")):
+                wrong.append(f"{path.relative_to(ROOT)}:{number}: {line.strip()}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_broad_excepts_stand_only_at_the_borders() -> None:
+    """Dispatch, a user's listener, the root of a task, an entry: each says so on its line."""
+    wrong = []
+    for path in modules():
+        lines = path.read_text().splitlines()
+        for number, line in enumerate(lines, 1):
+            if re.search(r"except (Exception|BaseException)\b", line) and "#" not in line:
+                wrong.append(f"{name_of(path)}:{number}: say why this may catch everything")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_links_between_pages_lead_somewhere() -> None:
+    broken = []
+    for page in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]:
+        for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text()):
+            if "://" not in target and not (page.parent / target).exists():
+                broken.append(f"{page.relative_to(ROOT)} -> {target}")
+    assert not broken, "\n".join(broken)
