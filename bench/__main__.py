@@ -1,0 +1,40 @@
+"""`python -m bench [NAME …] [--quick] [--rounds N]`: measures and prints tables."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import tempfile
+from pathlib import Path
+
+from rich.console import Console
+
+from bench import clients, footprint, pull, send
+from bench.brokers import java_missing
+
+BENCHES = {"send": send, "pull": pull, "footprint": footprint, "clients": clients}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        prog="bench", description="Speed, as ratios of two things measured side by side."
+    )
+    parser.add_argument("name", nargs="*", help=f"which: {', '.join(BENCHES)} (default: all)")
+    parser.add_argument("--quick", action="store_true", help="fewer cases, smaller runs")
+    parser.add_argument("--rounds", type=int, default=3, help="counted runs of each side")
+    asked = parser.parse_args()
+    unknown = sorted(set(asked.name) - set(BENCHES))
+    if unknown:
+        parser.error(f"no bench is named {unknown[0]}; there are {', '.join(BENCHES)}")
+    console = Console()
+    console.print(f"{os.cpu_count()} cores; load before: {os.getloadavg()[0]:.1f}")
+    reason = java_missing()
+    if reason:
+        console.print(f"without the Java column: {reason}")
+    for name in asked.name or BENCHES:
+        with tempfile.TemporaryDirectory(prefix=f"bench-{name}-") as folder:
+            BENCHES[name].main(console, Path(folder), quick=asked.quick, rounds=asked.rounds)
+
+
+if __name__ == "__main__":
+    main()
