@@ -1,1 +1,4 @@
-"""The other world: virtual time, an in-memory network, a faulty disk."""
+"""A seeded world for tests: virtual time, a network and disks in memory, clusters that crash.
+
+For this project's tests and for its users'. Nothing else imports it.
+"""

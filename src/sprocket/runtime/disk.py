@@ -1,0 +1,197 @@
+"""The machine's disk: mapped files, state files replaced whole, folders locked.
+
+A mapped file is sparse until written. Whoever writes into one must watch `usage`: when a file
+system runs full under a mapping, the kernel ends the process instead of raising an error.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import mmap
+import os
+import shutil
+import sys
+
+from sprocket.base.errors import DirectoryInUse
+from sprocket.runtime.lock import FileLock
+
+_PAGE = mmap.ALLOCATIONGRANULARITY
+
+
+class SystemMappedFile:
+    """One file of the file system, mapped whole and shared."""
+
+    __slots__ = ("_buffer", "_closed", "_descriptor", "_is_new", "_map", "_path", "_syncing")
+
+    def __init__(self, path: str, descriptor: int, size: int, *, is_new: bool) -> None:
+        self._path = path
+        self._descriptor = descriptor
+        self._map = mmap.mmap(descriptor, size)
+        self._buffer = memoryview(self._map)
+        #: Its name in the folder is not known to be on the disk yet.
+        self._is_new = is_new
+        self._closed = False
+        #: Syncs in flight; the map and the descriptor outlive them.
+        self._syncing = 0
+
+    @property
+    def path(self) -> str:
+        """The path it was mapped under."""
+        return self._path
+
+    @property
+    def buffer(self) -> memoryview:
+        """The whole file, writable. Slices of it stay valid until `close`."""
+        return self._buffer
+
+    async def sync(self, start: int, end: int) -> None:
+        """Returns when bytes [start, end), and the file's name, are on the disk.
+
+        Raises:
+            OSError: the disk failed. What was written since the last good sync is unknown.
+        """
+        self._syncing += 1
+        try:
+            await asyncio.get_running_loop().run_in_executor(None, self._sync, start, end)
+        finally:
+            self._syncing -= 1
+            if self._closed:
+                self._release()
+
+    def _sync(self, start: int, end: int) -> None:
+        first = start - start % _PAGE
+        self._map.flush(first, min(end, len(self._map)) - first)
+        if sys.platform == "win32":
+            os.fsync(self._descriptor)
+        if self._is_new:
+            sync_directory(os.path.dirname(self._path))
+            self._is_new = False
+
+    def close(self) -> None:
+        """Unmaps the file. Readers that still hold a slice keep it alive until they let go."""
+        if not self._closed:
+            self._closed = True
+            self._release()
+
+    def _release(self) -> None:
+        if self._syncing or self._descriptor < 0:
+            return
+        os.close(self._descriptor)
+        self._descriptor = -1
+        self._buffer.release()
+        with contextlib.suppress(BufferError):  # slices are out: the last of them unmaps it
+            self._map.close()
+
+
+class SystemDisk:
+    """A `Disk` on the machine's file systems."""
+
+    __slots__ = ()
+
+    def make_directory(self, path: str) -> None:
+        """Makes a folder with all its parents; no error if it is there."""
+        os.makedirs(path, exist_ok=True)
+
+    def names(self, path: str) -> list[str]:
+        """Names in a folder, sorted; empty if there is no such folder."""
+        try:
+            return sorted(os.listdir(path))
+        except FileNotFoundError:
+            return []
+
+    def size(self, path: str) -> int | None:
+        """Bytes in a file, or None if there is none."""
+        try:
+            return os.stat(path).st_size
+        except FileNotFoundError:
+            return None
+
+    def map(self, path: str, size: int) -> SystemMappedFile:
+        """Maps a file of `size` bytes; makes it, zero-filled, if it is missing or empty.
+
+        An empty file is what a crash leaves between making a file and giving it its size.
+
+        Raises:
+            OSError: no room, no permission, or the file has another size.
+        """
+        flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+        descriptor = os.open(path, flags, 0o644)
+        try:
+            found = os.fstat(descriptor).st_size
+            if found not in (0, size):
+                raise OSError(f"{path} has {found} bytes, expected {size}")
+            if not found:
+                os.ftruncate(descriptor, size)
+            return SystemMappedFile(path, descriptor, size, is_new=not found)
+        except BaseException:  # whatever it was, it goes on up; only the descriptor stays here
+            os.close(descriptor)
+            raise
+
+    def read(self, path: str) -> bytes | None:
+        """A whole file, or None if there is none."""
+        try:
+            with open(path, "rb") as file:
+                return file.read()
+        except FileNotFoundError:
+            return None
+
+    def replace(self, path: str, content: bytes, *, backup: bool = True) -> None:
+        """Writes a small state file so that a crash leaves the old or the new one, never a mix.
+
+        New file, sync, rename, folder sync; the version before is kept as `path.bak` if `backup`.
+        """
+        draft = f"{path}.tmp"
+        with open(draft, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        if backup and os.path.exists(path):
+            _keep_as(path, f"{path}.bak")
+        os.replace(draft, path)
+        sync_directory(os.path.dirname(path))
+
+    def remove(self, path: str) -> None:
+        """Removes a file; no error if it is missing."""
+        with contextlib.suppress(FileNotFoundError):
+            os.remove(path)
+
+    def usage(self, path: str) -> float:
+        """How full the file system of `path` is for ordinary users, in [0, 1], as `df` counts."""
+        usage = shutil.disk_usage(path)
+        return usage.used / (usage.used + usage.free)
+
+    def lock(self, directory: str) -> FileLock:
+        """Takes a folder for this process, by its file `lock`, as RocketMQ does.
+
+        Raises:
+            DirectoryInUse: another process has it.
+        """
+        path = os.path.join(directory, "lock")
+        lock = FileLock.take(path)
+        if lock is None:
+            raise DirectoryInUse(f"{directory} is in use by another process (it holds {path})")
+        return lock
+
+
+def _keep_as(path: str, backup: str) -> None:
+    """Gives a file a second name, so that the first one is never missing."""
+    link = f"{backup}.tmp"
+    with contextlib.suppress(FileNotFoundError):
+        os.remove(link)
+    try:
+        os.link(path, link)
+    except OSError:  # a file system without hard links
+        shutil.copyfile(path, link)
+    os.replace(link, backup)
+
+
+def sync_directory(path: str) -> None:
+    """Makes names in a folder durable. Windows has no such call and does it by itself."""
+    if sys.platform == "win32":
+        return
+    descriptor = os.open(path or ".", os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,63 @@
+"""A file that only one process holds, in the way Java's `FileChannel.tryLock` does.
+
+POSIX record locks belong to the process and end when any of its descriptors of the file is
+closed, so a second taker in this process is refused before the file is opened.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+if sys.platform == "win32":
+    import msvcrt
+else:
+    import fcntl
+
+#: Real paths of the lock files that this process holds.
+_held: set[str] = set()
+
+
+class FileLock:
+    """Held until released or until the process ends, however it ends."""
+
+    __slots__ = ("_descriptor", "_path")
+
+    def __init__(self, path: str, descriptor: int) -> None:
+        self._path = path
+        self._descriptor = descriptor
+
+    @classmethod
+    def take(cls, path: str) -> FileLock | None:
+        """Takes the file, made if it is missing; None if another process or owner has it.
+
+        Raises:
+            OSError: the file cannot be opened.
+        """
+        path = os.path.realpath(path)
+        if path in _held:
+            return None
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o644)
+        if not _lock_first_byte(descriptor):
+            os.close(descriptor)
+            return None
+        _held.add(path)
+        return cls(path, descriptor)
+
+    def release(self) -> None:
+        """Gives the file back. The file stays, as RocketMQ leaves it."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+            _held.discard(self._path)
+
+
+def _lock_first_byte(descriptor: int) -> bool:
+    try:
+        if sys.platform == "win32":
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        else:
+            fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 0)
+    except OSError:
+        return False
+    return True

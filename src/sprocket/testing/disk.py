@@ -1,0 +1,285 @@
+"""Disks in memory, and what a crash leaves of them.
+
+A killed process leaves everything it wrote, also into mapped files, since the kernel has it. A
+lost power supply leaves what was synced; of the rest it leaves a choice by seed, sector by sector.
+Both hand the next process a new disk and leave the old one to its ghost: what a cancelled task
+still writes there, nobody sees.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import mmap
+import os
+import posixpath
+
+from sprocket.base.errors import DirectoryInUse
+from sprocket.testing.entropy import SeededEntropy
+
+#: A disk writes this many bytes whole or not at all.
+SECTOR_BYTES = 512
+
+_CHUNK = 1 << 16
+_ZEROS = bytes(_CHUNK)
+
+
+class _File:
+    """What the process sees of a file, and what would survive a loss of power."""
+
+    __slots__ = ("durable", "is_name_durable", "live", "size")
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.live = mmap.mmap(-1, max(size, 1))
+        self.durable = mmap.mmap(-1, max(size, 1))
+        #: False from its making to its first sync: a loss of power may take the whole file.
+        self.is_name_durable = False
+
+    @classmethod
+    def holding(cls, content: bytes) -> _File:
+        """A file written at once and synced."""
+        file = cls(len(content))
+        file.live[: len(content)] = content
+        file.sync(0, len(content))
+        return file
+
+    def content(self) -> bytes:
+        return self.live[: self.size]
+
+    def sync(self, start: int, end: int) -> None:
+        first = start - start % SECTOR_BYTES
+        last = min(self.size, -(-end // SECTOR_BYTES) * SECTOR_BYTES)
+        self.durable[first:last] = self.live[first:last]
+        self.is_name_durable = True
+
+    def copy(self) -> _File:
+        """The same file, for the next process after a kill."""
+        twin = _File(self.size)
+        _copy_written(self.live, twin.live)
+        _copy_written(self.durable, twin.durable)
+        twin.is_name_durable = self.is_name_durable
+        return twin
+
+    def torn(self, entropy: SeededEntropy) -> _File | None:
+        """The same file after a loss of power; None if it is gone."""
+        if not self.is_name_durable and entropy.happens(0.5):
+            return None
+        twin = _File(self.size)
+        _copy_written(self.durable, twin.live)
+        for start in range(0, self.size, SECTOR_BYTES):
+            end = min(start + SECTOR_BYTES, self.size)
+            written = self.live[start:end]
+            if written != self.durable[start:end] and entropy.happens(0.5):
+                twin.live[start:end] = written
+        twin.sync(0, self.size)
+        return twin
+
+
+class MemoryMappedFile:
+    """A `MappedFile` of a `MemoryDisk`."""
+
+    __slots__ = ("_buffer", "_disk", "_file", "_path")
+
+    def __init__(self, path: str, file: _File, disk: MemoryDisk) -> None:
+        self._path = path
+        self._file = file
+        self._disk = disk
+        self._buffer = memoryview(file.live)[: file.size]
+
+    @property
+    def path(self) -> str:
+        """The path it was mapped under."""
+        return self._path
+
+    @property
+    def buffer(self) -> memoryview:
+        """The whole file, writable. Slices of it stay valid until `close`."""
+        return self._buffer
+
+    async def sync(self, start: int, end: int) -> None:
+        """Returns when bytes [start, end) would survive a loss of power.
+
+        Raises:
+            OSError: the disk was told to fail.
+        """
+        await self._disk.before_sync(self._path)
+        self._file.sync(start, end)
+
+    def close(self) -> None:
+        """Lets go of the file. Slices that are out stay readable."""
+        self._buffer.release()
+
+
+class MemoryLock:
+    """A `DirectoryLock` of a `MemoryDisk`."""
+
+    __slots__ = ("_directory", "_locked")
+
+    def __init__(self, directory: str, locked: set[str]) -> None:
+        self._directory = directory
+        self._locked = locked
+        locked.add(directory)
+
+    def release(self) -> None:
+        """Gives the folder back."""
+        self._locked.discard(self._directory)
+
+
+class MemoryDisk:
+    """A `Disk` whose files live as long as the object, so a test can restart a process on it."""
+
+    def __init__(self) -> None:
+        self._files: dict[str, _File] = {}
+        self._directories: set[str] = {"/", ""}
+        self._locked: set[str] = set()
+        #: What `usage` answers.
+        self.usage_ratio = 0.1
+
+    def after_kill(self) -> MemoryDisk:
+        """The disk of the next process, if this one were killed now. This one is a ghost then."""
+        return self._next({path: file.copy() for path, file in self._files.items()})
+
+    def _next(self, files: dict[str, _File]) -> MemoryDisk:
+        disk = type(self).__new__(type(self))
+        disk.__dict__.update(self.__dict__)
+        disk._files = files
+        disk._directories = set(self._directories)
+        disk._locked = set()
+        return disk
+
+    def make_directory(self, path: str) -> None:
+        """Makes a folder with all its parents; no error if it is there."""
+        path = posixpath.normpath(path)
+        while path not in self._directories:
+            self._directories.add(path)
+            path = posixpath.dirname(path)
+
+    def names(self, path: str) -> list[str]:
+        """Names in a folder, sorted; empty if there is no such folder."""
+        path = posixpath.normpath(path)
+        inside = {p for p in (*self._files, *self._directories) if posixpath.dirname(p) == path}
+        return sorted(name for p in inside if (name := posixpath.basename(p)))
+
+    def size(self, path: str) -> int | None:
+        """Bytes in a file, or None if there is none."""
+        file = self._files.get(posixpath.normpath(path))
+        return None if file is None else file.size
+
+    def map(self, path: str, size: int) -> MemoryMappedFile:
+        """Maps a file of `size` bytes; makes it, zero-filled, if it is missing or empty.
+
+        Raises:
+            OSError: the folder is missing, or the file has another size.
+        """
+        path = self._inside_directory(path)
+        file = self._files.get(path)
+        if file is None or not file.size:
+            file = self._files[path] = _File(size)
+        if file.size != size:
+            raise OSError(f"{path} has {file.size} bytes, expected {size}")
+        return MemoryMappedFile(path, file, self)
+
+    def read(self, path: str) -> bytes | None:
+        """A whole file, or None if there is none."""
+        file = self._files.get(posixpath.normpath(path))
+        return None if file is None else file.content()
+
+    def replace(self, path: str, content: bytes, *, backup: bool = True) -> None:
+        """Writes a small state file whole; the version before is kept as `path.bak`."""
+        path = self._inside_directory(path)
+        if backup and path in self._files:
+            self._files[f"{path}.bak"] = self._files[path]
+        self._files[path] = _File.holding(content)
+
+    def remove(self, path: str) -> None:
+        """Removes a file; no error if it is missing."""
+        self._files.pop(posixpath.normpath(path), None)
+
+    def usage(self, path: str) -> float:
+        """How full it is said to be, in [0, 1]: `usage_ratio`."""
+        return self.usage_ratio
+
+    def lock(self, directory: str) -> MemoryLock:
+        """Takes a folder.
+
+        Raises:
+            DirectoryInUse: somebody has it.
+        """
+        directory = posixpath.normpath(directory)
+        if directory in self._locked:
+            raise DirectoryInUse(f"{directory} is in use by another process")
+        return MemoryLock(directory, self._locked)
+
+    async def before_sync(self, path: str) -> None:
+        """What happens before bytes of `path` are durable; here nothing."""
+
+    def _inside_directory(self, path: str) -> str:
+        path = posixpath.normpath(path)
+        if posixpath.dirname(path) not in self._directories:
+            raise FileNotFoundError(errno.ENOENT, "no such folder", path)
+        return path
+
+
+class FaultyDisk(MemoryDisk):
+    """A `MemoryDisk` that takes its time, fails when told to, and can lose power.
+
+    Args:
+        seed: decides how long each sync takes and which sectors outlive a loss of power.
+        sync_seconds: the shortest and the longest time that a sync takes.
+    """
+
+    def __init__(
+        self, seed: int | str = 0, *, sync_seconds: tuple[float, float] = (0.0, 0.0)
+    ) -> None:
+        super().__init__()
+        self._entropy = SeededEntropy(seed)
+        self._sync_seconds = sync_seconds
+        self._failing: dict[str, tuple[int, int]] = {}
+
+    def fail(self, operation: str, error: int = errno.EIO, *, times: int = 1) -> None:
+        """Makes the next `times` calls of an operation raise `OSError(error)`.
+
+        Args:
+            operation: `map` (of a file that is not there yet), `sync` or `replace`.
+            error: a number of `errno`, such as `errno.ENOSPC`.
+            times: how many calls fail; 0 ends it.
+        """
+        self._failing[operation] = (error, times)
+
+    def after_power_loss(self) -> MemoryDisk:
+        """The disk of the next process, if the power went now. This one is a ghost then."""
+        kept = ((path, file.torn(self._entropy)) for path, file in self._files.items())
+        return self._next({path: file for path, file in kept if file is not None})
+
+    def map(self, path: str, size: int) -> MemoryMappedFile:
+        """As `MemoryDisk.map`; making a new file may fail."""
+        if not self.size(path):
+            self._raise_if_failing("map", path)
+        return super().map(path, size)
+
+    def replace(self, path: str, content: bytes, *, backup: bool = True) -> None:
+        """As `MemoryDisk.replace`; may fail, and the old file is there then."""
+        self._raise_if_failing("replace", path)
+        super().replace(path, content, backup=backup)
+
+    async def before_sync(self, path: str) -> None:
+        """Takes its time, then fails if it was told to."""
+        low, high = self._sync_seconds
+        if high > 0:
+            await asyncio.sleep(self._entropy.between(low, high))
+        self._raise_if_failing("sync", path)
+
+    def _raise_if_failing(self, operation: str, path: str) -> None:
+        error, times = self._failing.get(operation, (0, 0))
+        if times > 0:
+            self._failing[operation] = (error, times - 1)
+            raise OSError(error, os.strerror(error), path)
+
+
+def _copy_written(source: mmap.mmap, target: mmap.mmap) -> None:
+    """Copies what is not zero, so that files larger than memory stay sparse."""
+    for start in range(0, len(source), _CHUNK):
+        chunk = source[start : start + _CHUNK]
+        if chunk != _ZEROS[: len(chunk)]:
+            target[start : start + len(chunk)] = chunk

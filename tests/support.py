@@ -1,0 +1,26 @@
+"""What tests of every package share."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+#: Seconds after which a test that waits for something is taken for hung.
+LONGEST = 30.0
+
+
+def run(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Runs a coroutine on a real loop of its own to its end.
+
+    For tests that need real sockets. Tests that need time to pass use
+    `sprocket.testing.loop.simulate`, where it passes at once.
+    """
+
+    async def bounded() -> T:
+        async with asyncio.timeout(LONGEST):
+            return await coroutine
+
+    return asyncio.run(bounded())
