@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import random
+from random import Random
 
 
 class SystemEntropy:
@@ -12,7 +12,7 @@ class SystemEntropy:
     __slots__ = ("_pid", "_random")
 
     def __init__(self) -> None:
-        self._random = random.Random()
+        self._random = Random()
         self._pid = os.getpid()
 
     def random(self) -> float:
@@ -27,10 +27,10 @@ class SystemEntropy:
         """`size` random bytes, straight from the operating system."""
         return os.urandom(size)
 
-    def _own(self) -> random.Random:
+    def _own(self) -> Random:
         """The generator of this process: after a fork the child must not repeat its parent."""
         pid = os.getpid()
         if pid != self._pid:
-            self._random = random.Random()
+            self._random = Random()
             self._pid = pid
         return self._random

@@ -62,7 +62,7 @@ def _signals_cancel(task: asyncio.Task[Any]) -> Iterator[list[int]]:
         seen.append(number)
         loop.call_soon_threadsafe(task.cancel)
 
-    before: dict[int, Any] = {}
+    before: dict[signal.Signals, Any] = {}
     for number in (signal.SIGINT, signal.SIGTERM):
         with contextlib.suppress(ValueError):  # not the main thread: whoever owns it has them
             before[number] = signal.signal(number, on_signal)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import random
+from random import Random
 
 
 class SeededEntropy:
@@ -11,7 +11,7 @@ class SeededEntropy:
     __slots__ = ("_random",)
 
     def __init__(self, seed: int | str) -> None:
-        self._random = random.Random(seed)
+        self._random = Random(seed)
 
     def random(self) -> float:
         """A number in [0, 1)."""
