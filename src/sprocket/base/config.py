@@ -7,8 +7,14 @@ the reference page, all work from these declarations.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import types
+import typing
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, field, fields
+from functools import cache
 from typing import Any
+
+from sprocket.base.errors import ConfigError
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +42,143 @@ def setting(
     Args:
         default: its value when nobody sets it; its type comes from the annotation.
         doc: one sentence; it is what `--help` and the reference page show.
-        rocketmq: the key that RocketMQ's own configuration files use for it.
+        rocketmq: the key that RocketMQ's own configuration files use for it; several spellings
+            are separated by blanks, the one to show first.
         minimum, maximum: bounds, both allowed.
-        choices: the only texts allowed.
+        choices: the only texts allowed; letter case does not matter in files.
     """
     about = Setting(doc, rocketmq, minimum, maximum, choices)
     return field(default=default, metadata={"setting": about})
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """One setting of a part, with everything that loading and the reference page need.
+
+    Attributes:
+        part: the part's name, the TOML table it is set in.
+        name: the field's name.
+        type: `int`, `float`, `bool`, `str` or `tuple` (of texts).
+        optional: whether None is allowed.
+        default: its value when nobody sets it.
+        about: the rest of the declaration.
+    """
+
+    part: str
+    name: str
+    type: type
+    optional: bool
+    default: Any
+    about: Setting
+
+    @property
+    def key(self) -> str:
+        """`part.name`, as messages and the command line call it."""
+        return f"{self.part}.{self.name}"
+
+    @property
+    def environment(self) -> str:
+        """The environment variable that sets it."""
+        return f"SPROCKET_{self.part}_{self.name}".upper()
+
+    @property
+    def rocketmq_names(self) -> list[str]:
+        """Its spellings in RocketMQ's own files, the one to show first."""
+        return (self.about.rocketmq or "").split()
+
+    @property
+    def is_size(self) -> bool:
+        """Whether texts like `64MiB` are allowed: a whole number that counts bytes."""
+        return self.type is int and "bytes" in self.name.split("_")
+
+    def complaint(self, value: Any) -> str | None:
+        """Why `value` cannot be this setting's value, or None if it can."""
+        if value is None:
+            return None if self.optional else "needs a value"
+        if not _is_a(value, self.type):
+            return f"takes {self.takes()}, not {value!r}"
+        if self.about.choices is not None and value not in self.about.choices:
+            return f"is one of {', '.join(self.about.choices)}, not {value!r}"
+        if self.about.minimum is not None and value < self.about.minimum:
+            return f"is at least {_plain(self.about.minimum)}, not {value}"
+        if self.about.maximum is not None and value > self.about.maximum:
+            return f"is at most {_plain(self.about.maximum)}, not {value}"
+        return None
+
+    def takes(self) -> str:
+        """Its type in words."""
+        return (
+            "a size in bytes (a whole number, or text like 64MiB)"
+            if self.is_size
+            else (_WORDS[self.type])
+        )
+
+
+_WORDS: dict[type, str] = {
+    int: "a whole number",
+    float: "a number",
+    bool: "true or false",
+    str: "text",
+    tuple: "a list of texts",
+}
+
+
+def part_of(kind: type) -> str:
+    """The name of the part that `kind` configures: `BrokerConfig` gives `broker`."""
+    return kind.__name__.removesuffix("Config").lower()
+
+
+@cache
+def settings_of(kind: Any) -> Mapping[str, Declared]:
+    """All settings that a configuration class declares, by name, in order of declaration."""
+    hints = typing.get_type_hints(kind)
+    declared: dict[str, Declared] = {}
+    for each in fields(kind):
+        about = each.metadata.get("setting")
+        if about is None:
+            continue
+        plain, optional = _plain_type(hints[each.name])
+        default = None if each.default is MISSING else each.default
+        declared[each.name] = Declared(part_of(kind), each.name, plain, optional, default, about)
+    return declared
+
+
+def check(config: Any) -> None:
+    """Tests every value of a configuration that was made by hand.
+
+    Raises:
+        ConfigError: a value is ill-typed or out of bounds; the text names the setting.
+    """
+    for each in settings_of(config.__class__).values():
+        complaint = each.complaint(getattr(config, each.name))
+        if complaint is not None:
+            raise ConfigError(f"{each.key} {complaint}")
+
+
+def _plain_type(hint: Any) -> tuple[type, bool]:
+    """The one plain type behind an annotation, and whether it may be None."""
+    optional = False
+    if isinstance(hint, types.UnionType) or typing.get_origin(hint) is typing.Union:
+        choices = [each for each in typing.get_args(hint) if each is not type(None)]
+        optional = len(choices) < len(typing.get_args(hint))
+        hint = choices[0]
+    origin = typing.get_origin(hint) or hint
+    if origin is typing.Literal:
+        origin = str
+    if origin not in _WORDS:
+        raise TypeError(f"a setting cannot be a {hint}")
+    return origin, optional
+
+
+def _is_a(value: Any, kind: type) -> bool:
+    if kind is tuple:
+        return isinstance(value, tuple) and all(isinstance(each, str) for each in value)
+    if isinstance(value, bool):
+        return kind is bool
+    if kind is float:
+        return isinstance(value, int | float)
+    return isinstance(value, kind)
+
+
+def _plain(number: float) -> str:
+    return str(int(number)) if number == int(number) else str(number)

@@ -1,0 +1,173 @@
+"""Settings from files, environment and command line."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+
+from sprocket.base.config import setting
+from sprocket.base.config_files import ConfigFile, Loaded, load, properties
+from sprocket.base.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class BrokerConfig:
+    """Like a broker's."""
+
+    name: str = setting("broker-a", "What it is called.", rocketmq="brokerName")
+    port: int = setting(10911, "", rocketmq="listenPort", minimum=0, maximum=65535)
+    nameservers: tuple[str, ...] = setting((), "", rocketmq="namesrvAddr")
+    is_open: bool = setting(True, "", rocketmq="isOpen")
+    address: str | None = setting(None, "", rocketmq="brokerIP1")
+
+
+@dataclass(frozen=True)
+class StoreConfig:
+    """Like a store's."""
+
+    log_file_bytes: int = setting(1 << 30, "", rocketmq="mappedFileSizeCommitLog mapedFileSize")
+    flush: str = setting("ASYNC_FLUSH", "", rocketmq="x", choices=("ASYNC_FLUSH", "SYNC_FLUSH"))
+    ratio: float = setting(0.75, "", minimum=0, maximum=1)
+
+
+KINDS = (BrokerConfig, StoreConfig)
+
+
+def loads(name: str, text: str, **more: dict[str, str]) -> Loaded:
+    return load(KINDS, file=ConfigFile(name, text), **more)
+
+
+def refusal(name: str, text: str, **more: dict[str, str]) -> str:
+    with pytest.raises(ConfigError) as raised:
+        loads(name, text, **more)
+    return str(raised.value)
+
+
+def test_toml_has_a_table_for_each_part() -> None:
+    loaded = loads(
+        "sprocket.toml",
+        '[broker]\nname = "b"\nport = 0\nnameservers = ["a:1", "b:2"]\n'
+        '[store]\nlog_file_bytes = "64MiB"\nflush = "sync_flush"\nratio = 1\n[nameserver]\nx = 1\n',
+    )
+    assert loaded.of(BrokerConfig) == BrokerConfig("b", 0, ("a:1", "b:2"))
+    assert loaded.of(StoreConfig) == StoreConfig(64 << 20, "SYNC_FLUSH", 1)
+    assert loaded.origins["broker.port"] == "sprocket.toml:3"
+    assert loaded.origins["broker.is_open"] == "default"
+
+
+def test_a_broker_conf_of_rocketmq_is_read_by_its_own_names() -> None:
+    loaded = loads(
+        "broker.conf",
+        "# comment\n! another\nbrokerName = b\nlistenPort:1\nnamesrvAddr=a:1;b:2\n"
+        "isOpen=false\nmapedFileSize=1048576\nbrokerIP1=\n",
+    )
+    assert loaded.of(BrokerConfig) == BrokerConfig("b", 1, ("a:1", "b:2"), False, None)
+    assert loaded.of(StoreConfig).log_file_bytes == 1 << 20
+
+
+def test_a_setting_of_rocketmq_without_meaning_here_is_a_note() -> None:
+    loaded = loads("broker.conf", "brokerName=b\nuseEpollNativeSelector=true\n")
+    assert loaded.notes == [
+        "broker.conf:2: RocketMQ's 'useEpollNativeSelector' has no meaning here"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "complaint"),
+    [
+        (
+            "broker.conf",
+            "\nbrokerNmae=b\n",
+            "broker.conf:2: unknown setting 'brokerNmae'; did you mean 'brokerName'?",
+        ),
+        (
+            "s.toml",
+            "[store]\nlog_file_byte = 1\n",
+            "s.toml:2: unknown setting 'store.log_file_byte'; did you mean 'log_file_bytes'?",
+        ),
+        ("s.toml", "[brokre]\n", "s.toml:1: unknown table [brokre]; did you mean 'broker'?"),
+        ("s.toml", "port = 1\n", "s.toml:1: 'port' stands outside a table such as [broker]"),
+        (
+            "s.toml",
+            '[broker]\nname = "x"\nport = "no"\n',
+            "s.toml:3: broker.port takes a whole number, not 'no'",
+        ),
+        (
+            "s.toml",
+            "[broker]\nport = 70000",
+            "s.toml:2: broker.port is at most 65535, not 70000",
+        ),
+        (
+            "a.conf",
+            "listenPort=70k",
+            "a.conf:1: broker.port takes a whole number, not '70k'",
+        ),
+        (
+            "a.conf",
+            "[store]\nflush = 'SOME'",
+            "a.conf:2: store.flush is one of ASYNC_FLUSH, SYNC_FLUSH, not 'SOME'",
+        ),
+        (
+            "s.toml",
+            "[store]\nlog_file_bytes = '1 cup'",
+            "s.toml:2: store.log_file_bytes takes a size in bytes "
+            "(a whole number, or text like 64MiB), not '1 cup'",
+        ),
+    ],
+)
+def test_what_cannot_be_is_refused_with_place_and_key(name: str, text: str, complaint: str) -> None:
+    assert refusal(name, text) == complaint
+
+
+def test_broken_toml_is_refused_with_the_place() -> None:
+    assert refusal("s.toml", "[broker\n").startswith("s.toml: not valid TOML: ")
+
+
+def test_command_line_beats_environment_beats_file() -> None:
+    file = ConfigFile("s.toml", '[broker]\nname = "file"\nport = 1\n[store]\nratio = 0.1\n')
+    loaded = load(
+        KINDS,
+        file=file,
+        environment={"SPROCKET_BROKER_NAME": "env", "SPROCKET_BROKER_PORT": "2", "PATH": "/"},
+        overrides={"broker.port": 3, "store.ratio": None, "store.log_file_bytes": "1K"},
+    )
+    assert loaded.of(BrokerConfig) == BrokerConfig("env", 3)
+    assert loaded.of(StoreConfig) == StoreConfig(1024, ratio=0.1)
+    assert loaded.origins["broker.name"] == "environment variable SPROCKET_BROKER_NAME"
+    assert loaded.origins["broker.port"] == "command line (broker.port)"
+
+
+def test_an_ill_typed_environment_variable_is_named() -> None:
+    with pytest.raises(ConfigError, match=r"variable SPROCKET_BROKER_PORT: broker\.port takes"):
+        load(KINDS, environment={"SPROCKET_BROKER_PORT": "tcp://10.0.0.1:10911"})
+
+
+def test_an_environment_variable_that_sets_nothing_is_a_note() -> None:
+    loaded = load(KINDS, environment={"SPROCKET_BROKER_PROT": "1"})
+    assert loaded.notes == [
+        "environment variable SPROCKET_BROKER_PROT sets nothing; "
+        "did you mean 'SPROCKET_BROKER_PORT'?"
+    ]
+
+
+def test_an_unknown_override_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"unknown setting 'broker.prot'; did you mean 'broker"):
+        load(KINDS, overrides={"broker.prot": "1"})
+
+
+def test_properties_are_read_as_java_reads_them() -> None:
+    text = "a=1\n  b : two words  \nc three\nd=x\\\n   y\ne\\=f=\\u0041\\t\\\\\n#no\n\ng\nh=\\"
+    assert list(properties(text)) == [
+        (1, "a", "1"), (2, "b", "two words"), (3, "c", "three"), (4, "d", "xy"),
+        (6, "e=f", "A\t\\"), (9, "g", ""), (10, "h", ""),
+    ]  # fmt: skip
+
+
+@given(some.text(max_size=200), some.sampled_from(["a.toml", "a.conf", "a.properties"]))
+def test_any_text_loads_or_is_refused(text: str, name: str) -> None:
+    with contextlib.suppress(ConfigError):
+        loads(name, text)
