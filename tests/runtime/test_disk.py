@@ -1,0 +1,75 @@
+"""The real disk: what only it can show. What every disk must do: tests/testing/test_disk.py."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sprocket.base.errors import DirectoryInUse
+from sprocket.runtime.disk import SystemDisk
+from tests.support import run
+
+
+def test_what_is_written_into_a_mapping_is_in_the_file(tmp_path: Path) -> None:
+    path = str(tmp_path / "log")
+    file = SystemDisk().map(path, 8192)
+    file.buffer[5000:5003] = b"abc"
+    run(file.sync(5000, 5003))
+    file.close()
+    assert (tmp_path / "log").read_bytes()[4999:5004] == b"\0abc\0"
+
+
+def test_a_mapped_file_is_sparse(tmp_path: Path) -> None:
+    file = SystemDisk().map(str(tmp_path / "log"), 1 << 30)
+    assert os.stat(file.path).st_blocks * 512 < 1 << 20
+    file.close()
+
+
+def test_closing_during_a_sync_waits_for_it(tmp_path: Path) -> None:
+    async def main() -> None:
+        file = SystemDisk().map(str(tmp_path / "log"), 1 << 20)
+        file.buffer[:] = b"x" * (1 << 20)
+        syncing = asyncio.ensure_future(file.sync(0, 1 << 20))
+        await asyncio.sleep(0)
+        file.close()
+        await syncing
+        with pytest.raises(ValueError, match="released"):
+            file.buffer[0]
+
+    run(main())
+
+
+def test_the_backup_is_the_version_before(tmp_path: Path) -> None:
+    disk = SystemDisk()
+    path = str(tmp_path / "topics.json")
+    for content in (b"1", b"2", b"3"):
+        disk.replace(path, content)
+    assert disk.read(path) == b"3"
+    assert disk.read(f"{path}.bak") == b"2"
+    assert disk.names(str(tmp_path)) == ["topics.json", "topics.json.bak"]
+
+
+def test_a_folder_is_refused_to_another_process(tmp_path: Path) -> None:
+    asks = (
+        "import sys\n"
+        "from sprocket.base.errors import DirectoryInUse\n"
+        "from sprocket.runtime.disk import SystemDisk\n"
+        "try: SystemDisk().lock(sys.argv[1])\n"
+        "except DirectoryInUse: sys.exit(7)\n"
+    )
+    asker = [sys.executable, "-c", asks, str(tmp_path)]
+    lock = SystemDisk().lock(str(tmp_path))
+    with pytest.raises(DirectoryInUse):
+        SystemDisk().lock(f"{tmp_path}/../{tmp_path.name}")
+    assert subprocess.run(asker, check=False).returncode == 7
+    lock.release()
+    assert subprocess.run(asker, check=False).returncode == 0
+
+
+def test_usage_is_a_ratio(tmp_path: Path) -> None:
+    assert 0.0 <= SystemDisk().usage(str(tmp_path)) <= 1.0

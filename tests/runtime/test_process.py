@@ -1,0 +1,74 @@
+"""A main coroutine as a process: signals, exit codes."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from sprocket.runtime.process import run
+
+WAITS = """
+import asyncio, sys
+from sprocket.runtime.process import run
+async def main():
+    print("ready", flush=True)
+    try:
+        await asyncio.sleep(60)
+    finally:
+        print("closing", flush=True)
+        {closing}
+        print("closed", flush=True)
+sys.exit(run(main()))
+"""
+
+
+def started(closing: str = "await asyncio.sleep(0)") -> subprocess.Popen[bytes]:
+    script = WAITS.format(closing=closing)
+    process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"ready\n"
+    return process
+
+
+def test_its_result_is_the_exit_code() -> None:
+    async def three() -> int:
+        return 3
+
+    async def nothing() -> None:
+        return None
+
+    assert run(three()) == 3
+    assert run(nothing()) == 0
+
+
+def test_its_errors_come_out() -> None:
+    async def fails() -> None:
+        raise LookupError("x")
+
+    with pytest.raises(LookupError):
+        run(fails())
+
+
+@pytest.mark.process
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
+def test_a_signal_closes_in_order(number: signal.Signals, code: int) -> None:
+    process = started()
+    process.send_signal(number)
+    out, _ = process.communicate(timeout=20)
+    assert out == b"closing\nclosed\n"
+    assert process.returncode == code
+
+
+@pytest.mark.process
+def test_a_second_signal_ends_it_at_once() -> None:
+    process = started(closing="await asyncio.sleep(60)")
+    assert process.stdout is not None
+    process.send_signal(signal.SIGINT)
+    assert process.stdout.readline() == b"closing\n"
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate(timeout=20)
+    assert out == b""
+    assert process.returncode == 130
