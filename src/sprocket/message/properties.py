@@ -1,0 +1,181 @@
+"""A message's properties and their text: `name U+0001 value U+0002`, again and again.
+
+There is no escaping: a value with U+0002 would become two properties, so names and values are
+checked before they enter. Reading drops what Java drops: pairs with an empty name or an empty
+value, and pieces without a separator; of a repeated name the last value counts.
+
+Pure. Source: MessageDecoder.messageProperties2String and string2messageProperties, MessageConst.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from sprocket.base.errors import UsageError
+from sprocket.message.message import Message
+
+NAME_END = "\x01"
+PAIR_END = "\x02"
+
+#: The most that a record can carry, in UTF-8 bytes: its length is a signed 16-bit number.
+PROPERTIES_BYTES_MAX = 32767
+
+TAGS = "TAGS"
+KEYS = "KEYS"
+WAIT = "WAIT"
+DELAY = "DELAY"
+UNIQUE_KEY = "UNIQ_KEY"
+PRODUCER_GROUP = "PGROUP"
+RETRY_TOPIC = "RETRY_TOPIC"
+REAL_TOPIC = "REAL_TOPIC"
+REAL_QUEUE = "REAL_QID"
+HALF = "TRAN_MSG"
+HALF_QUEUE_OFFSET = "TRAN_PREPARED_QUEUE_OFFSET"
+TRANSACTION_ID = "__transactionId__"
+CHECK_TIMES = "TRANSACTION_CHECK_TIMES"
+CHECK_IMMUNITY_SECONDS = "CHECK_IMMUNITY_TIME_IN_SECONDS"
+BUYER_ID = "BUYER_ID"
+ORIGIN_ID = "ORIGIN_MESSAGE_ID"
+TRANSFER_FLAG = "TRANSFER_FLAG"
+CORRECTION_FLAG = "CORRECTION_FLAG"
+MQ2_FLAG = "MQ2_FLAG"
+RECONSUME_TIMES = "RECONSUME_TIME"
+RECONSUME_TIMES_MAX = "MAX_RECONSUME_TIMES"
+REGION = "MSG_REGION"
+TRACE_SWITCH = "TRACE_ON"
+CONSUME_START_MS = "CONSUME_START_TIME"
+EXTEND_UNIQUE_INFO = "EXTEND_UNIQ_INFO"
+MIN_OFFSET = "MIN_OFFSET"
+MAX_OFFSET = "MAX_OFFSET"
+CLUSTER = "CLUSTER"
+INSTANCE_ID = "INSTANCE_ID"
+CORRELATION_ID = "CORRELATION_ID"
+REPLY_TO_CLIENT = "REPLY_TO_CLIENT"
+REPLY_TTL = "TTL"
+REPLY_ARRIVED = "ARRIVE_TIME"
+PUSH_REPLY_MS = "PUSH_REPLY_TIME"
+MESSAGE_TYPE = "MSG_TYPE"
+SHARDING_KEY = "__SHARDINGKEY"
+INNER_COUNT = "INNER_NUM"
+INNER_BASE = "INNER_BASE"
+TIMER_DELAY_SECONDS = "TIMER_DELAY_SEC"
+TIMER_DELAY_MS = "TIMER_DELAY_MS"
+TIMER_DELIVER_MS = "TIMER_DELIVER_MS"
+TIMER_OUT_MS = "TIMER_OUT_MS"
+TIMER_DELETE_KEY = "TIMER_DEL_UNIQKEY"
+POP_HANDLE = "POP_CK"
+FIRST_POP_MS = "1ST_POP_TIME"
+
+#: Names that users may not set as properties of their own. Source: MessageConst.STRING_HASH_SET.
+RESERVED = frozenset(
+    {
+        TRACE_SWITCH,
+        REGION,
+        KEYS,
+        TAGS,
+        WAIT,
+        DELAY,
+        RETRY_TOPIC,
+        REAL_TOPIC,
+        REAL_QUEUE,
+        HALF,
+        PRODUCER_GROUP,
+        MIN_OFFSET,
+        MAX_OFFSET,
+        BUYER_ID,
+        ORIGIN_ID,
+        TRANSFER_FLAG,
+        CORRECTION_FLAG,
+        MQ2_FLAG,
+        RECONSUME_TIMES,
+        UNIQUE_KEY,
+        RECONSUME_TIMES_MAX,
+        CONSUME_START_MS,
+        INSTANCE_ID,
+        CLUSTER,
+        TRANSACTION_ID,
+        HALF_QUEUE_OFFSET,
+        CHECK_TIMES,
+        CHECK_IMMUNITY_SECONDS,
+        EXTEND_UNIQUE_INFO,
+        CORRELATION_ID,
+        REPLY_TO_CLIENT,
+        REPLY_TTL,
+        REPLY_ARRIVED,
+        PUSH_REPLY_MS,
+        MESSAGE_TYPE,
+        TIMER_DELAY_SECONDS,
+        TIMER_DELAY_MS,
+        TIMER_DELIVER_MS,
+        TIMER_OUT_MS,
+        TIMER_DELETE_KEY,
+        POP_HANDLE,
+        FIRST_POP_MS,
+        INNER_COUNT,
+        INNER_BASE,
+    }
+)
+
+_PAIR = re.compile(f"(?:^|{PAIR_END})([^{NAME_END}{PAIR_END}]+){NAME_END}([^{PAIR_END}]+)")
+
+
+def encode(properties: Mapping[str, str]) -> str:
+    """Properties as text, in the map's order, with a separator after the last pair too.
+
+    Names and values are taken as they are; see `check_user_property`.
+    """
+    return "".join(
+        [f"{name}{NAME_END}{value}{PAIR_END}" for name, value in properties.items()]
+    )
+
+
+def decode(text: str) -> dict[str, str]:
+    """The pairs that a text holds, as Java reads it. Never fails."""
+    return dict(_PAIR.findall(text))
+
+
+def decode_bytes(raw: bytes | bytearray | memoryview) -> dict[str, str]:
+    """The pairs in a text given as UTF-8; bytes that are no UTF-8 become U+FFFD, as in Java."""
+    return dict(_PAIR.findall(str(raw, "utf-8", "replace")))
+
+
+def check_user_property(name: str, value: str) -> None:
+    """Refuses a property that the text form cannot carry, or that RocketMQ keeps for itself.
+
+    Raises:
+        UsageError: says what is wrong with it.
+    """
+    if not name or not value:
+        raise UsageError(f"a property needs a name and a value: {name!r}={value!r}")
+    for text in (name, value):
+        if NAME_END in text or PAIR_END in text:
+            raise UsageError(f"property {name!r} contains U+0001 or U+0002, which separate them")
+    if name in RESERVED:
+        raise UsageError(f"property name {name!r} is RocketMQ's own")
+
+
+def of_message(message: Message) -> dict[str, str]:
+    """All properties that a message is sent with, the user's first, before a unique key is added.
+
+    Raises:
+        UsageError: a user property, the tag or a key cannot be carried.
+    """
+    properties: dict[str, str] = {}
+    for name, value in message.properties.items():
+        check_user_property(name, value)
+        properties[name] = value
+    if message.keys:
+        properties[KEYS] = _checked(KEYS, " ".join(message.keys))
+    if message.tag:
+        properties[TAGS] = _checked(TAGS, message.tag)
+    if message.delay_level:
+        properties[DELAY] = str(message.delay_level)
+    properties[WAIT] = "true" if message.wait_stored else "false"
+    return properties
+
+
+def _checked(name: str, value: str) -> str:
+    if NAME_END in value or PAIR_END in value:
+        raise UsageError(f"{name} contains U+0001 or U+0002: {value!r}")
+    return value

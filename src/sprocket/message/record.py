@@ -1,0 +1,313 @@
+"""A message's record: its bytes in the log, and in the body of a pull reply.
+
+    at  bytes  what
+     0    4    size of the whole record
+     4    4    magic: 0xDAA320A7, or 0xDAA320AB where the topic's length takes two bytes
+     8    4    CRC-32 of the body, without the top bit
+    12    4    queue number
+    16    4    flag
+    20    8    queue offset
+    28    8    log offset of this record
+    36    4    system flag; 0x10: born host is IPv6, 0x20: store host is IPv6
+    40    8    born, ms
+    48    8    born host: address 4 (16 with IPv6), port 4
+    56    8    stored, ms
+    64    8    store host: address 4 (16 with IPv6), port 4
+    72    4    reconsume times
+    76    8    log offset of the half message, for a transaction's message
+    84    4    body length
+    88    n    body
+          1    topic length (2 with the second magic)
+          n    topic
+          2    properties length
+          n    properties
+
+Numbers are big-endian. Pure. Source: MessageDecoder, MessageVersion and
+CommitLog.checkMessageAndReturnSize of RocketMQ 5.x.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from functools import lru_cache
+from zlib import crc32
+
+import msgspec
+
+from sprocket.base.errors import CorruptRecord
+from sprocket.message.compression import COMPRESSED, open_body
+from sprocket.message.hosts import V4_BYTES, V6_BYTES, unpack
+from sprocket.message.message import StoredMessage
+from sprocket.message.offsets import LogOffset, QueueOffset
+from sprocket.message.properties import decode_bytes
+from sprocket.message.queue import QueueId
+
+Buffer = bytes | bytearray | memoryview
+
+MAGIC = -626843481
+MAGIC_LONG_TOPIC = -626843477
+#: Stands in place of a record where the rest of a log file is unused.
+BLANK_MAGIC = -875286124
+#: Size and magic, all that a blank has.
+BLANK_BYTES = 8
+
+BORN_HOST_V6 = 0x10
+STORE_HOST_V6 = 0x20
+#: Transaction state of a message: 0 none, then prepared, committed, rolled back.
+TRANSACTION_MASK = 0xC
+PREPARED = 0x4
+COMMITTED = 0x8
+ROLLED_BACK = 0xC
+
+#: Bytes of a record besides body, topic and properties, with two IPv4 addresses.
+FIXED_BYTES = 91
+_V6_MORE_BYTES = V6_BYTES - V4_BYTES
+_CRC_MASK = 0x7FFFFFFF
+
+_START = struct.Struct(">ii")
+_LENGTH = struct.Struct(">h")
+_INT = struct.Struct(">i")
+
+
+def _head(born_bytes: int, store_bytes: int) -> struct.Struct:
+    return struct.Struct(f">iiiiiqqiq{born_bytes}sq{store_bytes}siqi")
+
+
+#: The part before the body, by the two address bits of the system flag.
+_HEADS = {
+    0: _head(V4_BYTES, V4_BYTES),
+    BORN_HOST_V6: _head(V6_BYTES, V4_BYTES),
+    STORE_HOST_V6: _head(V4_BYTES, V6_BYTES),
+    BORN_HOST_V6 | STORE_HOST_V6: _head(V6_BYTES, V6_BYTES),
+}
+_HOSTS_MASK = BORN_HOST_V6 | STORE_HOST_V6
+_SYS_FLAG_AT = 36
+
+
+class Draft(msgspec.Struct):
+    """A message on its way into the log.
+
+    Attributes:
+        properties: their text in UTF-8, see `sprocket.message.properties`.
+        tag_code: what the consume queue entry holds for filters: hash of the tag, or due time.
+        sys_flag: RocketMQ's bits; those for address families are set when it is encoded.
+        born_host: packed address of the sender, 8 or 20 bytes.
+        prepared_offset: log offset of the half message, for a transaction's message.
+        keys: blank-separated words by which it can be found.
+        unique_key: the id its sender gave it.
+    """
+
+    topic: str
+    queue_number: int
+    body: Buffer
+    properties: bytes
+    tag_code: int
+    flag: int
+    sys_flag: int
+    born_ms: int
+    born_host: bytes
+    reconsume_times: int = 0
+    prepared_offset: int = 0
+    keys: str = ""
+    unique_key: str = ""
+
+
+def body_crc(body: Buffer) -> int:
+    """The checksum that a record carries for its body."""
+    return crc32(body) & _CRC_MASK
+
+
+def record_bytes(draft: Draft, topic: bytes, store_host: bytes) -> int:
+    """How large the draft's record is."""
+    size = FIXED_BYTES + len(draft.body) + len(topic) + len(draft.properties)
+    size += len(draft.born_host) + len(store_host) - 2 * V4_BYTES
+    return size if len(topic) <= 127 else size + 1
+
+
+def topic_part(topic: bytes) -> bytes:
+    """A topic as it stands in a record: with its length in front, in one byte or two."""
+    return len(topic).to_bytes(1 if len(topic) <= 127 else 2, "big") + topic
+
+
+class Encoder:
+    """Writes records for one store host."""
+
+    __slots__ = ("_host_flag", "store_host")
+
+    def __init__(self, store_host: bytes) -> None:
+        self.store_host = store_host
+        self._host_flag = STORE_HOST_V6 if len(store_host) == V6_BYTES else 0
+
+    def encode(
+        self, draft: Draft, topic: bytes, *, log_offset: int, queue_offset: int, stored_ms: int
+    ) -> bytes:
+        """The draft's record.
+
+        Args:
+            topic: the draft's topic as `topic_part` gives it.
+        """
+        body = draft.body
+        properties = draft.properties
+        born_host = draft.born_host
+        sys_flag = draft.sys_flag & ~_HOSTS_MASK | self._host_flag
+        if len(born_host) != V4_BYTES:
+            sys_flag |= BORN_HOST_V6
+        head = _HEADS[sys_flag & _HOSTS_MASK]
+        size = head.size + len(body) + len(topic) + 2 + len(properties)
+        return b"".join(
+            (
+                head.pack(
+                    size,
+                    MAGIC if len(topic) <= 128 else MAGIC_LONG_TOPIC,
+                    crc32(body) & _CRC_MASK,
+                    draft.queue_number,
+                    draft.flag,
+                    queue_offset,
+                    log_offset,
+                    sys_flag,
+                    draft.born_ms,
+                    born_host,
+                    stored_ms,
+                    self.store_host,
+                    draft.reconsume_times,
+                    draft.prepared_offset,
+                    len(body),
+                ),
+                body,
+                topic,
+                _LENGTH.pack(len(properties)),
+                properties,
+            )
+        )
+
+
+class Record(msgspec.Struct):
+    """A record whose lengths have been checked, with body and properties still as bytes."""
+
+    size: int
+    body_crc: int
+    queue_number: int
+    flag: int
+    queue_offset: int
+    log_offset: int
+    sys_flag: int
+    born_ms: int
+    born_host: bytes
+    stored_ms: int
+    store_host: bytes
+    reconsume_times: int
+    prepared_offset: int
+    body: memoryview
+    topic: str
+    properties: memoryview
+
+
+def parse(buffer: Buffer, at: int = 0) -> Record:
+    """Takes apart the record at a place of a buffer.
+
+    Raises:
+        CorruptRecord: its magic is unknown, or its lengths do not fit together or the buffer.
+    """
+    view = memoryview(buffer)
+    room = len(view) - at
+    if room < FIXED_BYTES:
+        raise CorruptRecord(f"no record fits into {room} bytes")
+    (sys_flag,) = _INT.unpack_from(view, at + _SYS_FLAG_AT)
+    head = _HEADS[sys_flag & _HOSTS_MASK]
+    if room < head.size:
+        raise CorruptRecord(f"no record fits into {room} bytes")
+    (
+        size, magic, crc, queue_number, flag, queue_offset, log_offset, sys_flag, born_ms, born_host,
+        stored_ms, store_host, reconsume_times, prepared_offset, body_bytes,
+    ) = head.unpack_from(view, at)  # fmt: skip
+    if magic == MAGIC:
+        length_bytes = 1
+    elif magic == MAGIC_LONG_TOPIC:
+        length_bytes = 2
+    else:
+        raise CorruptRecord(f"magic {magic & 0xFFFFFFFF:#010x} is no record's")
+    end = at + size
+    body_at = at + head.size
+    topic_at = body_at + body_bytes + length_bytes
+    if size > room or body_bytes < 0 or topic_at + 2 > end:
+        raise CorruptRecord(f"a record of {size} bytes with a body of {body_bytes}, in {room}")
+    topic_end = topic_at + int.from_bytes(view[topic_at - length_bytes : topic_at], "big")
+    if topic_end + 2 > end:
+        raise CorruptRecord(f"a topic of {topic_end - topic_at} bytes does not fit")
+    (properties_bytes,) = _LENGTH.unpack_from(view, topic_end)
+    if properties_bytes < 0 or topic_end + 2 + properties_bytes != end:
+        raise CorruptRecord(f"properties of {properties_bytes} bytes do not end with the record")
+    return Record(
+        size, crc, queue_number, flag, queue_offset, log_offset, sys_flag, born_ms, born_host,
+        stored_ms, store_host, reconsume_times, prepared_offset,
+        view[body_at : body_at + body_bytes],
+        _topic(bytes(view[topic_at:topic_end])),
+        view[topic_end + 2 : end],
+    )  # fmt: skip
+
+
+@lru_cache(maxsize=4096)
+def _topic(raw: bytes) -> str:
+    return raw.decode("utf-8", "replace")
+
+
+@lru_cache(maxsize=4096)
+def _queue(topic: str, broker_name: str, number: int) -> QueueId:
+    return QueueId(topic, broker_name, number)
+
+
+def decode(
+    buffer: Buffer, at: int = 0, broker_name: str = "", *, opens_body: bool = False
+) -> StoredMessage:
+    """The message whose record stands at a place of a buffer.
+
+    Args:
+        opens_body: opens a compressed body, and clears its bit in the system flag. A body that
+            cannot be opened stays as it is, with the bit set: see `compression.open_body`.
+
+    Raises:
+        CorruptRecord: there is no whole record.
+    """
+    found = parse(buffer, at)
+    sys_flag = found.sys_flag
+    body = bytes(found.body)
+    if opens_body and sys_flag & COMPRESSED:
+        try:
+            body = open_body(body, sys_flag)
+            sys_flag &= ~COMPRESSED
+        except CorruptRecord:
+            pass
+    return StoredMessage(
+        _queue(found.topic, broker_name, found.queue_number),
+        QueueOffset(found.queue_offset),
+        LogOffset(found.log_offset),
+        body,
+        decode_bytes(found.properties),
+        found.flag,
+        sys_flag,
+        found.born_ms,
+        unpack(found.born_host),
+        found.stored_ms,
+        unpack(found.store_host),
+        found.reconsume_times,
+        found.prepared_offset,
+        found.size,
+        found.body_crc,
+    )
+
+
+def scan(
+    buffer: Buffer, broker_name: str = "", *, opens_bodies: bool = False
+) -> Iterator[StoredMessage]:
+    """The messages of a pull reply's body, one after the other.
+
+    Raises:
+        CorruptRecord: the bytes at some place are no record; those before have been given.
+    """
+    view = memoryview(buffer)
+    at, end = 0, len(view)
+    while at < end:
+        message = decode(view, at, broker_name, opens_body=opens_bodies)
+        yield message
+        at += message.record_bytes

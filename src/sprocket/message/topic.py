@@ -1,0 +1,154 @@
+"""Names of topics and groups, RocketMQ's own topics, and topic permissions.
+
+Pure. Source: TopicValidator, PermName, MixAll and KeyBuilder of RocketMQ 5.x.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from sprocket.base.errors import UsageError
+
+TOPIC_LENGTH_MAX = 127
+GROUP_LENGTH_MAX = 255
+
+RETRY_PREFIX = "%RETRY%"
+DEAD_LETTER_PREFIX = "%DLQ%"
+SYSTEM_PREFIX = "rmq_sys_"
+
+#: The template of topics that are made on the first send.
+TEMPLATE = "TBW102"
+SCHEDULE = "SCHEDULE_TOPIC_XXXX"
+HALF = "RMQ_SYS_TRANS_HALF_TOPIC"
+HALF_SETTLED = "RMQ_SYS_TRANS_OP_HALF_TOPIC"
+CHECKS_EXHAUSTED = "TRANS_CHECK_MAX_TIME_TOPIC"
+TRACE = "RMQ_SYS_TRACE_TOPIC"
+BENCHMARK = "BenchmarkTest"
+SELF_TEST = "SELF_TEST_TOPIC"
+OFFSET_MOVED = "OFFSET_MOVED_EVENT"
+CHECKPOINT = "CHECKPOINT_TOPIC"
+TIMER = "rmq_sys_wheel_timer"
+
+SYSTEM_TOPICS = frozenset(
+    {
+        TEMPLATE,
+        SCHEDULE,
+        HALF,
+        HALF_SETTLED,
+        CHECKS_EXHAUSTED,
+        TRACE,
+        BENCHMARK,
+        SELF_TEST,
+        OFFSET_MOVED,
+        CHECKPOINT,
+    }
+)
+#: System topics that producers may not write.
+CLOSED_TOPICS = frozenset(
+    {SCHEDULE, HALF, HALF_SETTLED, CHECKS_EXHAUSTED, SELF_TEST, OFFSET_MOVED}
+)
+
+READ = 0b100
+WRITE = 0b010
+INHERIT = 0b001
+
+_ALLOWED = re.compile(r"[%|a-zA-Z0-9_-]+")
+_ALLOWED_TEXT = "^[%|a-zA-Z0-9_-]+$"
+
+
+@lru_cache(maxsize=4096)
+def fault_of_topic(name: str) -> str | None:
+    """What is wrong with a topic's name, in RocketMQ's words; None if nothing is."""
+    if not name.strip():
+        return "The specified topic is blank."
+    if not _ALLOWED.fullmatch(name):
+        return f"The specified topic contains illegal characters, allowing only {_ALLOWED_TEXT}"
+    if len(name) > TOPIC_LENGTH_MAX:
+        return "The specified topic is longer than topic max length."
+    return None
+
+
+@lru_cache(maxsize=4096)
+def fault_of_group(name: str) -> str | None:
+    """What is wrong with a group's name, in RocketMQ's words; None if nothing is."""
+    if not name.strip():
+        return "the specified group is blank"
+    if len(name) > GROUP_LENGTH_MAX:
+        return "the specified group is longer than group max length 255."
+    if not _ALLOWED.fullmatch(name):
+        return (
+            f"the specified group[{name}] contains illegal characters, allowing only {_ALLOWED_TEXT}"
+        )
+    return None
+
+
+def check_topic(name: str) -> None:
+    """Raises UsageError if `name` cannot name a topic."""
+    if fault := fault_of_topic(name):
+        raise UsageError(f"{fault} ({name!r})")
+
+
+def check_group(name: str) -> None:
+    """Raises UsageError if `name` cannot name a group."""
+    if fault := fault_of_group(name):
+        raise UsageError(f"{fault} ({name!r})")
+
+
+def is_system_topic(name: str) -> bool:
+    """Whether RocketMQ keeps the topic for itself."""
+    return name in SYSTEM_TOPICS or name.startswith(SYSTEM_PREFIX)
+
+
+def is_closed_topic(name: str) -> bool:
+    """Whether producers may not write it."""
+    return name in CLOSED_TOPICS
+
+
+def retry_topic(group: str) -> str:
+    """The topic that a group's failed messages return through."""
+    return RETRY_PREFIX + group
+
+
+def dead_letter_topic(group: str) -> str:
+    """The topic of messages that a group gave up."""
+    return DEAD_LETTER_PREFIX + group
+
+
+def is_retry_topic(name: str) -> bool:
+    """Whether the topic is some group's retry topic."""
+    return name.startswith(RETRY_PREFIX)
+
+
+def is_dead_letter_topic(name: str) -> bool:
+    """Whether the topic is some group's dead-letter topic."""
+    return name.startswith(DEAD_LETTER_PREFIX)
+
+
+def group_of(name: str) -> str | None:
+    """The group of a retry or dead-letter topic; None for others."""
+    for prefix in (RETRY_PREFIX, DEAD_LETTER_PREFIX):
+        if name.startswith(prefix):
+            return name[len(prefix) :]
+    return None
+
+
+def is_readable(permission: int) -> bool:
+    """Whether consumers may read."""
+    return permission & READ != 0
+
+
+def is_writable(permission: int) -> bool:
+    """Whether producers may write."""
+    return permission & WRITE != 0
+
+
+def is_inherited(permission: int) -> bool:
+    """Whether the topic may serve as the template of new ones."""
+    return permission & INHERIT != 0
+
+
+def permission_text(permission: int) -> str:
+    """RocketMQ's way to show a permission: `RW-`."""
+    letters = ((READ, "R"), (WRITE, "W"), (INHERIT, "X"))
+    return "".join(letter if permission & bit else "-" for bit, letter in letters)
