@@ -1,0 +1,74 @@
+"""What can be set on a name server."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sprocket.base.config import setting
+
+
+@dataclass(frozen=True, slots=True)
+class NameServerConfig:
+    """Settings of a name server. Times in milliseconds, sizes in bytes."""
+
+    host: str = setting(
+        "127.0.0.1",
+        "Address to listen at; 0.0.0.0 or :: opens it to other machines.",
+        rocketmq="bindAddress",
+    )
+    port: int = setting(
+        9876,
+        "TCP port to listen at; 0 takes a free one.",
+        rocketmq="listenPort",
+        minimum=0,
+        maximum=65535,
+    )
+    kv_path: str | None = setting(
+        None,
+        "File that keeps the key-value settings; without one they are forgotten at the end.",
+        rocketmq="kvConfigPath",
+    )
+    broker_expiry_ms: int = setting(
+        120_000,
+        "A broker that was not heard of for so long is taken off the routes, unless it named "
+        "its own time.",
+        minimum=1_000,
+    )
+    scan_ms: int = setting(
+        5_000,
+        "How often silent brokers are looked for.",
+        rocketmq="scanNotActiveBrokerInterval",
+        minimum=10,
+    )
+    order_conf_in_routes: bool = setting(
+        False,
+        "Whether a route carries the topic's order configuration.",
+        rocketmq="orderMessageEnable",
+    )
+    order_conf_to_brokers: bool = setting(
+        True,
+        "Whether a registering broker is told the order configuration of all topics.",
+        rocketmq="returnOrderTopicConfigToBroker",
+    )
+    topics_absent_are_deleted: bool = setting(
+        False,
+        "Whether a registration takes off the topics that it does not list.",
+        rocketmq="deleteTopicWithBrokerRegistration",
+    )
+    topic_lists: bool = setting(
+        True,
+        "Whether the topics of a cluster or unit are listed to who asks.",
+        rocketmq="enableTopicList",
+    )
+    all_topics_list: bool = setting(
+        True,
+        "Whether all topics are listed to who asks.",
+        rocketmq="enableAllTopicList",
+    )
+    topics_max: int = setting(200_000, "Topics held at most.", minimum=1)
+    brokers_max: int = setting(10_000, "Broker processes held at most.", minimum=1)
+    kv_entries_max: int = setting(100_000, "Key-value settings held at most.", minimum=1)
+    frame_bytes_max: int = setting(
+        16 << 20, "Largest request that is read.", minimum=1 << 16, maximum=1 << 30
+    )
+    drain_ms: int = setting(3_000, "How long requests may take to finish at the end.", minimum=0)

@@ -1,0 +1,356 @@
+"""Which brokers are there, and which queues of which topics they hold. Pure.
+
+Requests come in as values, `now_ms` is a monotonic clock's milliseconds, and a connection is any
+hashable thing. Every answer is sorted, so that all name servers list queues in the same order and
+all clients number them alike.
+
+A broker is a name with one process (an *instance*) or several: number 0 is the master, the others
+copy it. What an instance registered goes when it unregisters, when the connection over which it
+last registered closes, or when it has been silent for too long; the topics of a broker go with its
+last instance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from sprocket.base.errors import SystemFailure
+
+#: The number of a broker's master among its instances.
+MASTER = 0
+
+#: Bits of a topic's permission. Source: PermName.
+PERMISSION_WRITE = 2
+PERMISSION_READ = 4
+
+#: Bounds of the silence that an instance may ask for, ms.
+EXPIRY_MS_LEAST = 1_000
+EXPIRY_MS_MOST = 86_400_000
+
+
+class Version(NamedTuple):
+    """Tells whether a broker's topics have changed. Source: DataVersion."""
+
+    state: int = 0
+    timestamp: int = 0
+    counter: int = 0
+
+
+#: Of a broker that tells no version.
+NO_VERSION = Version()
+
+
+class Queues(NamedTuple):
+    """A topic's queues on one broker."""
+
+    reads: int
+    writes: int
+    permission: int
+    sys_flag: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """What a broker process says of itself.
+
+    Attributes:
+        cluster, broker: names.
+        number: 0 for the master, else a slave's number.
+        address, ha_address: where clients and slaves reach it.
+        topics: all its topics, or only those that changed.
+        version: of its topics.
+        expiry_ms: the silence it asks for, or None for the name server's own.
+        acting_master: whether a slave may stand in for the master.
+        zone: where it stands, or None.
+    """
+
+    cluster: str
+    broker: str
+    number: int
+    address: str
+    ha_address: str = ""
+    topics: Mapping[str, Queues] = field(default_factory=dict)
+    version: Version = NO_VERSION
+    expiry_ms: int | None = None
+    acting_master: bool = False
+    zone: str | None = None
+
+
+@dataclass(slots=True)
+class Instance:
+    """One broker process that is there."""
+
+    broker: str
+    number: int
+    address: str
+    ha_address: str
+    version: Version
+    expiry_ms: int
+    last_ms: int
+    connection: Hashable
+
+
+@dataclass(slots=True)
+class Broker:
+    """A broker's instances by number. Never empty."""
+
+    name: str
+    cluster: str
+    acting_master: bool
+    zone: str | None
+    instances: dict[int, Instance] = field(default_factory=dict)
+
+    @property
+    def addresses(self) -> dict[int, str]:
+        """Where its instances are, the master first."""
+        return {number: self.instances[number].address for number in sorted(self.instances)}
+
+
+class TopicRoute(NamedTuple):
+    """Where a topic's queues are: by broker name, and those brokers; both sorted by name."""
+
+    queues: dict[str, Queues]
+    brokers: list[Broker]
+
+
+class Routes:
+    """The table of one name server."""
+
+    def __init__(
+        self,
+        *,
+        expiry_ms: int = 120_000,
+        topics_max: int = 200_000,
+        brokers_max: int = 10_000,
+        absent_are_deleted: bool = False,
+    ) -> None:
+        self._expiry_ms = expiry_ms
+        self._topics_max = topics_max
+        self._brokers_max = brokers_max
+        self._absent_are_deleted = absent_are_deleted
+        self._brokers: dict[str, Broker] = {}
+        #: Topic to broker name to queues. No topic without a broker, no broker that is not there.
+        self._topics: dict[str, dict[str, Queues]] = {}
+
+    def register(self, registration: Registration, connection: Hashable, now_ms: int) -> Instance:
+        """Takes a broker process in, or renews it.
+
+        Returns:
+            The master of its broker if that is there, else itself.
+
+        Raises:
+            SystemFailure: there is no room for more brokers or topics.
+        """
+        self._check_room(registration)
+        broker = self._brokers.get(registration.broker)
+        if broker is None:
+            broker = Broker(registration.broker, registration.cluster, False, None)
+            self._brokers[broker.name] = broker
+        broker.acting_master = registration.acting_master
+        broker.zone = registration.zone
+        self._drop_former_numbers(broker, registration)
+        known = broker.instances.get(registration.number)
+        broker.instances[registration.number] = self._instance(registration, connection, now_ms)
+        if registration.number == MASTER:
+            self._take_topics(registration, known.version if known else None)
+        return broker.instances.get(MASTER, broker.instances[registration.number])
+
+    def unregister(self, broker: str, number: int, address: str) -> bool:
+        """Takes an instance off.
+
+        Returns:
+            Whether it was there under that number and that address; a request that names the
+            address of another instance changes nothing.
+        """
+        instance = self._instance_at(broker, number)
+        if instance is None or instance.address != address:
+            return False
+        self._remove([instance])
+        return True
+
+    def closed(self, connection: Hashable) -> list[Instance]:
+        """Takes off what last registered over a connection that has closed."""
+        return self._remove(i for i in self.instances() if i.connection == connection)
+
+    def expire(self, now_ms: int) -> list[Instance]:
+        """Takes off what has been silent for too long."""
+        return self._remove(i for i in self.instances() if i.last_ms + i.expiry_ms < now_ms)
+
+    def heard(self, broker: str, number: int | None, address: str, now_ms: int) -> Instance | None:
+        """Notes a sign of life.
+
+        Returns:
+            The instance with that address (and number, if one is given), or None.
+        """
+        instances = self._brokers[broker].instances.values() if broker in self._brokers else ()
+        for instance in instances:
+            if instance.address == address and number in (None, instance.number):
+                instance.last_ms = now_ms
+                return instance
+        return None
+
+    def route_of(self, topic: str) -> TopicRoute | None:
+        """Where a topic's queues are, or None if nobody has it."""
+        queues = self._topics.get(topic)
+        if not queues:
+            return None
+        ordered = dict(sorted(queues.items()))
+        return TopicRoute(ordered, [self._brokers[name] for name in ordered])
+
+    def brokers(self) -> list[Broker]:
+        """All brokers, sorted by name."""
+        return [self._brokers[name] for name in sorted(self._brokers)]
+
+    def clusters(self) -> dict[str, list[str]]:
+        """Names of brokers by cluster, all sorted."""
+        clusters: dict[str, list[str]] = {}
+        for broker in sorted(self.brokers(), key=lambda broker: broker.cluster):
+            clusters.setdefault(broker.cluster, []).append(broker.name)
+        return clusters
+
+    def broker(self, name: str) -> Broker | None:
+        """A broker by name."""
+        return self._brokers.get(name)
+
+    def instances(self) -> list[Instance]:
+        """All instances, sorted by broker and number."""
+        return [b.instances[number] for b in self.brokers() for number in sorted(b.instances)]
+
+    def topics(self, wanted: Callable[[dict[str, Queues]], bool] | None = None) -> list[str]:
+        """Names of topics, sorted; only those whose queues by broker are `wanted`, if given."""
+        return sorted(t for t, queues in self._topics.items() if not wanted or wanted(queues))
+
+    def topics_of_cluster(self, cluster: str) -> list[str]:
+        """Names of the topics that a broker of a cluster holds, sorted."""
+        names = set(self.clusters().get(cluster, ()))
+        return self.topics(lambda queues: not names.isdisjoint(queues))
+
+    def topics_of_units(self, *, is_unit: bool | None, is_subscribed: bool | None) -> list[str]:
+        """Names of topics by two bits of their flag; None does not care. Source: TopicSysFlag."""
+
+        def wanted(queues: dict[str, Queues]) -> bool:
+            flag = queues[min(queues)].sys_flag
+            return is_unit in (None, bool(flag & 1)) and is_subscribed in (None, bool(flag & 2))
+
+        return self.topics(wanted)
+
+    def add_topic(self, topic: str, queues: Mapping[str, Queues]) -> bool:
+        """Adds a topic on brokers that are there.
+
+        Returns:
+            False, with nothing changed, if one of them is not.
+        """
+        if not all(name in self._brokers for name in queues) or not queues:
+            return False
+        self._check_topics({topic})
+        self._topics.setdefault(topic, {}).update(queues)
+        return True
+
+    def delete_topic(self, topic: str, cluster: str | None = None) -> None:
+        """Forgets a topic, everywhere or on the brokers of one cluster."""
+        queues = self._topics.get(topic, {})
+        for name in list(queues):
+            if cluster is None or self._brokers[name].cluster == cluster:
+                self._forget(topic, name)
+
+    def set_permission(self, broker: str, change: Callable[[int], int]) -> int:
+        """Changes the permission of all topics of a broker until it says so itself.
+
+        Returns:
+            How many topics it has.
+        """
+        changed = 0
+        for queues in self._topics.values():
+            if broker in queues:
+                old = queues[broker]
+                queues[broker] = old._replace(permission=change(old.permission))
+                changed += 1
+        return changed
+
+    def _check_room(self, registration: Registration) -> None:
+        is_new = self._instance_at(registration.broker, registration.number) is None
+        held = sum(len(broker.instances) for broker in self._brokers.values())
+        if is_new and held >= self._brokers_max:
+            raise SystemFailure(f"{held} broker processes are registered, no more are taken")
+        self._check_topics(registration.topics)
+
+    def _check_topics(self, topics: Iterable[str]) -> None:
+        more = sum(1 for topic in topics if topic not in self._topics)
+        if len(self._topics) + more > self._topics_max:
+            raise SystemFailure(f"no more than {self._topics_max} topics are taken")
+
+    def _instance_at(self, broker: str, number: int) -> Instance | None:
+        return self._brokers[broker].instances.get(number) if broker in self._brokers else None
+
+    def _instance(self, registration: Registration, connection: Hashable, now_ms: int) -> Instance:
+        expiry_ms = self._expiry_ms
+        if registration.expiry_ms is not None:
+            expiry_ms = min(max(registration.expiry_ms, EXPIRY_MS_LEAST), EXPIRY_MS_MOST)
+        return Instance(
+            broker=registration.broker,
+            number=registration.number,
+            address=registration.address,
+            ha_address=registration.ha_address,
+            version=registration.version,
+            expiry_ms=expiry_ms,
+            last_ms=now_ms,
+            connection=connection,
+        )
+
+    @staticmethod
+    def _drop_former_numbers(broker: Broker, registration: Registration) -> None:
+        """A slave that became master keeps its address: it must not be there under both numbers."""
+        for number, instance in list(broker.instances.items()):
+            if instance.address == registration.address and number != registration.number:
+                del broker.instances[number]
+
+    def _take_topics(self, registration: Registration, known: Version | None) -> None:
+        """Takes a master's topics.
+
+        With a version that is known already, only what is missing is added: an operator may have
+        changed permissions since. A master that comes (back) with a whole table tells all it has;
+        a broker whose slaves kept its topics alive may have lost some meanwhile. One topic alone
+        may be a change, told to a name server that had lost the broker.
+        """
+        name = registration.broker
+        is_whole = known is None and len(registration.topics) > 1
+        if is_whole or self._absent_are_deleted:
+            for topic, held in list(self._topics.items()):
+                if name in held and topic not in registration.topics:
+                    self._forget(topic, name)
+        for topic, queues in registration.topics.items():
+            held = self._topics.setdefault(topic, {})
+            if known != registration.version or name not in held:
+                held[name] = queues
+
+    def _remove(self, instances: Iterable[Instance]) -> list[Instance]:
+        removed = list(instances)
+        for instance in removed:
+            broker = self._brokers[instance.broker]
+            del broker.instances[instance.number]
+            if not broker.instances:
+                del self._brokers[broker.name]
+                for topic in list(self._topics):
+                    self._forget(topic, broker.name)
+        return removed
+
+    def _forget(self, topic: str, broker: str) -> None:
+        queues = self._topics[topic]
+        queues.pop(broker, None)
+        if not queues:
+            del self._topics[topic]
+
+    def validate(self) -> None:
+        """Asserts what must always be true."""
+        for name, broker in self._brokers.items():
+            assert broker.name == name
+            assert broker.instances
+            assert len(set(broker.addresses.values())) == len(broker.instances)
+            for number, instance in broker.instances.items():
+                assert (instance.broker, instance.number) == (name, number)
+        for topic, queues in self._topics.items():
+            assert queues, topic
+            assert queues.keys() <= self._brokers.keys(), topic
+        assert len(self._topics) <= self._topics_max
