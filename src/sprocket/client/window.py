@@ -1,0 +1,172 @@
+"""What a consumer has fetched from one queue and not finished: fetched, in flight, done.
+
+The committable offset stands before the first message that is not done: it never passes one that
+is waiting, in a listener's hands, or held because giving it back failed. Fetching stops at limits
+of count, bytes and span, so a slow listener bounds memory by itself.
+
+A closed window (its queue was released, or its position was reset) hands out nothing and no
+longer moves: a result that comes late changes nothing. Pure. What RocketMQ calls ProcessQueue.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+from sprocket.message.message import StoredMessage
+from sprocket.message.offsets import QueueOffset
+
+
+class Limits(NamedTuple):
+    """When to stop fetching.
+
+    Attributes:
+        count_max: messages that are not done.
+        bytes_max: their bodies.
+        span_max: distance in offsets between the first and the last of them.
+    """
+
+    count_max: int = 1000
+    bytes_max: int = 100 * 1024 * 1024
+    span_max: int = 2000
+
+
+class Window:
+    """One queue's messages at one consumer."""
+
+    __slots__ = (
+        "_bytes",
+        "_held",
+        "_last",
+        "_waiting",
+        "is_closed",
+        "is_listed",
+        "limits",
+        "next_offset",
+        "on_room",
+    )
+
+    def __init__(self, next_offset: int, limits: Limits | None = None) -> None:
+        #: Where to fetch next; above every offset that is held.
+        self.next_offset = QueueOffset(next_offset)
+        self.limits = limits or Limits()
+        #: All that is not done, by offset, in ascending order.
+        self._held: dict[QueueOffset, StoredMessage] = {}
+        #: Of those, what has not been handed out, in the order to hand out.
+        self._waiting: deque[StoredMessage] = deque()
+        self._bytes = 0
+        self._last = next_offset - 1
+        self.is_closed = False
+        #: Whether delivery has it on its list; delivery alone sets this.
+        self.is_listed = False
+        #: Called once when there is room again; whoever waits for room sets it.
+        self.on_room: Callable[[], None] | None = None
+
+    @property
+    def count(self) -> int:
+        """Messages that are not done."""
+        return len(self._held)
+
+    @property
+    def in_flight(self) -> int:
+        """Messages that were handed out and are not done."""
+        return len(self._held) - len(self._waiting)
+
+    @property
+    def has_waiting(self) -> bool:
+        """Whether there is something to hand out."""
+        return bool(self._waiting)
+
+    @property
+    def committable(self) -> QueueOffset:
+        """The offset to begin at if this consumer vanished now."""
+        return next(iter(self._held), self.next_offset)
+
+    @property
+    def has_room(self) -> bool:
+        """Whether more may be fetched."""
+        held = self._held
+        if not held:
+            return True
+        limits = self.limits
+        return (
+            len(held) < limits.count_max
+            and self._bytes < limits.bytes_max
+            and self._last - next(iter(held)) <= limits.span_max
+        )
+
+    def fetched(self, messages: Iterable[StoredMessage], next_offset: int) -> int:
+        """Takes in what a pull brought.
+
+        Args:
+            messages: in the order of their offsets; what was fetched before is left out.
+            next_offset: where the broker says to go on; also behind messages it left out.
+
+        Returns:
+            How many were taken in.
+        """
+        if self.is_closed:
+            return 0
+        last = self.next_offset - 1
+        count = 0
+        for message in messages:
+            offset = message.queue_offset
+            if offset > last:
+                last = offset
+                self._held[offset] = message
+                self._waiting.append(message)
+                self._bytes += len(message.body)
+                count += 1
+        if count:
+            self._last = last
+        self.next_offset = QueueOffset(max(next_offset, last + 1))
+        return count
+
+    def take(self) -> StoredMessage | None:
+        """Hands out the next message, if there is one."""
+        return self._waiting.popleft() if self._waiting else None
+
+    def take_many(self, count: int) -> list[StoredMessage]:
+        """Hands out up to `count` messages of one topic (a retry topic mixes several)."""
+        taken: list[StoredMessage] = []
+        waiting = self._waiting
+        while waiting and len(taken) < count:
+            if taken and waiting[0].queue.topic != taken[0].queue.topic:
+                break
+            taken.append(waiting.popleft())
+        return taken
+
+    def put_back(self, messages: Sequence[StoredMessage]) -> None:
+        """Takes messages back that were handed out; they come next again, in this order."""
+        if not self.is_closed:
+            self._waiting.extendleft(reversed(messages))
+
+    def done(self, message: StoredMessage) -> None:
+        """Finishes a message: consumed, or safely given back to the broker."""
+        if self._held.pop(message.queue_offset, None) is None:
+            return
+        self._bytes -= len(message.body)
+        if self.on_room is not None and self.has_room:
+            on_room, self.on_room = self.on_room, None
+            on_room()
+
+    def close(self) -> None:
+        """Forgets what waits; what is in flight will change nothing any more."""
+        self.is_closed = True
+        self.next_offset = self.committable
+        self._waiting.clear()
+        self._held.clear()
+        self._bytes = 0
+
+    def validate(self) -> None:
+        """Checks what must always hold."""
+        offsets = list(self._held)
+        assert offsets == sorted(offsets), "held in order"
+        assert not offsets or offsets[-1] <= self._last < self.next_offset, "next lies behind all"
+        assert self.committable <= self.next_offset
+        waiting = [message.queue_offset for message in self._waiting]
+        assert len(set(waiting)) == len(waiting), "waits once"
+        assert set(waiting) <= set(offsets), "what waits is held"
+        assert self._bytes == sum(len(message.body) for message in self._held.values())
+        assert not (self.is_closed and offsets), "a closed window holds nothing"
