@@ -6,11 +6,13 @@ On the wire every value is text, in a flat map (`extFields`).
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Annotated, ClassVar, TypeVar
 
 import msgspec
 
-from sprocket.base.errors import RemoteProtocolError
+from sprocket.protocol import fields
+from sprocket.protocol.codes import LANGUAGE, VERSION
 
 #: Bits of `Command.flag`. Source: RemotingCommand of RocketMQ 4.9 and 5.x.
 RESPONSE = 0b01
@@ -22,15 +24,108 @@ BINARY = 1
 
 Buffer = bytes | bytearray | memoryview
 
+#: Java's int and long. A number beyond them is refused, as Java refuses it.
+Int = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
+Long = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+
 
 class Header(msgspec.Struct, rename="camel"):
     """Base of all declared request and reply headers.
 
     Attributes are snake_case; wire names are camelCase unless a field names its own. Requests
-    set `code`, RocketMQ's request code.
+    set `code`, RocketMQ's request code, and `reply`, the header of a successful answer if it has
+    one. A field whose default is None is left out when it is None.
     """
 
     code: ClassVar[int] = 0
+    reply: ClassVar[type[Header] | None] = None
+
+    def to_fields(self) -> dict[str, str]:
+        """All fields as they go on the wire, as text under their wire names."""
+        return fields.to_texts(self)
 
 
 H = TypeVar("H", bound=Header)
+
+
+class Reply(msgspec.Struct):
+    """What a server-side function returns.
+
+    Attributes:
+        header: its declared header, if it has one.
+        body: bytes, or several parts that are written one after the other without a copy.
+        code: RocketMQ's response code; 0 is success.
+        remark: words for people; None for none.
+    """
+
+    header: Header | None = None
+    body: Buffer | Sequence[Buffer] = b""
+    code: int = 0
+    remark: str | None = None
+
+
+class Command(msgspec.Struct):
+    """One request or reply.
+
+    Attributes:
+        code: what is asked for, or how it went.
+        opaque: the number by which a reply finds its request; any 32-bit number, also negative.
+        flag: `RESPONSE`, `ONEWAY`.
+        language: name of the sender's language; any text.
+        version: number of the sender's RocketMQ version.
+        remark: words for people, mostly in replies that say no.
+        body: bytes, or a slice of the received data: it keeps that alive, so copy what is kept.
+        serialization: `JSON` or `BINARY`; the answer goes out in the same.
+        source: the header fields as they came: a JSON object not yet looked at, or texts.
+    """
+
+    code: int
+    opaque: int = 0
+    flag: int = 0
+    language: str = LANGUAGE
+    version: int = VERSION
+    remark: str | None = None
+    body: Buffer = b""
+    serialization: int = JSON
+    source: msgspec.Raw | dict[str, str] = {}
+
+    @classmethod
+    def request(cls, header: Header, *, body: Buffer = b"", opaque: int = 0) -> Command:
+        """A request as the other side would receive it, made from its header."""
+        return cls(header.code, opaque, body=body, source=header.to_fields())
+
+    @property
+    def is_response(self) -> bool:
+        """Whether it answers a request."""
+        return bool(self.flag & RESPONSE)
+
+    @property
+    def is_oneway(self) -> bool:
+        """Whether nobody waits for an answer."""
+        return bool(self.flag & ONEWAY)
+
+    @property
+    def fields(self) -> Mapping[str, str]:
+        """All header fields as text, under their wire names.
+
+        Raises:
+            RemoteProtocolError: the fields are no JSON object.
+        """
+        source = self.source
+        if not isinstance(source, dict):
+            source = self.source = fields.texts_in_json(source)
+        return source
+
+    def read(self, header: type[H]) -> H:
+        """The header in its declared form. Unknown fields are ignored.
+
+        Raises:
+            RemoteProtocolError: a field is missing or ill-typed; the text names it.
+        """
+        source = self.source
+        if not isinstance(source, dict):
+            try:
+                return fields.decoder_of(header).decode(source)
+            except fields.MALFORMED:
+                pass
+        return fields.from_texts(self.fields, header)

@@ -1,0 +1,119 @@
+"""The receiving half of a connection, without the connection: bytes in, commands out.
+
+What is kept between two reads is at most one unfinished frame, whose announced length was checked
+before it is waited for. However a frame is cut, its bytes are moved a bounded number of times.
+"""
+
+from __future__ import annotations
+
+import struct
+
+from sprocket.base.errors import RemoteProtocolError
+from sprocket.protocol.command import Buffer, Command
+from sprocket.protocol.frame import FRAME_BYTES_MAX, PREFIX_BYTES, decode_header
+
+_PREFIX = struct.Struct(">iBBH")
+_LENGTH = struct.Struct(">i")
+_LENGTH_BYTES = 4
+
+#: A body of at least so many bytes is a view of the received chunk; a shorter one is copied,
+#: which is cheaper and does not keep the chunk alive.
+_VIEW_BYTES_MIN = 4096
+
+
+class Connection:
+    """Cuts a stream of bytes into commands.
+
+    Once the stream is no sequence of frames, the connection stays broken: what follows has no
+    known beginning.
+    """
+
+    __slots__ = ("_needed", "_unfinished", "fault", "frame_bytes_max")
+
+    def __init__(self, frame_bytes_max: int = FRAME_BYTES_MAX) -> None:
+        self.frame_bytes_max = frame_bytes_max
+        #: What is wrong with the stream, or None while nothing is.
+        self.fault: RemoteProtocolError | None = None
+        #: The beginning of a frame, and how many bytes it must have to be worth a look: the
+        #: length field first, then the whole frame.
+        self._unfinished = bytearray()
+        self._needed = _LENGTH_BYTES
+
+    @property
+    def kept_bytes(self) -> int:
+        """Bytes of an unfinished frame that wait for the rest."""
+        return len(self._unfinished)
+
+    def receive(self, data: Buffer) -> list[Command]:
+        """Takes what was read and gives the commands that are complete with it.
+
+        When the data holds good frames and then a fault, the good ones are given, `fault` is set
+        at once, and the next call raises it; so the result does not depend on how the stream was
+        cut. The owner closes the connection as soon as there is a fault.
+
+        Raises:
+            RemoteProtocolError: the stream is no sequence of frames.
+        """
+        if self.fault is not None:
+            raise self.fault
+        commands: list[Command] = []
+        try:
+            self._receive(data if type(data) is bytes else bytes(data), commands)
+        except RemoteProtocolError as error:
+            self.fault = error
+            self._unfinished = bytearray()
+            if not commands:
+                raise
+        return commands
+
+    def _receive(self, data: bytes, commands: list[Command]) -> None:
+        at, end = 0, len(data)
+        if self._unfinished:
+            at = self._complete(data, commands)
+        while end - at >= _LENGTH_BYTES:
+            after = at + _LENGTH_BYTES + self._checked(_LENGTH.unpack_from(data, at)[0])
+            if after > end:
+                self._needed = after - at
+                break
+            commands.append(_decode(data, at, after))
+            at = after
+        if at < end:
+            self._unfinished += memoryview(data)[at:]
+
+    def _complete(self, data: bytes, commands: list[Command]) -> int:
+        """Adds to the unfinished frame what it lacks; how much of the data that took."""
+        unfinished, at = self._unfinished, 0
+        while True:
+            lacking = self._needed - len(unfinished)
+            unfinished += memoryview(data)[at : at + lacking]
+            at = min(at + lacking, len(data))
+            if len(unfinished) < self._needed:
+                return at
+            if self._needed > _LENGTH_BYTES:
+                break
+            self._needed += self._checked(_LENGTH.unpack_from(unfinished)[0])
+        # From now on the bytes belong to the command.
+        self._unfinished, self._needed = bytearray(), _LENGTH_BYTES
+        commands.append(_decode(unfinished, 0, len(unfinished)))
+        return at
+
+    def _checked(self, size: int) -> int:
+        if size < _LENGTH_BYTES or size > self.frame_bytes_max:
+            raise RemoteProtocolError(f"a frame of {size} bytes")
+        return size
+
+
+def _decode(data: bytes | bytearray, at: int, after: int) -> Command:
+    """The frame that lies in [at, after) of the data."""
+    _, serialization, high, low = _PREFIX.unpack_from(data, at)
+    start = at + PREFIX_BYTES
+    body_start = start + (high << 16 | low)
+    if body_start > after:
+        raise RemoteProtocolError("a header longer than its frame")
+    command = decode_header(bytes(data[start:body_start]), serialization)
+    body_bytes = after - body_start
+    if body_bytes >= _VIEW_BYTES_MIN:
+        command.body = memoryview(data).toreadonly()[body_start:after]
+    elif body_bytes:
+        command.body = bytes(data[body_start:after])
+    return command

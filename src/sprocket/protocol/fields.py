@@ -1,0 +1,130 @@
+"""Header fields between text and type.
+
+On the wire a header's fields are a flat map of texts (`extFields`). Java writes every value as a
+JSON string; other clients write numbers and booleans bare, or null for what they leave out. All
+of that is read. The fast way is msgspec straight into the declared struct; only what it refuses
+is looked at field by field, which also makes the error that names the field.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+import msgspec
+
+from sprocket.base.errors import RemoteProtocolError
+
+S = TypeVar("S", bound=msgspec.Struct)
+
+_TEXTS = msgspec.json.Decoder(dict[str, str])
+_RAWS = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_ANY_TEXT = msgspec.json.Decoder(str)
+
+#: What msgspec raises on hostile input; RecursionError comes from deep nesting.
+MALFORMED = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+
+#: Java's Integer.parseInt and Long.parseLong take a sign and leading zeros.
+_WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,40}", re.ASCII)
+
+_decoders: dict[type[Any], msgspec.json.Decoder[Any]] = {}
+_wire_names: dict[type[Any], tuple[str, ...]] = {}
+
+
+def decoder_of(kind: type[S]) -> msgspec.json.Decoder[S]:
+    """The cached decoder from a JSON object of texts to `kind`."""
+    decoder = _decoders.get(kind)
+    if decoder is None:
+        decoder = _decoders[kind] = msgspec.json.Decoder(kind, strict=False)
+    return decoder
+
+
+def texts_in_json(raw: bytes | msgspec.Raw) -> dict[str, str]:
+    """All fields of a JSON object as text. Null fields are left out; `null` itself is no fields.
+
+    Raises:
+        RemoteProtocolError: it is no JSON object.
+    """
+    try:
+        return _TEXTS.decode(raw)
+    except MALFORMED:
+        pass
+    try:
+        raws = msgspec.json.decode(raw, type=dict[str, msgspec.Raw] | None)
+        return {name: _text(value) for name, value in (raws or {}).items() if value != b"null"}
+    except MALFORMED as error:
+        raise RemoteProtocolError(f"header fields are no JSON object: {error}") from None
+
+
+def _text(value: msgspec.Raw) -> str:
+    text = bytes(value)
+    return _ANY_TEXT.decode(text) if text[:1] == b'"' else text.decode("utf-8")
+
+
+def from_texts(texts: Mapping[str, str], kind: type[S]) -> S:
+    """Reads a declared header from its fields as text. Unknown fields are ignored.
+
+    Raises:
+        RemoteProtocolError: a field is missing or ill-typed; the text names it.
+    """
+    try:
+        return msgspec.convert(texts, kind, strict=False)
+    except msgspec.ValidationError:
+        return _one_by_one(texts, kind)
+
+
+def _one_by_one(texts: Mapping[str, str], kind: type[S]) -> S:
+    values: dict[str, Any] = {}
+    for field in msgspec.structs.fields(kind):
+        text = texts.get(field.encode_name)
+        if text or (text is not None and _takes_text(field)):
+            values[field.name] = _value(text, field, kind)
+        elif field.required:
+            raise RemoteProtocolError(f"the custom field <{field.encode_name}> is null")
+    return kind(**values)
+
+
+def _takes_text(field: msgspec.structs.FieldInfo) -> bool:
+    """Whether an empty text is a value for the field; for a number it means that none is there."""
+    try:
+        msgspec.convert("", field.type)
+    except msgspec.ValidationError:
+        return False
+    return True
+
+
+def _value(text: str, field: msgspec.structs.FieldInfo, kind: type[Any]) -> Any:
+    """One field's text in its declared type, by Java's rules: a boolean is true or it is false."""
+    candidates: list[Any] = [text, text.lower() == "true"]
+    if _WHOLE_NUMBER.fullmatch(text):
+        candidates.insert(1, int(text))
+    for candidate in candidates:
+        strict = isinstance(candidate, bool)
+        try:
+            return msgspec.convert(candidate, field.type, strict=strict)
+        except msgspec.ValidationError:
+            continue
+    shown = text if len(text) <= 64 else text[:64] + "…"
+    raise RemoteProtocolError(f'the custom field <{field.encode_name}> cannot be "{shown}"')
+
+
+def to_texts(header: msgspec.Struct) -> dict[str, str]:
+    """A declared header as the map of texts that goes on the wire. None fields are left out."""
+    kind = type(header)
+    names = _wire_names.get(kind)
+    if names is None:
+        names = _wire_names[kind] = kind.__struct_encode_fields__
+    texts: dict[str, str] = {}
+    for name, value in zip(names, msgspec.structs.astuple(header), strict=True):
+        if value is not None:
+            texts[name] = value if type(value) is str else _to_text(value)
+    return texts
+
+
+def _to_text(value: Any) -> str:
+    if value is True:
+        return "true"
+    if value is False:
+        return "false"
+    return str(value)

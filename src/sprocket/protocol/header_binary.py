@@ -1,0 +1,113 @@
+"""The binary header of a frame, RocketMQ's own serialisation.
+
+    | bytes | what                                                    |
+    |-------|---------------------------------------------------------|
+    | 2     | code, signed                                            |
+    | 1     | language number                                         |
+    | 2     | version                                                 |
+    | 4     | opaque, signed                                          |
+    | 4     | flag                                                    |
+    | 4     | bytes of the remark; 0 for none                         |
+    | n     | remark, UTF-8                                           |
+    | 4     | bytes of all fields together                            |
+    | ...   | each field: 2 bytes length, name, 4 bytes length, value |
+
+All numbers are big-endian. Java reads a length of 0 as null; here an empty value stays an empty
+text, and a field without a name is dropped. A code that needs more than 16 bits (pop and
+its kin) arrives cut; it is given back its full number, since no code has the cut one.
+Source: RocketMQSerializable of RocketMQ 4.9 and 5.x; recorded frames.
+"""
+
+from __future__ import annotations
+
+import struct
+
+from sprocket.base.errors import LocalProtocolError, RemoteProtocolError
+from sprocket.protocol.codes import LANGUAGE_NAMES, LANGUAGE_NUMBERS, WIDE_REQUEST_CODES
+from sprocket.protocol.command import BINARY, RESPONSE, Command
+
+_FIXED = struct.Struct(">hBhiiI")
+_LENGTH = struct.Struct(">I")
+_SHORT = struct.Struct(">H")
+
+NAME_BYTES_MAX = 0x7FFF
+
+
+def decode(header: bytes) -> Command:
+    """Reads a header; the command has no body yet.
+
+    Raises:
+        RemoteProtocolError: a length points out of the header, or a text is no UTF-8.
+    """
+    try:
+        code, language, version, opaque, flag, remark_bytes = _FIXED.unpack_from(header)
+        at = _FIXED.size + remark_bytes
+        (fields_bytes,) = _LENGTH.unpack_from(header, at)
+        start = at + _LENGTH.size
+        if start + fields_bytes != len(header):
+            raise RemoteProtocolError("lengths in the binary header do not add up")
+        remark = str(header[_FIXED.size : at], "utf-8") if remark_bytes else None
+        fields = _decode_fields(header, start)
+    except (struct.error, UnicodeDecodeError) as error:
+        raise RemoteProtocolError(f"no binary header: {error}") from None
+    if not flag & RESPONSE:
+        code = WIDE_REQUEST_CODES.get(code & 0xFFFF, code)
+    name = LANGUAGE_NAMES.get(language, "OTHER")
+    return Command(code, opaque, flag, name, version, remark, b"", BINARY, fields)
+
+
+def _decode_fields(header: bytes, at: int) -> dict[str, str]:
+    fields: dict[str, str] = {}
+    end = len(header)
+    while at < end:
+        name_end = at + 2 + (header[at] << 8 | header[at + 1] if at + 2 <= end else end)
+        (value_bytes,) = _LENGTH.unpack_from(header, name_end)
+        value_start = name_end + 4
+        value_end = value_start + value_bytes
+        if value_end > end:
+            raise RemoteProtocolError("a field reaches beyond the binary header")
+        if name_end > at + 2:
+            name = str(header[at + 2 : name_end], "utf-8")
+            fields[name] = str(header[value_start:value_end], "utf-8")
+        at = value_end
+    return fields
+
+
+def encode(command: Command) -> bytes:
+    """Writes a header.
+
+    Raises:
+        LocalProtocolError: a number or a field does not fit.
+    """
+    try:
+        remark = command.remark.encode() if command.remark else b""
+        fields = b"".join(_encode_fields(command))
+        fixed = _FIXED.pack(
+            _signed_code(command),
+            LANGUAGE_NUMBERS.get(command.language, LANGUAGE_NUMBERS["OTHER"]),
+            command.version,
+            command.opaque,
+            command.flag,
+            len(remark),
+        )
+    except (struct.error, UnicodeEncodeError) as error:
+        raise LocalProtocolError(f"does not fit the binary header: {error}") from None
+    return b"".join((fixed, remark, _LENGTH.pack(len(fields)), fields))
+
+
+def _signed_code(command: Command) -> int:
+    code = command.code & 0xFFFF
+    if code != command.code and code not in WIDE_REQUEST_CODES:
+        raise LocalProtocolError(f"code {command.code} does not fit 16 bits")
+    return code - 0x10000 if code > 0x7FFF else code
+
+
+def _encode_fields(command: Command) -> list[bytes]:
+    parts: list[bytes] = []
+    for name, value in command.fields.items():
+        if name:
+            name_raw, value_raw = name.encode(), value.encode()
+            if len(name_raw) > NAME_BYTES_MAX:
+                raise LocalProtocolError(f"a field name of {len(name_raw)} bytes")
+            parts += (_SHORT.pack(len(name_raw)), name_raw, _LENGTH.pack(len(value_raw)), value_raw)
+    return parts

@@ -1,0 +1,229 @@
+"""The JSON dialect of fastjson, in and out.
+
+RocketMQ's Java side writes maps whose keys are no texts as they are: `{0:"a"}`, and even
+`{{"brokerName":"b","queueId":0,"topic":"t"}:5}`. Its reader also takes unquoted names, single
+quotes and superfluous commas, and clients in other languages rely on that.
+
+`parse` reads all of this and standard JSON; use it where a standard parser has refused. It is
+plain Python, some megabytes a second, so what it takes is bounded in size and depth.
+`write` makes the dialect. Source: JSON, JSONLexer of fastjson 1.2; recorded frames.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, NoReturn
+
+import msgspec
+
+from sprocket.base.errors import RemoteProtocolError
+
+BYTES_MAX = 1 << 20
+DEPTH_MAX = 32
+
+_BLANK = re.compile(r"[\s,]*")
+_STRING = re.compile(r'"([^"\\]*(?:\\.[^"\\]*)*)"|\'([^\'\\]*(?:\\.[^\'\\]*)*)\'', re.DOTALL)
+_NUMBER = re.compile(r"[+-]?[0-9]{1,300}(\.[0-9]{1,300})?([eE][+-]?[0-9]{1,5})?")
+_NAME = re.compile(r"[^\W\d][\w$.-]*|[$][\w$.-]*")
+_COLON = re.compile(r"\s*:")
+_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|.)", re.DOTALL)
+_PLAIN_ESCAPES = {
+    "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v", "0": "\0",
+    '"': '"', "'": "'", "\\": "\\", "/": "/",
+}  # fmt: skip
+_WORDS = {"true": True, "false": False, "null": None}
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+_text_encoder = msgspec.json.Encoder()
+
+
+class ObjectKey(dict[str, Any]):
+    """An object that is a key of another object. Its values are texts, numbers and booleans."""
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return hash(frozenset(self.items()))
+
+
+def parse(
+    data: bytes | bytearray | memoryview, *, bytes_max: int = BYTES_MAX, depth_max: int = DEPTH_MAX
+) -> Any:
+    """Reads one value.
+
+    Returns:
+        What `json.loads` would; unquoted numeric keys are ints, objects as keys `ObjectKey`s.
+
+    Raises:
+        RemoteProtocolError: it is not even fastjson's JSON, too long, or nested too deeply.
+    """
+    if len(data) > bytes_max:
+        raise RemoteProtocolError(f"no JSON, and too long to look closer: {len(data)} bytes")
+    try:
+        text = str(data, "utf-8")
+    except UnicodeDecodeError as error:
+        raise RemoteProtocolError(f"JSON is not UTF-8: {error}") from None
+    reader = _Reader(text, depth_max)
+    value = reader.value(0)
+    reader.end()
+    return value
+
+
+class _Reader:
+    """Walks one text. Commas count as blanks between values, as arbitrary commas are allowed."""
+
+    __slots__ = ("_at", "_depth_max", "_text")
+
+    def __init__(self, text: str, depth_max: int) -> None:
+        self._text = text
+        self._at = 0
+        self._depth_max = depth_max
+
+    def value(self, depth: int) -> Any:
+        first = self._peek()
+        if first == '"' or first == "'":
+            return self._string()
+        if first == "{":
+            return self._object(depth + 1)
+        if first == "[":
+            return self._array(depth + 1)
+        return self._word_or_number()
+
+    def end(self) -> None:
+        if self._peek():
+            self._refuse("something after the value")
+
+    def _peek(self) -> str:
+        """Skips blanks and commas; the next character, or nothing at the end."""
+        at = self._at
+        character = self._text[at : at + 1]
+        if character in " \t\r\n,\f\b" or character.isspace():
+            match = _BLANK.match(self._text, at)
+            self._at = at = match.end() if match else at
+            character = self._text[at : at + 1]
+        return character
+
+    def _open(self, depth: int) -> None:
+        if depth > self._depth_max:
+            self._refuse("nested too deeply")
+        self._at += 1
+
+    def _object(self, depth: int) -> dict[Any, Any]:
+        self._open(depth)
+        found: dict[Any, Any] = {}
+        while True:
+            first = self._peek()
+            if first == "}":
+                self._at += 1
+                return found
+            key = self._key(first, depth)
+            colon = _COLON.match(self._text, self._at)
+            if colon is None:
+                self._refuse("no colon after a key")
+            self._at = colon.end()
+            found[key] = self.value(depth)
+
+    def _key(self, first: str, depth: int) -> Any:
+        if first == '"' or first == "'":
+            return self._string()
+        if first == "{":
+            inner = self._object(depth + 1)
+            if any(isinstance(value, dict | list) for value in inner.values()):
+                self._refuse("an object with parts is a key")
+            return ObjectKey(inner)
+        name = _NAME.match(self._text, self._at)
+        if name is not None:
+            self._at = name.end()
+            return name.group()
+        return self._word_or_number()
+
+    def _array(self, depth: int) -> list[Any]:
+        self._open(depth)
+        found: list[Any] = []
+        while self._peek() != "]":
+            found.append(self.value(depth))
+        self._at += 1
+        return found
+
+    def _string(self) -> str:
+        match = _STRING.match(self._text, self._at)
+        if match is None:
+            self._refuse("a text does not end")
+        self._at = match.end()
+        text = match[1] if match[1] is not None else match[2]
+        return _unescape(text) if "\\" in text else text
+
+    def _word_or_number(self) -> Any:
+        match = _NUMBER.match(self._text, self._at)
+        if match is not None:
+            self._at = match.end()
+            return int(match[0]) if match[1] is None and match[2] is None else float(match[0])
+        match = _NAME.match(self._text, self._at)
+        if match is None or match[0] not in _WORDS:
+            self._refuse("no value")
+        self._at = match.end()
+        return _WORDS[match[0]]
+
+    def _refuse(self, why: str) -> NoReturn:
+        raise RemoteProtocolError(f"JSON cannot be read at character {self._at}: {why}")
+
+
+def _unescape(text: str) -> str:
+    text = _ESCAPE.sub(_unescape_one, text)
+    if _SURROGATE.search(text):
+        # Pairs become one character; a half without its other half has no meaning.
+        text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
+def _unescape_one(match: re.Match[str]) -> str:
+    escape = match[1]
+    if len(escape) > 1:
+        return chr(int(escape[1:], 16))
+    plain = _PLAIN_ESCAPES.get(escape)
+    if plain is None:
+        raise RemoteProtocolError(f"JSON has an unknown escape: \\{escape}")
+    return plain
+
+
+def write(value: Any) -> bytes:
+    """Writes fastjson's form of a value: structs, dicts, lists, texts, numbers, booleans, None.
+
+    A struct's fields are sorted by wire name and None fields left out, as fastjson does. Keys
+    that are numbers or structs stay what they are.
+    """
+    parts: list[str] = []
+    _write(value, parts.append)
+    return "".join(parts).encode("utf-8")
+
+
+def _write(value: Any, put: Any) -> None:
+    if isinstance(value, msgspec.Struct):
+        _write_entries(_entries(value), put)
+    elif isinstance(value, dict):
+        _write_entries(list(value.items()), put)
+    elif isinstance(value, list | tuple | set | frozenset):
+        opening = "["
+        for item in value:
+            put(opening)
+            _write(item, put)
+            opening = ","
+        put("]" if opening == "," else "[]")
+    else:
+        put(_text_encoder.encode(value).decode("utf-8"))
+
+
+def _write_entries(entries: list[tuple[Any, Any]], put: Any) -> None:
+    opening = "{"
+    for key, value in entries:
+        if value is None:
+            continue
+        put(opening)
+        _write(key, put)
+        put(":")
+        _write(value, put)
+        opening = ","
+    put("}" if opening == "," else "{}")
+
+
+def _entries(value: msgspec.Struct) -> list[tuple[Any, Any]]:
+    names = value.__struct_encode_fields__
+    return sorted(zip(names, msgspec.structs.astuple(value), strict=True))
