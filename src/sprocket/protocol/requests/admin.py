@@ -1,0 +1,57 @@
+"""A broker's settings, state and cleaning.
+
+Source: GetBrokerConfigResponseHeader, ViewBrokerStatsData… and AdminBrokerProcessor of RocketMQ
+4.9 and 5.x.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from sprocket.protocol.command import Header
+
+
+class UpdateBrokerConfig(Header, kw_only=True):
+    """Changes settings; body: lines `key=value`."""
+
+    code: ClassVar[int] = 25
+
+
+class BrokerConfigReply(Header, kw_only=True):
+    """The settings' data version, as JSON text."""
+
+    version: str | None = None
+
+
+class BrokerConfigOf(Header, kw_only=True):
+    """Settings; body of the answer: lines `key=value`."""
+
+    code: ClassVar[int] = 26
+    reply: ClassVar[type[Header]] = BrokerConfigReply
+
+
+class BrokerState(Header, kw_only=True):
+    """Counters and state; body of the answer: `KvTable`."""
+
+    code: ClassVar[int] = 28
+
+
+class CleanExpiredQueues(Header, kw_only=True):
+    """Deletes queue files that point nowhere."""
+
+    code: ClassVar[int] = 306
+
+
+class BrokerStats(Header, kw_only=True):
+    """One statistic; body of the answer: `BrokerStatsBody`."""
+
+    code: ClassVar[int] = 315
+
+    stats_name: str
+    stats_key: str
+
+
+class DeleteExpiredLog(Header, kw_only=True):
+    """Deletes expired log files now."""
+
+    code: ClassVar[int] = 329

@@ -1,0 +1,164 @@
+"""Offsets of queues and of consumer groups.
+
+Source: the headers Get…OffsetRequestHeader, SearchOffset…, Query…, UpdateConsumerOffset…,
+ResetOffset…, CloneGroupOffset… of RocketMQ 4.9 and 5.x.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from sprocket.protocol.command import Header, Int, Long
+
+#: Values of `SearchOffset.boundary_type`.
+LOWER = "LOWER"
+UPPER = "UPPER"
+
+
+class OffsetReply(Header, kw_only=True):
+    """One offset."""
+
+    offset: Long
+
+
+class TimestampReply(Header, kw_only=True):
+    """One time, ms since 1970 UTC; -1 for none."""
+
+    timestamp: Long
+
+
+class QueryOffset(Header, kw_only=True):
+    """A group's committed offset in a queue.
+
+    `set_zero_if_not_found`: False asks for code 22 where the broker would say 0.
+    """
+
+    code: ClassVar[int] = 14
+    reply: ClassVar[type[Header]] = OffsetReply
+
+    consumer_group: str
+    topic: str
+    queue_id: Int
+    set_zero_if_not_found: bool | None = None
+    bname: str | None = None
+
+
+class UpdateOffset(Header, kw_only=True):
+    """Commits a group's offset in a queue. Without an offset the broker answers 29."""
+
+    code: ClassVar[int] = 15
+
+    consumer_group: str
+    topic: str
+    queue_id: Int
+    commit_offset: Long | None = None
+    bname: str | None = None
+
+
+class SearchOffset(Header, kw_only=True):
+    """The offset at a time (ms since 1970 UTC). No boundary means `LOWER`."""
+
+    code: ClassVar[int] = 29
+    reply: ClassVar[type[Header]] = OffsetReply
+
+    topic: str
+    queue_id: Int
+    timestamp: Long
+    boundary_type: str | None = None
+    bname: str | None = None
+
+
+class MaxOffset(Header, kw_only=True):
+    """The offset after a queue's last message."""
+
+    code: ClassVar[int] = 30
+    reply: ClassVar[type[Header]] = OffsetReply
+
+    topic: str
+    queue_id: Int
+    committed: bool | None = None
+    bname: str | None = None
+
+
+class MinOffset(Header, kw_only=True):
+    """The offset of a queue's first message."""
+
+    code: ClassVar[int] = 31
+    reply: ClassVar[type[Header]] = OffsetReply
+
+    topic: str
+    queue_id: Int
+    bname: str | None = None
+
+
+class EarliestTime(Header, kw_only=True):
+    """When a queue's first message was stored."""
+
+    code: ClassVar[int] = 32
+    reply: ClassVar[type[Header]] = TimestampReply
+
+    topic: str
+    queue_id: Int
+    bname: str | None = None
+
+
+class AllOffsets(Header, kw_only=True):
+    """All committed offsets of the broker, for its slaves."""
+
+    code: ClassVar[int] = 43
+
+
+class ResetClientOffset(Header, kw_only=True):
+    """Broker to client: go to these offsets; body `ResetOffsetBody`."""
+
+    code: ClassVar[int] = 220
+
+    topic: str
+    group: str
+    queue_id: Int = -1
+    offset: Long | None = None
+    timestamp: Long = 0
+    is_force: bool = False
+
+
+class ResetOffset(ResetClientOffset, kw_only=True):
+    """Moves a group to a time or an offset; body of the answer: `ResetOffsetBody`."""
+
+    code: ClassVar[int] = 222
+
+
+class ClientConsumeStatus(Header, kw_only=True):
+    """Broker to client: its offsets of a topic; body of the answer: `ConsumeStatusBody`."""
+
+    code: ClassVar[int] = 221
+
+    topic: str
+    group: str
+    client_addr: str | None = None
+
+
+class ConsumeStatus(ClientConsumeStatus, kw_only=True):
+    """Offsets that the clients of a group hold; body of the answer: `ConsumeStatusBody`."""
+
+    code: ClassVar[int] = 223
+
+
+class QueryCorrectionOffset(Header, kw_only=True):
+    """Offsets of a group compared with others; body of the answer: a map."""
+
+    code: ClassVar[int] = 308
+
+    topic: str | None = None
+    filter_groups: str | None = None
+    compare_group: str | None = None
+
+
+class CloneOffset(Header, kw_only=True):
+    """Gives a group the offsets of another."""
+
+    code: ClassVar[int] = 314
+
+    src_group: str
+    dest_group: str
+    topic: str | None = None
+    offline: bool = False

@@ -1,0 +1,139 @@
+"""Popping messages, acknowledging them, changing when they come again.
+
+Source: PopMessageRequestHeader, AckMessage…, ChangeInvisibleTime…, Notification…, PollingInfo…,
+PeekMessage… of RocketMQ 5.x.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from sprocket.protocol.command import Header, Int, Long
+
+
+class PopReply(Header, kw_only=True):
+    """When and where the popped messages come again. The texts list queues and offsets."""
+
+    pop_time: Long
+    invisible_time: Long
+    revive_qid: Int
+    rest_num: Long
+    start_offset_info: str | None = None
+    msg_offset_info: str | None = None
+    order_count_info: str | None = None
+
+
+class PopMessage(Header, kw_only=True):
+    """Takes messages of a topic, hidden from others for a time; body of the answer: records."""
+
+    code: ClassVar[int] = 200050
+    reply: ClassVar[type[Header]] = PopReply
+
+    consumer_group: str
+    topic: str
+    queue_id: Int
+    max_msg_nums: Int
+    invisible_time: Long
+    poll_time: Long
+    born_time: Long
+    init_mode: Int
+    exp_type: str | None = None
+    exp: str | None = None
+    order: bool = False
+    attempt_id: str | None = None
+    bname: str | None = None
+
+
+class AckMessage(Header, kw_only=True):
+    """Done with a popped message."""
+
+    code: ClassVar[int] = 200051
+
+    consumer_group: str
+    topic: str
+    queue_id: Int
+    extra_info: str
+    offset: Long
+    bname: str | None = None
+
+
+class PeekMessage(Header, kw_only=True):
+    """Looks at messages without taking them; answered like a pop."""
+
+    code: ClassVar[int] = 200052
+    reply: ClassVar[type[Header]] = PopReply
+
+    consumer_group: str
+    topic: str
+    queue_id: Int
+    max_msg_nums: Int
+
+
+class InvisibleReply(Header, kw_only=True):
+    """The new hiding."""
+
+    pop_time: Long
+    invisible_time: Long
+    revive_qid: Int
+
+
+class ChangeInvisible(Header, kw_only=True):
+    """Hides a popped message for another time."""
+
+    code: ClassVar[int] = 200053
+    reply: ClassVar[type[Header]] = InvisibleReply
+
+    consumer_group: str
+    topic: str
+    queue_id: Int
+    extra_info: str
+    offset: Long
+    invisible_time: Long
+    bname: str | None = None
+
+
+class NotificationReply(Header, kw_only=True):
+    """Whether there is something to pop."""
+
+    has_msg: bool
+    polling_full: bool = False
+
+
+class Notification(Header, kw_only=True):
+    """Waits until there is something to pop."""
+
+    code: ClassVar[int] = 200054
+    reply: ClassVar[type[Header]] = NotificationReply
+
+    consumer_group: str
+    topic: str
+    queue_id: Int
+    poll_time: Long
+    born_time: Long
+    order: bool = False
+    attempt_id: str | None = None
+    bname: str | None = None
+
+
+class PollingReply(Header, kw_only=True):
+    """How many pops are held."""
+
+    polling_num: Int
+
+
+class PollingInfo(Header, kw_only=True):
+    """Asks how many pops of a queue are held."""
+
+    code: ClassVar[int] = 200055
+    reply: ClassVar[type[Header]] = PollingReply
+
+    consumer_group: str
+    topic: str
+    queue_id: Int
+    bname: str | None = None
+
+
+class AckMessages(Header, kw_only=True):
+    """Done with several popped messages; body `AckBatchBody`."""
+
+    code: ClassVar[int] = 200151

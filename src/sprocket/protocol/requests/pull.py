@@ -1,0 +1,68 @@
+"""Pulling messages.
+
+Source: PullMessageRequestHeader, PullMessageResponseHeader, PullSysFlag, RocketMQ 4.9 and 5.x.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from sprocket.protocol.command import Header, Int, Long
+
+#: Bits of `sys_flag`: the request commits `commit_offset` too; the broker may hold it; it brings
+#: its own subscription; the expression is a filter class; it comes from a lite pull consumer.
+COMMIT_OFFSET = 1
+SUSPEND = 2
+SUBSCRIPTION = 4
+CLASS_FILTER = 8
+LITE_PULL = 16
+
+
+class PullReply(Header, kw_only=True):
+    """Where to go on. It comes with every status that is no error; the remark is the store's word.
+
+    `suggest_which_broker_id`: 0 the master, 1 the slave.
+    """
+
+    suggest_which_broker_id: Long
+    next_begin_offset: Long
+    min_offset: Long
+    max_offset: Long
+    offset_delta: Long | None = None
+    topic_sys_flag: Int | None = None
+    group_sys_flag: Int | None = None
+    forbidden_type: Int | None = None
+
+
+class ForbiddenReply(Header, kw_only=True):
+    """Why reading is forbidden (code 16): 1 broker, 2 group, 3 topic, 4 broadcasting group."""
+
+    forbidden_type: Int | None = None
+
+
+class PullMessage(Header, kw_only=True):
+    """Asks for messages of one queue from an offset on; body of the answer: records."""
+
+    code: ClassVar[int] = 11
+    reply: ClassVar[type[Header]] = PullReply
+
+    consumer_group: str
+    topic: str
+    queue_id: Int
+    queue_offset: Long
+    max_msg_nums: Int
+    sys_flag: Int = 0
+    commit_offset: Long = 0
+    suspend_timeout_millis: Long = 0
+    subscription: str | None = None
+    sub_version: Long = 0
+    expression_type: str | None = None
+    max_msg_bytes: Int | None = None
+    request_source: Int | None = None
+    bname: str | None = None
+
+
+class LitePullMessage(PullMessage, kw_only=True):
+    """The same from a consumer that assigns queues to itself."""
+
+    code: ClassVar[int] = 361

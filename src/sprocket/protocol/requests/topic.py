@@ -1,0 +1,85 @@
+"""Topics at a broker.
+
+Source: CreateTopicRequestHeader, DeleteTopic…, GetTopicConfig…, GetTopicStats… of RocketMQ 4.9
+and 5.x.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from sprocket.protocol.command import Header, Int
+
+
+class CreateTopic(Header, kw_only=True):
+    """Makes or changes a topic. `attributes`: `+name=value` or `-name`, joined by commas."""
+
+    code: ClassVar[int] = 17
+
+    topic: str
+    default_topic: str
+    read_queue_nums: Int
+    write_queue_nums: Int
+    perm: Int
+    topic_filter_type: str
+    topic_sys_flag: Int | None = None
+    order: bool = False
+    attributes: str | None = None
+    force: bool | None = None
+
+
+class CreateTopics(Header, kw_only=True):
+    """Makes or changes several; body `TopicConfigList`."""
+
+    code: ClassVar[int] = 18
+
+
+class AllTopicConfigs(Header, kw_only=True):
+    """All topics of a broker; body of the answer: `TopicTable`."""
+
+    code: ClassVar[int] = 21
+
+
+class TopicStats(Header, kw_only=True):
+    """First and last offsets of a topic's queues; body of the answer: `TopicStatsTable`."""
+
+    code: ClassVar[int] = 202
+
+    topic: str
+
+
+class DeleteTopic(Header, kw_only=True):
+    """Deletes a topic with its queues; no error if there is none."""
+
+    code: ClassVar[int] = 215
+
+    topic: str
+
+
+class TopicConsumers(Header, kw_only=True):
+    """Groups that consume a topic; body of the answer: `GroupList`."""
+
+    code: ClassVar[int] = 300
+
+    topic: str
+
+
+class SystemTopicsOfBroker(Header, kw_only=True):
+    """Topics that the broker made for itself; body of the answer: `TopicList`."""
+
+    code: ClassVar[int] = 305
+
+
+class CleanUnusedTopics(Header, kw_only=True):
+    """Deletes the queues of topics that are gone."""
+
+    code: ClassVar[int] = 316
+
+
+class TopicConfigOf(Header, kw_only=True):
+    """One topic; body of the answer: `TopicConfig`."""
+
+    code: ClassVar[int] = 351
+
+    topic: str
+    lo: bool | None = None
