@@ -1,1 +1,1 @@
-"""asyncio around the sans-I/O protocol."""
+"""RocketMQ's remoting protocol on asyncio: servers that answer, pools that call."""

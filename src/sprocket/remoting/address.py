@@ -1,0 +1,42 @@
+"""Addresses as text: `host:port`, and `[::1]:port` for IPv6."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sprocket.base.errors import ConnectFailed
+
+_MAPPED = "::ffff:"
+
+
+def split(address: str) -> tuple[str, int]:
+    """`host:port` as host and port. RocketMQ's own `::1:9876` is understood too.
+
+    Raises:
+        ConnectFailed: nobody can be reached at such a text.
+    """
+    host, _, port = address.strip().rpartition(":")
+    if host.startswith("[") and host.endswith("]"):
+        host = host[1:-1]
+    if not host or not port.isascii() or not port.isdigit() or not 0 < int(port) < 65536:
+        raise ConnectFailed(f"not an address with a port: {address!r}")
+    return host, int(port)
+
+
+def join(host: str, port: int) -> str:
+    """Host and port as `host:port`, an IPv6 host in brackets."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def of_socket(name: Any) -> str:
+    """What `getsockname` or `getpeername` told, as text; empty if it told nothing of use.
+
+    An IPv4 peer of a socket that takes both families is written as IPv4.
+    """
+    if not isinstance(name, Sequence) or isinstance(name, str) or len(name) < 2:
+        return ""
+    host = str(name[0]).partition("%")[0]
+    if host.startswith(_MAPPED) and "." in host:
+        host = host[len(_MAPPED) :]
+    return join(host, int(name[1]))

@@ -1,0 +1,125 @@
+"""Listens, and keeps the connections that came in."""
+
+from __future__ import annotations
+
+import asyncio
+from types import TracebackType
+from typing import Self
+
+from sprocket.base.deadline import Deadline
+from sprocket.base.errors import UsageError
+from sprocket.remoting import address
+from sprocket.remoting.limits import Limits
+from sprocket.remoting.transport import Answer, Peer
+
+#: How long leaving `async with` waits for replies that are being written.
+_CLOSE_SECONDS = 1.0
+
+
+class Server:
+    """Answers requests at one address.
+
+    Use it with `async with`. Leaving it lets go of all connections; `drain` before it finishes
+    what is in flight.
+
+    Args:
+        answer: answers each request; called on the loop.
+        host: IP address or name to listen at; "" for every interface.
+        port: 0 for a free one.
+        limits: what one connection may cost.
+    """
+
+    def __init__(
+        self,
+        answer: Answer,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        limits: Limits | None = None,
+    ) -> None:
+        self._answer = answer
+        self._host = host
+        self._port = port
+        self._limits = limits or Limits()
+        #: Whoever is connected, in the order of coming.
+        self._peers: dict[Peer, None] = {}
+        self._listening: asyncio.Server | None = None
+        self._idle_check: asyncio.TimerHandle | None = None
+
+    @property
+    def address(self) -> str:
+        """`host:port` where it listens, with the port it got."""
+        return address.join(self._host or "0.0.0.0", self.port)
+
+    @property
+    def port(self) -> int:
+        """The port it got."""
+        return self._port
+
+    @property
+    def peers(self) -> list[Peer]:
+        """Whoever is connected, in the order of coming."""
+        return list(self._peers)
+
+    async def __aenter__(self) -> Self:
+        """Listens.
+
+        Raises:
+            UsageError: the address is in use, or not ours.
+        """
+        loop = asyncio.get_running_loop()
+        try:
+            self._listening = await loop.create_server(
+                self._accept, self._host or None, self._port, backlog=1024
+            )
+        except OSError as error:
+            where = address.join(self._host or "0.0.0.0", self._port)
+            raise UsageError(f"cannot listen at {where}: {error.strerror or error}") from error
+        self._port = self._listening.sockets[0].getsockname()[1]
+        self._look_for_idle()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stop_listening()
+        deadline = Deadline.after(_CLOSE_SECONDS)
+        for peer in self._peers:
+            peer.close()
+        for peer in self.peers:
+            await peer.wait_closed(deadline)
+
+    async def drain(self, deadline: Deadline) -> None:
+        """Takes no more connections and requests, answers those in flight, closes.
+
+        At the deadline what is left is dropped.
+        """
+        self._stop_listening()
+        await asyncio.gather(*(peer.drain(deadline) for peer in self._peers))
+
+    def _accept(self) -> Peer:
+        peer = Peer(self._answer, self._limits, is_client=True)
+        self._peers[peer] = None
+        peer.on_close(self._forget)
+        return peer
+
+    def _forget(self, peer: Peer) -> None:
+        self._peers.pop(peer, None)
+
+    def _stop_listening(self) -> None:
+        if self._listening is not None:
+            self._listening.close()
+        if self._idle_check is not None:
+            self._idle_check.cancel()
+
+    def _look_for_idle(self) -> None:
+        """Lets go of whoever said nothing for one to two rounds of looking."""
+        for peer in self.peers:
+            if not peer.has_spoken and not peer.is_busy:
+                peer.close()
+            peer.has_spoken = False
+        loop = asyncio.get_running_loop()
+        self._idle_check = loop.call_later(self._limits.idle_seconds, self._look_for_idle)

@@ -1,0 +1,306 @@
+"""One connection: `protocol.connection` with a socket around it.
+
+It promises: frames of one read are answered in one write; a request that can be answered at once
+never becomes a task; nothing that the peer sends ends anything but its own connection; what the
+peer does not read costs bounded memory.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import cast
+
+from sprocket.base.deadline import Deadline
+from sprocket.base.errors import CallTimeout, ConnectionLost, RemoteProtocolError
+from sprocket.protocol.codes import ResponseCode
+from sprocket.protocol.command import JSON, ONEWAY, RESPONSE, Buffer, Command, Header, Reply
+from sprocket.protocol.connection import Connection
+from sprocket.protocol.frame import encode_reply, encode_request
+from sprocket.remoting import address
+from sprocket.remoting.calls import Calls
+from sprocket.remoting.limits import Limits
+
+logger = logging.getLogger(__name__)
+
+#: Answers one request. None: nothing is answered. Awaitables become tasks of the connection.
+Answer = Callable[[Command, "Peer"], Reply | Awaitable[Reply | None] | None]
+
+
+class Peer(asyncio.Protocol):
+    """The other side of one connection.
+
+    Args:
+        answer: answers its requests.
+        limits: what it may cost.
+        is_client: whether it called us. Then its requests wait while it does not read replies.
+        serialization: how our own requests are written; replies go out as their request came.
+
+    Attributes:
+        address, local_address: `host:port` of the peer and of our end.
+        has_spoken: set whenever something comes; for whoever looks for silent ones to clear.
+    """
+
+    def __init__(
+        self, answer: Answer, limits: Limits, *, is_client: bool, serialization: int = JSON
+    ) -> None:
+        self._answer = answer
+        self._limits = limits
+        self._is_client = is_client
+        self._serialization = serialization
+        self._incoming = Connection(limits.frame_bytes_max)
+        self._loop = asyncio.get_running_loop()
+        self._closed: asyncio.Future[None] = self._loop.create_future()
+        self._on_close: list[Callable[[Peer], None]] = []
+        #: Frames to be written before this turn of the loop ends.
+        self._outgoing: list[Buffer] = []
+        self._is_flush_due = False
+        self._calls = Calls(self._loop)
+        #: The peer's requests that wait.
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._is_full = False
+        self._is_reading = True
+        self._is_draining = False
+        self._room = asyncio.Event()
+        self.address = ""
+        self.local_address = ""
+        self.has_spoken = True
+
+    # What the loop tells.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """The connection is there."""
+        self._transport = cast(asyncio.Transport, transport)
+        self._transport.set_write_buffer_limits(high=self._limits.unwritten_bytes_max)
+        self.address = address.of_socket(transport.get_extra_info("peername"))
+        self.local_address = address.of_socket(transport.get_extra_info("sockname"))
+        self._calls.address = self.address
+
+    def data_received(self, data: bytes) -> None:
+        """Some bytes came: from part of a frame to dozens of them."""
+        self.has_spoken = True
+        incoming = self._incoming
+        try:
+            commands = incoming.receive(data)
+        except RemoteProtocolError:
+            commands = []
+        for command in commands:
+            if command.flag & RESPONSE:
+                self._settle(command)
+            else:
+                self._take(command)
+        if self._outgoing:
+            self._flush()
+        if incoming.fault is not None and not self.is_closed:
+            logger.info("%s is let go, it broke the protocol: %s", self.address, incoming.fault)
+            self._transport.close()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """The connection is gone: calls fail, its requests are cancelled."""
+        self._closed.set_result(None)
+        self._calls.fail(ConnectionLost(f"the connection to {self.address} broke"))
+        for task in tuple(self._tasks):
+            task.cancel()
+        self._outgoing.clear()
+        self._room.set()
+        callbacks, self._on_close = self._on_close, []
+        for callback in callbacks:
+            callback(self)
+
+    def pause_writing(self) -> None:
+        """The peer does not read what we wrote."""
+        self._is_full = True
+        self._room.clear()
+        self._read_or_wait()
+
+    def resume_writing(self) -> None:
+        """The peer has read on."""
+        self._is_full = False
+        self._room.set()
+        self._read_or_wait()
+
+    # Its requests.
+
+    def _take(self, command: Command) -> None:
+        try:
+            reply = self._answer(command, self)
+            if reply is None:
+                return
+            if isinstance(reply, Reply):
+                if not command.flag & ONEWAY:
+                    self._outgoing += encode_reply(command, reply)
+                return
+        except Exception as error:  # one request that cannot be answered must not cost the others
+            self._outgoing += _apology(command, error)
+            return
+        self._start(command, reply)
+
+    def _start(self, command: Command, awaitable: Awaitable[Reply | None]) -> None:
+        task = self._loop.create_task(self._finish(command, awaitable))
+        self._tasks.add(task)
+        task.add_done_callback(self._finished)
+        if len(self._tasks) >= self._limits.tasks_max:
+            self._read_or_wait()
+
+    async def _finish(self, command: Command, awaitable: Awaitable[Reply | None]) -> None:
+        try:
+            reply = await awaitable
+            if reply is None or command.flag & ONEWAY:
+                return
+            while self._is_full and not self._closed.done():
+                await self._room.wait()
+            frame = encode_reply(command, reply)
+        except Exception as error:  # root of a task
+            frame = _apology(command, error)
+        self._send(frame)
+
+    def _finished(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not self._is_reading:
+            self._read_or_wait()
+
+    def _read_or_wait(self) -> None:
+        """Reads nothing more while too much is unanswered or unread, and goes on after."""
+        is_unread = self._is_full and self._is_client
+        has_room = not is_unread and len(self._tasks) < self._limits.tasks_max
+        if has_room == self._is_reading or self._is_draining or self.is_closed:
+            return
+        self._is_reading = has_room
+        if has_room:
+            self._transport.resume_reading()
+        else:
+            self._transport.pause_reading()
+
+    # Our requests.
+
+    async def call(self, header: Header, *, body: Buffer = b"", deadline: Deadline) -> Command:
+        """Sends a request and returns the reply as it came, whatever its code.
+
+        Raises:
+            CallTimeout: no reply in time. The request may have been carried out.
+            ConnectionLost: the connection broke. The request may have been carried out.
+            LocalProtocolError: the request cannot be written.
+        """
+        calls = self._calls
+        if self._is_full or len(calls) >= self._limits.calls_max or self._closed.done():
+            await self.wait_for_room(deadline)
+        if deadline.at <= self._loop.time():
+            raise CallTimeout(f"no time left to ask {self.address}")
+        number = calls.next_number()
+        frame = encode_request(header, number, body=body, serialization=self._serialization)
+        future = calls.add(number, deadline.at)
+        self._send(frame)
+        try:
+            return await future
+        except asyncio.CancelledError:
+            calls.forget(number)
+            raise
+
+    def send_oneway(self, header: Header, *, body: Buffer = b"") -> None:
+        """Sends a request that nobody answers. It is dropped if the peer reads nothing.
+
+        Raises:
+            LocalProtocolError: the request cannot be written.
+        """
+        if self._is_full or self.is_closed:
+            return
+        self._send(
+            encode_request(
+                header,
+                self._calls.next_number(),
+                body=body,
+                is_oneway=True,
+                serialization=self._serialization,
+            )
+        )
+
+    def _settle(self, reply: Command) -> None:
+        """Gives a reply to whoever waits for it; a late one finds nobody."""
+        if self._calls.settle(reply) and not self._is_full:
+            self._room.set()
+
+    async def wait_for_room(self, deadline: Deadline) -> None:
+        """Returns when one more request may be sent.
+
+        Raises:
+            CallTimeout: the peer did not read, or did not answer, in time.
+            ConnectionLost: the connection is closed.
+        """
+        while not self._closed.done():
+            if not self._is_full and len(self._calls) < self._limits.calls_max:
+                return
+            self._room.clear()
+            try:
+                async with asyncio.timeout_at(None if deadline.is_never else deadline.at):
+                    await self._room.wait()
+            except TimeoutError:
+                raise CallTimeout(f"{self.address} takes no more requests") from None
+        raise ConnectionLost(f"the connection to {self.address} is closed")
+
+    # Writing and closing.
+
+    def _send(self, frame: list[Buffer]) -> None:
+        """Writes a frame together with the others of this turn of the loop."""
+        self._outgoing += frame
+        if not self._is_flush_due:
+            self._is_flush_due = True
+            self._loop.call_soon(self._flush)
+
+    def _flush(self) -> None:
+        self._is_flush_due = False
+        frames, self._outgoing = self._outgoing, []
+        if frames and not self._closed.done():
+            self._transport.writelines(frames)
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether it is closed or closing."""
+        return self._closed.done() or self._transport.is_closing()
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a request of either side waits for its answer."""
+        return bool(self._tasks) or len(self._calls) > 0
+
+    def on_close(self, callback: Callable[[Peer], None]) -> None:
+        """Has `callback(peer)` called once the connection is gone; at once if it is."""
+        if self._closed.done():
+            callback(self)
+        else:
+            self._on_close.append(callback)
+
+    def close(self) -> None:
+        """Writes what is to be written, then closes."""
+        self._flush()
+        self._transport.close()
+
+    def abort(self) -> None:
+        """Closes at once; what was not written is lost."""
+        self._transport.abort()
+
+    async def drain(self, deadline: Deadline) -> None:
+        """Reads nothing more, answers what is in flight, closes; aborts at the deadline."""
+        self._is_draining = True
+        if not self.is_closed:
+            self._transport.pause_reading()
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=deadline.left())
+        self.close()
+        await self.wait_closed(deadline)
+
+    async def wait_closed(self, deadline: Deadline) -> None:
+        """Returns when the connection is gone; at the deadline it is aborted."""
+        await asyncio.wait([self._closed], timeout=deadline.left())
+        if not self._closed.done():
+            self.abort()
+            await asyncio.wait([self._closed])
+
+
+def _apology(command: Command, error: Exception) -> list[Buffer]:
+    """The answer to a request whose answer failed."""
+    logger.error("request %d could not be answered", command.code, exc_info=error)
+    if command.flag & ONEWAY:
+        return []
+    reply = Reply(code=ResponseCode.SYSTEM_ERROR, remark=f"internal error: {type(error).__name__}")
+    return encode_reply(command, reply)

@@ -1,0 +1,109 @@
+"""Listening, draining, letting go."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+
+import pytest
+
+from sprocket.base.deadline import Deadline
+from sprocket.base.errors import ConnectFailed, ConnectionLost, UsageError
+from sprocket.remoting.limits import Limits
+from sprocket.remoting.pool import Pool
+from sprocket.remoting.server import Server
+from tests.remoting.parts import Answers, Echo, Wait, serving, soon, until
+from tests.support import run
+
+
+def has_ipv6() -> bool:
+    try:
+        with socket.socket(socket.AF_INET6) as probe:
+            probe.bind(("::1", 0))
+    except OSError:
+        return False
+    return True
+
+
+def test_a_port_in_use_is_one_clear_error() -> None:
+    async def main() -> None:
+        async with Server(Answers()) as server:
+            with pytest.raises(UsageError, match=rf"127.0.0.1:{server.port}.*in use"):
+                async with Server(Answers(), port=server.port):
+                    pass
+
+    run(main())
+
+
+def test_draining_answers_what_is_in_flight_and_takes_nothing_new() -> None:
+    async def main() -> None:
+        answers = Answers()
+        async with serving(answers) as (server, pool):
+            held = asyncio.ensure_future(pool.call(server.address, Wait(), deadline=soon()))
+            await until(lambda: answers.waiting)
+            draining = asyncio.ensure_future(server.drain(soon()))
+            await asyncio.sleep(0)
+            with pytest.raises(ConnectFailed):
+                await Pool().call(server.address, Echo(), deadline=soon())
+            assert not draining.done()
+            answers.go.set()
+            assert (await held).remark == "went"
+            await draining
+            assert not server.peers
+
+    run(main())
+
+
+def test_draining_ends_at_its_deadline() -> None:
+    async def main() -> None:
+        answers = Answers()
+        async with serving(answers) as (server, pool):
+            held = asyncio.ensure_future(pool.call(server.address, Wait(), deadline=soon()))
+            await until(lambda: answers.waiting)
+            await server.drain(Deadline.after(0.02))
+            with pytest.raises(ConnectionLost):
+                await held
+            assert answers.cancelled == 1
+
+    run(main())
+
+
+def test_leaving_lets_go_of_everybody() -> None:
+    async def main() -> None:
+        answers = Answers()
+        async with Pool() as pool:
+            async with Server(answers) as server:
+                held = asyncio.ensure_future(pool.call(server.address, Wait(), deadline=soon()))
+                await until(lambda: answers.waiting)
+            with pytest.raises(ConnectionLost):
+                await held
+            assert not server.peers
+
+    run(main())
+
+
+def test_a_silent_client_is_let_go_and_one_that_waits_is_not() -> None:
+    async def main() -> None:
+        answers = Answers()
+        async with serving(answers, limits=Limits(idle_seconds=0.05)) as (server, pool):
+            held = asyncio.ensure_future(pool.call(server.address, Wait(), deadline=soon()))
+            reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+            assert await asyncio.wait_for(reader.read(), 5) == b""
+            writer.close()
+            assert not held.done()
+            answers.go.set()
+            assert (await held).remark == "went"
+
+    run(main())
+
+
+@pytest.mark.skipif(not has_ipv6(), reason="no IPv6 here")
+def test_ipv6_addresses_work_on_both_sides() -> None:
+    async def main() -> None:
+        async with serving(Answers(), host="::1") as (server, pool):
+            assert server.address == f"[::1]:{server.port}"
+            reply = await pool.call(server.address, Echo("six"), deadline=soon())
+            assert reply.read(Echo).text == "six"
+            assert server.peers[0].address.startswith("[::1]:")
+
+    run(main())

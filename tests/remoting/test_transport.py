@@ -1,0 +1,365 @@
+"""One connection: what is promised to either side."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+import pytest
+
+from sprocket.base.deadline import Deadline
+from sprocket.base.errors import CallTimeout, ConnectionLost
+from sprocket.protocol.command import BINARY, Command, Reply
+from sprocket.protocol.connection import Connection
+from sprocket.protocol.frame import encode_request
+from sprocket.remoting.limits import Limits
+from sprocket.remoting.pool import Pool
+from sprocket.remoting.server import Server
+from sprocket.remoting.transport import Peer
+from tests.remoting.parts import (
+    Answers,
+    Back,
+    Echo,
+    Fail,
+    LateFail,
+    Silent,
+    Wait,
+    serving,
+    soon,
+    until,
+)
+from tests.support import run
+
+
+def frame(header: object, opaque: int, **more: object) -> bytes:
+    return b"".join(encode_request(header, opaque, **more))  # type: ignore[arg-type]
+
+
+async def replies_of(reader: asyncio.StreamReader, count: int) -> list[Command]:
+    connection, replies = Connection(), []
+    while len(replies) < count:
+        data = await asyncio.wait_for(reader.read(1 << 16), 5)
+        assert data, f"closed after {len(replies)} replies"
+        replies += connection.receive(data)
+    return replies
+
+
+def test_many_requests_of_one_read_are_answered_in_order_and_in_one_write() -> None:
+    class Counting(Peer):
+        writes = 0
+
+        def connection_made(self, transport: asyncio.BaseTransport) -> None:
+            super().connection_made(transport)
+            writelines = self._transport.writelines
+
+            def counted(parts: list[bytes]) -> None:
+                Counting.writes += 1
+                writelines(parts)
+
+            self._transport = _Seen(self._transport, counted)  # type: ignore[assignment]
+
+    class _Seen:
+        def __init__(self, transport: asyncio.Transport, writelines: object) -> None:
+            self._transport = transport
+            self.writelines = writelines
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(self._transport, name)
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        answers = Answers()
+        server = await loop.create_server(
+            lambda: Counting(answers, Limits(), is_client=True),  # type: ignore[arg-type]
+            "127.0.0.1",
+            0,
+        )
+        port = server.sockets[0].getsockname()[1]
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"".join(frame(Echo(f"t{i}"), i, body=b"x" * i) for i in range(50)))
+        replies = await replies_of(reader, 50)
+        assert [r.opaque for r in replies] == list(range(50))
+        assert [r.read(Echo).text for r in replies] == [f"t{i}" for i in range(50)]
+        assert Counting.writes <= 2
+        writer.close()
+        server.close()
+
+    run(main())
+
+
+def test_a_frame_in_single_bytes_is_one_request() -> None:
+    async def main() -> None:
+        async with serving(Answers()) as (server, _):
+            reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+            for byte in frame(Echo("slow"), 7, body=b"abc"):
+                writer.write(bytes([byte]))
+                await writer.drain()
+            (reply,) = await replies_of(reader, 1)
+            assert (reply.opaque, bytes(reply.body)) == (7, b"abc")
+            writer.close()
+
+    run(main())
+
+
+def test_a_request_that_waits_does_not_hold_up_the_others() -> None:
+    async def main() -> None:
+        answers = Answers()
+        async with serving(answers) as (server, pool):
+            held = asyncio.ensure_future(pool.call(server.address, Wait(), deadline=soon()))
+            reply = await pool.call(server.address, Echo("quick"), deadline=soon())
+            assert reply.read(Echo).text == "quick"
+            assert not held.done()
+            answers.go.set()
+            assert (await held).remark == "went"
+
+    run(main())
+
+
+def test_the_answer_comes_in_the_requests_own_serialisation() -> None:
+    async def main() -> None:
+        async with Server(Answers()) as server, Pool(serialization=BINARY) as pool:
+            reply = await pool.call(server.address, Echo("b"), body=b"body", deadline=soon())
+            assert reply.serialization == BINARY
+            assert reply.read(Echo).text == "b"
+
+    run(main())
+
+
+@pytest.mark.parametrize("header", [Fail(), LateFail()])
+def test_an_answer_that_raises_costs_only_its_own_request(
+    header: Fail | LateFail, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def main() -> None:
+        async with serving(Answers()) as (server, pool):
+            with caplog.at_level(logging.CRITICAL):
+                failed, good = await asyncio.gather(
+                    pool.call(server.address, header, deadline=soon()),
+                    pool.call(server.address, Echo("x"), deadline=soon()),
+                )
+            assert (failed.code, good.code) == (1, 0)
+            assert "LookupError" in (failed.remark or "")
+
+    run(main())
+
+
+def test_one_way_requests_are_never_answered() -> None:
+    async def main() -> None:
+        answers = Answers()
+        async with serving(answers) as (server, _):
+            reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+            for header in (Echo("x"), Fail(), LateFail()):
+                writer.write(frame(header, 1, is_oneway=True))
+            writer.write(frame(Echo("last"), 2))
+            (reply,) = await replies_of(reader, 1)
+            assert reply.opaque == 2
+            assert len(answers.seen) == 4
+            writer.close()
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    "nonsense",
+    [
+        b"\0\0\0\0",
+        b"\0\0\0\3abc",
+        b"\x7f\xff\xff\xff",
+        b"GET / HTTP/1.1\r\n\r\n",
+        b"\0\0\0\x08\0\xff\xff\xff1234",
+        b"\0\0\0\x08\x09\0\0\x041234",
+        b"\0\0\0\x08\0\0\0\x04[1}x",
+    ],
+)
+def test_whoever_breaks_the_protocol_is_let_go_after_the_good_requests(nonsense: bytes) -> None:
+    async def main() -> None:
+        async with serving(Answers()) as (server, pool):
+            reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+            writer.write(frame(Echo("good"), 5) + nonsense)
+            (reply,) = await replies_of(reader, 1)
+            assert reply.opaque == 5
+            assert await asyncio.wait_for(reader.read(), 5) == b""
+            writer.close()
+            other = await pool.call(server.address, Echo("other"), deadline=soon())
+            assert other.code == 0
+            await until(lambda: len(server.peers) == 1)
+
+    run(main())
+
+
+def test_requests_end_when_their_connection_ends() -> None:
+    async def main() -> None:
+        answers = Answers()
+        async with serving(answers) as (server, _):
+            _, writer = await asyncio.open_connection("127.0.0.1", server.port)
+            writer.write(frame(Wait(), 1) + frame(Wait(), 2))
+            await until(lambda: answers.waiting == 2)
+            writer.close()
+            await until(lambda: answers.cancelled == 2)
+
+    run(main())
+
+
+def test_both_sides_may_ask() -> None:
+    async def main() -> None:
+        async with Server(Answers()) as server, Pool(answer=Answers()) as pool:  # type: ignore[arg-type]
+            reply = await pool.call(server.address, Back(), deadline=soon())
+            assert reply.remark == "0 from server b'b'"
+
+    run(main())
+
+
+def test_a_call_gives_up_at_its_deadline_and_a_late_reply_finds_nobody() -> None:
+    async def main() -> None:
+        answers = Answers()
+        async with serving(answers) as (server, pool):
+            with pytest.raises(CallTimeout):
+                await pool.call(server.address, Wait(), deadline=Deadline.after(0.02))
+            with pytest.raises(CallTimeout):
+                await pool.call(server.address, Echo(), deadline=Deadline.after(-1))
+            answers.go.set()
+            reply = await pool.call(server.address, Echo("next"), deadline=soon())
+            assert reply.read(Echo).text == "next"
+
+    run(main())
+
+
+def test_a_cancelled_call_leaves_nothing_behind() -> None:
+    async def main() -> None:
+        answers = Answers()
+        async with serving(answers) as (server, pool):
+            call = asyncio.ensure_future(pool.call(server.address, Wait(), deadline=soon()))
+            await until(lambda: answers.waiting == 1)
+            call.cancel()
+            await asyncio.wait([call])
+            peer = await pool.peer(server.address, soon())
+            assert not peer.is_busy
+
+    run(main())
+
+
+def test_calls_fail_at_once_when_their_connection_breaks() -> None:
+    async def main() -> None:
+        answers = Answers()
+        async with serving(answers) as (server, pool):
+            call = asyncio.ensure_future(
+                pool.call(server.address, Wait(), deadline=Deadline.never())
+            )
+            await until(lambda: answers.waiting == 1)
+            server.peers[0].abort()
+            with pytest.raises(ConnectionLost):
+                await call
+
+    run(main())
+
+
+def test_nothing_more_is_read_from_a_client_that_does_not_read() -> None:
+    async def main() -> None:
+        answers = Answers()
+        limits = Limits(unwritten_bytes_max=1 << 16)
+        async with serving(answers, limits=limits) as (server, pool):
+            reader, writer = await asyncio.open_connection("127.0.0.1", server.port, limit=1 << 10)
+            writer.transport.pause_reading()
+            request = frame(Echo(), 1, body=bytes(1 << 18))
+            sent = 0
+            while sent < 400:
+                writer.write(request)
+                sent += 1
+                try:
+                    await asyncio.wait_for(writer.drain(), 0.3)
+                except TimeoutError:
+                    break
+            assert sent < 400
+            taken = len(answers.seen)
+            assert taken < sent
+            reply = await pool.call(server.address, Echo("other"), deadline=soon())
+            assert reply.code == 0
+            writer.transport.resume_reading()
+            replies = await replies_of(reader, sent)
+            assert len(replies) == sent
+            writer.close()
+
+    run(main())
+
+
+def test_nothing_more_is_read_while_too_many_requests_wait() -> None:
+    async def main() -> None:
+        answers = Answers()
+        async with serving(answers, limits=Limits(tasks_max=10)) as (server, _):
+            reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+            for number in range(10):
+                writer.write(frame(Wait(), number))
+            await until(lambda: answers.waiting == 10)
+            writer.write(frame(Echo(), 10))
+            await asyncio.sleep(0.02)
+            assert len(answers.seen) == 10
+            answers.go.set()
+            replies = await replies_of(reader, 11)
+            assert sorted(r.opaque for r in replies) == list(range(11))
+            writer.close()
+
+    run(main())
+
+
+def test_calls_beyond_the_limit_wait_for_their_turn() -> None:
+    async def main() -> None:
+        answers = Answers()
+        async with (
+            Server(answers) as server,  # type: ignore[arg-type]
+            Pool(limits=Limits(calls_max=2)) as pool,
+        ):
+            calls = [
+                asyncio.ensure_future(pool.call(server.address, Wait(), deadline=soon()))
+                for _ in range(4)
+            ]
+            await until(lambda: answers.waiting == 2)
+            with pytest.raises(CallTimeout, match="takes no more"):
+                await pool.call(server.address, Echo(), deadline=Deadline.after(0.02))
+            answers.go.set()
+            assert [r.remark for r in await asyncio.gather(*calls)] == ["went"] * 4
+
+    run(main())
+
+
+def test_whoever_asks_to_be_told_is_told_of_the_end_once() -> None:
+    async def main() -> None:
+        told: list[Peer] = []
+        async with serving(Answers()) as (server, pool):
+            peer = await pool.peer(server.address, soon())
+            peer.on_close(told.append)
+            peer.abort()
+            await peer.wait_closed(soon())
+            assert told == [peer]
+            peer.on_close(told.append)
+            assert told == [peer, peer]
+            with pytest.raises(ConnectionLost):
+                await peer.call(Silent(), deadline=soon())
+            peer.send_oneway(Silent())
+
+    run(main())
+
+
+def test_addresses_of_both_ends_are_known() -> None:
+    async def main() -> None:
+        async with serving(Answers()) as (server, pool):
+            peer = await pool.peer(server.address, soon())
+            await until(lambda: server.peers)
+            assert peer.address == server.address == server.peers[0].local_address
+            assert peer.local_address == server.peers[0].address
+
+    run(main())
+
+
+def test_an_answer_may_be_a_plain_none() -> None:
+    async def main() -> None:
+        def answer(command: Command, peer: Peer) -> Reply | None:
+            return None if command.code == Silent.code else Reply()
+
+        async with serving(answer) as (server, pool):
+            silent = asyncio.ensure_future(
+                pool.call(server.address, Silent(), deadline=Deadline.after(0.05))
+            )
+            assert (await pool.call(server.address, Echo(), deadline=soon())).code == 0
+            with pytest.raises(CallTimeout):
+                await silent
+
+    run(main())
