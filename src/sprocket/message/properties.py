@@ -125,9 +125,7 @@ def encode(properties: Mapping[str, str]) -> str:
 
     Names and values are taken as they are; see `check_user_property`.
     """
-    return "".join(
-        [f"{name}{NAME_END}{value}{PAIR_END}" for name, value in properties.items()]
-    )
+    return "".join([f"{name}{NAME_END}{value}{PAIR_END}" for name, value in properties.items()])
 
 
 def decode(text: str) -> dict[str, str]:

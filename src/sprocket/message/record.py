@@ -62,7 +62,8 @@ ROLLED_BACK = 0xC
 
 #: Bytes of a record besides body, topic and properties, with two IPv4 addresses.
 FIXED_BYTES = 91
-_V6_MORE_BYTES = V6_BYTES - V4_BYTES
+#: Bytes of a record besides addresses, body, topic with its length, and properties.
+_UNADDRESSED_BYTES = FIXED_BYTES - 1 - 2 * V4_BYTES
 _CRC_MASK = 0x7FFFFFFF
 
 _START = struct.Struct(">ii")
@@ -119,10 +120,15 @@ def body_crc(body: Buffer) -> int:
 
 
 def record_bytes(draft: Draft, topic: bytes, store_host: bytes) -> int:
-    """How large the draft's record is."""
-    size = FIXED_BYTES + len(draft.body) + len(topic) + len(draft.properties)
-    size += len(draft.born_host) + len(store_host) - 2 * V4_BYTES
-    return size if len(topic) <= 127 else size + 1
+    """How large the draft's record is; `topic` as `topic_part` gives it."""
+    return (
+        _UNADDRESSED_BYTES
+        + len(draft.body)
+        + len(topic)
+        + len(draft.properties)
+        + len(draft.born_host)
+        + len(store_host)
+    )
 
 
 def topic_part(topic: bytes) -> bytes:
@@ -218,8 +224,8 @@ def parse(buffer: Buffer, at: int = 0) -> Record:
     if room < head.size:
         raise CorruptRecord(f"no record fits into {room} bytes")
     (
-        size, magic, crc, queue_number, flag, queue_offset, log_offset, sys_flag, born_ms, born_host,
-        stored_ms, store_host, reconsume_times, prepared_offset, body_bytes,
+        size, magic, crc, queue_number, flag, queue_offset, log_offset, sys_flag, born_ms,
+        born_host, stored_ms, store_host, reconsume_times, prepared_offset, body_bytes,
     ) = head.unpack_from(view, at)  # fmt: skip
     if magic == MAGIC:
         length_bytes = 1

@@ -45,16 +45,14 @@ SYSTEM_TOPICS = frozenset(
     }
 )
 #: System topics that producers may not write.
-CLOSED_TOPICS = frozenset(
-    {SCHEDULE, HALF, HALF_SETTLED, CHECKS_EXHAUSTED, SELF_TEST, OFFSET_MOVED}
-)
+CLOSED_TOPICS = frozenset({SCHEDULE, HALF, HALF_SETTLED, CHECKS_EXHAUSTED, SELF_TEST, OFFSET_MOVED})
 
 READ = 0b100
 WRITE = 0b010
 INHERIT = 0b001
 
 _ALLOWED = re.compile(r"[%|a-zA-Z0-9_-]+")
-_ALLOWED_TEXT = "^[%|a-zA-Z0-9_-]+$"
+_ILLEGAL = "contains illegal characters, allowing only ^[%|a-zA-Z0-9_-]+$"
 
 
 @lru_cache(maxsize=4096)
@@ -63,7 +61,7 @@ def fault_of_topic(name: str) -> str | None:
     if not name.strip():
         return "The specified topic is blank."
     if not _ALLOWED.fullmatch(name):
-        return f"The specified topic contains illegal characters, allowing only {_ALLOWED_TEXT}"
+        return f"The specified topic {_ILLEGAL}"
     if len(name) > TOPIC_LENGTH_MAX:
         return "The specified topic is longer than topic max length."
     return None
@@ -77,9 +75,7 @@ def fault_of_group(name: str) -> str | None:
     if len(name) > GROUP_LENGTH_MAX:
         return "the specified group is longer than group max length 255."
     if not _ALLOWED.fullmatch(name):
-        return (
-            f"the specified group[{name}] contains illegal characters, allowing only {_ALLOWED_TEXT}"
-        )
+        return f"the specified group[{name}] {_ILLEGAL}"
     return None
 
 

@@ -1,0 +1,85 @@
+"""Settings of the store."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sprocket.base.config import setting
+
+KIB = 1024
+MIB = 1024 * KIB
+GIB = 1024 * MIB
+
+#: The largest file of the log; its positions are signed 32-bit numbers in RocketMQ.
+_FILE_BYTES_MAX = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class StoreConfig:
+    """How messages are kept. File sizes must stay as they are once a store has files."""
+
+    log_file_bytes: int = setting(
+        GIB,
+        "size of one file of the log",
+        rocketmq="mappedFileSizeCommitLog",
+        minimum=4 * KIB,
+        maximum=_FILE_BYTES_MAX,
+    )
+    queue_file_bytes: int = setting(
+        300_000 * 20,
+        "size of one file of a consume queue; 20 bytes an entry",
+        rocketmq="mappedFileSizeConsumeQueue",
+        minimum=20,
+        maximum=_FILE_BYTES_MAX,
+    )
+    message_bytes_max: int = setting(
+        4 * MIB,
+        "largest body of a message",
+        rocketmq="maxMessageSize",
+        minimum=1,
+        maximum=512 * MIB,
+    )
+    flush: str = setting(
+        "ASYNC_FLUSH",
+        "whether a send is answered before (ASYNC_FLUSH) or after (SYNC_FLUSH) it is on the disk",
+        rocketmq="flushDiskType",
+        choices=("ASYNC_FLUSH", "SYNC_FLUSH"),
+    )
+    flush_interval_ms: int = setting(
+        500,
+        "pause between two flushes of the log",
+        rocketmq="flushIntervalCommitLog",
+        minimum=1,
+        maximum=60_000,
+    )
+    queue_flush_interval_ms: int = setting(
+        1000,
+        "pause between two flushes of the consume queues",
+        rocketmq="flushIntervalConsumeQueue",
+        minimum=1,
+        maximum=600_000,
+    )
+    disk_check_interval_ms: int = setting(
+        10_000,
+        "pause between two looks at how full the disk is",
+        rocketmq="cleanResourceInterval",
+        minimum=100,
+        maximum=600_000,
+    )
+    disk_full_percent: int = setting(
+        90,
+        "from here on messages are refused; reads go on",
+        rocketmq="diskSpaceWarningLevelRatio",
+        minimum=35,
+        maximum=100,
+    )
+    check_bodies: bool = setting(
+        True,
+        "whether recovery compares each body with its checksum",
+        rocketmq="checkCRCOnRecover",
+    )
+    delay_levels: str = setting(
+        "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h",
+        "the delays that messages can ask for by level, from level 1",
+        rocketmq="messageDelayLevel",
+    )

@@ -1,0 +1,273 @@
+"""One queue of a topic: for each of its messages, where the record lies and how its tag hashes.
+
+    at  bytes  what
+     0    8    log offset of the record
+     8    4    size of the record
+    12    8    hash of the tag; for a delayed message the time when it is due, ms
+
+Entry number n is at byte 20 n of the run of files. Where a queue begins later than its first file,
+or messages are missing, stand blank entries of size 2^31 - 1: with log offset 0 at the beginning,
+with that of the next record in a gap.
+
+Source: ConsumeQueue of RocketMQ 4.9 and 5.x.
+"""
+
+from __future__ import annotations
+
+import struct
+from bisect import bisect_left
+from collections.abc import Callable
+
+from sprocket.base.ports import Disk
+from sprocket.base.watermark import Watermark
+from sprocket.message.record import topic_part
+from sprocket.store.segments import Segment, Segments
+from sprocket.store.views import Entry
+
+ENTRY = struct.Struct(">qiq")
+ENTRY_BYTES = ENTRY.size
+BLANK_SIZE = 0x7FFFFFFF
+
+_POSITION = struct.Struct(">qi")
+_EMPTY = memoryview(b"")
+
+
+class ConsumeQueue:
+    """Entries [min_offset, max_offset) of one queue.
+
+    Attributes:
+        topic_part: the topic as a record carries it.
+        min_offset: the first message that the log still has.
+        max_offset: where the next message goes.
+        arrival: the watermark at `max_offset`, once somebody asked for it.
+        unsynced_log_offset: log offset of the first record whose entry is not known to be on the
+            disk; -1 if all are.
+    """
+
+    __slots__ = (
+        "_base", "_buffer", "_cleared_end", "_end", "_segments", "_synced_offset", "arrival",
+        "is_used", "max_offset", "min_offset", "number", "topic", "topic_part",
+        "unsynced_log_offset",
+    )  # fmt: skip
+
+    def __init__(
+        self, disk: Disk, directory: str, topic: str, number: int, file_bytes: int
+    ) -> None:
+        """Looks which files there are; `cut` must be called before anything else."""
+        self.topic = topic
+        self.number = number
+        self.topic_part = topic_part(topic.encode())
+        self.min_offset = 0
+        self.max_offset = 0
+        self.arrival: Watermark | None = None
+        self.unsynced_log_offset = -1
+        #: Whether it was written or read since somebody last looked.
+        self.is_used = False
+        self._synced_offset = 0
+        #: Up to here the last file was cleared, which must reach the disk too; 0 if it was not.
+        self._cleared_end = 0
+        self._segments = Segments(disk, directory, file_bytes, setting="mappedFileSizeConsumeQueue")
+        #: The current file and the queue offsets [_base, _end) that it holds.
+        self._buffer = _EMPTY
+        self._base = 0
+        self._end = 0
+
+    @property
+    def has_files(self) -> bool:
+        """Whether anything was ever stored in it."""
+        return bool(self._segments.starts)
+
+    @property
+    def unsynced_bytes(self) -> int:
+        """How much is not known to be on the disk."""
+        return (self.max_offset - self._synced_offset) * ENTRY_BYTES
+
+    def apply(self, entry: Entry) -> None:
+        """Writes the entry of a record.
+
+        Raises:
+            DiskFull: there is no room for the next file.
+        """
+        offset = entry.queue_offset
+        if offset != self.max_offset:
+            self._jump_to(offset, entry.log_offset)
+        if not self._base <= offset < self._end:
+            self._enter(self._segments.make(offset * ENTRY_BYTES))
+        ENTRY.pack_into(
+            self._buffer,
+            (offset - self._base) * ENTRY_BYTES,
+            entry.log_offset,
+            entry.record_bytes,
+            entry.tag_code,
+        )
+        self.max_offset = offset = offset + 1
+        if self.unsynced_log_offset < 0:
+            self.unsynced_log_offset = entry.log_offset
+        self.is_used = True
+        if self.arrival is not None:
+            self.arrival.rise(offset)
+
+    def has_room(self) -> bool:
+        """Whether the next entry fits into a file that is there."""
+        return self._base <= self.max_offset < self._end
+
+    def make_room(self, count: int = 1) -> None:
+        """Makes the files for the next entries, so that `apply` cannot fail.
+
+        Raises:
+            DiskFull: there is no room for them.
+        """
+        per_file = self._segments.file_bytes // ENTRY_BYTES
+        first = self.max_offset - self.max_offset % per_file
+        for offset in range(first, self.max_offset + count, per_file):
+            self._segments.make(offset * ENTRY_BYTES)
+
+    def _enter(self, segment: Segment) -> None:
+        self._buffer = segment.buffer
+        self._base = segment.start // ENTRY_BYTES
+        self._end = segment.end // ENTRY_BYTES
+
+    def _jump_to(self, offset: int, log_offset: int) -> None:
+        """Goes to another offset than the next one, which only a replay asks for.
+
+        Forwards the gap is filled with blanks; a queue without entries begins there. Backwards
+        the topic had been deleted and made again: what stands from there on is forgotten.
+        """
+        first = self.max_offset
+        if offset < first:
+            self._truncate(offset, is_torn=True)
+            return
+        if first == self._segments.start // ENTRY_BYTES:
+            self._segments.remove_from(0)
+            first = offset - offset % (self._segments.file_bytes // ENTRY_BYTES)
+            self.min_offset = offset
+            log_offset = 0
+        blank = ENTRY.pack(log_offset, BLANK_SIZE, 0)
+        while first < offset:
+            segment = self._segments.make(first * ENTRY_BYTES)
+            last = min(offset, segment.end // ENTRY_BYTES)
+            at = first * ENTRY_BYTES - segment.start
+            segment.buffer[at : at + (last - first) * ENTRY_BYTES] = blank * (last - first)
+            first = last
+        self.max_offset = offset
+
+    def position(self, offset: int) -> tuple[int, int]:
+        """Log offset and size of the record at a queue offset that is in the queue."""
+        segment = self._segments.at(offset * ENTRY_BYTES)
+        found: tuple[int, int] = _POSITION.unpack_from(
+            segment.buffer, offset * ENTRY_BYTES - segment.start
+        )
+        return found
+
+    def entries(self, offset: int, count_max: int) -> memoryview:
+        """Entries from a queue offset on: at most so many, and no more than its file holds.
+
+        Raises:
+            OffsetOutOfRange: no file holds the first.
+        """
+        self.is_used = True
+        if self._base <= offset < self._end:
+            buffer, base, end = self._buffer, self._base, self._end
+        else:
+            segment = self._segments.at(offset * ENTRY_BYTES)
+            buffer = segment.buffer
+            base, end = segment.start // ENTRY_BYTES, segment.end // ENTRY_BYTES
+        end = min(offset + count_max, self.max_offset, end)
+        return buffer[(offset - base) * ENTRY_BYTES : (end - base) * ENTRY_BYTES]
+
+    def next_file_offset(self, offset: int) -> int:
+        """The queue offset that the file after the one of `offset` begins with."""
+        per_file = self._segments.file_bytes // ENTRY_BYTES
+        return offset - offset % per_file + per_file
+
+    def first_offset_where(self, holds: Callable[[int, int], bool]) -> int:
+        """The first offset whose record, by log offset and size, answers true; else `max_offset`.
+
+        Records that answer false must all come first.
+        """
+        offsets = range(self.min_offset, self.max_offset)
+        return self.min_offset + bisect_left(
+            offsets, True, key=lambda at: holds(*self.position(at))
+        )
+
+    def cut(self, log_offset: int, *, is_torn: bool) -> int:
+        """Forgets the entries of records at or after a log offset.
+
+        Returns:
+            Log offset of the newest record left; -1 if none.
+        """
+        first = self._segments.start // ENTRY_BYTES
+        limit = self._segments.limit // ENTRY_BYTES
+        self._truncate(self._first_unwanted(log_offset, first, limit), is_torn=is_torn)
+        self._synced_offset = self.max_offset
+        self.unsynced_log_offset = -1
+        if self.max_offset == first:
+            return -1
+        newest, size = self.position(self.max_offset - 1)
+        return -1 if size == BLANK_SIZE else newest
+
+    def _first_unwanted(self, log_offset: int, first: int, limit: int) -> int:
+        """The first entry that is empty, or whose record lies at or after a log offset.
+
+        Entries before it are whole: they were synced before those records were written.
+        """
+
+        def is_unwanted(offset: int) -> bool:
+            start, size = self.position(offset)
+            return size <= 0 or start >= log_offset or start < 0
+
+        return first + bisect_left(range(first, limit), True, key=is_unwanted)
+
+    def _truncate(self, offset: int, *, is_torn: bool) -> None:
+        self.max_offset = offset
+        self._synced_offset = min(self._synced_offset, offset)
+        keep = self._segments.start + 1
+        self._segments.remove_from(max(offset * ENTRY_BYTES, keep))
+        self._buffer, self._base, self._end = _EMPTY, 0, 0
+        if not self._segments.has(offset * ENTRY_BYTES):
+            return
+        segment = self._segments.at(offset * ENTRY_BYTES)
+        at = offset * ENTRY_BYTES - segment.start
+        if (is_torn or any(segment.buffer[at : at + ENTRY_BYTES])) and segment.clear_from(
+            offset * ENTRY_BYTES
+        ):
+            self._cleared_end = segment.end // ENTRY_BYTES
+        self._enter(segment)
+
+    def set_log_start(self, log_start: int) -> None:
+        """Moves `min_offset` to the first message that the log still has."""
+
+        def is_there(start: int, size: int) -> bool:
+            return start >= log_start and not (start == 0 and size == BLANK_SIZE)
+
+        self.min_offset = max(self.min_offset, self._segments.start // ENTRY_BYTES)
+        self.min_offset = self.first_offset_where(is_there)
+
+    @property
+    def is_unsynced(self) -> bool:
+        """Whether something in it is not known to be on the disk."""
+        return self.unsynced_log_offset >= 0 or self._cleared_end > 0
+
+    async def sync(self) -> None:
+        """Returns when all that was done before the call is on the disk.
+
+        Raises:
+            OSError: the disk failed.
+        """
+        start, end = self._synced_offset, self.max_offset
+        cleared_end, self._cleared_end = self._cleared_end, 0
+        self.unsynced_log_offset = -1
+        await self._segments.sync(start * ENTRY_BYTES, max(end, cleared_end) * ENTRY_BYTES)
+        self._synced_offset = max(self._synced_offset, end)
+
+    def rest(self) -> None:
+        """Unmaps its files until it is used again."""
+        self._buffer, self._base, self._end = _EMPTY, 0, 0
+        self._segments.close()
+
+    def remove(self) -> None:
+        """Removes its files; it begins anew at offset 0."""
+        self._buffer, self._base, self._end = _EMPTY, 0, 0
+        self._segments.remove_from(0)
+        self.min_offset = self.max_offset = self._synced_offset = self._cleared_end = 0
+        self.unsynced_log_offset = -1

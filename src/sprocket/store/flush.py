@@ -1,0 +1,117 @@
+"""Brings what was written to the disk, in the background, and says how far it is.
+
+The log is synced every few hundred milliseconds, or at once in synchronous mode, where all who
+wait share one sync. The views follow at their own pace; then the checkpoint says from where
+recovery would have to replay them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from sprocket.base.watermark import Watermark
+from sprocket.store.checkpoint import Checkpoint
+from sprocket.store.commit_log import CommitLog
+from sprocket.store.config import StoreConfig
+from sprocket.store.queues import ConsumeQueues
+
+#: Every so many passes over the views, those with little to sync are synced too.
+_THOROUGH_PASSES = 5
+
+
+class Flush:
+    """Syncs one store.
+
+    Attributes:
+        flushed: log offset up to which the log is on the disk.
+    """
+
+    __slots__ = (
+        "_checkpoint", "_config", "_is_wanted", "_log", "_newest_ms", "_passes", "_queues",
+        "flushed",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        log: CommitLog,
+        queues: ConsumeQueues,
+        checkpoint: Checkpoint,
+        *,
+        config: StoreConfig,
+        newest_ms: Callable[[], int],
+    ) -> None:
+        """
+        Args:
+            newest_ms: answers when the last record was stored.
+        """
+        self._log = log
+        self._queues = queues
+        self._checkpoint = checkpoint
+        self._config = config
+        self._newest_ms = newest_ms
+        self._is_wanted = asyncio.Event()
+        self._passes = 0
+        self.flushed = Watermark()
+
+    def want(self) -> None:
+        """Has the log synced at once, for senders that wait for it."""
+        self._is_wanted.set()
+
+    async def sync_log(self) -> None:
+        """Returns when all records written before the call are on the disk.
+
+        Raises:
+            OSError: the disk failed.
+        """
+        end, newest_ms = self._log.end, self._newest_ms()
+        if end > self.flushed.value:
+            await self._log.sync(self.flushed.value, end)
+            self._checkpoint.log_ms = max(self._checkpoint.log_ms, newest_ms)
+            self.flushed.rise(end)
+
+    async def sync_views(self, *, is_thorough: bool) -> None:
+        """Syncs the views and saves the checkpoint.
+
+        Raises:
+            OSError: the disk failed.
+        """
+        newest_ms = self._newest_ms()
+        end = self._log.end
+        await self._queues.sync(is_thorough=is_thorough)
+        unsynced = self._queues.unsynced_log_offset
+        if unsynced < 0 or unsynced >= end:
+            self._checkpoint.queues_ms = max(self._checkpoint.queues_ms, newest_ms)
+            unsynced = end
+        self._checkpoint.replay_from = min(unsynced, self.flushed.value)
+        await self._checkpoint.save()
+
+    async def run_log(self) -> None:
+        """Syncs the log until cancelled.
+
+        Raises:
+            OSError: the disk failed.
+        """
+        pause = self._config.flush_interval_ms / 1000
+        is_synchronous = self._config.flush == "SYNC_FLUSH"
+        while True:
+            if is_synchronous:
+                await self._is_wanted.wait()
+                self._is_wanted.clear()
+            else:
+                await asyncio.sleep(pause)
+            await self.sync_log()
+
+    async def run_views(self) -> None:
+        """Syncs the views until cancelled.
+
+        Raises:
+            OSError: the disk failed.
+        """
+        while True:
+            await asyncio.sleep(self._config.queue_flush_interval_ms / 1000)
+            self._passes += 1
+            is_thorough = self._passes % _THOROUGH_PASSES == 0
+            await self.sync_views(is_thorough=is_thorough)
+            if is_thorough:
+                self._queues.rest_unused()

@@ -1,0 +1,99 @@
+"""All consume queues of a store: the view by which messages are found in order.
+
+`consumequeue/<topic>/<number>/` holds the files of one queue. Folders that are no queue's are left
+alone.
+"""
+
+from __future__ import annotations
+
+from sprocket.base.ports import Disk
+from sprocket.store.consume_queue import ConsumeQueue
+from sprocket.store.views import IN_NO_QUEUE, Entry
+
+#: A queue with less unsynced waits for the next thorough sync: two pages.
+_SYNC_BYTES_MIN = 8192
+
+
+class ConsumeQueues:
+    """The queues by topic and number."""
+
+    __slots__ = ("_directory", "_disk", "_file_bytes", "by_name")
+
+    def __init__(self, disk: Disk, directory: str, file_bytes: int) -> None:
+        self._disk = disk
+        self._directory = directory
+        self._file_bytes = file_bytes
+        self.by_name: dict[tuple[str, int], ConsumeQueue] = {}
+        for topic in disk.names(directory):
+            for number in disk.names(f"{directory}/{topic}"):
+                if number.isascii() and number.isdigit():
+                    self.make(topic, int(number))
+
+    def make(self, topic: str, number: int) -> ConsumeQueue:
+        """A queue; its files are made when the first message comes."""
+        queue = self.by_name.get((topic, number))
+        if queue is None:
+            directory = f"{self._directory}/{topic}/{number}"
+            queue = ConsumeQueue(self._disk, directory, topic, number, self._file_bytes)
+            self.by_name[topic, number] = queue
+        return queue
+
+    def apply(self, entry: Entry) -> None:
+        """Writes the entry of a record, unless its transaction state keeps it out of its queue."""
+        if not entry.sys_flag & IN_NO_QUEUE:
+            self.make(entry.topic, entry.queue_number).apply(entry)
+
+    def cut(self, log_offset: int, *, is_torn: bool) -> int:
+        """Forgets the entries of records at or after a log offset.
+
+        Returns:
+            Log offset of the newest record left; -1 if none.
+        """
+        newest = -1
+        for queue in self.by_name.values():
+            newest = max(newest, queue.cut(log_offset, is_torn=is_torn))
+            queue.rest()
+        return newest
+
+    def set_log_start(self, log_start: int) -> None:
+        """Moves every queue's minimum to the first message that the log still has."""
+        for queue in self.by_name.values():
+            queue.set_log_start(log_start)
+            queue.rest()
+
+    @property
+    def unsynced_log_offset(self) -> int:
+        """Log offset of the first record whose entry may not be on the disk; -1 if all are."""
+        waiting = [q.unsynced_log_offset for q in self.by_name.values()]
+        return min((offset for offset in waiting if offset >= 0), default=-1)
+
+    async def sync(self, *, is_thorough: bool = True) -> None:
+        """Returns when all entries that were there before the call are on the disk.
+
+        Args:
+            is_thorough: False leaves queues with little to sync for later.
+
+        Raises:
+            OSError: the disk failed.
+        """
+        for queue in list(self.by_name.values()):
+            if queue.is_unsynced and (is_thorough or queue.unsynced_bytes >= _SYNC_BYTES_MIN):
+                await queue.sync()
+
+    def rest_unused(self) -> None:
+        """Unmaps the queues that nobody used since the last call."""
+        for queue in self.by_name.values():
+            if queue.is_used or queue.is_unsynced:
+                queue.is_used = False
+            else:
+                queue.rest()
+
+    def remove(self, topic: str) -> None:
+        """Removes all queues of a topic with their files."""
+        for key in [key for key in self.by_name if key[0] == topic]:
+            self.by_name.pop(key).remove()
+
+    def close(self) -> None:
+        """Lets go of all files."""
+        for queue in self.by_name.values():
+            queue.rest()

@@ -1,0 +1,134 @@
+"""Reads from a queue: which status, which messages, where to go on.
+
+Source: DefaultMessageStore.getMessage and GetMessageStatus of RocketMQ 5.x.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum
+
+import msgspec
+
+from sprocket.base.errors import OffsetOutOfRange
+from sprocket.message.offsets import QueueOffset
+from sprocket.store.commit_log import CommitLog
+from sprocket.store.consume_queue import BLANK_SIZE, ENTRY, ConsumeQueue
+
+#: A filtered read looks at no more entries a call, so that it cannot hold up the loop.
+SCANNED_ENTRIES_MAX = 4096
+
+
+class ReadStatus(Enum):
+    """How a read ended; the names are RocketMQ's and go out as the reply's remark."""
+
+    FOUND = "FOUND"
+    NO_MATCHED_MESSAGE = "NO_MATCHED_MESSAGE"
+    MESSAGE_WAS_REMOVING = "MESSAGE_WAS_REMOVING"
+    OFFSET_FOUND_NULL = "OFFSET_FOUND_NULL"
+    OFFSET_OVERFLOW_BADLY = "OFFSET_OVERFLOW_BADLY"
+    OFFSET_OVERFLOW_ONE = "OFFSET_OVERFLOW_ONE"
+    OFFSET_TOO_SMALL = "OFFSET_TOO_SMALL"
+    NO_MATCHED_LOGIC_QUEUE = "NO_MATCHED_LOGIC_QUEUE"
+    NO_MESSAGE_IN_QUEUE = "NO_MESSAGE_IN_QUEUE"
+
+
+class Read(msgspec.Struct, frozen=True):
+    """What a read found.
+
+    Attributes:
+        next_offset: where to read next; below `max_offset` there is more to look at.
+        parts: the records, joined where they lie side by side; slices of the log, not copies.
+        count: how many records the parts hold.
+        bytes: how long they are together.
+    """
+
+    status: ReadStatus
+    next_offset: QueueOffset
+    min_offset: QueueOffset
+    max_offset: QueueOffset
+    parts: list[memoryview]
+    count: int
+    bytes: int
+
+
+def read_queue(
+    log: CommitLog,
+    queue: ConsumeQueue,
+    offset: int,
+    *,
+    count_max: int,
+    bytes_max: int,
+    wants: Callable[[int], bool] | None,
+) -> Read:
+    """Messages of a queue from an offset on.
+
+    Args:
+        count_max: at most so many; one comes even if this is 0.
+        bytes_max: at most so long together; the first comes even if it is longer.
+        wants: answers by an entry's tag code whether its message is wanted.
+    """
+    low, high = queue.min_offset, queue.max_offset
+    if not low <= offset < high:
+        return _outside(offset, low, high)
+    count_max = max(count_max, 1)
+    try:
+        raw = queue.entries(offset, count_max if wants is None else SCANNED_ENTRIES_MAX)
+    except OffsetOutOfRange:
+        return _nothing(ReadStatus.OFFSET_FOUND_NULL, queue.next_file_offset(offset), low, high)
+    log_start = log.start
+    runs: list[tuple[int, int]] = []
+    run_start = run_end = -1
+    count = total = 0
+    is_removed = False
+    for start, size, tag_code in ENTRY.iter_unpack(raw):
+        if wants is not None and not wants(tag_code):
+            offset += 1
+            continue
+        if start < log_start or size == BLANK_SIZE:
+            is_removed = True
+            offset += 1
+            continue
+        if total + size > bytes_max and count:
+            break
+        if start != run_end:
+            if run_end >= 0:
+                runs.append((run_start, run_end))
+            run_start = start
+        run_end = start + size
+        total += size
+        offset += 1
+        count += 1
+        if count == count_max:
+            break
+    if not count:
+        status = ReadStatus.MESSAGE_WAS_REMOVING if is_removed else ReadStatus.NO_MATCHED_MESSAGE
+        return _nothing(status, offset, low, high)
+    runs.append((run_start, run_end))
+    return Read(
+        ReadStatus.FOUND,
+        QueueOffset(offset),
+        QueueOffset(low),
+        QueueOffset(high),
+        [log.slice(start, end) for start, end in runs],
+        count,
+        total,
+    )
+
+
+def _outside(offset: int, low: int, high: int) -> Read:
+    if high == 0:
+        return _nothing(ReadStatus.NO_MESSAGE_IN_QUEUE, 0, low, high)
+    if offset < low:
+        return _nothing(ReadStatus.OFFSET_TOO_SMALL, low, low, high)
+    if offset == high:
+        return _nothing(ReadStatus.OFFSET_OVERFLOW_ONE, high, low, high)
+    return _nothing(ReadStatus.OFFSET_OVERFLOW_BADLY, high, low, high)
+
+
+def _nothing(status: ReadStatus, next_offset: int, low: int, high: int) -> Read:
+    return Read(status, QueueOffset(next_offset), QueueOffset(low), QueueOffset(high), [], 0, 0)
+
+
+#: RocketMQ makes a queue when it is first asked for, so one that is not there has no messages.
+NO_QUEUE = _nothing(ReadStatus.NO_MESSAGE_IN_QUEUE, 0, 0, 0)

@@ -1,0 +1,181 @@
+"""A row of files of one size that together hold one long run of bytes.
+
+Each file is named after the offset of its first byte, 20 digits, and is mapped into memory when it
+is first needed. Positions outside are offsets of the whole run; `Segment` knows its own.
+
+Source of names and sizes: MappedFileQueue and UtilAll.offset2FileName of RocketMQ 5.x.
+"""
+
+from __future__ import annotations
+
+from sprocket.base.errors import ConfigError, DiskFull, OffsetOutOfRange, StoreError
+from sprocket.base.ports import Disk, MappedFile
+
+NAME_DIGITS = 20
+
+_CHUNK = 1 << 20
+_ZEROS = bytes(_CHUNK)
+
+
+class Segment:
+    """One mapped file.
+
+    Attributes:
+        start: offset of its first byte in the whole run.
+        end: offset after its last byte.
+        buffer: its bytes. Slices stay valid after the file has been closed or removed.
+    """
+
+    __slots__ = ("buffer", "end", "file", "start")
+
+    def __init__(self, start: int, file: MappedFile) -> None:
+        self.start = start
+        self.file = file
+        self.buffer = file.buffer
+        self.end = start + len(self.buffer)
+
+    def clear_from(self, offset: int) -> int:
+        """Writes zeros from an offset on, only where there are others. Returns how many bytes."""
+        cleared = 0
+        size = len(self.buffer)
+        for start in range(offset - self.start, size, _CHUNK):
+            part = self.buffer[start : min(start + _CHUNK, size)]
+            if bytes(part) != _ZEROS[: len(part)]:
+                part[:] = _ZEROS[: len(part)]
+                cleared += len(part)
+        return cleared
+
+
+class Segments:
+    """The files of one folder, in order of their offsets, each `file_bytes` long."""
+
+    __slots__ = ("_disk", "_mapped", "directory", "file_bytes", "starts")
+
+    def __init__(self, disk: Disk, directory: str, file_bytes: int, *, setting: str) -> None:
+        """Looks which files there are. An empty one, left by a crash, is removed.
+
+        Args:
+            setting: what the file size is called, for the error.
+
+        Raises:
+            ConfigError: a file has another size.
+        """
+        self._disk = disk
+        self.directory = directory
+        self.file_bytes = file_bytes
+        #: Offsets of the files there are, rising.
+        self.starts: list[int] = []
+        self._mapped: dict[int, Segment] = {}
+        for name in disk.names(directory):
+            if len(name) == NAME_DIGITS and name.isascii() and name.isdigit():
+                self._admit(name, setting)
+
+    def _admit(self, name: str, setting: str) -> None:
+        path = f"{self.directory}/{name}"
+        size = self._disk.size(path)
+        if not size:
+            self._disk.remove(path)
+            return
+        start = int(name)
+        if size != self.file_bytes or start % self.file_bytes:
+            raise ConfigError(
+                f"{path} has {size} bytes, but {setting} is {self.file_bytes}: "
+                "a store keeps the file sizes it was made with"
+            )
+        self.starts.append(start)
+
+    @property
+    def start(self) -> int:
+        """Offset of the first byte there is; 0 without files."""
+        return self.starts[0] if self.starts else 0
+
+    @property
+    def limit(self) -> int:
+        """Offset after the last file; 0 without files."""
+        return self.starts[-1] + self.file_bytes if self.starts else 0
+
+    def has(self, offset: int) -> bool:
+        """Whether a file holds that offset."""
+        return offset - offset % self.file_bytes in self._mapped or self._is_there(offset)
+
+    def _is_there(self, offset: int) -> bool:
+        return offset - offset % self.file_bytes in self.starts
+
+    def at(self, offset: int) -> Segment:
+        """The file that holds an offset.
+
+        Raises:
+            OffsetOutOfRange: there is none.
+        """
+        segment = self._mapped.get(offset - offset % self.file_bytes)
+        if segment is not None:
+            return segment
+        if not self._is_there(offset):
+            raise OffsetOutOfRange(f"no file in {self.directory} holds offset {offset}")
+        return self._map(offset - offset % self.file_bytes)
+
+    def make(self, offset: int) -> Segment:
+        """The file that holds an offset, made if it is missing; it must be the next in the row.
+
+        Raises:
+            DiskFull: there is no room for it.
+            StoreError: the disk refuses it.
+        """
+        start = offset - offset % self.file_bytes
+        if self._is_there(offset):
+            return self.at(offset)
+        if not self.starts:
+            self._disk.make_directory(self.directory)
+        segment = self._map(start)
+        self.starts.append(start)
+        self.starts.sort()
+        return segment
+
+    def _map(self, start: int) -> Segment:
+        path = f"{self.directory}/{start:0{NAME_DIGITS}d}"
+        try:
+            file = self._disk.map(path, self.file_bytes)
+        except OSError as error:
+            kind = DiskFull if error.errno in _NO_ROOM else StoreError
+            raise kind(f"cannot map {path}: {error}") from error
+        segment = self._mapped[start] = Segment(start, file)
+        return segment
+
+    async def sync(self, start: int, end: int) -> None:
+        """Returns when bytes [start, end) are on the disk, as far as files hold them.
+
+        Raises:
+            OSError: the disk failed.
+        """
+        for first in self.starts:
+            last = first + self.file_bytes
+            if first < end and last > start:
+                file = self.at(first).file
+                await file.sync(max(start, first) - first, min(end, last) - first)
+
+    def remove_before(self, offset: int) -> None:
+        """Removes the files that end at or before an offset."""
+        for start in [s for s in self.starts if s + self.file_bytes <= offset]:
+            self._remove(start)
+
+    def remove_from(self, offset: int) -> None:
+        """Removes the files that begin at or after an offset."""
+        for start in [s for s in self.starts if s >= offset]:
+            self._remove(start)
+
+    def _remove(self, start: int) -> None:
+        self.starts.remove(start)
+        segment = self._mapped.pop(start, None)
+        if segment is not None:
+            segment.file.close()
+        self._disk.remove(f"{self.directory}/{start:0{NAME_DIGITS}d}")
+
+    def close(self) -> None:
+        """Unmaps all; they are mapped again when they are needed."""
+        for segment in self._mapped.values():
+            segment.file.close()
+        self._mapped.clear()
+
+
+#: ENOSPC and EDQUOT; their numbers are the same wherever there is a quota.
+_NO_ROOM = (28, 122)

@@ -1,0 +1,429 @@
+"""The store of one broker: a log of records, and the queues through which they are found.
+
+    <root>/commitlog/       the log
+    <root>/consumequeue/    the queues
+    <root>/checkpoint       how much is on the disk
+    <root>/abort            there while the store is open, so left over by a crash
+    <root>/lock             held while the store is open
+    <root>/config/          state files of the broker, see `snapshot`
+
+Whatever else is in the folder is left as it is. Appending and reading are plain calls: between two
+awaits the caller owns the store.
+
+Source: DefaultMessageStore and StorePathConfigHelper of RocketMQ 5.x.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from sprocket.base.errors import ClosedError, DiskFull, StoreError
+from sprocket.base.ports import Clock, DirectoryLock, Disk
+from sprocket.base.watermark import Watermark
+from sprocket.message.offsets import LogOffset, QueueOffset
+from sprocket.message.properties import PROPERTIES_BYTES_MAX
+from sprocket.message.record import Draft, Encoder, record_bytes
+from sprocket.store.by_time import NO_TIME, Boundary, offset_at, time_of
+from sprocket.store.checkpoint import Checkpoint
+from sprocket.store.commit_log import CommitLog
+from sprocket.store.config import StoreConfig
+from sprocket.store.consume_queue import ConsumeQueue
+from sprocket.store.flush import Flush
+from sprocket.store.queues import ConsumeQueues
+from sprocket.store.reading import NO_QUEUE, Read, read_queue
+from sprocket.store.recovery import recover
+from sprocket.store.tag_codes import TagCodes, parse_delay_levels
+from sprocket.store.views import IN_NO_QUEUE, Entry
+
+log = logging.getLogger(__name__)
+
+#: So many fit behind a length of two bytes with a sign.
+TOPIC_BYTES_MAX = 32767
+
+
+class IllegalDraft(StoreError):
+    """A message that cannot be stored as it is; the text says why."""
+
+
+class Appended(NamedTuple):
+    """Where a message was stored.
+
+    Attributes:
+        log_offset: where its record begins.
+        queue_offset: its index in its queue.
+        record_bytes: how large its record is.
+        stored_ms: when.
+        end: log offset after its record; await `flushed` to reach it to know it on the disk.
+    """
+
+    log_offset: LogOffset
+    queue_offset: QueueOffset
+    record_bytes: int
+    stored_ms: int
+    end: LogOffset
+
+
+class Store:
+    """Made by `open`; `run` must be running for anything to reach the disk before `close`."""
+
+    def __init__(
+        self,
+        disk: Disk,
+        clock: Clock,
+        *,
+        root: str,
+        config: StoreConfig,
+        store_host: bytes,
+        lock: DirectoryLock,
+    ) -> None:
+        self._disk = disk
+        self._clock = clock
+        self._root = root
+        self._config = config
+        self._lock = lock
+        self._encoder = Encoder(store_host)
+        self._log = CommitLog(disk, f"{root}/commitlog", config.log_file_bytes)
+        self._queues = ConsumeQueues(disk, f"{root}/consumequeue", config.queue_file_bytes)
+        self._by_name = self._queues.by_name
+        self._store_host = store_host
+        #: A record of this size has neither too large a body nor too large properties.
+        self._unchecked_bytes = min(
+            config.message_bytes_max, PROPERTIES_BYTES_MAX, self._log.record_bytes_max
+        )
+        self._checkpoint = Checkpoint(disk, f"{root}/checkpoint")
+        self._flush = Flush(
+            self._log,
+            self._queues,
+            self._checkpoint,
+            config=config,
+            newest_ms=lambda: self._newest_ms,
+        )
+        self._is_synchronous = config.flush == "SYNC_FLUSH"
+        self._newest_ms = 0
+        #: Why nothing can be appended now.
+        self._refusal: Exception | None = ClosedError("the store is not open")
+
+    @classmethod
+    async def open(
+        cls, *, disk: Disk, clock: Clock, root: str, config: StoreConfig, store_host: bytes
+    ) -> Store:
+        """Opens the store in a folder, made if it is missing, and recovers it.
+
+        Args:
+            store_host: packed address of the broker, 8 or 20 bytes, which its records carry.
+
+        Raises:
+            DirectoryInUse: another process has it.
+            ConfigError: its files were made with other sizes.
+            StoreError: it cannot be opened.
+        """
+        try:
+            disk.make_directory(root)
+            lock = disk.lock(root)
+        except OSError as error:
+            raise StoreError(f"cannot use {root}: {error}") from error
+        try:
+            store = cls(disk, clock, root=root, config=config, store_host=store_host, lock=lock)
+            await store._recover()
+        except OSError as error:
+            lock.release()
+            raise StoreError(f"cannot open the store in {root}: {error}") from error
+        except BaseException:  # the folder is given back whatever it was
+            lock.release()
+            raise
+        return store
+
+    async def _recover(self) -> None:
+        abort = f"{self._root}/abort"
+        was_stopped = self._disk.size(abort) is None
+        self._disk.replace(abort, b"0", backup=False)
+        recovered = await recover(
+            self._log,
+            (self._queues,),
+            self._checkpoint,
+            TagCodes(parse_delay_levels(self._config.delay_levels)),
+            was_stopped=was_stopped,
+            checks_bodies=self._config.check_bodies,
+        )
+        self._queues.set_log_start(self._log.start)
+        self._newest_ms = max(recovered.stored_ms, self._checkpoint.log_ms)
+        if not was_stopped or recovered.records or recovered.cleared_bytes:
+            log.warning(
+                "recovered %s: replayed %d records from log offset %d, the log ends at %d",
+                self._root, recovered.records, recovered.replayed_from, self._log.end,
+            )  # fmt: skip
+        await self._sync_recovered(recovered.replayed_from, recovered.cleared_bytes)
+        self._refusal = None
+        self._look_at_disk()
+
+    async def _sync_recovered(self, replayed_from: int, cleared_bytes: int) -> None:
+        end = self._log.end
+        file_end = end - end % self._config.log_file_bytes + self._config.log_file_bytes
+        await self._log.sync(replayed_from, file_end if cleared_bytes else end)
+        self._flush.flushed.rise(end)
+        self._checkpoint.log_ms = self._newest_ms
+        await self._flush.sync_views(is_thorough=True)
+
+    async def close(self) -> None:
+        """Brings everything to the disk and gives the folder back. Appending ends at once.
+
+        Raises:
+            StoreError: the disk failed; the next opening recovers.
+        """
+        if isinstance(self._refusal, ClosedError):
+            return
+        has_failed = self._refusal is not None and not isinstance(self._refusal, DiskFull)
+        self._refusal = ClosedError("the store is closed")
+        try:
+            if not has_failed:
+                await self._flush.sync_log()
+                await self._flush.sync_views(is_thorough=True)
+                self._disk.remove(f"{self._root}/abort")
+        except OSError as error:
+            raise StoreError(f"cannot close the store in {self._root}: {error}") from error
+        finally:
+            self._queues.close()
+            self._log.close()
+            self._checkpoint.close()
+            self._lock.release()
+
+    async def run(self) -> None:
+        """Its background work, until cancelled.
+
+        Raises:
+            StoreError: the disk failed. Nothing is appended any more; close the store.
+        """
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._flush.run_log())
+                tasks.create_task(self._flush.run_views())
+                tasks.create_task(self._watch_disk())
+        except* OSError as errors:
+            failure = StoreError(f"the disk of {self._root} failed: {errors.exceptions[0]}")
+            self._refusal = failure
+            self.flushed.fail(failure)
+            raise failure from errors
+
+    async def _watch_disk(self) -> None:
+        while True:
+            await asyncio.sleep(self._config.disk_check_interval_ms / 1000)
+            self._look_at_disk()
+
+    def _look_at_disk(self) -> None:
+        full = self._disk.usage(self._root) * 100
+        if self._refusal is None and full >= self._config.disk_full_percent:
+            text = f"the disk of {self._root} is {full:.0f} % full"
+            log.error("%s: messages are refused", text)
+            self._refusal = DiskFull(text)
+        elif isinstance(self._refusal, DiskFull) and full < self._config.disk_full_percent:
+            log.warning("the disk of %s has room again", self._root)
+            self._refusal = None
+
+    def append(self, draft: Draft) -> Appended:
+        """Writes a message to the end of the log and of its queue.
+
+        Raises:
+            IllegalDraft: body or properties are too large, or the names cannot be stored.
+            DiskFull: there is no room.
+            StoreError: the disk has failed.
+            ClosedError: the store is closed.
+        """
+        if self._refusal is not None:
+            raise self._refusal
+        queue = self._by_name.get((draft.topic, draft.queue_number))
+        if queue is None:
+            queue = self._make_queue(draft)
+        size = record_bytes(draft, queue.topic_part, self._store_host)
+        if size > self._unchecked_bytes:
+            self._check(draft, size)
+        written = self._log
+        if written.end + size > written.room_end:
+            written.roll()
+        if not queue.has_room():
+            queue.make_room()
+        return self._write(draft, queue, size)
+
+    def append_batch(self, drafts: Sequence[Draft]) -> list[Appended]:
+        """Writes messages one after the other: all of them, or none if one is refused.
+
+        Raises:
+            IllegalDraft, DiskFull, StoreError, ClosedError: as `append`.
+        """
+        if self._refusal is not None:
+            raise self._refusal
+        queues = [
+            self._by_name.get((d.topic, d.queue_number)) or self._make_queue(d) for d in drafts
+        ]
+        sizes = [
+            record_bytes(draft, queue.topic_part, self._store_host)
+            for draft, queue in zip(drafts, queues, strict=True)
+        ]
+        for draft, size in zip(drafts, sizes, strict=True):
+            self._check(draft, size)
+        self._log.reserve(sizes)
+        for queue in dict.fromkeys(queues):
+            queue.make_room(queues.count(queue) if len(drafts) > 1 else 1)
+        appended = []
+        for draft, queue, size in zip(drafts, queues, sizes, strict=True):
+            if self._log.end + size > self._log.room_end:
+                self._log.roll()
+            appended.append(self._write(draft, queue, size))
+        return appended
+
+    def _make_queue(self, draft: Draft) -> ConsumeQueue:
+        topic, number = draft.topic, draft.queue_number
+        if number < 0 or topic in ("", ".", "..") or any(sign in topic for sign in "/\\\0"):
+            raise IllegalDraft(f"no queue can be called {topic!r} {number}")
+        if len(topic.encode()) > TOPIC_BYTES_MAX:
+            raise IllegalDraft(f"a topic's name has at most {TOPIC_BYTES_MAX} bytes")
+        return self._queues.make(topic, number)
+
+    def _check(self, draft: Draft, size: int) -> None:
+        body_bytes, properties_bytes = len(draft.body), len(draft.properties)
+        if properties_bytes > PROPERTIES_BYTES_MAX:
+            raise IllegalDraft(
+                f"the properties have {properties_bytes} bytes, at most {PROPERTIES_BYTES_MAX} "
+                "are allowed"
+            )
+        if body_bytes > self._config.message_bytes_max:
+            raise IllegalDraft(
+                f"the body has {body_bytes} bytes, at most {self._config.message_bytes_max} "
+                "are allowed"
+            )
+        if size > self._log.record_bytes_max:
+            raise IllegalDraft(
+                f"the record has {size} bytes, a file of the log holds "
+                f"{self._log.record_bytes_max} at most"
+            )
+
+    def _write(self, draft: Draft, queue: ConsumeQueue, size: int) -> Appended:
+        """Writes a record for which there is room in the log and in its queue."""
+        written = self._log
+        log_offset = written.end
+        self._newest_ms = stored_ms = self._clock.now_ms()
+        queue_offset = 0 if draft.sys_flag & IN_NO_QUEUE else queue.max_offset
+        at = log_offset - written.base
+        written.buffer[at : at + size] = self._encoder.encode(
+            draft,
+            queue.topic_part,
+            log_offset=log_offset,
+            queue_offset=queue_offset,
+            stored_ms=stored_ms,
+        )
+        written.end = end = log_offset + size
+        entry = Entry(
+            draft.topic,
+            draft.queue_number,
+            queue_offset,
+            log_offset,
+            size,
+            draft.tag_code,
+            stored_ms,
+            draft.sys_flag,
+        )
+        if not draft.sys_flag & IN_NO_QUEUE:
+            queue.apply(entry)
+        if self._is_synchronous:
+            self._flush.want()
+        return Appended(
+            LogOffset(log_offset), QueueOffset(queue_offset), size, stored_ms, LogOffset(end)
+        )
+
+    def read(
+        self,
+        topic: str,
+        queue_number: int,
+        offset: int,
+        *,
+        count_max: int,
+        bytes_max: int,
+        wants: Callable[[int], bool] | None = None,
+    ) -> Read:
+        """Messages of a queue from an offset on.
+
+        Args:
+            count_max: at most so many; one comes even if this is 0.
+            bytes_max: at most so long together; the first comes even if it is longer.
+            wants: answers by an entry's tag code whether its message is wanted. A call looks at a
+                bounded number of entries; `next_offset` below `max_offset` says there are more.
+        """
+        queue = self._by_name.get((topic, queue_number))
+        if queue is None:
+            return NO_QUEUE
+        return read_queue(
+            self._log, queue, offset, count_max=count_max, bytes_max=bytes_max, wants=wants
+        )
+
+    def lookup(self, log_offset: int) -> memoryview:
+        """The whole record that begins at a log offset.
+
+        Raises:
+            OffsetOutOfRange: no record begins there.
+        """
+        return self._log.record_at(log_offset)
+
+    def arrivals(self, topic: str, queue_number: int) -> Watermark:
+        """The watermark that stands at a queue's maximum. The queue need not have messages yet.
+
+        Ask again after every wait: a topic that is deleted and made again has a new one.
+        """
+        queue = self._by_name.get((topic, queue_number)) or self._queues.make(topic, queue_number)
+        if queue.arrival is None:
+            queue.arrival = Watermark(queue.max_offset)
+        return queue.arrival
+
+    @property
+    def flushed(self) -> Watermark:
+        """The watermark of the log offset up to which the log is on the disk."""
+        return self._flush.flushed
+
+    @property
+    def log_start(self) -> LogOffset:
+        """Log offset of the first record there is."""
+        return self._log.start
+
+    @property
+    def log_end(self) -> LogOffset:
+        """Log offset after the last record."""
+        return LogOffset(self._log.end)
+
+    def queues(self) -> Mapping[str, list[int]]:
+        """Topics that have messages, or had, with the numbers of their queues."""
+        found: dict[str, list[int]] = {}
+        for (topic, number), queue in self._by_name.items():
+            if queue.has_files:
+                found.setdefault(topic, []).append(number)
+        return found
+
+    def min_offset(self, topic: str, queue_number: int) -> QueueOffset:
+        """The first message of a queue that is still there; 0 for a queue without messages."""
+        queue = self._by_name.get((topic, queue_number))
+        return QueueOffset(0 if queue is None else queue.min_offset)
+
+    def max_offset(self, topic: str, queue_number: int) -> QueueOffset:
+        """Where the next message of a queue goes; 0 for a queue without messages."""
+        queue = self._by_name.get((topic, queue_number))
+        return QueueOffset(0 if queue is None else queue.max_offset)
+
+    def offset_at_time(
+        self, topic: str, queue_number: int, time_ms: int, boundary: Boundary = Boundary.LOWER
+    ) -> QueueOffset:
+        """The offset of the message that a time means; 0 for a queue without messages."""
+        queue = self._by_name.get((topic, queue_number))
+        return QueueOffset(0) if queue is None else offset_at(self._log, queue, time_ms, boundary)
+
+    def time_of(self, topic: str, queue_number: int, offset: int) -> int:
+        """When a message was stored, ms; -1 if it is not there."""
+        queue = self._by_name.get((topic, queue_number))
+        return NO_TIME if queue is None else time_of(self._log, queue, offset)
+
+    def earliest_time(self, topic: str, queue_number: int) -> int:
+        """When the first message of a queue was stored, ms; -1 if there is none."""
+        return self.time_of(topic, queue_number, self.min_offset(topic, queue_number))
+
+    def delete_topic(self, topic: str) -> None:
+        """Removes the queues of a topic. Its records stay in the log until their files expire."""
+        self._queues.remove(topic)

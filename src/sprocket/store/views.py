@@ -1,0 +1,63 @@
+"""What stands behind the log: a view is folded from the log's records, one after the other.
+
+The log is the truth. A view may lag, be cut, or be gone: recovery replays it through the same
+`apply` that appending uses.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import msgspec
+
+#: Bit of the system flag of a prepared or rolled back message: its record is in no queue.
+IN_NO_QUEUE = 0x4
+
+
+class Entry(msgspec.Struct, gc=False):
+    """What a view learns of a record that has been written.
+
+    Attributes:
+        tag_code: hash of the tag, or the due time of a delayed message.
+        sys_flag: RocketMQ's bits; with `IN_NO_QUEUE` the record is in no queue.
+    """
+
+    topic: str
+    queue_number: int
+    queue_offset: int
+    log_offset: int
+    record_bytes: int
+    tag_code: int
+    stored_ms: int
+    sys_flag: int
+
+
+class View(Protocol):
+    """A fold over the log."""
+
+    def apply(self, entry: Entry) -> None:
+        """Takes in the record that follows what was applied before."""
+        ...
+
+    def cut(self, log_offset: int, *, is_torn: bool) -> int:
+        """Forgets what came from records at or after a log offset.
+
+        Args:
+            is_torn: after a crash, when bytes beyond the cut may be anything.
+
+        Returns:
+            Log offset of the newest record that it still knows; -1 if none.
+        """
+        ...
+
+    async def sync(self) -> None:
+        """Returns when all that was applied before the call is on the disk.
+
+        Raises:
+            OSError: the disk failed.
+        """
+        ...
+
+    def close(self) -> None:
+        """Lets go of its files."""
+        ...
