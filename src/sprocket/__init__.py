@@ -1,1 +1,85 @@
-"""Apache RocketMQ's messaging in Python: name server, broker, client, Spark."""
+"""Apache RocketMQ's messaging in Python: name server, broker, client, Spark.
+
+    import sprocket
+
+    async with sprocket.Standalone() as node:
+        async with sprocket.Producer("orders-app", nameservers=node.nameserver_address) as producer:
+            await producer.send(sprocket.Message("orders", b"one coffee", tag="new"))
+
+Names are loaded when they are first used, so `import sprocket` is cheap everywhere.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sprocket.base.errors import (
+        ConfigError,
+        IllegalMessage,
+        NoPermission,
+        ProtocolError,
+        ReplyError,
+        RouteNotFound,
+        SendFailed,
+        SprocketError,
+        StoreError,
+        TopicNotFound,
+        TransportError,
+        UsageError,
+    )
+    from sprocket.client.consumer import PushConsumer
+    from sprocket.client.manual import PullConsumer
+    from sprocket.client.producer import Producer
+    from sprocket.message.message import Message, StoredMessage
+    from sprocket.message.queue import QueueId
+    from sprocket.standalone import Standalone
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "ConfigError",
+    "IllegalMessage",
+    "Message",
+    "NoPermission",
+    "Producer",
+    "ProtocolError",
+    "PullConsumer",
+    "PushConsumer",
+    "QueueId",
+    "ReplyError",
+    "RouteNotFound",
+    "SendFailed",
+    "SprocketError",
+    "Standalone",
+    "StoreError",
+    "StoredMessage",
+    "TopicNotFound",
+    "TransportError",
+    "UsageError",
+]
+
+#: Where a name lives; those of `base.errors` are all others.
+_HOMES = {
+    "Message": "sprocket.message.message",
+    "StoredMessage": "sprocket.message.message",
+    "QueueId": "sprocket.message.queue",
+    "Producer": "sprocket.client.producer",
+    "PushConsumer": "sprocket.client.consumer",
+    "PullConsumer": "sprocket.client.manual",
+    "Standalone": "sprocket.standalone",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module 'sprocket' has no attribute '{name}'")
+    from importlib import import_module
+
+    value = getattr(import_module(_HOMES.get(name, "sprocket.base.errors")), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -21,10 +21,6 @@ from sprocket.base.errors import SystemFailure
 #: The number of a broker's master among its instances.
 MASTER = 0
 
-#: Bits of a topic's permission. Source: PermName.
-PERMISSION_WRITE = 2
-PERMISSION_READ = 4
-
 #: Bounds of the silence that an instance may ask for, ms.
 EXPIRY_MS_LEAST = 1_000
 EXPIRY_MS_MOST = 86_400_000

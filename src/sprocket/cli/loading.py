@@ -1,0 +1,67 @@
+"""Settings for a command: its file is read, notes go to stderr, faults end it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from sprocket.base.config_files import ConfigFile, Loaded, load
+from sprocket.base.errors import ConfigError
+
+#: A configuration file is text that somebody wrote; more than this is a mistake.
+FILE_BYTES_MAX = 1 << 20
+
+
+def read(path: Path) -> ConfigFile:
+    """A configuration file's text.
+
+    Raises:
+        ConfigError: it cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            content = file.read(FILE_BYTES_MAX + 1)
+        if len(content) > FILE_BYTES_MAX:
+            raise ConfigError(f"{path}: larger than {FILE_BYTES_MAX} bytes, no configuration file")
+        return ConfigFile(str(path), content.decode("utf-8"))
+    except OSError as error:
+        raise ConfigError(f"cannot read {path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"{path}: not a text in UTF-8") from None
+
+
+def settings(
+    kinds: Sequence[type],
+    *,
+    file: Path | None,
+    given: Sequence[str] | None = None,
+    overrides: Mapping[str, Any] | None = None,
+) -> Loaded:
+    """Loads settings from file, environment and command line, and tells the notes on stderr.
+
+    Args:
+        kinds: the configuration classes.
+        file: the configuration file, if any.
+        given: `part.name=value` texts.
+        overrides: what options of its own say; None as if not given.
+    """
+    loaded = load(
+        kinds,
+        file=None if file is None else read(file),
+        environment=os.environ,
+        overrides={**dict(map(_split, given or ())), **(overrides or {})},
+    )
+    for note in loaded.notes:
+        typer.echo(f"sprocket: note: {note}", err=True)
+    return loaded
+
+
+def _split(text: str) -> tuple[str, str]:
+    key, separator, value = text.partition("=")
+    if not separator:
+        raise ConfigError(f"--set takes PART.NAME=VALUE, not {text!r}")
+    return key.strip(), value.strip()

@@ -1,0 +1,78 @@
+"""The command `sprocket`: the table of its commands, and how a failure ends it.
+
+Exit codes: 0 done; 1 it could not be done; 2 it was asked wrongly; 130 stopped by Ctrl-C.
+Every failure is one line on stderr.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated, NoReturn
+
+import typer
+
+from sprocket.base.errors import SprocketError, UsageError
+from sprocket.cli import settings
+
+FAILED = 1
+ASKED_WRONGLY = 2
+INTERRUPTED = 130
+
+app = typer.Typer(
+    name="sprocket",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.add_typer(settings.app, name="config", no_args_is_help=True)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from sprocket import __version__
+
+        typer.echo(f"sprocket {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def sprocket(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Apache RocketMQ's messaging in Python: name server, broker and client."""
+
+
+def main() -> None:
+    """Runs the command line and exits."""
+    try:
+        app()
+    except UsageError as error:
+        _fail(str(error), ASKED_WRONGLY)
+    except SprocketError as error:
+        _fail(str(error), FAILED)
+    except BrokenPipeError:
+        _forget_output()
+    except OSError as error:
+        _fail(_words(error), FAILED)
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
+
+
+def _words(error: OSError) -> str:
+    reason = error.strerror or str(error) or type(error).__name__
+    return f"{error.filename}: {reason}" if error.filename else reason
+
+
+def _fail(text: str, code: int) -> NoReturn:
+    typer.echo(f"sprocket: {' '.join(text.split())}", err=True)
+    sys.exit(code)
+
+
+def _forget_output() -> NoReturn:
+    """Whoever read our output is gone; nothing more may be written, not even at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(FAILED)

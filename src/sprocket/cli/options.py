@@ -1,0 +1,64 @@
+"""Options that several commands have, each declared once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+import typer
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+#: Where a command looks for a name server if nobody says.
+NAMESERVER = "127.0.0.1:9876"
+
+ConfigFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--config",
+        "-c",
+        metavar="FILE",
+        envvar="SPROCKET_CONFIG",
+        help="Settings: TOML with one table per part, or a RocketMQ broker.conf.",
+    ),
+]
+Set = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="PART.NAME=VALUE",
+        help="One setting, for instance store.flush=SYNC_FLUSH; may be given again.",
+    ),
+]
+NameServers = Annotated[
+    str,
+    typer.Option(
+        "--nameserver",
+        "-n",
+        metavar="HOST:PORT",
+        envvar=["SPROCKET_NAMESERVERS", "NAMESRV_ADDR"],
+        help="Name servers, separated by `;`.",
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, one value a line.")]
+Timeout = Annotated[
+    float, typer.Option("--timeout", metavar="SECONDS", min=0.1, help="How long it may take.")
+]
+Host = Annotated[
+    str | None,
+    typer.Option(
+        "--host", metavar="ADDRESS", help="Address to listen at; 0.0.0.0 or :: for all of them."
+    ),
+]
+Topic = Annotated[str, typer.Argument(metavar="TOPIC", help="Name of the topic.")]
+
+
+def examples(*lines: str) -> str:
+    """The end of a command's help: lines to copy."""
+    return "Examples:\n\n" + "\n\n".join(f"  {line}" for line in lines)
+
+
+def command(app: typer.Typer, name: str, *lines: str) -> Callable[[F], F]:
+    """Declares a command of `app` with its examples."""
+    return app.command(name, epilog=examples(*lines))

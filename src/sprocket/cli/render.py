@@ -1,0 +1,40 @@
+"""How results are printed: JSON lines for programs, aligned columns for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+import typer
+
+
+def json(value: Any) -> None:
+    """Prints one value as one line of JSON; bytes that are text as text."""
+    typer.echo(msgspec.json.encode(value, enc_hook=str, order="deterministic"))
+
+
+def table(headings: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    """Prints rows under headings, each column as wide as its widest text; numbers to the right."""
+    lines = [list(row) for row in rows]
+    texts = [list(headings), *([_text(cell) for cell in row] for row in lines)]
+    widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
+    is_number = [
+        bool(lines) and all(isinstance(row[at], int | float) for row in lines)
+        for at in range(len(headings))
+    ]
+    for number, line in enumerate(texts):
+        cells = [
+            cell.rjust(width) if right else cell.ljust(width)
+            for cell, width, right in zip(line, widths, is_number, strict=True)
+        ]
+        text = "  ".join(cells).rstrip()
+        typer.secho(text, bold=True) if number == 0 else typer.echo(text)
+
+
+def _text(cell: Any) -> str:
+    if cell is None:
+        return "-"
+    if isinstance(cell, bool):
+        return "yes" if cell else "no"
+    return str(cell)

@@ -1,0 +1,133 @@
+"""`sprocket config`: what can be set, what is set and by whom, whether a file is right."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from sprocket.base.config import Declared, settings_of
+from sprocket.cli import loading, render
+from sprocket.cli.options import ConfigFile, Json, Set, command
+
+app = typer.Typer(help="Settings: what can be set, what is set, whether a file is right.")
+
+
+def kinds() -> list[type]:
+    """The configuration classes of all parts that run as processes."""
+    from sprocket.broker.config import BrokerConfig
+    from sprocket.nameserver.config import NameServerConfig
+    from sprocket.store.config import StoreConfig
+
+    return [BrokerConfig, StoreConfig, NameServerConfig]
+
+
+@command(
+    app,
+    "show",
+    "sprocket config show",
+    "sprocket config show --config broker.conf",
+    "SPROCKET_STORE_FLUSH=SYNC_FLUSH sprocket config show --json",
+)
+def show(config: ConfigFile = None, given: Set = None, as_json: Json = False) -> None:
+    """Prints every setting with its value and where that comes from."""
+    loaded = loading.settings(kinds(), file=config, given=given)
+    rows = []
+    for kind in kinds():
+        values: Any = loaded.of(kind)
+        for each in settings_of(kind).values():
+            value = getattr(values, each.name)
+            rows.append((each.key, value, loaded.origins[each.key]))
+    if as_json:
+        for key, value, origin in rows:
+            render.json({"setting": key, "value": value, "from": origin})
+        return
+    render.table(("setting", "value", "from"), ((key, plain(v), origin) for key, v, origin in rows))
+
+
+@command(
+    app,
+    "reference",
+    "sprocket config reference",
+    "sprocket config reference --json",
+)
+def reference(as_json: Json = False) -> None:
+    """Prints the reference of all settings as Markdown."""
+    if as_json:
+        for each in _all_settings():
+            render.json(_facts(each))
+        return
+    typer.echo("\n".join(markdown()))
+
+
+@command(app, "check", "sprocket config check /opt/rocketmq/conf/broker.conf")
+def check(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="TOML, or a RocketMQ broker.conf.")],
+) -> None:
+    """Says whether a configuration file is right; the exit code is 0 if it is."""
+    loading.settings(kinds(), file=file)
+    typer.echo(f"{file}: right")
+
+
+def markdown() -> Iterator[str]:
+    """The lines of the reference page."""
+    yield "# Settings"
+    yield ""
+    yield (
+        "Each is set in a TOML file (in the table of its part), by RocketMQ's own name in a "
+        "`broker.conf`, by an environment variable, or with `--set`. The later in this list wins."
+    )
+    for kind in kinds():
+        declared = list(settings_of(kind).values())
+        yield ""
+        yield f"## [{declared[0].part}]"
+        yield ""
+        yield "| setting | takes | default | RocketMQ's name | environment | meaning |"
+        yield "|---|---|---|---|---|---|"
+        for each in declared:
+            names = ", ".join(f"`{name}`" for name in each.rocketmq_names)
+            yield (
+                f"| `{each.name}` | {takes(each)} | `{plain(each.default)}` | {names} "
+                f"| `{each.environment}` | {each.about.doc} |"
+            )
+
+
+def takes(each: Declared) -> str:
+    """What a setting takes, in words, with its bounds."""
+    about = each.about
+    if about.choices is not None:
+        return " or ".join(f"`{choice}`" for choice in about.choices)
+    words = "a size" if each.is_size else each.takes()
+    low = "" if about.minimum is None else f" from {about.minimum:g}"
+    high = "" if about.maximum is None else f" to {about.maximum:g}"
+    return words + low + high
+
+
+def plain(value: Any) -> str:
+    """A value as one would write it in a file."""
+    if value is None or value == ():
+        return "-"
+    if isinstance(value, bool):
+        return str(value).lower()
+    return ";".join(value) if isinstance(value, tuple) else str(value)
+
+
+def _all_settings() -> Iterator[Declared]:
+    for kind in kinds():
+        yield from settings_of(kind).values()
+
+
+def _facts(each: Declared) -> dict[str, Any]:
+    return {
+        "setting": each.key,
+        "type": each.type.__name__,
+        "default": each.default,
+        "minimum": each.about.minimum,
+        "maximum": each.about.maximum,
+        "choices": each.about.choices,
+        "rocketmq": each.rocketmq_names,
+        "environment": each.environment,
+        "meaning": each.about.doc,
+    }
