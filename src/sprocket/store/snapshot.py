@@ -1,0 +1,154 @@
+"""State files: small tables as JSON text, replaced whole, with the version before as backup.
+
+The text is what RocketMQ's own library writes: indented by tabs, and number keys without quotes.
+
+    {
+        "offsetTable":{
+            "T@G":{0:17,1:20
+            }
+        }
+    }
+
+Keys that are whole numbers are `int` here, so a table reads back as it was saved.
+
+Source: ConfigManager, and files written by RocketMQ 5.3.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sprocket.base.errors import StoreError, UsageError
+from sprocket.base.ports import Disk
+
+log = logging.getLogger(__name__)
+
+State = Mapping[str, Any]
+
+#: A text, which is skipped, or a number key, which gets quotes and a mark.
+_NUMBER_KEY = re.compile(r'"(?:[^"\\]|\\.)*"|(?<=[{,])(\s*)(-?\d+)(\s*:)')
+_MARK = "\ue000"
+
+
+class Snapshot:
+    """One state file. It can be saved only after it has been loaded.
+
+    A saver that runs before loading is done would replace the state by nothing.
+    """
+
+    __slots__ = ("_disk", "_is_loaded", "_keeps_backup", "_saved", "path")
+
+    def __init__(self, disk: Disk, path: str) -> None:
+        self._disk = disk
+        self.path = path
+        self._is_loaded = False
+        #: Whether the file itself is worth keeping as the backup of the next one.
+        self._keeps_backup = True
+        self._saved = b""
+
+    def load(self) -> dict[str, Any]:
+        """The saved state; empty if nothing was ever saved.
+
+        A file that is empty or broken is made up for by its backup.
+
+        Raises:
+            StoreError: it is broken and its backup too, or missing; look at both.
+        """
+        raw = self._disk.read(self.path)
+        backup = self._disk.read(f"{self.path}.bak")
+        state = self._parsed(raw)
+        if state is None and (raw or backup):
+            log.error("%s is broken, its backup is used", self.path)
+            state = self._parsed(backup)
+            self._keeps_backup = False
+            if state is None:
+                raise StoreError(
+                    f"{self.path} is broken and so is {self.path}.bak: repair one of them, "
+                    "or remove both to begin without that state"
+                )
+        elif state is not None and raw is not None:
+            self._saved = raw
+        self._is_loaded = True
+        return state or {}
+
+    def save(self, state: State) -> None:
+        """Replaces the file, if the state is another than the last one saved or loaded.
+
+        Raises:
+            UsageError: it has not been loaded.
+            OSError: the disk refuses it; the old file is still there.
+        """
+        if not self._is_loaded:
+            raise UsageError(f"{self.path} must be loaded before it is saved")
+        raw = encode_state(state).encode()
+        if raw == self._saved:
+            return
+        directory = self.path.rpartition("/")[0]
+        if directory:
+            self._disk.make_directory(directory)
+        self._disk.replace(self.path, raw, backup=self._keeps_backup)
+        self._keeps_backup = True
+        self._saved = raw
+
+    @staticmethod
+    def _parsed(raw: bytes | None) -> dict[str, Any] | None:
+        if not raw:
+            return None
+        try:
+            return decode_state(raw.decode())
+        except ValueError:
+            return None
+
+
+def encode_state(state: State) -> str:
+    """A state as text."""
+    return _encode(state, "\n")
+
+
+def _encode(value: Any, line: str) -> str:
+    """A value as text; `line` is a line break with the indentation where the value stands."""
+    if isinstance(value, Mapping):
+        return _encode_mapping(value, line)
+    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
+        return "[" + ",".join(_encode(item, line) for item in value) + "]"
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _encode_mapping(value: Mapping[Any, Any], line: str) -> str:
+    if not value:
+        return "{}"
+    inner = line + "\t"
+    pieces = ["{"]
+    for number, (key, item) in enumerate(value.items()):
+        pieces.append("," if number else "")
+        if isinstance(key, int):
+            pieces.append(f"{key}:{_encode(item, inner)}")
+        else:
+            pieces.append(f"{inner}{json.dumps(key, ensure_ascii=False)}:{_encode(item, inner)}")
+    return "".join(pieces) + line + "}"
+
+
+def decode_state(text: str) -> dict[str, Any]:
+    """The state in a text, with number keys quoted or not.
+
+    Raises:
+        ValueError: it is no JSON object.
+    """
+    quoted = _NUMBER_KEY.sub(_quote_key, text)
+    state = json.loads(quoted, object_pairs_hook=_with_number_keys, strict=False)
+    if not isinstance(state, dict):
+        raise ValueError("no JSON object")
+    return state
+
+
+def _quote_key(found: re.Match[str]) -> str:
+    before, number, after = found.groups()
+    return found.group() if number is None else f'{before}"{_MARK}{number}"{after}'
+
+
+def _with_number_keys(pairs: list[tuple[str, Any]]) -> dict[Any, Any]:
+    return {int(key[1:]) if key.startswith(_MARK) else key: value for key, value in pairs}
