@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+import msgspec
+
 from sprocket.protocol.command import Header, Int, Long
 
 
@@ -78,6 +80,7 @@ class RegisterBroker(Header, kw_only=True):
     enable_acting_master: bool | None = None
     compressed: bool = False
     body_crc32: Int = 0
+    zone_name: str | None = msgspec.field(default=None, name="__ZONE_NAME")
 
 
 class UnregisterBroker(Header, kw_only=True):

@@ -1,0 +1,114 @@
+"""What all JSON bodies share: reading both dialects of JSON, writing either.
+
+A body's fields are declared in the order of their wire names, which is the order in which fastjson
+writes them. Fields whose default comes from `always` are always written, as Java writes its
+primitives and empty collections; a None is left out, as Java leaves null out.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Self, TypeVar, cast
+
+import msgspec
+
+from sprocket.base.errors import RemoteProtocolError
+from sprocket.protocol import lenient_json
+from sprocket.protocol.command import Buffer
+from sprocket.protocol.fields import MALFORMED
+
+T = TypeVar("T")
+
+_encoder = msgspec.json.Encoder()
+_decoders: dict[type[Any], msgspec.json.Decoder[Any] | None] = {}
+
+
+def always(value: T, name: str | None = None) -> T:
+    """The default of a field that is written even if it has its default.
+
+    Args:
+        value: the default; a list or dict is copied.
+        name: the wire name, if it does not follow from the attribute's.
+    """
+    copied: Any = value
+    made = copied.copy if isinstance(value, list | dict) else lambda: value
+    return cast(T, msgspec.field(default_factory=made, name=name))
+
+
+class Body(msgspec.Struct, rename="camel", omit_defaults=True):
+    """Base of all declared JSON bodies.
+
+    `is_dialect` says that Java writes this body with keys that are no texts, to everyone.
+    """
+
+    is_dialect: ClassVar[bool] = False
+
+    def encode(self) -> bytes:
+        """The body as Java writes it."""
+        if self.is_dialect:
+            return lenient_json.write(self)
+        return _encoder.encode(self)
+
+    @classmethod
+    def decode(cls, data: Buffer, *, bytes_max: int = lenient_json.BYTES_MAX) -> Self:
+        """Reads standard JSON or fastjson's dialect. Unknown fields are ignored, null is absent.
+
+        Args:
+            data: the body as it came.
+            bytes_max: how long a body may be that is not standard JSON; reading it is slow.
+
+        Raises:
+            RemoteProtocolError: it is not such a body.
+        """
+        decoder = _decoder_of(cls)
+        if decoder is not None:
+            try:
+                return cast(Self, decoder.decode(data))
+            except MALFORMED:
+                pass
+        value = lenient_json.parse(data, bytes_max=bytes_max)
+        try:
+            return msgspec.convert(_without_nulls(value), cls, strict=False)
+        except MALFORMED as error:
+            raise RemoteProtocolError(f"no {cls.__name__}: {error}") from None
+
+
+def _decoder_of(kind: type[Any]) -> msgspec.json.Decoder[Any] | None:
+    """The cached decoder; None for a body with structs as keys, which standard JSON cannot have."""
+    if kind not in _decoders:
+        try:
+            _decoders[kind] = msgspec.json.Decoder(kind)
+        except TypeError:
+            _decoders[kind] = None
+    return _decoders[kind]
+
+
+def _without_nulls(value: Any) -> Any:
+    """Drops null entries; a text key that is an object's JSON becomes that object."""
+    if isinstance(value, list):
+        return [_without_nulls(item) for item in value]
+    if not isinstance(value, dict) or isinstance(value, lenient_json.ObjectKey):
+        return value
+    return {_key(key): _without_nulls(inner) for key, inner in value.items() if inner is not None}
+
+
+def _key(key: Any) -> Any:
+    if isinstance(key, str) and key.startswith("{"):
+        inner = lenient_json.parse(key.encode("utf-8", "replace"), depth_max=1)
+        return lenient_json.ObjectKey(inner) if isinstance(inner, dict) else key
+    return key
+
+
+class DataVersion(Body):
+    """Tells whether a table has changed. Source: DataVersion."""
+
+    counter: int = always(0)
+    state_version: int = always(0)
+    timestamp: int = always(0)
+
+
+class Queue(msgspec.Struct, frozen=True, order=True, rename="camel"):
+    """A queue, also as a key. Source: MessageQueue."""
+
+    broker_name: str = ""
+    queue_id: int = 0
+    topic: str = ""

@@ -1,0 +1,142 @@
+"""What clients and brokers tell of clients.
+
+Source: HeartbeatData, ConsumerData, ProducerData, SubscriptionData, ConsumerConnection,
+ProducerConnection, ProducerTableInfo, CheckClientRequestBody, Lock… and UnlockBatchRequestBody of
+RocketMQ 4.9 and 5.x; recorded frames.
+"""
+
+from __future__ import annotations
+
+from sprocket.protocol.bodies.body import Body, Queue, always
+
+
+class SubscriptionData(Body):
+    """What a group wants of a topic.
+
+    Attributes:
+        code_set, tags_set: the tags and their hashes; empty for all.
+        expression_type: `TAG` or `SQL92`.
+        sub_string: the expression.
+        sub_version: ms since 1970 UTC when it was made; the newest counts.
+    """
+
+    class_filter_mode: bool = always(False)
+    code_set: list[int] = always([])
+    expression_type: str | None = "TAG"
+    sub_string: str | None = None
+    sub_version: int = always(0)
+    tags_set: list[str] = always([])
+    topic: str = always("")
+
+
+class ConsumerData(Body):
+    """A consumer group that a client is in.
+
+    Attributes:
+        consume_from_where: `CONSUME_FROM_LAST_OFFSET`, `…_FIRST_OFFSET`, `…_TIMESTAMP`.
+        consume_type: `CONSUME_PASSIVELY` (push), `CONSUME_ACTIVELY` (pull), `CONSUME_POP`.
+        message_model: `CLUSTERING`, `BROADCASTING`.
+    """
+
+    consume_from_where: str | None = None
+    consume_type: str | None = None
+    group_name: str = always("")
+    message_model: str | None = None
+    subscriptions: list[SubscriptionData] = always([], name="subscriptionDataSet")
+    unit_mode: bool = always(False)
+
+
+class ProducerData(Body):
+    """A producer group that a client is in."""
+
+    group_name: str = always("")
+
+
+class HeartbeatBody(Body):
+    """Body of `Heartbeat`: a client and all its groups.
+
+    Attributes:
+        heartbeat_fingerprint: of the subscriptions; 0 or None: always look at them.
+        without_sub: subscriptions are left out, the fingerprint stands for them.
+    """
+
+    client_id: str = always("", name="clientID")
+    consumers: list[ConsumerData] = always([], name="consumerDataSet")
+    heartbeat_fingerprint: int | None = None
+    producers: list[ProducerData] = always([], name="producerDataSet")
+    without_sub: bool | None = None
+
+
+class CheckClientBody(Body):
+    """Body of `CheckClient`."""
+
+    client_id: str | None = None
+    group: str | None = None
+    namespace: str | None = None
+    subscription_data: SubscriptionData | None = None
+
+
+class ClientConnection(Body):
+    """One connected client. Source: Connection."""
+
+    client_addr: str = always("")
+    client_id: str = always("")
+    language: str | None = None
+    version: int = always(0)
+
+
+class ConsumerConnection(Body):
+    """Answer of `ConsumerConnections`."""
+
+    connection_set: list[ClientConnection] = always([])
+    consume_from_where: str | None = None
+    consume_type: str | None = None
+    message_model: str | None = None
+    subscription_table: dict[str, SubscriptionData] = always({})
+
+
+class ProducerConnection(Body):
+    """Answer of `ProducerConnections`."""
+
+    connection_set: list[ClientConnection] = always([])
+
+
+class ProducerInfo(Body):
+    """One producer. `remote_ip`: with Java's leading slash."""
+
+    client_id: str = always("")
+    language: str | None = None
+    last_update_timestamp: int = always(0)
+    remote_ip: str = always("", name="remoteIP")
+    version: int = always(0)
+
+
+class ProducerTable(Body):
+    """Answer of `AllProducers`: by group."""
+
+    data: dict[str, list[ProducerInfo]] = always({})
+
+
+class LockBody(Body):
+    """Body of `LockQueues` and `UnlockQueues`."""
+
+    client_id: str | None = None
+    consumer_group: str | None = None
+    mq_set: list[Queue] = always([])
+    only_this_broker: bool | None = None
+
+
+class LockedBody(Body):
+    """Answer of `LockQueues`: those that are held now."""
+
+    locked: list[Queue] = always([], name="lockOKMQSet")
+
+
+class ConsumeDirectlyResult(Body):
+    """Answer of `ConsumeDirectly`. `consume_result`: `CR_SUCCESS`, `CR_LATER`, `CR_ROLLBACK`, …."""
+
+    auto_commit: bool = always(True)
+    consume_result: str | None = None
+    order: bool = always(False)
+    remark: str | None = None
+    spent_time_mills: int = always(0)

@@ -1,0 +1,145 @@
+"""Offsets in tables: by queue number, or by whole queues as keys.
+
+Source: ConsumerOffsetSerializeWrapper, DelayOffsetSerializeWrapper, TopicStatsTable, ConsumeStats,
+ConsumeStatsList, ResetOffsetBody, ResetOffsetBodyForC, GetConsumerStatusBody,
+QueryConsumeTimeSpanBody, QueryCorrectionOffsetBody of RocketMQ 4.9 and 5.x; recorded frames.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from sprocket.protocol.bodies.body import Body, DataVersion, Queue, always
+
+
+class OffsetTable(Body):
+    """Answer of `AllOffsets`: by `topic@group` and queue number."""
+
+    is_dialect: ClassVar[bool] = True
+
+    data_version: DataVersion | None = None
+    group_topic_map: dict[str, list[str]] | None = None
+    offset_table: dict[str, dict[int, int]] = always({})
+
+
+class DelayOffsets(Body):
+    """Answer of `AllDelayOffsets`: by level."""
+
+    is_dialect: ClassVar[bool] = True
+
+    data_version: DataVersion | None = None
+    offset_table: dict[int, int] = always({})
+
+
+class QueueRange(Body):
+    """First offset and the one after the last. Source: TopicOffset."""
+
+    last_update_timestamp: int = always(0)
+    max_offset: int = always(0)
+    min_offset: int = always(0)
+
+
+class TopicStatsTable(Body):
+    """Answer of `TopicStats`."""
+
+    is_dialect: ClassVar[bool] = True
+
+    offset_table: dict[Queue, QueueRange] = always({})
+    topic_put_tps: float | None = None
+
+
+class Progress(Body):
+    """How far a group is in a queue. Source: OffsetWrapper."""
+
+    broker_offset: int = always(0)
+    consumer_offset: int = always(0)
+    last_timestamp: int = always(0)
+    pull_offset: int = always(0)
+
+
+class ConsumeStats(Body):
+    """Answer of `ConsumeStatsOf`."""
+
+    is_dialect: ClassVar[bool] = True
+
+    consume_tps: float = always(0.0)
+    offset_table: dict[Queue, Progress] = always({})
+
+
+class ConsumeStatsList(Body):
+    """Answer of `AllConsumeStats`: each item has one group."""
+
+    is_dialect: ClassVar[bool] = True
+
+    broker_addr: str | None = None
+    consume_stats_list: list[dict[str, list[ConsumeStats]]] = always([])
+    total_diff: int = always(0)
+    total_inflight_diff: int = always(0)
+
+
+class QueueOffsetItem(Body):
+    """A queue's offset, in the form for clients in C++."""
+
+    broker_name: str = always("")
+    offset: int = always(0)
+    queue_id: int = always(0)
+    topic: str = always("")
+
+
+class ResetOffsetList(Body):
+    """Body of `ResetClientOffset` for clients in C++."""
+
+    offset_table: list[QueueOffsetItem] = always([])
+
+
+class ResetOffsetBody(Body):
+    """Body of `ResetClientOffset`, answer of `ResetOffset`."""
+
+    is_dialect: ClassVar[bool] = True
+
+    offset_table: dict[Queue, int] = always({})
+
+
+class ConsumeStatusBody(Body):
+    """Answer of `ConsumeStatus`: by client; of `ClientConsumeStatus`: of one."""
+
+    is_dialect: ClassVar[bool] = True
+
+    consumer_table: dict[str, dict[Queue, int]] = always({})
+    message_queue_table: dict[Queue, int] = always({})
+
+
+class QueueTimeSpan(Body):
+    """Times of one queue, ms and text, and how late the group is, ms."""
+
+    consume_time_stamp: int = always(0)
+    consume_time_stamp_str: str | None = None
+    delay_time: int = always(0)
+    max_time_stamp: int = always(0)
+    max_time_stamp_str: str | None = None
+    message_queue: Queue | None = None
+    min_time_stamp: int = always(0)
+    min_time_stamp_str: str | None = None
+
+
+class ConsumeTimeSpans(Body):
+    """Answer of `ConsumeTimeSpan`."""
+
+    consume_time_span_set: list[QueueTimeSpan] = always([])
+
+
+class CorrectionOffsets(Body):
+    """Answer of `QueryCorrectionOffset`: by queue number."""
+
+    is_dialect: ClassVar[bool] = True
+
+    correction_offsets: dict[int, int] = always({})
+
+
+class LocalOffsets(Body):
+    """A broadcasting consumer's own offset file. Source: OffsetSerializeWrapper."""
+
+    is_dialect: ClassVar[bool] = True
+
+    data_version: DataVersion | None = None
+    offset_table: dict[Queue, int] = always({})

@@ -1,0 +1,178 @@
+"""What consumers and brokers are doing.
+
+Source: ConsumerRunningInfo, ProcessQueueInfo, PopProcessQueueInfo, ConsumeStatus, BrokerStatsData,
+QueryConsumeQueueResponseBody, TimerMetrics, HARuntimeInfo, BatchAckMessageRequestBody of RocketMQ
+4.9 and 5.x; recorded frames.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import msgspec
+
+from sprocket.protocol.bodies.body import Body, DataVersion, Queue, always
+from sprocket.protocol.bodies.client import SubscriptionData
+
+
+class WindowState(Body):
+    """What a consumer holds of a queue. Source: ProcessQueueInfo."""
+
+    cached_msg_count: int = always(0)
+    cached_msg_max_offset: int = always(0)
+    cached_msg_min_offset: int = always(0)
+    cached_msg_size_in_mi_b: int = always(0, name="cachedMsgSizeInMiB")
+    commit_offset: int = always(0)
+    dropped: bool = always(False, name="droped")
+    last_consume_timestamp: int = always(0)
+    last_lock_timestamp: int = always(0)
+    last_pull_timestamp: int = always(0)
+    locked: bool = always(False)
+    transaction_msg_count: int = always(0)
+    transaction_msg_max_offset: int = always(0)
+    transaction_msg_min_offset: int = always(0)
+    try_unlock_times: int = always(0)
+
+
+class PopWindowState(Body):
+    """What a popping consumer holds of a queue. Source: PopProcessQueueInfo."""
+
+    dropped: bool = always(False, name="droped")
+    last_pop_timestamp: int = always(0)
+    wait_ack_count: int = always(0)
+
+
+class ConsumeRates(Body):
+    """Rates per second and times in ms of a topic. Source: ConsumeStatus."""
+
+    consume_failed_msgs: int = always(0)
+    consume_failed_tps: float = always(0.0, name="consumeFailedTPS")
+    consume_ok_tps: float = always(0.0, name="consumeOKTPS")
+    consume_rt: float = always(0.0, name="consumeRT")
+    pull_rt: float = always(0.0, name="pullRT")
+    pull_tps: float = always(0.0, name="pullTPS")
+
+
+class RunningInfo(Body):
+    """Answer of `ConsumerRunning`. `jstack`: where its threads or tasks are."""
+
+    is_dialect: ClassVar[bool] = True
+
+    jstack: str | None = None
+    mq_pop_table: dict[Queue, PopWindowState] | None = None
+    mq_table: dict[Queue, WindowState] = always({})
+    properties: dict[str, str] = always({})
+    status_table: dict[str, ConsumeRates] = always({})
+    subscription_set: list[SubscriptionData] = always([])
+    user_consumer_info: dict[str, str] | None = None
+
+
+class StatsItem(Body):
+    """Sum, rate per second and average of a span of time. Source: BrokerStatsItem."""
+
+    avgpt: float = always(0.0)
+    sum: int = always(0)
+    tps: float = always(0.0)
+
+
+class BrokerStatsBody(Body):
+    """Answer of `BrokerStats`."""
+
+    stats_day: StatsItem | None = None
+    stats_hour: StatsItem | None = None
+    stats_minute: StatsItem | None = None
+
+
+class QueueEntry(Body):
+    """One entry of a consume queue. Source: ConsumeQueueData."""
+
+    bit_map: str | None = None
+    eval: bool = always(False)
+    extend_data_json: str | None = None
+    msg: str | None = None
+    physic_offset: int = always(0)
+    physic_size: int = always(0)
+    tags_code: int = always(0)
+
+
+class ConsumeQueueBody(Body):
+    """Answer of `QueryConsumeQueue`."""
+
+    filter_data: str | None = None
+    max_queue_index: int = always(0)
+    min_queue_index: int = always(0)
+    queue_data: list[QueueEntry] = always([])
+    subscription_data: SubscriptionData | None = None
+
+
+class TimerMetric(Body):
+    """Messages of a topic that wait in the timer."""
+
+    count: int = always(0)
+    time_stamp: int = always(0)
+
+
+class TimerMetricsBody(Body):
+    """Answer of `TimerMetrics`: by topic."""
+
+    data_version: DataVersion | None = None
+    timing_count: dict[str, TimerMetric] = always({})
+
+
+class SlaveState(Body):
+    """A slave as its master sees it. Source: HAConnectionRuntimeInfo."""
+
+    addr: str | None = None
+    diff: int = always(0)
+    in_sync: bool = always(False)
+    slave_ack_offset: int = always(0)
+    transfer_from_where: int = always(0)
+    transferred_byte_in_second: int = always(0)
+
+
+class SlaveSideState(Body):
+    """A slave as it sees itself. Source: HAClientRuntimeInfo."""
+
+    activated: bool | None = None
+    last_read_timestamp: int = always(0)
+    last_write_timestamp: int = always(0)
+    master_addr: str | None = None
+    master_flush_offset: int = always(0)
+    max_offset: int = always(0)
+    transferred_byte_in_second: int = always(0)
+
+
+class ReplicaStateBody(Body):
+    """Answer of `ReplicaState`."""
+
+    ha_client_runtime_info: SlaveSideState | None = None
+    ha_connection_info: list[SlaveState] = always([])
+    in_sync_slave_nums: int = always(0)
+    master: bool = always(False)
+    master_commit_log_max_offset: int = always(0)
+
+
+class AckItem(Body):
+    """Acknowledged messages of one pop. Source: BatchAck.
+
+    Attributes:
+        bits: base64 of the bits of acknowledged offsets after `start_offset`, lowest first.
+        retry: "1" if they came from the retry topic.
+    """
+
+    bits: str | None = msgspec.field(default=None, name="b")
+    consumer_group: str | None = msgspec.field(default=None, name="c")
+    invisible_time: int = always(0, name="it")
+    pop_time: int = always(0, name="pt")
+    queue_id: int = always(0, name="q")
+    retry: str | None = msgspec.field(default=None, name="r")
+    revive_queue_id: int = always(0, name="rq")
+    start_offset: int = always(0, name="so")
+    topic: str | None = msgspec.field(default=None, name="t")
+
+
+class AckBatchBody(Body):
+    """Body of `AckMessages`."""
+
+    acks: list[AckItem] = always([])
+    broker_name: str | None = None
