@@ -34,7 +34,7 @@ class Message(msgspec.Struct):
     wait_stored: bool = True
 
 
-class StoredMessage(msgspec.Struct):
+class StoredMessage(msgspec.Struct, gc=False):
     """A message as a broker keeps it and a consumer gets it.
 
     Attributes:

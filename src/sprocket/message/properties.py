@@ -67,19 +67,18 @@ TIMER_DELETE_KEY = "TIMER_DEL_UNIQKEY"
 POP_HANDLE = "POP_CK"
 FIRST_POP_MS = "1ST_POP_TIME"
 
+_RESERVED_NAMES = """
+TRACE_ON MSG_REGION KEYS TAGS WAIT DELAY RETRY_TOPIC REAL_TOPIC REAL_QID TRAN_MSG PGROUP
+MIN_OFFSET MAX_OFFSET BUYER_ID ORIGIN_MESSAGE_ID TRANSFER_FLAG CORRECTION_FLAG MQ2_FLAG
+RECONSUME_TIME UNIQ_KEY MAX_RECONSUME_TIMES CONSUME_START_TIME POP_CK POP_CK_OFFSET
+1ST_POP_TIME TRAN_PREPARED_QUEUE_OFFSET DUP_INFO EXTEND_UNIQ_INFO INSTANCE_ID
+CORRELATION_ID REPLY_TO_CLIENT TTL ARRIVE_TIME PUSH_REPLY_TIME CLUSTER MSG_TYPE
+INNER_MULTI_QUEUE_OFFSET TIMER_DELAY_MS TIMER_DELAY_SEC TIMER_DELIVER_MS TIMER_ENQUEUE_MS
+TIMER_DEQUEUE_MS TIMER_ROLL_TIMES TIMER_OUT_MS TIMER_DEL_UNIQKEY TIMER_DELAY_LEVEL
+__BORNHOST BORN_TIMESTAMP DLQ_ORIGIN_TOPIC DLQ_ORIGIN_MESSAGE_ID __CRC32#
+"""
 #: Names that users may not set as properties of their own. Source: MessageConst.STRING_HASH_SET.
-RESERVED = frozenset(
-    """
-    TRACE_ON MSG_REGION KEYS TAGS WAIT DELAY RETRY_TOPIC REAL_TOPIC REAL_QID TRAN_MSG PGROUP
-    MIN_OFFSET MAX_OFFSET BUYER_ID ORIGIN_MESSAGE_ID TRANSFER_FLAG CORRECTION_FLAG MQ2_FLAG
-    RECONSUME_TIME UNIQ_KEY MAX_RECONSUME_TIMES CONSUME_START_TIME POP_CK POP_CK_OFFSET
-    1ST_POP_TIME TRAN_PREPARED_QUEUE_OFFSET DUP_INFO EXTEND_UNIQ_INFO INSTANCE_ID
-    CORRELATION_ID REPLY_TO_CLIENT TTL ARRIVE_TIME PUSH_REPLY_TIME CLUSTER MSG_TYPE
-    INNER_MULTI_QUEUE_OFFSET TIMER_DELAY_MS TIMER_DELAY_SEC TIMER_DELIVER_MS TIMER_ENQUEUE_MS
-    TIMER_DEQUEUE_MS TIMER_ROLL_TIMES TIMER_OUT_MS TIMER_DEL_UNIQKEY TIMER_DELAY_LEVEL
-    __BORNHOST BORN_TIMESTAMP DLQ_ORIGIN_TOPIC DLQ_ORIGIN_MESSAGE_ID __CRC32#
-    """.split()
-)
+RESERVED = frozenset(_RESERVED_NAMES.split())
 
 _PAIR = re.compile(f"(?:^|{PAIR_END})([^{NAME_END}{PAIR_END}]+){NAME_END}([^{PAIR_END}]+)")
 
@@ -94,12 +93,21 @@ def encode(properties: Mapping[str, str]) -> str:
 
 def decode(text: str) -> dict[str, str]:
     """The pairs that a text holds, as Java reads it. Never fails."""
-    return dict(_PAIR.findall(text))
+    pairs = text.split(PAIR_END)
+    if not pairs[-1]:
+        pairs.pop()
+    try:
+        properties = dict([pair.split(NAME_END, 1) for pair in pairs])
+    except ValueError:  # a piece without a separator
+        return dict(_PAIR.findall(text))
+    if "" in properties or "" in properties.values():
+        return dict(_PAIR.findall(text))
+    return properties
 
 
 def decode_bytes(raw: bytes | bytearray | memoryview) -> dict[str, str]:
     """The pairs in a text given as UTF-8; bytes that are no UTF-8 become U+FFFD, as in Java."""
-    return dict(_PAIR.findall(str(raw, "utf-8", "replace")))
+    return decode(str(raw, "utf-8", "replace"))
 
 
 def check_user_property(name: str, value: str) -> None:

@@ -31,6 +31,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 from functools import lru_cache
+from typing import Any
 from zlib import crc32
 
 import msgspec
@@ -39,8 +40,7 @@ from sprocket.base.errors import CorruptRecord
 from sprocket.message.compression import COMPRESSED, open_body
 from sprocket.message.hosts import V4_BYTES, V6_BYTES, unpack
 from sprocket.message.message import StoredMessage
-from sprocket.message.offsets import LogOffset, QueueOffset
-from sprocket.message.properties import decode_bytes
+from sprocket.message.properties import decode as decode_properties
 from sprocket.message.queue import QueueId
 
 Buffer = bytes | bytearray | memoryview
@@ -66,7 +66,6 @@ FIXED_BYTES = 91
 _UNADDRESSED_BYTES = FIXED_BYTES - 1 - 2 * V4_BYTES
 _CRC_MASK = 0x7FFFFFFF
 
-_START = struct.Struct(">ii")
 _LENGTH = struct.Struct(">h")
 _INT = struct.Struct(">i")
 
@@ -86,7 +85,7 @@ _HOSTS_MASK = BORN_HOST_V6 | STORE_HOST_V6
 _SYS_FLAG_AT = 36
 
 
-class Draft(msgspec.Struct):
+class Draft(msgspec.Struct, gc=False):
     """A message on its way into the log.
 
     Attributes:
@@ -188,7 +187,7 @@ class Encoder:
         )
 
 
-class Record(msgspec.Struct):
+class Record(msgspec.Struct, gc=False):
     """A record whose lengths have been checked, with body and properties still as bytes."""
 
     size: int
@@ -209,13 +208,8 @@ class Record(msgspec.Struct):
     properties: memoryview
 
 
-def parse(buffer: Buffer, at: int = 0) -> Record:
-    """Takes apart the record at a place of a buffer.
-
-    Raises:
-        CorruptRecord: its magic is unknown, or its lengths do not fit together or the buffer.
-    """
-    view = memoryview(buffer)
+def _take_apart(view: bytes | memoryview, at: int) -> tuple[tuple[Any, ...], int, int, int, int]:
+    """The fields of a record's head, and where body, topic and properties begin and it ends."""
     room = len(view) - at
     if room < FIXED_BYTES:
         raise CorruptRecord(f"no record fits into {room} bytes")
@@ -223,33 +217,45 @@ def parse(buffer: Buffer, at: int = 0) -> Record:
     head = _HEADS[sys_flag & _HOSTS_MASK]
     if room < head.size:
         raise CorruptRecord(f"no record fits into {room} bytes")
-    (
-        size, magic, crc, queue_number, flag, queue_offset, log_offset, sys_flag, born_ms,
-        born_host, stored_ms, store_host, reconsume_times, prepared_offset, body_bytes,
-    ) = head.unpack_from(view, at)  # fmt: skip
-    if magic == MAGIC:
-        length_bytes = 1
-    elif magic == MAGIC_LONG_TOPIC:
-        length_bytes = 2
-    else:
-        raise CorruptRecord(f"magic {magic & 0xFFFFFFFF:#010x} is no record's")
+    fields = head.unpack_from(view, at)
+    size, magic, body_bytes = fields[0], fields[1], fields[-1]
     end = at + size
     body_at = at + head.size
-    topic_at = body_at + body_bytes + length_bytes
+    topic_at = body_at + body_bytes + 1
     if size > room or body_bytes < 0 or topic_at + 2 > end:
         raise CorruptRecord(f"a record of {size} bytes with a body of {body_bytes}, in {room}")
-    topic_end = topic_at + int.from_bytes(view[topic_at - length_bytes : topic_at], "big")
-    if topic_end + 2 > end:
-        raise CorruptRecord(f"a topic of {topic_end - topic_at} bytes does not fit")
-    (properties_bytes,) = _LENGTH.unpack_from(view, topic_end)
-    if properties_bytes < 0 or topic_end + 2 + properties_bytes != end:
-        raise CorruptRecord(f"properties of {properties_bytes} bytes do not end with the record")
+    topic_bytes = view[topic_at - 1]
+    if magic == MAGIC_LONG_TOPIC:
+        topic_bytes = topic_bytes << 8 | view[topic_at]
+        topic_at += 1
+    elif magic != MAGIC:
+        raise CorruptRecord(f"magic {magic & 0xFFFFFFFF:#010x} is no record's")
+    properties_at = topic_at + topic_bytes + 2
+    if properties_at > end:
+        raise CorruptRecord(f"a topic of {topic_bytes} bytes does not fit")
+    if end - properties_at != view[properties_at - 2] << 8 | view[properties_at - 1]:
+        raise CorruptRecord("the properties do not end with the record")
+    return fields, body_at, topic_at, properties_at, end
+
+
+def parse(buffer: Buffer, at: int = 0) -> Record:
+    """Takes apart the record at a place of a buffer.
+
+    Raises:
+        CorruptRecord: its magic is unknown, or its lengths do not fit together or the buffer.
+    """
+    view = memoryview(buffer)
+    fields, body_at, topic_at, properties_at, end = _take_apart(view, at)
+    (
+        size, _, crc, queue_number, flag, queue_offset, log_offset, sys_flag, born_ms, born_host,
+        stored_ms, store_host, reconsume_times, prepared_offset, body_bytes,
+    ) = fields  # fmt: skip
     return Record(
         size, crc, queue_number, flag, queue_offset, log_offset, sys_flag, born_ms, born_host,
         stored_ms, store_host, reconsume_times, prepared_offset,
         view[body_at : body_at + body_bytes],
-        _topic(bytes(view[topic_at:topic_end])),
-        view[topic_end + 2 : end],
+        _topic(bytes(view[topic_at : properties_at - 2])),
+        view[properties_at:end],
     )  # fmt: skip
 
 
@@ -259,8 +265,8 @@ def _topic(raw: bytes) -> str:
 
 
 @lru_cache(maxsize=4096)
-def _queue(topic: str, broker_name: str, number: int) -> QueueId:
-    return QueueId(topic, broker_name, number)
+def _queue(topic: bytes, broker_name: str, number: int) -> QueueId:
+    return QueueId(_topic(topic), broker_name, number)
 
 
 def decode(
@@ -275,32 +281,49 @@ def decode(
     Raises:
         CorruptRecord: there is no whole record.
     """
-    found = parse(buffer, at)
-    sys_flag = found.sys_flag
-    body = bytes(found.body)
+    raw = buffer if isinstance(buffer, bytes) else _bytes_of(buffer, at)
+    return _decode(raw, at if raw is buffer else 0, broker_name, opens_body=opens_body)
+
+
+def _bytes_of(buffer: Buffer, at: int) -> bytes:
+    """A copy of the record at a place, or of less if it says a wrong size."""
+    size = int.from_bytes(buffer[at : at + 4], "big")
+    return bytes(buffer[at : at + size])
+
+
+def _decode(raw: bytes, at: int, broker_name: str, *, opens_body: bool) -> StoredMessage:
+    fields, body_at, topic_at, properties_at, end = _take_apart(raw, at)
+    (
+        size, _, crc, number, flag, queue_offset, log_offset, sys_flag, born_ms, born_host,
+        stored_ms, store_host, reconsume_times, prepared_offset, body_bytes,
+    ) = fields  # fmt: skip
+    body = raw[body_at : body_at + body_bytes]
     if opens_body and sys_flag & COMPRESSED:
-        try:
-            body = open_body(body, sys_flag)
-            sys_flag &= ~COMPRESSED
-        except CorruptRecord:
-            pass
+        body, sys_flag = _opened(body, sys_flag)
     return StoredMessage(
-        _queue(found.topic, broker_name, found.queue_number),
-        QueueOffset(found.queue_offset),
-        LogOffset(found.log_offset),
+        _queue(raw[topic_at : properties_at - 2], broker_name, number),
+        queue_offset,
+        log_offset,
         body,
-        decode_bytes(found.properties),
-        found.flag,
+        decode_properties(raw[properties_at:end].decode("utf-8", "replace")),
+        flag,
         sys_flag,
-        found.born_ms,
-        unpack(found.born_host),
-        found.stored_ms,
-        unpack(found.store_host),
-        found.reconsume_times,
-        found.prepared_offset,
-        found.size,
-        found.body_crc,
+        born_ms,
+        unpack(born_host),
+        stored_ms,
+        unpack(store_host),
+        reconsume_times,
+        prepared_offset,
+        size,
+        crc,
     )
+
+
+def _opened(body: bytes, sys_flag: int) -> tuple[bytes, int]:
+    try:
+        return open_body(body, sys_flag), sys_flag & ~COMPRESSED
+    except CorruptRecord:
+        return body, sys_flag
 
 
 def scan(
@@ -311,9 +334,9 @@ def scan(
     Raises:
         CorruptRecord: the bytes at some place are no record; those before have been given.
     """
-    view = memoryview(buffer)
-    at, end = 0, len(view)
+    raw = bytes(buffer)
+    at, end = 0, len(raw)
     while at < end:
-        message = decode(view, at, broker_name, opens_body=opens_bodies)
+        message = _decode(raw, at, broker_name, opens_body=opens_bodies)
         yield message
         at += message.record_bytes
