@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from types import TracebackType
 from typing import Self
 
@@ -74,7 +75,8 @@ class Server:
             )
         except OSError as error:
             where = address.join(self._host or "0.0.0.0", self._port)
-            raise UsageError(f"cannot listen at {where}: {error.strerror or error}") from error
+            why = os.strerror(error.errno) if error.errno else str(error)
+            raise UsageError(f"cannot listen at {where}: {why}") from error
         self._port = self._listening.sockets[0].getsockname()[1]
         self._look_for_idle()
         return self

@@ -1,0 +1,211 @@
+"""An asyncio loop whose time is virtual and whose network is in memory.
+
+Nothing is waited for: when nothing is ready, time jumps to the next timer. What runs in which
+order, and so the whole history, follows from the seed alone: futures and tasks hash by number and
+not by address, so that sets of them are iterated alike in every run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+from collections.abc import Callable, Coroutine
+from contextvars import Context
+from typing import Any, TypeVar
+
+from sprocket.testing.network import Network
+from sprocket.testing.process import current_process
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+#: Turns of the loop without time going on, after which it is taken for an endless loop.
+_TURNS_MAX = 200_000
+
+
+class Stuck(AssertionError):
+    """Nothing can happen any more, or time stands still although something always happens."""
+
+
+class _NumberedFuture(asyncio.Future[Any]):
+    def __init__(self, *, loop: SimulatedLoop) -> None:
+        self._number = loop.next_number()
+        super().__init__(loop=loop)
+
+    def __hash__(self) -> int:
+        return self._number
+
+
+class _NumberedTask(asyncio.Task[Any]):
+    def __init__(self, coroutine: Any, *, loop: SimulatedLoop, **settings: Any) -> None:
+        self._number = loop.next_number()
+        super().__init__(coroutine, loop=loop, **settings)
+
+    def __hash__(self) -> int:
+        return self._number
+
+
+class SimulatedLoop(asyncio.BaseEventLoop):
+    """The loop. `simulate` makes one, runs something on it and closes it.
+
+    Args:
+        network: carries what is sent; it has the seed.
+
+    Attributes:
+        faults: what went wrong in callbacks and tasks that nobody looked at.
+    """
+
+    def __init__(self, network: Network) -> None:
+        super().__init__()
+        self._selector = _Jump(self)
+        self._clock_resolution = 1e-9
+        self._now = 0.0
+        self._turns = 0
+        self._number = 0
+        self.network = network
+        network.loop = self
+        self.faults: list[dict[str, Any]] = []
+        self.set_exception_handler(lambda _, fault: self.faults.append(fault))
+        self.set_task_factory(_make_task)
+
+    def time(self) -> float:
+        """Seconds since the loop was made, virtual."""
+        return self._now
+
+    def advance(self, seconds: float | None) -> None:
+        """Lets time jump; called when nothing else is to be done before."""
+        if seconds is None:
+            raise Stuck("nothing can happen any more: everybody waits for somebody")
+        if seconds > 0:
+            self._now += seconds
+            self._turns = 0
+            return
+        self._turns += 1
+        if self._turns > _TURNS_MAX:
+            raise Stuck(f"time stands still at {self._now:.6f}")
+
+    def next_number(self) -> int:
+        """A number for a future or a task."""
+        self._number += 1
+        return self._number
+
+    def create_future(self) -> asyncio.Future[Any]:
+        """A future of this loop."""
+        return _NumberedFuture(loop=self)
+
+    def run_in_executor(  # type: ignore[override]
+        self, executor: Any, func: Callable[..., T], *args: Any
+    ) -> asyncio.Future[T]:
+        """Runs it here and now: there are no threads in a simulation."""
+        future = self.create_future()
+        try:
+            future.set_result(func(*args))
+        except Exception as error:  # it is the caller's, as with a real executor
+            future.set_exception(error)
+        return future
+
+    async def create_server(  # type: ignore[override]
+        self,
+        protocol_factory: Callable[[], asyncio.BaseProtocol],
+        host: str | None = None,
+        port: int = 0,
+        **settings: Any,
+    ) -> Any:
+        """Listens on the simulated network, at the host of the current process."""
+        return self.network.listen(protocol_factory, host, port)
+
+    async def create_connection(  # type: ignore[override]
+        self,
+        protocol_factory: Callable[[], asyncio.BaseProtocol],
+        host: str | None = None,
+        port: int = 0,
+        **settings: Any,
+    ) -> tuple[asyncio.Transport, Any]:
+        """Connects over the simulated network, from the host of the current process."""
+        return await self.network.connect(protocol_factory, host or "localhost", port)
+
+    async def getaddrinfo(  # type: ignore[override]
+        self, host: str, port: int, **settings: Any
+    ) -> list[tuple[Any, ...]]:
+        """The simulated network's address of a name."""
+        found = self.network.address_of(host)
+        return [(2, 1, 6, "", (found, port))]
+
+    # What asyncio's base class asks of a loop.
+
+    def _process_events(self, event_list: Any) -> None:
+        pass
+
+    def _write_to_self(self) -> None:
+        pass
+
+
+class _Jump:
+    """Stands where a real loop has its selector: instead of waiting, time jumps."""
+
+    def __init__(self, loop: SimulatedLoop) -> None:
+        self._loop = loop
+
+    def select(self, timeout: float | None) -> list[Any]:
+        self._loop.advance(timeout)
+        return []
+
+
+def _make_task(
+    loop: asyncio.AbstractEventLoop,
+    coroutine: Any,
+    context: Context | None = None,
+    **settings: Any,
+) -> asyncio.Task[Any]:
+    assert isinstance(loop, SimulatedLoop)
+    if context is not None:
+        settings["context"] = context
+    task = _NumberedTask(coroutine, loop=loop, **settings)
+    process = current_process() if context is None else context.run(current_process)
+    if process is not None:
+        process.own(task)
+    return task
+
+
+def simulate(
+    main: Callable[[Network], Coroutine[Any, Any, T]],
+    *,
+    seed: int = 0,
+    network: Network | None = None,
+) -> T:
+    """Runs `main(network)` in a world of its own, to its end.
+
+    Returns:
+        What `main` returned.
+
+    Raises:
+        Stuck: nothing could happen any more, or time stood still.
+        AssertionError: something failed in a task or callback that nobody looked at.
+    """
+    network = network or Network(seed)
+    loop = SimulatedLoop(network)
+    has_gc = gc.isenabled()
+    gc.disable()  # when it runs depends on what ran before, and it may end generators
+    try:
+        result = loop.run_until_complete(main(network))
+        loop.run_until_complete(_cancel_the_rest())
+    finally:
+        loop.close()
+        if has_gc:
+            gc.enable()
+    if loop.faults:
+        first = loop.faults[0]
+        raise AssertionError(f"nobody looked at: {first.get('message')}") from first.get(
+            "exception"
+        )
+    return result
+
+
+async def _cancel_the_rest() -> None:
+    rest = sorted(asyncio.all_tasks() - {asyncio.current_task()}, key=hash)
+    for task in rest:
+        task.cancel()
+    await asyncio.gather(*rest, return_exceptions=True)
+    await asyncio.get_running_loop().shutdown_asyncgens()

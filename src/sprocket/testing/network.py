@@ -1,0 +1,284 @@
+"""A network in memory whose weather follows from a seed.
+
+Hosts have names and addresses. What is sent between them takes its time, may be cut to pieces,
+and can be held up or broken off by a test: single connections, or the way between two hosts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import socket
+from collections.abc import Callable, Iterator
+from contextvars import Context, copy_context
+from typing import TYPE_CHECKING, Any
+
+from sprocket.testing.entropy import SeededEntropy
+from sprocket.testing.process import Process, current_process
+from sprocket.testing.wire import Endpoint, Signal
+
+if TYPE_CHECKING:
+    from sprocket.testing.loop import SimulatedLoop
+
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+_ANYWHERE = ("", "0.0.0.0", "::", None)
+#: Seconds that making a connection goes on while the way is cut.
+_CONNECT_SECONDS = 60.0
+
+
+class Listening:
+    """What `create_server` gives on a simulated loop."""
+
+    def __init__(
+        self,
+        network: Network,
+        factory: Callable[[], asyncio.BaseProtocol],
+        place: tuple[str, int],
+        *,
+        is_local_only: bool,
+    ) -> None:
+        self.network = network
+        self.factory = factory
+        self.place = place
+        self.is_local_only = is_local_only
+        self.process = current_process()
+        self.context: Context = copy_context()
+
+    @property
+    def sockets(self) -> tuple[Any, ...]:
+        """Something with a `getsockname`."""
+        return (_Name(self.network.address_of(self.place[0]), self.place[1]),)
+
+    def is_serving(self) -> bool:
+        """Whether it takes connections."""
+        return self.network.listeners.get(self.place) is self
+
+    def close(self) -> None:
+        """Takes no more connections; those that are there stay."""
+        if self.is_serving():
+            del self.network.listeners[self.place]
+
+    async def wait_closed(self) -> None:
+        """Returns at once."""
+
+
+class _Name:
+    def __init__(self, host: str, port: int) -> None:
+        self._name = (host, port)
+
+    def getsockname(self) -> tuple[str, int]:
+        return self._name
+
+
+class Network:
+    """Carries bytes between simulated processes.
+
+    Args:
+        seed: decides all delays and cuts.
+        delay: shortest and longest time of one way between two hosts, in seconds.
+        pieces: how probable it is that something written arrives in two reads.
+    """
+
+    def __init__(
+        self,
+        seed: int | str = 0,
+        *,
+        delay: tuple[float, float] = (0.0001, 0.002),
+        pieces: float = 0.1,
+    ) -> None:
+        self.loop: SimulatedLoop
+        self.entropy = SeededEntropy(f"network {seed}")
+        self.listeners: dict[tuple[str, int], Listening] = {}
+        self._delay = delay
+        self._pieces = pieces
+        self._addresses: dict[str, str] = {}
+        self._next_port = 30_000
+        self._endpoints: dict[Endpoint, None] = {}
+        self._cuts: set[frozenset[str]] = set()
+        self._slow: dict[frozenset[str], float] = {}
+        self._digest = hashlib.blake2b(digest_size=8)
+
+    # Names and time.
+
+    def now(self) -> float:
+        """The loop's time, in seconds."""
+        return self.loop.time()
+
+    def host_of(self, process: Process | None) -> str:
+        """The host of a process; whatever is in none runs on a host of its own."""
+        return "outside" if process is None else process.host
+
+    def address_of(self, host: str) -> str:
+        """The address of a host's name; an address is its own. Loopback is the current host.
+
+        Raises:
+            OSError: no such host.
+        """
+        if host in _LOOPBACK:
+            host = self.host_of(current_process())
+        if host in self._addresses.values():
+            return host
+        if host not in self._addresses:
+            if host[:1].isdigit():
+                raise socket.gaierror(socket.EAI_NONAME, f"no simulated host {host}")
+            self._addresses[host] = f"10.0.0.{len(self._addresses) + 1}"
+        return self._addresses[host]
+
+    def _name_of(self, host: str) -> str:
+        address = self.address_of(host)
+        return next(name for name, found in self._addresses.items() if found == address)
+
+    # The history, as a number.
+
+    def note(self, what: str) -> None:
+        """Adds something to the history."""
+        self._digest.update(f"{self.now():.6f} {what}\n".encode())
+
+    def note_delivery(self, end: Endpoint, content: bytes) -> None:
+        """Adds an arrival to the history."""
+        self.note(f"{end.other.host}>{end.host}")
+        self._digest.update(content)
+
+    @property
+    def history(self) -> str:
+        """A digest of all that was delivered, and when: equal for equal histories only."""
+        return self._digest.hexdigest()
+
+    # Weather.
+
+    def draw_seconds(self, low: float, high: float) -> float:
+        """A time between the two."""
+        return self.entropy.between(low, high)
+
+    def draw_delay(self, one: str, other: str) -> float:
+        """How long the way between two hosts takes this time, in seconds."""
+        if one == other:
+            return self.entropy.between(0.00001, 0.0001)
+        return self.entropy.between(*self._delay) + self._slow.get(frozenset((one, other)), 0.0)
+
+    def pieces(self, content: bytes) -> Iterator[bytes]:
+        """How something written is cut for its way."""
+        if len(content) > 1 and self.entropy.happens(self._pieces):
+            at = 1 + self.entropy.below(len(content) - 1)
+            yield content[:at]
+            yield content[at:]
+        else:
+            yield content
+
+    def cut(self, one: str, other: str) -> None:
+        """Nothing goes between two hosts until `heal`."""
+        self._cuts.add(frozenset((one, other)))
+
+    def cut_off(self, host: str) -> None:
+        """Nothing goes between a host and all the others until `heal`."""
+        for other in self._addresses:
+            if other != host:
+                self.cut(host, other)
+
+    def heal(self) -> None:
+        """All ways are open; what was held up arrives late."""
+        self._cuts.clear()
+        self._slow.clear()
+        for end in self._endpoints:
+            end.carry_on()
+
+    def slow(self, one: str, other: str, seconds: float) -> None:
+        """The way between two hosts takes `seconds` longer until `heal`."""
+        self._slow[frozenset((one, other))] = seconds
+
+    def is_cut(self, one: str, other: str) -> bool:
+        """Whether nothing goes between two hosts."""
+        return one != other and frozenset((one, other)) in self._cuts
+
+    def break_connections(self, host: str | None = None, *, probability: float = 1.0) -> None:
+        """Breaks connections, all or those of one host, each with a probability."""
+        for end in [*self._endpoints]:
+            if host not in (None, end.host) or end.is_lost:
+                continue
+            if self.entropy.happens(probability):
+                reset = ConnectionResetError(104, "connection reset by peer")
+                end.sever(reset)
+                end.other.sever(reset)
+
+    def kill(self, process: Process, *, silently: bool = False) -> None:
+        """Takes a process off the network. Its peers hear of it, unless its machine is gone."""
+        for listening in [*self.listeners.values()]:
+            if listening.process is process:
+                listening.close()
+        for end in [*self._endpoints]:
+            if end.process is process:
+                word = Signal.RESET if self.entropy.happens(0.5) else Signal.END
+                end.die(None if silently else word)
+
+    def forget(self, end: Endpoint) -> None:
+        """An end is gone."""
+        self._endpoints.pop(end, None)
+
+    # What the loop asks for.
+
+    def listen(
+        self, factory: Callable[[], asyncio.BaseProtocol], host: str | None, port: int
+    ) -> Listening:
+        """Takes connections at a port of the current process's host.
+
+        Raises:
+            OSError: somebody listens there, or the address belongs to another host.
+        """
+        mine = self.host_of(current_process())
+        if host not in _ANYWHERE and self._name_of(host or "") != mine:
+            raise OSError(99, "cannot assign requested address")
+        place = (mine, port or self._new_port())
+        if place in self.listeners:
+            raise OSError(98, "address already in use")
+        listening = Listening(self, factory, place, is_local_only=host in _LOOPBACK)
+        self.listeners[place] = listening
+        return listening
+
+    async def connect(
+        self, factory: Callable[[], asyncio.BaseProtocol], host: str, port: int
+    ) -> tuple[Endpoint, asyncio.BaseProtocol]:
+        """Makes a connection from the current process.
+
+        Raises:
+            OSError: nobody listens there, the way is cut, or the process is dead.
+        """
+        process = current_process()
+        mine, theirs = self.host_of(process), self._name_of(host)
+        await self._travel(mine, theirs)
+        listening = self.listeners.get((theirs, port))
+        if listening is None or (listening.is_local_only and mine != theirs):
+            await self._travel(mine, theirs)
+            raise ConnectionRefusedError(111, f"nobody listens at {host}:{port}")
+        if process is not None and not process.is_alive:
+            raise OSError(101, "the process is dead")
+        end = Endpoint(self, process, self._place(mine, theirs, self._new_port()), copy_context())
+        far = Endpoint(self, listening.process, self._place(theirs, mine, port), listening.context)
+        end.join(far)
+        self._endpoints[end] = self._endpoints[far] = None
+        self.loop.call_soon(far.begin, listening.factory, context=listening.context)
+        await self._travel(mine, theirs)
+        if end.is_lost:
+            raise ConnectionResetError(104, "connection reset by peer")
+        protocol = end.begin(factory)
+        assert protocol is not None
+        return end, protocol
+
+    async def _travel(self, one: str, other: str) -> None:
+        """Goes from one host to the other.
+
+        Raises:
+            TimeoutError: the way was cut for too long.
+        """
+        give_up = self.now() + _CONNECT_SECONDS
+        await asyncio.sleep(self.draw_delay(one, other))
+        while self.is_cut(one, other):
+            if self.now() > give_up:
+                raise TimeoutError(110, "connection timed out")
+            await asyncio.sleep(1.0)
+
+    def _place(self, host: str, seen_by: str, port: int) -> tuple[str, int]:
+        return ("127.0.0.1" if host == seen_by else self.address_of(host), port)
+
+    def _new_port(self) -> int:
+        self._next_port += 1
+        return self._next_port

@@ -1,0 +1,65 @@
+"""Simulated processes die as a whole."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from sprocket.testing.loop import simulate
+from sprocket.testing.network import Network
+from sprocket.testing.process import Process, current_process
+
+
+def test_tasks_and_their_tasks_belong_to_the_process_that_started_them() -> None:
+    async def main(network: Network) -> None:
+        async def inner() -> str:
+            return repr(current_process())
+
+        async def outer() -> str:
+            return await asyncio.create_task(inner())
+
+        assert await Process("b", "host").run(outer()) == "b@host"
+        assert current_process() is None
+
+    simulate(main)
+
+
+def test_a_kill_ends_all_of_its_tasks_and_no_other() -> None:
+    async def main(network: Network) -> None:
+        ended: list[str] = []
+
+        async def waits(name: str) -> None:
+            try:
+                await asyncio.sleep(1000)
+            except asyncio.CancelledError:
+                ended.append(name)
+                raise
+
+        async def parent(name: str) -> None:
+            await asyncio.gather(waits(f"{name}1"), waits(f"{name}2"))
+
+        one, two = Process("one", "a"), Process("two", "a")
+        dying, living = one.start(parent("one")), two.start(parent("two"))
+        await asyncio.sleep(1)
+        one.kill()
+        with pytest.raises(asyncio.CancelledError):
+            await dying
+        assert sorted(ended) == ["one1", "one2"]
+        assert not living.done()
+        assert (one.is_alive, two.is_alive) == (False, True)
+
+    simulate(main)
+
+
+def test_finished_tasks_are_not_kept() -> None:
+    async def main(network: Network) -> None:
+        async def nothing() -> None:
+            pass
+
+        process = Process("p", "a")
+        for _ in range(1000):
+            await process.run(nothing())
+        assert len(process._tasks) < 200
+
+    simulate(main)
