@@ -204,15 +204,6 @@ def test_topics_are_listed_by_cluster_and_unit() -> None:
     assert routes.topics_of_units(is_unit=False, is_subscribed=True) == ["half"]
 
 
-def test_a_topic_is_added_on_known_brokers_only() -> None:
-    routes = Routes()
-    routes.register(said(), "link", 0)
-    assert not routes.add_topic("x", {"a": FOUR, "nobody": FOUR})
-    assert not routes.add_topic("x", {})
-    assert routes.add_topic("x", {"a": FOUR})
-    assert routes.route_of("x") is not None
-
-
 def test_a_topic_is_deleted_everywhere_or_in_one_cluster() -> None:
     routes = Routes()
     routes.register(said("a"), "a", 0)

@@ -232,18 +232,6 @@ class Routes:
 
         return self.topics(wanted)
 
-    def add_topic(self, topic: str, queues: Mapping[str, Queues]) -> bool:
-        """Adds a topic on brokers that are there.
-
-        Returns:
-            False, with nothing changed, if one of them is not.
-        """
-        if not all(name in self._brokers for name in queues) or not queues:
-            return False
-        self._check_topics({topic})
-        self._topics.setdefault(topic, {}).update(queues)
-        return True
-
     def delete_topic(self, topic: str, cluster: str | None = None) -> None:
         """Forgets a topic, everywhere or on the brokers of one cluster."""
         queues = self._topics.get(topic, {})

@@ -1,0 +1,101 @@
+"""Asks name servers and brokers on behalf of an operator."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sprocket.base.deadline import Deadline
+from sprocket.base.errors import TransportError, UsageError
+from sprocket.protocol.bodies import ClusterInfo
+from sprocket.protocol.command import Buffer, Command, Header
+from sprocket.protocol.requests.route import ClusterOf
+from sprocket.remoting.pool import Pool
+
+#: The number of a broker's master among its processes.
+MASTER = 0
+
+
+class Caller:
+    """What the functions of this package ask through.
+
+    Args:
+        pool: the connections.
+        nameservers: `host:port` of each; one that answers is enough to ask.
+        timeout_ms: how long one question may take.
+    """
+
+    def __init__(
+        self, pool: Pool, nameservers: Sequence[str], *, timeout_ms: float = 5_000
+    ) -> None:
+        if not nameservers:
+            raise UsageError("no name server is given")
+        self._pool = pool
+        self._nameservers = tuple(nameservers)
+        self._timeout_ms = timeout_ms
+
+    async def ask(self, address: str, header: Header, *, body: Buffer = b"") -> Command:
+        """Asks one server and returns its reply, whose code is 0.
+
+        Raises:
+            TransportError: it did not answer in time.
+            ReplyError: it said no.
+        """
+        deadline = Deadline.after_ms(self._timeout_ms)
+        return await self._pool.ask(address, header, body=body, deadline=deadline)
+
+    async def ask_nameserver(self, header: Header, *, body: Buffer = b"") -> Command:
+        """Asks the name servers one after the other until one answers.
+
+        Raises:
+            TransportError: none of them did.
+            ReplyError: the first that answered said no.
+        """
+        failure: TransportError | None = None
+        for address in self._nameservers:
+            try:
+                return await self.ask(address, header, body=body)
+            except TransportError as error:
+                failure = error
+        assert failure is not None
+        raise failure
+
+    async def tell_nameservers(self, header: Header) -> None:
+        """Tells all name servers, also when one of them cannot be reached.
+
+        Raises:
+            TransportError, ReplyError: of the first that failed.
+        """
+        failure: Exception | None = None
+        for address in self._nameservers:
+            try:
+                await self.ask(address, header)
+            except TransportError as error:
+                failure = failure or error
+        if failure is not None:
+            raise failure
+
+    async def cluster_info(self) -> ClusterInfo:
+        """All brokers and clusters, as the name server knows them."""
+        reply = await self.ask_nameserver(ClusterOf())
+        return ClusterInfo.decode(reply.body)
+
+    async def masters(
+        self, *, cluster: str | None = None, broker: str | None = None
+    ) -> dict[str, str]:
+        """Addresses of masters by broker name, sorted: of all, of a cluster, or of one broker.
+
+        Raises:
+            UsageError: there is none.
+        """
+        info = await self.cluster_info()
+        found = {
+            name: data.broker_addrs[MASTER]
+            for name, data in sorted(info.broker_addr_table.items())
+            if MASTER in data.broker_addrs
+            and cluster in (None, data.cluster)
+            and broker in (None, name)
+        }
+        if not found:
+            wanted = f"broker {broker}" if broker else f"cluster {cluster}" if cluster else "broker"
+            raise UsageError(f"no {wanted} is registered with a master")
+        return found

@@ -1,0 +1,93 @@
+"""Finding messages: by their place, by key, by unique id."""
+
+from __future__ import annotations
+
+from sprocket.admin import topics
+from sprocket.admin.caller import MASTER, Caller
+from sprocket.base.errors import CorruptRecord, QueryNotFound
+from sprocket.message import record
+from sprocket.message.ids import parse_offset_id
+from sprocket.message.message import StoredMessage
+from sprocket.protocol.requests.query import QueryMessage, ViewMessage
+
+_FOREVER = 2**63 - 1
+_UNIQUE_ID = "UNIQ_KEY"
+
+
+async def view(caller: Caller, offset_id: str, *, topic: str | None = None) -> StoredMessage:
+    """The message at the place that an offset id names.
+
+    Raises:
+        UsageError: the text is no offset id.
+        QueryNotFound: no message begins there.
+    """
+    address, offset = parse_offset_id(offset_id)
+    reply = await caller.ask(address, ViewMessage(topic=topic, offset=offset))
+    try:
+        return record.decode(bytes(reply.body), opens_body=True)
+    except CorruptRecord:
+        raise QueryNotFound(f"no message begins at {offset} of {address}") from None
+
+
+async def query(
+    caller: Caller,
+    topic: str,
+    key: str,
+    *,
+    count_max: int = 64,
+    begin_ms: int = 0,
+    end_ms: int = _FOREVER,
+) -> list[StoredMessage]:
+    """Messages of a topic that carry a key, oldest first; empty if there are none.
+
+    Brokers find by a hash, so other keys may come too; those are dropped here.
+
+    Args:
+        count_max: how many each broker may tell.
+        begin_ms, end_ms: when they were stored, ms since 1970 UTC.
+
+    Raises:
+        TopicNotFound: no broker has the topic.
+    """
+    found = await _ask_all(
+        caller,
+        QueryMessage(
+            topic=topic, key=key, max_num=count_max, begin_timestamp=begin_ms, end_timestamp=end_ms
+        ),
+    )
+    return [message for message in found if message.topic == topic and key in message.keys]
+
+
+async def by_unique_id(caller: Caller, topic: str, unique_id: str) -> list[StoredMessage]:
+    """Messages of a topic that were sent under a unique id: one, or copies of it."""
+    found = await _ask_all(
+        caller,
+        QueryMessage(
+            topic=topic,
+            key=unique_id,
+            max_num=32,
+            begin_timestamp=0,
+            end_timestamp=_FOREVER,
+            unique_key_query=True,
+        ),
+    )
+    return [
+        message
+        for message in found
+        if message.topic == topic and message.properties.get(_UNIQUE_ID) == unique_id
+    ]
+
+
+async def _ask_all(caller: Caller, question: QueryMessage) -> list[StoredMessage]:
+    found: dict[tuple[str, int], StoredMessage] = {}
+    for part in await topics.route(caller, question.topic):
+        address = part.addresses.get(MASTER)
+        if address is None:
+            continue
+        try:
+            reply = await caller.ask(address, question)
+        except QueryNotFound:
+            continue
+        for message in record.scan(reply.body, part.broker, opens_bodies=True):
+            found[part.broker, message.log_offset] = message
+    return sorted(found.values(), key=lambda message: message.stored_ms)

@@ -1,0 +1,164 @@
+"""Topics: make, delete, list, where they are, how full they are."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from sprocket.admin.caller import MASTER, Caller
+from sprocket.message.topic import (
+    TEMPLATE,
+    check_topic,
+    is_dead_letter_topic,
+    is_retry_topic,
+    is_system_topic,
+)
+from sprocket.protocol.bodies import Route, TopicList, TopicStatsTable
+from sprocket.protocol.requests.route import DeleteTopicRoute, RouteOfTopic, TopicNames
+from sprocket.protocol.requests.topic import CreateTopic, DeleteTopic, TopicStats
+
+
+class TopicPart(NamedTuple):
+    """A topic's queues on one broker.
+
+    Attributes:
+        addresses: of the broker's processes by number, 0 is the master.
+        permission: 4 readable, 2 writable, 1 inherited.
+    """
+
+    cluster: str
+    broker: str
+    addresses: dict[int, str]
+    read_queues: int
+    write_queues: int
+    permission: int
+
+
+class QueueStatus(NamedTuple):
+    """How full a queue is.
+
+    Attributes:
+        min_offset: of its first message.
+        max_offset: of the message that comes next.
+        updated_ms: when its last message was stored, ms since 1970 UTC; 0 if it is empty.
+    """
+
+    broker: str
+    number: int
+    min_offset: int
+    max_offset: int
+    updated_ms: int
+
+
+async def create(
+    caller: Caller,
+    topic: str,
+    *,
+    queues: int = 8,
+    permission: int = 6,
+    cluster: str | None = None,
+    broker: str | None = None,
+) -> list[str]:
+    """Makes a topic, or changes it, on all masters, those of a cluster, or one.
+
+    Returns:
+        Names of the brokers that have it now.
+
+    Raises:
+        UsageError: the name cannot be a topic's, or there is no such broker.
+        ReplyError: a broker refused.
+    """
+    check_topic(topic)
+    masters = await caller.masters(cluster=cluster, broker=broker)
+    for address in masters.values():
+        await caller.ask(
+            address,
+            CreateTopic(
+                topic=topic,
+                default_topic=TEMPLATE,
+                read_queue_nums=queues,
+                write_queue_nums=queues,
+                perm=permission,
+                topic_filter_type="SINGLE_TAG",
+                topic_sys_flag=0,
+            ),
+        )
+    return list(masters)
+
+
+async def delete(caller: Caller, topic: str, *, cluster: str | None = None) -> list[str]:
+    """Deletes a topic with its messages on all masters or those of a cluster, then its route.
+
+    No error if there is none.
+
+    Returns:
+        Names of the brokers that were told.
+    """
+    masters = await caller.masters(cluster=cluster)
+    for address in masters.values():
+        await caller.ask(address, DeleteTopic(topic=topic))
+    await caller.tell_nameservers(DeleteTopicRoute(topic=topic, cluster_name=cluster))
+    return list(masters)
+
+
+async def names(caller: Caller, *, with_internal: bool = False) -> list[str]:
+    """Names of topics, sorted; those that RocketMQ makes for itself only if asked for."""
+    reply = await caller.ask_nameserver(TopicNames())
+    topics = sorted(TopicList.decode(reply.body).topic_list)
+    if with_internal:
+        return topics
+    info = await caller.cluster_info()
+    own = {*info.cluster_addr_table, *info.broker_addr_table}
+    own |= {f"{name}_REPLY_TOPIC" for name in info.cluster_addr_table}
+    return [topic for topic in topics if topic not in own and not _is_internal(topic)]
+
+
+def _is_internal(topic: str) -> bool:
+    return is_system_topic(topic) or is_retry_topic(topic) or is_dead_letter_topic(topic)
+
+
+async def route(caller: Caller, topic: str) -> list[TopicPart]:
+    """Where a topic's queues are, sorted by broker.
+
+    Raises:
+        TopicNotFound: no broker has it.
+    """
+    reply = await caller.ask_nameserver(RouteOfTopic(topic=topic, accept_standard_json_only=True))
+    found = Route.decode(reply.body)
+    brokers = {data.broker_name: data for data in found.broker_datas}
+    return sorted(
+        TopicPart(
+            brokers[queues.broker_name].cluster or "",
+            queues.broker_name,
+            brokers[queues.broker_name].broker_addrs,
+            queues.read_queue_nums,
+            queues.write_queue_nums,
+            queues.perm,
+        )
+        for queues in found.queue_datas
+        if queues.broker_name in brokers
+    )
+
+
+async def status(caller: Caller, topic: str) -> list[QueueStatus]:
+    """How full a topic's queues are, sorted by broker and number.
+
+    Raises:
+        TopicNotFound: no broker has it.
+    """
+    found: list[QueueStatus] = []
+    for part in await route(caller, topic):
+        address = part.addresses.get(MASTER)
+        if address is None:
+            continue
+        reply = await caller.ask(address, TopicStats(topic=topic))
+        for queue, span in TopicStatsTable.decode(reply.body).offset_table.items():
+            found.append(
+                QueueStatus(
+                    part.broker,
+                    queue.queue_id,
+                    span.min_offset,
+                    span.max_offset,
+                    span.last_update_timestamp,
+                )
+            )
+    return sorted(found)

@@ -1,0 +1,141 @@
+"""A name server: listens, answers, looks for silent brokers, keeps its key-value settings."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from types import TracebackType
+from typing import Self
+
+from sprocket.base.config import check
+from sprocket.base.deadline import Deadline
+from sprocket.base.errors import CorruptRecord
+from sprocket.base.ports import Disk
+from sprocket.nameserver.answer import Answer
+from sprocket.nameserver.config import NameServerConfig
+from sprocket.nameserver.routes import Routes
+from sprocket.nameserver.settings import Settings
+from sprocket.protocol.command import Command, Reply
+from sprocket.protocol.requests.route import RegisterBroker
+from sprocket.remoting.limits import Limits
+from sprocket.remoting.server import Server
+from sprocket.remoting.transport import Peer
+from sprocket.runtime.disk import SystemDisk
+
+logger = logging.getLogger(__name__)
+
+
+class NameServer:
+    """Tells clients where topics are, as brokers told it. Use it with `async with`.
+
+    Args:
+        config: its settings.
+        disk: where its key-value settings are kept, if the config names a file.
+    """
+
+    def __init__(self, config: NameServerConfig | None = None, *, disk: Disk | None = None) -> None:
+        self.config = config or NameServerConfig()
+        check(self.config)
+        self._disk = disk or SystemDisk()
+        self._routes = Routes(
+            expiry_ms=self.config.broker_expiry_ms,
+            topics_max=self.config.topics_max,
+            brokers_max=self.config.brokers_max,
+            absent_are_deleted=self.config.topics_absent_are_deleted,
+        )
+        self._settings = Settings(entries_max=self.config.kv_entries_max)
+        self._server = Server(
+            self._reply,
+            host=self.config.host,
+            port=self.config.port,
+            limits=Limits(frame_bytes_max=self.config.frame_bytes_max),
+        )
+        self._answer = Answer(
+            self._routes, self._settings, self.config, now_ms=_now_ms, save=self._save
+        )
+        #: Connections whose end is watched: those over which a broker registered.
+        self._watched: set[Peer] = set()
+        self._scan: asyncio.TimerHandle | None = None
+
+    @property
+    def address(self) -> str:
+        """`host:port` where it listens."""
+        return self._server.address
+
+    async def __aenter__(self) -> Self:
+        """Loads the settings and listens.
+
+        Raises:
+            UsageError: the address is in use, or not this machine's.
+            CorruptRecord: the settings' file and its backup are damaged.
+        """
+        self._load()
+        await self._server.__aenter__()
+        self._scan_later()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Answers what is in flight, then closes all connections."""
+        if self._scan is not None:
+            self._scan.cancel()
+        await self._server.drain(Deadline.after_ms(self.config.drain_ms))
+        await self._server.__aexit__(kind, error, trace)
+
+    def _reply(self, command: Command, peer: Peer) -> Reply:
+        reply = self._answer(command, peer)
+        has_registered = command.code == RegisterBroker.code and not reply.code
+        if has_registered and peer not in self._watched:
+            self._watched.add(peer)
+            peer.on_close(self._closed)
+        return reply
+
+    def _closed(self, peer: Peer) -> None:
+        self._watched.discard(peer)
+        for gone in self._routes.closed(peer):
+            logger.info("%s %d at %s closed its connection", gone.broker, gone.number, gone.address)
+
+    def _scan_later(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._scan = loop.call_later(self._answer.config.scan_ms / 1000, self._expire)
+
+    def _expire(self) -> None:
+        for gone in self._routes.expire(_now_ms()):
+            logger.warning("%s %d at %s has been silent", gone.broker, gone.number, gone.address)
+            if isinstance(gone.connection, Peer):
+                gone.connection.close()
+        self._scan_later()
+
+    def _load(self) -> None:
+        path = self.config.kv_path
+        if path is None:
+            return
+        damage: CorruptRecord | None = None
+        for name in (path, f"{path}.bak"):
+            content = self._disk.read(name)
+            if content is None:
+                continue
+            try:
+                self._settings.decode(content)
+                return
+            except CorruptRecord as error:
+                logger.warning("%s is damaged: %s", name, error)
+                damage = CorruptRecord(f"{name}: {error}")
+        if damage is not None:
+            raise damage
+
+    def _save(self) -> None:
+        path = self.config.kv_path
+        if path is not None:
+            self._disk.make_directory(os.path.dirname(path) or ".")
+            self._disk.replace(path, self._settings.encode())
+
+
+def _now_ms() -> int:
+    """Milliseconds of the loop's clock, which never jumps."""
+    return int(asyncio.get_running_loop().time() * 1000)
