@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from typing import Any
 
 import pytest
 
@@ -18,15 +19,10 @@ from sprocket.base.errors import (
 from sprocket.remoting.limits import Limits
 from sprocket.remoting.pool import Pool
 from sprocket.remoting.server import Server
+from sprocket.testing.loop import simulate
+from sprocket.testing.network import Network
 from tests.remoting.parts import Answers, Echo, Refuse, Wait, serving, soon, until
 from tests.support import run
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-    return port
 
 
 def test_concurrent_callers_share_one_connection() -> None:
@@ -63,19 +59,38 @@ def test_one_way_requests_arrive() -> None:
 
 
 def test_a_server_that_is_not_there_fails_the_call_and_is_left_alone_for_a_while() -> None:
-    async def main() -> None:
-        port = free_port()
+    async def main(network: Network) -> None:
         async with Pool() as pool:
-            with pytest.raises(ConnectFailed, match=f"127.0.0.1:{port}"):
-                await pool.call(f"127.0.0.1:{port}", Echo(), deadline=soon())
-            async with Server(Answers(), port=port) as server:
+            with pytest.raises(ConnectFailed, match=r"127.0.0.1:5 cannot be reached"):
+                await pool.call("127.0.0.1:5", Echo(), deadline=soon())
+            async with Server(Answers(), port=5) as server:
                 with pytest.raises(ConnectFailed):
                     await pool.call(server.address, Echo(), deadline=soon())
-                await asyncio.sleep(0.12)
+                await asyncio.sleep(0.1)
                 reply = await pool.call(server.address, Echo("back"), deadline=soon())
                 assert reply.read(Echo).text == "back"
 
-    run(main())
+    simulate(main)
+
+
+def test_pauses_after_failed_connects_grow_to_two_seconds() -> None:
+    async def main(network: Network) -> list[float]:
+        loop, tries = asyncio.get_running_loop(), []
+        connect = network.connect
+
+        async def counted(*what: Any) -> Any:
+            tries.append(round(loop.time(), 1))
+            return await connect(*what)
+
+        network.connect = counted  # type: ignore[method-assign]
+        async with Pool() as pool:
+            while loop.time() < 9:
+                with pytest.raises(ConnectFailed):
+                    await pool.call("127.0.0.1:5", Echo(), deadline=soon())
+                await asyncio.sleep(0.01)
+        return tries
+
+    assert simulate(main) == pytest.approx([0.0, 0.1, 0.3, 0.7, 1.5, 3.1, 5.1, 7.1], abs=0.11)
 
 
 def test_a_broken_connection_is_made_again_by_the_next_call() -> None:
