@@ -21,6 +21,9 @@ _KIND_MASK = 0x7
 #: No opened body is larger; whoever says so wants our memory.
 OPENED_BYTES_MAX = 64 * 1024 * 1024
 
+#: Zstandard cannot be told how much to give, so it gets little at a time: 1 KiB can grow to 32 MiB.
+_ZSTD_STEP_BYTES = 1024
+
 
 class Compression(IntEnum):
     """How a body is compressed; the number stands in bits 8 to 10 of the system flag."""
@@ -100,13 +103,15 @@ def _open_lz4(body: bytes, bytes_max: int) -> tuple[bytes, bool]:
 
 
 def _open_zstd(body: bytes, bytes_max: int) -> tuple[bytes, bool]:
-    import io
-
     import zstandard
 
-    reader = zstandard.ZstdDecompressor().stream_reader(io.BytesIO(body))
-    opened = reader.read(bytes_max + 1)
-    return opened, True
+    stream = zstandard.ZstdDecompressor().decompressobj()
+    opened = bytearray()
+    for start in range(0, len(body), _ZSTD_STEP_BYTES):
+        opened += stream.decompress(body[start : start + _ZSTD_STEP_BYTES])
+        if stream.eof or len(opened) > bytes_max:
+            break
+    return bytes(opened), stream.eof
 
 
 _OPENERS = {0: _open_zlib, 1: _open_lz4, 2: _open_zstd, 3: _open_zlib}

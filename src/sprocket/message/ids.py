@@ -78,7 +78,7 @@ def parse_unique_id(text: str) -> UniqueId:
     return UniqueId(
         address=raw[:head],
         process=int.from_bytes(raw[head : head + 2], "big"),
-        age_ms=int.from_bytes(raw[head + 6 : head + 10], "big", signed=True),
+        age_ms=int.from_bytes(raw[head + 6 : head + 10], "big"),
         counter=int.from_bytes(raw[head + 10 :], "big"),
     )
 
