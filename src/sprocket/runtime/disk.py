@@ -60,9 +60,12 @@ class SystemMappedFile:
                 self._release()
 
     def _sync(self, start: int, end: int) -> None:
-        first = start - start % _PAGE
-        self._map.flush(first, min(end, len(self._map)) - first)
-        if sys.platform == "win32":
+        if sys.platform == "linux":
+            # Writes mapped pages too, and lets other threads run meanwhile: `mmap.flush` does not.
+            os.fdatasync(self._descriptor)
+        else:
+            first = start - start % _PAGE
+            self._map.flush(first, min(end, len(self._map)) - first)
             os.fsync(self._descriptor)
         if self._is_new:
             sync_directory(os.path.dirname(self._path))
