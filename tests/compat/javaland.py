@@ -422,8 +422,8 @@ class JavaBroker(JavaServer):
 class JavaDriver(JavaProcess):
     """A Java client that does what it is told.
 
-    Commands and their arguments are listed in the classes below ``java/src/driver``; names are
-    the driver's own, in Java's spelling, and bytes are sent as base64.
+    The commands and their arguments are listed in ``java/README.md``. Arguments keep the names
+    they have there, in Java's spelling; bytes are sent as base64.
     """
 
     def __init__(
@@ -447,6 +447,12 @@ class JavaDriver(JavaProcess):
         self._heard = threading.Condition()
         self._events: list[Json] = []
         self._pending: dict[int, Future[Json]] = {}
+
+    def stop(self, within: float = 120.0) -> None:
+        """Shut all clients down in order, so that they commit and unregister; then end."""
+        if self.is_running:
+            self.call("stopAll", within=within)
+        super().stop(within)
 
     def call(self, command: str, /, *, within: float = _CALL_S, **args: object) -> Json:
         """Run one command and return its answer; raise :class:`JavaCallError` if it failed."""
@@ -485,14 +491,18 @@ class JavaDriver(JavaProcess):
         where: Callable[[Json], bool] = lambda _: True,
     ) -> list[Json]:
         """Wait until there are ``n`` events of a kind that fit, and return all that fit."""
-
-        def fitting() -> list[Json]:
-            return [event for event in self._events if event["event"] == kind and where(event)]
-
+        deadline = time.monotonic() + timeout
+        fitting: list[Json] = []
+        seen = 0
         with self._heard:
-            if not self._heard.wait_for(lambda: len(fitting()) >= n, timeout):
-                raise TimeoutError(f"{len(fitting())} of {n} events: {kind}\n{self.tail(15)}")
-            return fitting()
+            while True:
+                news = itertools.islice(self._events, seen, None)
+                fitting += [event for event in news if event["event"] == kind and where(event)]
+                seen = len(self._events)
+                if len(fitting) >= n:
+                    return fitting
+                if not self._heard.wait(deadline - time.monotonic()):
+                    raise TimeoutError(f"{len(fitting)} of {n} events: {kind}\n{self.tail(15)}")
 
     def wait_messages(
         self, n: int, timeout: float = 30.0, *, consumer: str | None = None
@@ -535,6 +545,8 @@ class JavaDriver(JavaProcess):
         """Sort the driver's lines into answers and events, until it ends."""
         with lines:
             for line in lines:
+                if not line.startswith(b"{"):
+                    continue  # a warning of the virtual machine itself
                 heard: Json = json.loads(line, object_hook=_with_body)
                 if "event" in heard:
                     self._hear(heard)

@@ -146,17 +146,27 @@ def test_pulls_offsets_and_single_messages(
 ) -> None:
     for number in range(3):
         tag = "AB"[number % 2]
-        sent = driver.call("producer.send", topic=topic, body=b"x", tag=tag, keys="k", queueId=2)
+        sent = driver.call(
+            "producer.send",
+            topic=topic,
+            body=b"x",
+            tag=tag,
+            keys="k",
+            queueId=2,
+            properties={"n": str(number)},
+        )
     driver.call("pull.start", name=topic, group=f"G_{topic}", namesrv=names.address)
     queue: Json = {"name": topic, "topic": topic, "queueId": 2}
 
     found = driver.call("pull.pull", **queue, offset=0)
     only_b = driver.call("pull.pull", **queue, offset=0, expression="B")
+    by_sql = driver.call("pull.pull", **queue, offset=0, expression="n > 1", sql=True)
     beyond = driver.call("pull.pull", **queue, offset=9)
     driver.call("pull.updateOffset", **queue, offset=2)
 
     assert (found["status"], found["nextOffset"], len(found["messages"])) == ("FOUND", 3, 3)
     assert [message["queueOffset"] for message in only_b["messages"]] == [1]
+    assert [message["queueOffset"] for message in by_sql["messages"]] == [2]
     assert (beyond["status"], beyond["nextOffset"]) == ("OFFSET_ILLEGAL", 3)
     assert driver.call("pull.fetchOffset", **queue)["offset"] == 2
     assert driver.call("query.offsets", client=topic, **queue)["maxOffset"] == 3

@@ -67,10 +67,20 @@ final class Pulls {
 
     private static PullResult pullOnce(DefaultMQPullConsumer consumer, Arguments args) throws Exception {
         String expression = args.text("expression", "*");
+        MessageQueue queue = queue(consumer, args);
+        if (args.flag("sql")) {
+            learnBrokerVersion(consumer);
+        }
         MessageSelector selector =
             args.flag("sql") ? MessageSelector.bySql(expression) : MessageSelector.byTag(expression);
-        return consumer.pull(queue(consumer, args), selector, args.big("offset"),
+        return consumer.pull(queue, selector, args.big("offset"),
             args.number("max", MESSAGES_MAX), args.big("timeoutMs", TIMEOUT_MS));
+    }
+
+    /** Before its first heartbeat a client takes every broker for one that knows no SQL. */
+    private static void learnBrokerVersion(DefaultMQPullConsumer consumer) {
+        consumer.getDefaultMQPullConsumerImpl().getRebalanceImpl().getmQClientFactory()
+            .sendHeartbeatToAllBrokerWithLock();
     }
 
     private static Map<String, Object> show(PullResult result) {
