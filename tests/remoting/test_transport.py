@@ -50,18 +50,18 @@ def test_many_requests_of_one_read_are_answered_in_order_and_in_one_write() -> N
 
         def connection_made(self, transport: asyncio.BaseTransport) -> None:
             super().connection_made(transport)
-            writelines = self._transport.writelines
+            write = self._transport.write
 
-            def counted(parts: list[bytes]) -> None:
+            def counted(content: bytes) -> None:
                 Counting.writes += 1
-                writelines(parts)
+                write(content)
 
             self._transport = _Seen(self._transport, counted)  # type: ignore[assignment]
 
     class _Seen:
-        def __init__(self, transport: asyncio.Transport, writelines: object) -> None:
+        def __init__(self, transport: asyncio.Transport, write: object) -> None:
             self._transport = transport
-            self.writelines = writelines
+            self.write = write
 
         def __getattr__(self, name: str) -> object:
             return getattr(self._transport, name)

@@ -27,6 +27,9 @@ logger = logging.getLogger(__name__)
 #: Answers one request. None: nothing is answered. Awaitables become tasks of the connection.
 Answer = Callable[[Command, "Peer"], Reply | Awaitable[Reply | None] | None]
 
+#: Up to here joining what is written is cheaper than handing it over in parts.
+_JOINED_BYTES_MAX = 1 << 15
+
 
 class Peer(asyncio.Protocol):
     """The other side of one connection.
@@ -250,7 +253,11 @@ class Peer(asyncio.Protocol):
     def _flush(self) -> None:
         self._is_flush_due = False
         frames, self._outgoing = self._outgoing, []
-        if frames and not self._closed.done():
+        if not frames or self._closed.done():
+            return
+        if sum(map(len, frames)) <= _JOINED_BYTES_MAX:
+            self._transport.write(b"".join(frames))
+        else:
             self._transport.writelines(frames)
 
     @property
