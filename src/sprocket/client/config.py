@@ -1,0 +1,251 @@
+"""What can be set on a producer or consumer, with Java's defaults.
+
+Sizes are in bytes, times in milliseconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from sprocket.base.config import check, setting
+from sprocket.base.errors import ConfigError
+from sprocket.client.assign import Strategy, average
+
+_KIB = 1024
+_MIB = 1024 * 1024
+
+#: Where name servers are looked for when none are given: the first variable that is set.
+NAMESERVER_VARIABLES = ("SPROCKET_NAMESERVERS", "NAMESRV_ADDR")
+
+
+@dataclass(frozen=True, slots=True)
+class ClientConfig:
+    """What producers and consumers have in common; those that agree share their connections."""
+
+    instance: str | None = setting(
+        None,
+        "Last part of the client id. Without it: process number and a random part, so that no two "
+        "clients ever have the same id.",
+        rocketmq="instanceName",
+    )
+    heartbeat_ms: int = setting(
+        30_000,
+        "How often brokers are told that we are here.",
+        rocketmq="heartbeatBrokerInterval",
+        minimum=100,
+    )
+    route_refresh_ms: int = setting(
+        30_000,
+        "How often routes are fetched again.",
+        rocketmq="pollNameServerInterval",
+        minimum=100,
+    )
+    call_timeout_ms: int = setting(
+        3_000,
+        "How long name servers and brokers may take for a question, sends and pulls excepted.",
+        rocketmq="mqClientApiTimeout",
+        minimum=1,
+    )
+    header: str = setting("json", "How request headers are written.", choices=("json", "binary"))
+
+    def __post_init__(self) -> None:
+        check(self)
+
+    def shared(self) -> ClientConfig:
+        """The part of it that clients must agree on to share connections."""
+        return ClientConfig(
+            instance=self.instance,
+            heartbeat_ms=self.heartbeat_ms,
+            route_refresh_ms=self.route_refresh_ms,
+            call_timeout_ms=self.call_timeout_ms,
+            header=self.header,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerConfig(ClientConfig):
+    """Settings of a `Producer`."""
+
+    send_timeout_ms: int = setting(
+        3_000,
+        "How long a send may take, all its attempts together.",
+        rocketmq="sendMsgTimeout",
+        minimum=1,
+    )
+    retries: int = setting(
+        2,
+        "How many times a failed send is tried again, at another broker if there is one.",
+        rocketmq="retryTimesWhenSendFailed",
+        minimum=0,
+        maximum=16,
+    )
+    body_bytes_max: int = setting(
+        4 * _MIB,
+        "Largest body, before compression; not above what the broker takes.",
+        rocketmq="maxMessageSize",
+        minimum=1,
+        maximum=15 * _MIB,
+    )
+    compression: str = setting(
+        "zlib", "How large bodies are compressed.", choices=("none", "zlib", "lz4", "zstd")
+    )
+    compression_level: int = setting(5, "Effort, 1 to 9.", minimum=1, maximum=9)
+    compress_over_bytes: int = setting(
+        4 * _KIB,
+        "Bodies of at least this size are compressed, those of batches excepted.",
+        rocketmq="compressMsgBodyOverHowmuch",
+        minimum=1,
+    )
+    avoid_faults: bool = setting(
+        True,
+        "Whether brokers that failed or were slow are left out for a while where there are others.",
+        rocketmq="sendLatencyFaultEnable",
+    )
+    new_topic_queues: int = setting(
+        4,
+        "How many queues a topic gets that is made by the first send.",
+        rocketmq="defaultTopicQueueNums",
+        minimum=1,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerConfig(ClientConfig):
+    """Settings of a `PushConsumer`."""
+
+    concurrency: int = setting(
+        20,
+        "How many listener calls may be under way at once.",
+        rocketmq="consumeThreadMin",
+        minimum=1,
+        maximum=10_000,
+    )
+    reconsume_max: int = setting(
+        16,
+        "How many times a failing message is tried again before it becomes a dead letter.",
+        rocketmq="maxReconsumeTimes",
+        minimum=0,
+    )
+    pull_batch: int = setting(
+        32,
+        "Messages that one pull asks for; brokers give 32 at most unless set otherwise.",
+        rocketmq="pullBatchSize",
+        minimum=1,
+        maximum=1024,
+    )
+    pull_bytes_max: int = setting(
+        256 * _KIB, "Bytes that one pull asks for.", rocketmq="pullBatchSizeInBytes", minimum=1
+    )
+    hold_ms: int = setting(
+        15_000,
+        "How long a broker holds a pull for which it has nothing.",
+        rocketmq="brokerSuspendMaxTimeMillis",
+        minimum=1,
+    )
+    pull_timeout_ms: int = setting(
+        30_000,
+        "How long a held pull may stay unanswered; must be above the hold time.",
+        rocketmq="consumerTimeoutMillisWhenSuspend",
+        minimum=1,
+    )
+    pull_retry_ms: int = setting(
+        3_000,
+        "Longest pause before the next pull after one that failed; the first is a tenth of it.",
+        rocketmq="pullTimeDelayMillsWhenException",
+        minimum=10,
+    )
+    window_count_max: int = setting(
+        1000,
+        "Unfinished messages of one queue above which nothing more is fetched from it.",
+        rocketmq="pullThresholdForQueue",
+        minimum=1,
+    )
+    window_bytes_max: int = setting(100 * _MIB, "The same in bytes of their bodies.", minimum=1)
+    window_span_max: int = setting(
+        2000,
+        "The same in distance between the first and the last of them.",
+        rocketmq="consumeConcurrentlyMaxSpan",
+        minimum=1,
+    )
+    commit_ms: int = setting(
+        5_000,
+        "How often positions are committed.",
+        rocketmq="persistConsumerOffsetInterval",
+        minimum=10,
+    )
+    rebalance_ms: int = setting(
+        20_000, "How often queues are shared out anew.", rocketmq="waitInterval", minimum=10
+    )
+    reoffer_ms: int = setting(
+        5_000,
+        "When a failed message can be given back to no broker: pause before the listener gets it "
+        "again.",
+        minimum=1,
+    )
+    drain_ms: int = setting(
+        10_000, "How long stopping waits for listener calls under way.", minimum=0
+    )
+    assign: Strategy = field(default=average)
+
+    def __post_init__(self) -> None:
+        check(self)
+        _check_hold(self.hold_ms, self.pull_timeout_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class PullConfig(ClientConfig):
+    """Settings of a `PullConsumer`."""
+
+    pull_bytes_max: int = setting(256 * _KIB, "Bytes that one pull asks for.", minimum=1)
+    hold_ms: int = setting(
+        20_000,
+        "How long a broker holds a blocking pull for which it has nothing.",
+        rocketmq="brokerSuspendMaxTimeMillis",
+        minimum=1,
+    )
+    pull_timeout_ms: int = setting(
+        30_000,
+        "How long a blocking pull may stay unanswered; must be above the hold time.",
+        rocketmq="consumerTimeoutMillisWhenSuspend",
+        minimum=1,
+    )
+
+    def __post_init__(self) -> None:
+        check(self)
+        _check_hold(self.hold_ms, self.pull_timeout_ms)
+
+
+def _check_hold(hold_ms: int, pull_timeout_ms: int) -> None:
+    """A held pull is silent by design, so whoever gives up sooner throws answers away."""
+    if pull_timeout_ms <= hold_ms:
+        raise ConfigError(f"pull_timeout_ms ({pull_timeout_ms}) must be above hold_ms ({hold_ms})")
+
+
+def nameserver_addresses(
+    given: str | Iterable[str] | None, environment: Mapping[str, str]
+) -> tuple[str, ...]:
+    """Name servers as a sorted tuple of `host:port`.
+
+    Args:
+        given: `host:port`, several with `;` or `,` between them or as a list. None: from the
+            environment.
+
+    Raises:
+        ConfigError: none are given and none are set, or one has no port.
+    """
+    found = given
+    if found is None:
+        found = next((environment[v] for v in NAMESERVER_VARIABLES if environment.get(v)), "")
+    pieces = [found] if isinstance(found, str) else list(found)
+    texts = {text.strip() for piece in pieces for text in piece.replace(";", ",").split(",")}
+    addresses = tuple(sorted(texts - {""}))
+    if not addresses:
+        raise ConfigError(
+            f"no name server is given, and none is set in {' or '.join(NAMESERVER_VARIABLES)}"
+        )
+    for address in addresses:
+        host, _, port = address.rpartition(":")
+        if not host or not port.isdigit():
+            raise ConfigError(f"a name server is host:port, not {address!r}")
+    return addresses

@@ -1,0 +1,125 @@
+"""A message made ready to send: checked, named, compressed, its properties as text. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from sprocket.base.errors import UsageError
+from sprocket.client.config import ProducerConfig
+from sprocket.message import batch
+from sprocket.message.compression import Compression, compress
+from sprocket.message.ids import UniqueIds
+from sprocket.message.message import Message
+from sprocket.message.properties import (
+    PROPERTIES_BYTES_MAX,
+    UNIQUE_KEY,
+    WAIT,
+    encode,
+    of_message,
+)
+from sprocket.message.topic import check_topic, is_closed_topic, is_retry_topic
+
+_COMPRESSIONS = {"zlib": Compression.ZLIB, "lz4": Compression.LZ4, "zstd": Compression.ZSTD}
+#: A character has four bytes at most, so shorter texts need not be counted in bytes.
+_SURELY_SHORT = PROPERTIES_BYTES_MAX // 4
+
+
+class Envelope(NamedTuple):
+    """What goes to the broker.
+
+    Attributes:
+        born_ms: when it was made ready.
+        message_id: the unique id; of a batch, its own.
+        parts: unique ids of a batch's messages; empty for a single message.
+        reconsume_times, reconsume_max: of a message that goes to a retry topic.
+    """
+
+    topic: str
+    body: bytes | bytearray | memoryview
+    properties: str
+    sys_flag: int
+    flag: int
+    born_ms: int
+    message_id: str
+    parts: tuple[str, ...] = ()
+    reconsume_times: int = 0
+    reconsume_max: int | None = None
+
+
+def seal(message: Message, ids: UniqueIds, now_ms: int, config: ProducerConfig) -> Envelope:
+    """Makes one message ready.
+
+    Raises:
+        UsageError: the message cannot be sent; says why, with the limit that counts.
+    """
+    body = message.body
+    check(message, config.body_bytes_max)
+    sys_flag = 0
+    if len(body) >= config.compress_over_bytes and config.compression != "none":
+        kind = _COMPRESSIONS[config.compression]
+        smaller = compress(body, kind, config.compression_level)
+        if len(smaller) < len(body):
+            body, sys_flag = smaller, kind.sys_flag
+    message_id = ids.make(now_ms)
+    properties = _properties(message, message_id)
+    return Envelope(message.topic, body, properties, sys_flag, message.flag, now_ms, message_id)
+
+
+def seal_batch(
+    messages: Sequence[Message], ids: UniqueIds, now_ms: int, config: ProducerConfig
+) -> Envelope:
+    """Makes several messages ready to go in one request.
+
+    Raises:
+        UsageError: one of them, or all together, cannot be sent; says why.
+    """
+    if not messages:
+        raise UsageError("a batch needs a message")
+    first = messages[0]
+    names = []
+    parts = []
+    for message in messages:
+        check(message, config.body_bytes_max)
+        if message.topic != first.topic or message.wait_stored != first.wait_stored:
+            raise UsageError("messages of one batch have one topic and one wait_stored")
+        if message.delay_level or is_retry_topic(message.topic):
+            raise UsageError("a batch cannot be delayed, nor go to a retry topic")
+        names.append(ids.make(now_ms))
+        parts.append(batch.Part(message.flag, message.body, _properties(message, names[-1])))
+    body = batch.encode(parts)
+    if len(body) > config.body_bytes_max:
+        raise UsageError(
+            f"a batch of {len(body)} bytes; at most {config.body_bytes_max} may go in one"
+        )
+    wait = "true" if first.wait_stored else "false"
+    batch_id = ids.make(now_ms)
+    properties = encode({UNIQUE_KEY: batch_id, WAIT: wait})
+    return Envelope(first.topic, body, properties, 0, 0, now_ms, batch_id, tuple(names))
+
+
+def check(message: Message, body_bytes_max: int) -> None:
+    """Raises UsageError if the message's topic, body or keys cannot be."""
+    check_topic(message.topic)
+    if is_closed_topic(message.topic):
+        raise UsageError(f"topic {message.topic!r} is RocketMQ's own and takes no messages")
+    body = message.body
+    if not isinstance(body, bytes | bytearray | memoryview):
+        raise UsageError(f"a body is bytes, not {type(body).__name__}")
+    if not body:
+        raise UsageError("a body has at least one byte")
+    if len(body) > body_bytes_max:
+        raise UsageError(f"a body of {len(body)} bytes; at most {body_bytes_max} may be sent")
+    if isinstance(message.keys, str):
+        raise UsageError("keys is a list of words, not one text")
+
+
+def _properties(message: Message, message_id: str) -> str:
+    properties = of_message(message)
+    properties[UNIQUE_KEY] = message_id
+    text = encode(properties)
+    if len(text) > _SURELY_SHORT:
+        size = len(text.encode())
+        if size > PROPERTIES_BYTES_MAX:
+            raise UsageError(f"properties of {size} bytes; at most {PROPERTIES_BYTES_MAX} fit")
+    return text

@@ -1,0 +1,269 @@
+"""Gets an envelope to a broker: chooses queues, tries again, reads the answer.
+
+A send that failed goes to another broker at once; if there is no other, to the same after a
+pause. All attempts together have the time of the one deadline.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Sequence
+from enum import Enum
+from typing import NamedTuple
+
+from sprocket.base.backoff import pauses
+from sprocket.base.deadline import Deadline
+from sprocket.base.errors import (
+    CallTimeout,
+    ReplyError,
+    RouteNotFound,
+    SendFailed,
+    SprocketError,
+    TransportError,
+    UsageError,
+)
+from sprocket.client.choose import Chooser, Faults, by_key
+from sprocket.client.config import ProducerConfig
+from sprocket.client.envelope import Envelope
+from sprocket.client.routes import TopicRoute
+from sprocket.client.session import Session
+from sprocket.message.message import Message
+from sprocket.message.offsets import QueueOffset
+from sprocket.message.queue import QueueId
+from sprocket.protocol.codes import ResponseCode
+from sprocket.protocol.command import Command
+from sprocket.protocol.requests.send import SendBatch, SendMessageV2, SendReply
+
+#: Chooses one of the topic's queues for a message.
+QueueSelector = Callable[[Sequence[QueueId], Message], QueueId]
+
+#: Seconds before a broker that just failed is tried again, when there is no other.
+_PAUSE_FIRST = 0.05
+_PAUSE_LONGEST = 1.0
+#: Seconds that asking for a newer route may take out of a send's time.
+_ROUTE_SECONDS = 0.5
+
+
+class SendStatus(Enum):
+    """How well a message that was stored is kept. All but `OK` occur in synchronous modes only."""
+
+    OK = "SEND_OK"
+    FLUSH_DISK_TIMEOUT = "FLUSH_DISK_TIMEOUT"
+    FLUSH_SLAVE_TIMEOUT = "FLUSH_SLAVE_TIMEOUT"
+    SLAVE_NOT_AVAILABLE = "SLAVE_NOT_AVAILABLE"
+
+
+_STATUSES: dict[int, SendStatus] = {
+    ResponseCode.SUCCESS: SendStatus.OK,
+    ResponseCode.FLUSH_DISK_TIMEOUT: SendStatus.FLUSH_DISK_TIMEOUT,
+    ResponseCode.FLUSH_SLAVE_TIMEOUT: SendStatus.FLUSH_SLAVE_TIMEOUT,
+    ResponseCode.SLAVE_NOT_AVAILABLE: SendStatus.SLAVE_NOT_AVAILABLE,
+}
+
+
+class Sent(NamedTuple):
+    """Where a message is stored.
+
+    Attributes:
+        queue: the queue it lies in.
+        queue_offset: its index there.
+        message_id: the unique id that this producer gave it.
+        offset_id: the id that the broker gave it: its address and place in the log.
+        status: `SendStatus.OK`, or what the broker could not do in time after storing it.
+    """
+
+    queue: QueueId
+    queue_offset: QueueOffset
+    message_id: str
+    offset_id: str
+    status: SendStatus
+
+
+class Outbox:
+    """Sends for one producer group.
+
+    Args:
+        session: connections and routes.
+        group: the producer group.
+        config: retries, and what brokers are told of topics to be made.
+    """
+
+    def __init__(self, session: Session, group: str, config: ProducerConfig) -> None:
+        self._session = session
+        self._group = group
+        self._config = config
+        self._clock = asyncio.get_running_loop().time
+        self._faults = Faults() if config.avoid_faults else None
+        self._chooser = Chooser(session.world.entropy.below(1 << 16), self._faults)
+
+    async def route(self, topic: str, deadline: Deadline) -> TopicRoute:
+        """The topic's route, or the one that it will have once a send has made it.
+
+        Raises:
+            RouteNotFound: the topic does not exist and is not made, or takes no messages.
+            SendFailed: no name server answered in time.
+        """
+        route = self._session.routes.known(topic)
+        if route is None:
+            try:
+                route = await self._session.routes.for_sending(
+                    topic, self._config.new_topic_queues, deadline
+                )
+            except TransportError as error:
+                raise SendFailed(str(error)) from error
+        if not route.writable:
+            raise RouteNotFound(f"no broker takes messages of topic {topic!r} now")
+        return route
+
+    async def send(self, envelope: Envelope, deadline: Deadline) -> list[Sent]:
+        """Sends to the queue whose turn it is; on failure to another broker's.
+
+        Raises:
+            SendFailed: no attempt succeeded in time.
+            ReplyError: a broker refused, and others would too.
+            RouteNotFound: as `route`.
+        """
+        again = pauses(_PAUSE_FIRST, _PAUSE_LONGEST, entropy=self._session.world.entropy)
+        failed_at = ""
+        failure: SprocketError | None = None
+        for attempt in range(1 + self._config.retries):
+            route = await self.route(envelope.topic, deadline)
+            queue = self._chooser.next(route.writable, self._clock(), not_at=failed_at)
+            if attempt and queue.broker == failed_at:
+                await asyncio.sleep(min(next(again), deadline.left()))
+            if attempt and not deadline.left():
+                break
+            try:
+                return await self._attempt(envelope, queue, deadline)
+            except (TransportError, ReplyError) as error:
+                if not error.retriable:
+                    raise
+                failure, failed_at = error, queue.broker
+                if error.refresh_route:
+                    await self._refresh(envelope.topic, deadline)
+        raise _failed(envelope, failure) from failure
+
+    async def send_to(self, queue: QueueId, envelope: Envelope, deadline: Deadline) -> list[Sent]:
+        """Sends to one queue and no other, once.
+
+        Raises:
+            SendFailed, ReplyError: as `send`.
+        """
+        try:
+            return await self._attempt(envelope, queue, deadline)
+        except (TransportError, ReplyError) as error:
+            if error.refresh_route:
+                await self._refresh(envelope.topic, deadline)
+            if not error.retriable:
+                raise
+            raise _failed(envelope, error) from error
+
+    async def send_oneway(
+        self, queue: QueueId | None, envelope: Envelope, deadline: Deadline
+    ) -> None:
+        """Sends without waiting for the broker's word.
+
+        Raises:
+            SendFailed: it did not even go out.
+            RouteNotFound: as `route`.
+        """
+        if queue is None:
+            route = await self.route(envelope.topic, deadline)
+            queue = self._chooser.next(route.writable, self._clock())
+        try:
+            await self._session.pool.send_oneway(
+                self._session.address(queue.broker),
+                self._header(envelope, queue),
+                body=envelope.body,
+                deadline=deadline,
+            )
+        except TransportError as error:
+            raise _failed(envelope, error) from error
+
+    async def _attempt(self, envelope: Envelope, queue: QueueId, deadline: Deadline) -> list[Sent]:
+        faults = self._faults
+        started = self._clock()
+        try:
+            reply = await self._session.pool.call(
+                self._session.address(queue.broker),
+                self._header(envelope, queue),
+                body=envelope.body,
+                deadline=deadline,
+            )
+            status = _STATUSES.get(reply.code)
+            if status is None:
+                raise ReplyError.of(reply.code, reply.remark or "")
+        except (TransportError, ReplyError) as error:
+            if faults is not None and error.retriable:
+                faults.failed(queue.broker, self._clock())
+            raise
+        if faults is not None:
+            ended = self._clock()
+            faults.answered(queue.broker, ended - started, ended)
+        return _sent(reply, envelope, queue, status)
+
+    async def _refresh(self, topic: str, deadline: Deadline) -> None:
+        """Asks for a newer route; without one the old one stays."""
+        with contextlib.suppress(TransportError, RouteNotFound):
+            await self._session.routes.fetch(topic, deadline.sooner(_ROUTE_SECONDS))
+
+    def _header(self, envelope: Envelope, queue: QueueId) -> SendMessageV2:
+        kind = SendBatch if envelope.parts else SendMessageV2
+        return kind(
+            producer_group=self._group,
+            topic=envelope.topic,
+            default_topic_queue_nums=self._config.new_topic_queues,
+            queue_id=queue.number,
+            sys_flag=envelope.sys_flag,
+            born_timestamp=envelope.born_ms,
+            flag=envelope.flag,
+            properties=envelope.properties,
+            reconsume_times=envelope.reconsume_times,
+            max_reconsume_times=envelope.reconsume_max,
+            batch=bool(envelope.parts),
+            bname=queue.broker,
+        )
+
+
+def _sent(reply: Command, envelope: Envelope, queue: QueueId, status: SendStatus) -> list[Sent]:
+    fields = reply.read(SendReply)
+    if fields.queue_id != queue.number:
+        queue = queue._replace(number=fields.queue_id)
+    first = fields.queue_offset
+    if not envelope.parts:
+        return [Sent(queue, QueueOffset(first), envelope.message_id, fields.msg_id, status)]
+    offset_ids = fields.msg_id.split(",")
+    offset_ids += [""] * (len(envelope.parts) - len(offset_ids))
+    return [
+        Sent(queue, QueueOffset(first + place), message_id, offset_ids[place], status)
+        for place, message_id in enumerate(envelope.parts)
+    ]
+
+
+def fixed_queue(
+    route: TopicRoute,
+    message: Message,
+    *,
+    key: str | int | None = None,
+    queue: QueueId | None = None,
+    selector: QueueSelector | None = None,
+) -> QueueId:
+    """The queue that the caller wishes, by exactly one of three ways.
+
+    Raises:
+        UsageError: more than one wish, or no queue of the topic that takes messages.
+    """
+    if (key is not None) + (queue is not None) + (selector is not None) != 1:
+        raise UsageError("key, queue and queue_selector exclude each other")
+    if key is not None:
+        return by_key(route.writable, key)
+    chosen = queue if selector is None else selector(route.writable, message)
+    if chosen is None or chosen not in route.writable:
+        raise UsageError(f"{chosen} is no queue of topic {message.topic!r} that takes messages")
+    return chosen
+
+
+def _failed(envelope: Envelope, failure: SprocketError | None) -> SendFailed:
+    why = failure or CallTimeout("no time was left")
+    return SendFailed(f"message {envelope.message_id} to {envelope.topic!r}: {why}")

@@ -1,0 +1,207 @@
+"""Sends messages."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Iterable, Sequence
+from types import TracebackType
+from typing import Self
+
+from sprocket.base.deadline import Deadline
+from sprocket.base.errors import ClosedError
+from sprocket.client.config import ProducerConfig, nameserver_addresses
+from sprocket.client.envelope import seal, seal_batch
+from sprocket.client.outbox import Outbox, QueueSelector, SendStatus, Sent, fixed_queue
+from sprocket.client.session import Session
+from sprocket.client.world import World
+from sprocket.message.message import Message
+from sprocket.message.queue import QueueId
+from sprocket.message.topic import check_group
+
+__all__ = ["Producer", "QueueSelector", "SendStatus", "Sent"]
+
+
+class Producer:
+    """Sends messages to topics.
+
+    Sends that run at the same time share one connection per broker and are written together, so
+    concurrency is all it takes for speed::
+
+        import asyncio
+        from sprocket import Message, Producer
+
+        async def main():
+            async with Producer("order-senders", nameservers="127.0.0.1:9876") as producer:
+                sent = await producer.send(Message("orders", b"one book", tag="new", keys=["o-1"]))
+                print(sent.queue, sent.queue_offset, sent.status)
+
+                orders = [Message("orders", b"no %d" % number) for number in range(1000)]
+                await asyncio.gather(*(producer.send(order) for order in orders))
+
+                # messages of one key go to one queue, in order if each send is awaited
+                await producer.send(Message("orders", b"paid", tag="paid"), key="o-1")
+
+        asyncio.run(main())
+
+    Args:
+        group: the producer group's name.
+        nameservers: `host:port`, several with `;` between them or as a list. Without them the
+            variable SPROCKET_NAMESERVERS or NAMESRV_ADDR counts.
+        config: timeouts, retries, compression and limits.
+        world: clock and randomness, for simulations.
+
+    Raises:
+        UsageError: the group's name cannot be, or no name server is known.
+
+    It belongs to the event loop it was started in. `sprocket.client.blocking` has the same
+    without a loop.
+    """
+
+    def __init__(
+        self,
+        group: str,
+        *,
+        nameservers: str | Iterable[str] | None = None,
+        config: ProducerConfig | None = None,
+        world: World | None = None,
+    ) -> None:
+        check_group(group)
+        self.group = group
+        self.config = config or ProducerConfig()
+        self._nameservers = nameserver_addresses(nameservers, os.environ)
+        self._world = world
+        self._session: Session | None = None
+        self._outbox: Outbox | None = None
+
+    async def start(self) -> None:
+        """Joins the connections of this process. No server needs to be there yet."""
+        if self._session is not None:
+            return
+        self._session = Session.join(self._nameservers, self.config, self._world)
+        self._session.add_producer(self.group)
+        self._outbox = Outbox(self._session, self.group, self.config)
+
+    async def close(self) -> None:
+        """Leaves the brokers and, if it was the last client, closes the connections."""
+        session, self._session = self._session, None
+        self._outbox = None
+        if session is not None:
+            await session.remove_producer(self.group)
+            await session.leave()
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def send(
+        self,
+        message: Message,
+        *,
+        key: str | int | None = None,
+        queue: QueueId | None = None,
+        queue_selector: QueueSelector | None = None,
+        timeout_ms: float | None = None,
+    ) -> Sent:
+        """Sends a message and returns where the broker stored it.
+
+        Without `key`, `queue` or `queue_selector`, queues take turns, and a send that failed is
+        tried again at another broker. With one of them there is no other queue, and one attempt.
+
+        Args:
+            key: messages of equal keys go to one queue, the same as from Java producers.
+            queue: the very queue.
+            queue_selector: given all queues and the message, returns one of them.
+            timeout_ms: for all attempts; the configured time-out by default.
+
+        Raises:
+            UsageError: the message cannot be sent; nothing was.
+            RouteNotFound: the topic does not exist, and no broker makes topics.
+            SendFailed: no attempt succeeded in time. It may have been stored nevertheless.
+            ReplyError: the broker refused it.
+            ClosedError: the producer was not started, or is closed.
+        """
+        session, outbox = self._joined()
+        envelope = seal(message, session.ids, session.world.clock.now_ms(), self.config)
+        deadline = self._deadline(timeout_ms)
+        if key is None and queue is None and queue_selector is None:
+            return (await outbox.send(envelope, deadline))[0]
+        route = await outbox.route(message.topic, deadline)
+        fixed = fixed_queue(route, message, key=key, queue=queue, selector=queue_selector)
+        return (await outbox.send_to(fixed, envelope, deadline))[0]
+
+    async def send_batch(
+        self,
+        messages: Sequence[Message],
+        *,
+        key: str | int | None = None,
+        queue: QueueId | None = None,
+        timeout_ms: float | None = None,
+    ) -> list[Sent]:
+        """Sends several messages of one topic in one request; all are stored, or none.
+
+        They go to one queue and get offsets in a row. Together they may have as many bytes as one
+        message. Arguments, results and errors are those of `send`.
+        """
+        session, outbox = self._joined()
+        envelope = seal_batch(messages, session.ids, session.world.clock.now_ms(), self.config)
+        deadline = self._deadline(timeout_ms)
+        if key is None and queue is None:
+            return await outbox.send(envelope, deadline)
+        route = await outbox.route(envelope.topic, deadline)
+        fixed = fixed_queue(route, messages[0], key=key, queue=queue)
+        return await outbox.send_to(fixed, envelope, deadline)
+
+    async def send_oneway(
+        self,
+        message: Message,
+        *,
+        key: str | int | None = None,
+        queue: QueueId | None = None,
+        timeout_ms: float | None = None,
+    ) -> str:
+        """Sends a message that nobody confirms: fastest, and lost without a word if it is lost.
+
+        Returns:
+            The unique id that it was given.
+
+        Raises:
+            UsageError, RouteNotFound, ClosedError: as `send`.
+            SendFailed: it did not even go out.
+        """
+        session, outbox = self._joined()
+        envelope = seal(message, session.ids, session.world.clock.now_ms(), self.config)
+        deadline = self._deadline(timeout_ms)
+        fixed: QueueId | None = None
+        if key is not None or queue is not None:
+            route = await outbox.route(message.topic, deadline)
+            fixed = fixed_queue(route, message, key=key, queue=queue)
+        await outbox.send_oneway(fixed, envelope, deadline)
+        return envelope.message_id
+
+    async def queues(self, topic: str) -> list[QueueId]:
+        """The topic's queues that take messages, sorted; also those of a topic not yet made.
+
+        Raises:
+            RouteNotFound, SendFailed, ClosedError: as `send`.
+        """
+        _, outbox = self._joined()
+        return list((await outbox.route(topic, self._deadline(None))).writable)
+
+    def _joined(self) -> tuple[Session, Outbox]:
+        if self._session is None or self._outbox is None:
+            raise ClosedError("the producer is not started, or is closed")
+        return self._session, self._outbox
+
+    def _deadline(self, timeout_ms: float | None) -> Deadline:
+        if timeout_ms is None:
+            timeout_ms = self.config.send_timeout_ms
+        return Deadline(asyncio.get_running_loop().time() + timeout_ms / 1000)
