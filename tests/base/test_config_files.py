@@ -69,6 +69,11 @@ def test_a_broker_conf_of_rocketmq_is_read_by_its_own_names() -> None:
     assert loaded.of(StoreConfig).log_file_bytes == 1 << 20
 
 
+def test_a_broker_conf_may_set_what_rocketmq_does_not_know() -> None:
+    loaded = loads("broker.conf", "brokerName=b\nstore.ratio=0.5\n")
+    assert loaded.of(StoreConfig).ratio == 0.5
+
+
 def test_a_setting_of_rocketmq_without_meaning_here_is_a_note() -> None:
     loaded = loads("broker.conf", "brokerName=b\nuseEpollNativeSelector=true\n")
     assert loaded.notes == [

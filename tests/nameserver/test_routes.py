@@ -119,7 +119,7 @@ def test_silence_takes_a_broker_off_and_a_sign_of_life_keeps_it() -> None:
     assert routes.clusters() == {"cluster": ["a"]}
 
 
-@pytest.mark.parametrize(("asked", "given"), [(0, 1_000), (-5, 1_000), (1 << 62, 86_400_000)])
+@pytest.mark.parametrize(("asked", "given"), [(0, 100), (-5, 100), (1 << 62, 86_400_000)])
 def test_the_silence_a_broker_may_ask_for_is_bounded(asked: int, given: int) -> None:
     assert Routes().register(said(expiry_ms=asked), "a", 0).expiry_ms == given
 

@@ -2,7 +2,8 @@
 
 Pure functions over text: who calls them reads the file. A file is TOML with one table per part
 (`[broker]`, `[store]`, `[nameserver]`), or one of RocketMQ's own `broker.conf` / `.properties`,
-where each setting has RocketMQ's name. Environment variables are called `SPROCKET_<PART>_<NAME>`.
+where each setting has RocketMQ's name or `part.name`. Environment variables are called
+`SPROCKET_<PART>_<NAME>`.
 
 Texts become values so: whole numbers as they are, sizes also as `64MiB`, `1GiB`, `512K` (powers of
 1024), truth as true/false, yes/no, on/off, 1/0; a list of texts is separated by `;` or `,`.
@@ -166,11 +167,11 @@ def _toml_line(text: str, part: str | None, name: str) -> int:
 
 
 def _take_properties(loaded: Loaded, file: ConfigFile) -> None:
-    """Reads RocketMQ's own names; a real one that means nothing here is worth a note only."""
+    """Reads RocketMQ's own names and ours; a real one that means nothing here is a note only."""
     known: dict[str, Declared] = {}
     for kind in loaded.kinds:
         for declared in settings_of(kind).values():
-            for spelling in declared.rocketmq_names:
+            for spelling in (*declared.rocketmq_names, declared.key):
                 known.setdefault(spelling, declared)
     for number, name, text in properties(file.text):
         where = f"{file.name}:{number}"

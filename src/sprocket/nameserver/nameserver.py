@@ -14,6 +14,7 @@ from sprocket.base.errors import CorruptRecord
 from sprocket.base.ports import Disk
 from sprocket.nameserver.answer import Answer
 from sprocket.nameserver.config import NameServerConfig
+from sprocket.nameserver.configuration import Configuration
 from sprocket.nameserver.routes import Routes
 from sprocket.nameserver.settings import Settings
 from sprocket.protocol.command import Command, Reply
@@ -51,8 +52,13 @@ class NameServer:
             port=self.config.port,
             limits=Limits(frame_bytes_max=self.config.frame_bytes_max),
         )
+        self._configuration = Configuration(self.config)
         self._answer = Answer(
-            self._routes, self._settings, self.config, now_ms=_now_ms, save=self._save
+            self._routes,
+            self._settings,
+            configuration=self._configuration,
+            now_ms=_now_ms,
+            save=self._save,
         )
         #: Connections whose end is watched: those over which a broker registered.
         self._watched: set[Peer] = set()
@@ -102,7 +108,7 @@ class NameServer:
 
     def _scan_later(self) -> None:
         loop = asyncio.get_running_loop()
-        self._scan = loop.call_later(self._answer.config.scan_ms / 1000, self._expire)
+        self._scan = loop.call_later(self._configuration.now.scan_ms / 1000, self._expire)
 
     def _expire(self) -> None:
         for gone in self._routes.expire(_now_ms()):

@@ -22,7 +22,7 @@ from sprocket.base.errors import SystemFailure
 MASTER = 0
 
 #: Bounds of the silence that an instance may ask for, ms.
-EXPIRY_MS_LEAST = 1_000
+EXPIRY_MS_LEAST = 100
 EXPIRY_MS_MOST = 86_400_000
 
 

@@ -1,0 +1,189 @@
+"""Requests about brokers: they come, live, change, leave; an operator looks at them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from sprocket.base.errors import ConnectFailed, InvalidParameter, SystemFailure
+from sprocket.message.topic import READ, WRITE
+from sprocket.nameserver.configuration import Configuration
+from sprocket.nameserver.routes import MASTER, Broker, Queues, Registration, Routes, Version
+from sprocket.nameserver.settings import ORDER_NAMESPACE, Settings
+from sprocket.protocol import registration
+from sprocket.protocol.bodies import (
+    BrokerData,
+    BrokerMemberGroup,
+    BrokerMembersBody,
+    ClusterInfo,
+    DataVersion,
+    KvTable,
+    RegisterBody,
+    TopicConfig,
+)
+from sprocket.protocol.command import Command, Reply
+from sprocket.protocol.requests import route
+from sprocket.remoting import address as addresses
+from sprocket.remoting.transport import Peer
+
+logger = logging.getLogger(__name__)
+
+_NAME_MAX = 255
+_QUEUES_MAX = 65_535
+
+
+class BrokerRequests:
+    """Answers what brokers tell and what is asked about them."""
+
+    def __init__(
+        self,
+        routes: Routes,
+        settings: Settings,
+        *,
+        configuration: Configuration,
+        now_ms: Callable[[], int],
+    ) -> None:
+        self._routes = routes
+        self._settings = settings
+        self._configuration = configuration
+        self._now_ms = now_ms
+
+    def table(self) -> dict[int, Callable[[Command, Peer], Reply]]:
+        """What is answered here, by request code."""
+        return {
+            route.RegisterBroker.code: self._register,
+            route.UnregisterBroker.code: self._unregister,
+            route.QueryDataVersion.code: self._data_version,
+            route.BrokerHeartbeat.code: self._heartbeat,
+            route.BrokerMembers.code: self._members,
+            route.ClusterOf.code: self._cluster,
+            route.WipeWritePermission.code: self._wipe_write,
+            route.AddWritePermission.code: self._add_write,
+        }
+
+    def _register(self, command: Command, peer: Peer) -> Reply:
+        asked = command.read(route.RegisterBroker)
+        if asked.body_crc32 and asked.body_crc32 != registration.checksum(command.body):
+            raise SystemFailure("crc32 not match: the body is not what was sent")
+        _check(asked)
+        body = RegisterBody()
+        if command.body:
+            body = registration.decode(command.body, compressed=asked.compressed)
+        said = Registration(
+            cluster=asked.cluster_name,
+            broker=asked.broker_name,
+            number=asked.broker_id,
+            address=asked.broker_addr,
+            ha_address=asked.ha_server_addr,
+            topics=_queues(body.topics.topic_config_table),
+            version=_version(body.topics.data_version),
+            expiry_ms=asked.heartbeat_timeout_millis,
+            acting_master=bool(asked.enable_acting_master),
+            zone=command.fields.get("zoneName"),
+        )
+        master = self._routes.register(said, peer, self._now_ms())
+        header = route.RegisterBrokerReply()
+        if said.number != MASTER and master.number == MASTER:
+            header.master_addr, header.ha_server_addr = master.address, master.ha_address
+        return Reply(header, body=self._order_conf())
+
+    def _order_conf(self) -> bytes:
+        """The order configuration of all topics, for brokers that want it; empty if none is set."""
+        is_wanted = self._configuration.now.order_conf_to_brokers
+        table = self._settings.of(ORDER_NAMESPACE) if is_wanted else None
+        return b"" if table is None else KvTable(table).encode()
+
+    def _unregister(self, command: Command, peer: Peer) -> Reply:
+        asked = command.read(route.UnregisterBroker)
+        if not self._routes.unregister(asked.broker_name, asked.broker_id, asked.broker_addr):
+            logger.info(
+                "%s asks to take off %s %d at %s, which is not there",
+                peer.address,
+                asked.broker_name,
+                asked.broker_id,
+                asked.broker_addr,
+            )
+        return Reply()
+
+    def _data_version(self, command: Command, peer: Peer) -> Reply:
+        asked = command.read(route.QueryDataVersion)
+        theirs = _version(DataVersion.decode(command.body))
+        known = self._routes.heard(
+            asked.broker_name, asked.broker_id, asked.broker_addr, self._now_ms()
+        )
+        if known is None:
+            return Reply(route.DataVersionReply(changed=True))
+        ours = known.version
+        body = DataVersion(
+            counter=ours.counter, state_version=ours.state, timestamp=ours.timestamp
+        ).encode()
+        return Reply(route.DataVersionReply(changed=ours != theirs), body=body)
+
+    def _heartbeat(self, command: Command, peer: Peer) -> Reply:
+        asked = command.read(route.BrokerHeartbeat)
+        self._routes.heard(asked.broker_name, asked.broker_id, asked.broker_addr, self._now_ms())
+        return Reply()
+
+    def _members(self, command: Command, peer: Peer) -> Reply:
+        asked = command.read(route.BrokerMembers)
+        broker = self._routes.broker(asked.broker_name)
+        group = BrokerMemberGroup(
+            broker_addrs=broker.addresses if broker else {},
+            broker_name=asked.broker_name,
+            cluster=asked.cluster_name,
+        )
+        return Reply(body=BrokerMembersBody(group).encode())
+
+    def _cluster(self, command: Command, peer: Peer) -> Reply:
+        brokers = {broker.name: broker_data(broker) for broker in self._routes.brokers()}
+        return Reply(body=ClusterInfo(brokers, self._routes.clusters()).encode())
+
+    def _wipe_write(self, command: Command, peer: Peer) -> Reply:
+        broker = command.read(route.WipeWritePermission).broker_name
+        count = self._routes.set_permission(broker, lambda permission: permission & ~WRITE)
+        return Reply(route.WipeReply(wipe_topic_count=count))
+
+    def _add_write(self, command: Command, peer: Peer) -> Reply:
+        broker = command.read(route.AddWritePermission).broker_name
+        count = self._routes.set_permission(broker, lambda permission: READ | WRITE)
+        return Reply(route.AddWriteReply(add_topic_count=count))
+
+
+def _check(asked: route.RegisterBroker) -> None:
+    for name in (asked.broker_name, asked.cluster_name):
+        if not 0 < len(name) <= _NAME_MAX:
+            raise InvalidParameter(f"a broker and a cluster have 1 to {_NAME_MAX} characters")
+    if len(asked.ha_server_addr) > _NAME_MAX:
+        raise InvalidParameter(f"haServerAddr has at most {_NAME_MAX} characters")
+    try:
+        addresses.split(asked.broker_addr)
+    except ConnectFailed as error:
+        raise InvalidParameter(f"brokerAddr: {error}") from None
+
+
+def _queues(topics: dict[str, TopicConfig]) -> dict[str, Queues]:
+    """Topics as the table keeps them. What no client could use is left out."""
+    taken: dict[str, Queues] = {}
+    for name, topic in topics.items():
+        reads, writes = topic.read_queue_nums, topic.write_queue_nums
+        counts_are_right = 0 <= reads <= _QUEUES_MAX and 0 <= writes <= _QUEUES_MAX
+        if not 0 < len(name) <= _NAME_MAX or not counts_are_right:
+            logger.warning("topic %.*r is left out: %d, %d queues", 80, name, reads, writes)
+            continue
+        taken[name] = Queues(reads, writes, topic.perm, topic.topic_sys_flag)
+    return taken
+
+
+def _version(version: DataVersion) -> Version:
+    return Version(version.state_version, version.timestamp, version.counter)
+
+
+def broker_data(broker: Broker) -> BrokerData:
+    """A broker as routes and cluster tables show it."""
+    return BrokerData(
+        broker_addrs=broker.addresses,
+        broker_name=broker.name,
+        cluster=broker.cluster,
+        enable_acting_master=broker.acting_master,
+        zone_name=broker.zone,
+    )

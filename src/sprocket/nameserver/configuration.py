@@ -1,0 +1,135 @@
+"""Requests about settings: the key-value ones that others keep here, and the name server's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from sprocket.base.config import settings_of
+from sprocket.base.config_files import DEFAULT, ConfigFile, load
+from sprocket.base.errors import ConfigError, NoPermission, QueryNotFound, SystemFailure
+from sprocket.nameserver.config import NameServerConfig
+from sprocket.nameserver.settings import Settings
+from sprocket.protocol.bodies import KvTable
+from sprocket.protocol.command import Command, Reply
+from sprocket.protocol.requests import route
+from sprocket.remoting.transport import Peer
+
+#: Settings that may change while a name server runs; the others need a restart.
+CHANGEABLE = frozenset(
+    {
+        "scan_ms",
+        "order_conf_in_routes",
+        "order_conf_to_brokers",
+        "topic_lists",
+        "all_topics_list",
+    }
+)
+
+
+class Configuration:
+    """What is set now: some settings may change while the name server runs."""
+
+    def __init__(self, config: NameServerConfig) -> None:
+        self.now = config
+
+
+class ConfigurationRequests:
+    """Answers requests that read and change settings.
+
+    Args:
+        settings: the key-value settings.
+        configuration: the name server's own.
+        save: keeps the key-value settings; raises OSError if that fails.
+    """
+
+    def __init__(
+        self, settings: Settings, configuration: Configuration, *, save: Callable[[], None]
+    ) -> None:
+        self._settings = settings
+        self._configuration = configuration
+        self._save = save
+
+    def table(self) -> dict[int, Callable[[Command, Peer], Reply]]:
+        """What is answered here, by request code."""
+        return {
+            route.PutKv.code: self._put_kv,
+            route.GetKv.code: self._get_kv,
+            route.DeleteKv.code: self._delete_kv,
+            route.KvList.code: self._list_kv,
+            route.UpdateNameServerConfig.code: self._update_config,
+            route.NameServerConfig.code: self._read_config,
+        }
+
+    def _put_kv(self, command: Command, peer: Peer) -> Reply:
+        asked = command.read(route.PutKv)
+        before = self._settings.get(asked.namespace, asked.key)
+        self._settings.put(asked.namespace, asked.key, asked.value)
+        self._keep(asked.namespace, asked.key, before)
+        return Reply()
+
+    def _get_kv(self, command: Command, peer: Peer) -> Reply:
+        asked = command.read(route.GetKv)
+        value = self._settings.get(asked.namespace, asked.key)
+        if value is None:
+            raise QueryNotFound(f"No config item, Namespace: {asked.namespace} Key: {asked.key}")
+        return Reply(route.KvReply(value=value))
+
+    def _delete_kv(self, command: Command, peer: Peer) -> Reply:
+        asked = command.read(route.DeleteKv)
+        before = self._settings.get(asked.namespace, asked.key)
+        self._settings.delete(asked.namespace, asked.key)
+        self._keep(asked.namespace, asked.key, before)
+        return Reply()
+
+    def _list_kv(self, command: Command, peer: Peer) -> Reply:
+        namespace = command.read(route.KvList).namespace
+        table = self._settings.of(namespace)
+        if table is None:
+            raise QueryNotFound(f"No config item, Namespace: {namespace}")
+        return Reply(body=KvTable(table).encode())
+
+    def _keep(self, namespace: str, key: str, before: str | None) -> None:
+        """Saves the settings; if that fails, the change is taken back."""
+        try:
+            self._save()
+        except OSError as error:
+            if before is None:
+                self._settings.delete(namespace, key)
+            else:
+                self._settings.put(namespace, key, before)
+            raise SystemFailure(f"cannot keep it: {error}") from error
+
+    def _update_config(self, command: Command, peer: Peer) -> Reply:
+        """Changes hold until the name server ends."""
+        try:
+            text = bytes(command.body).decode("utf-8")
+            loaded = load([NameServerConfig], file=ConfigFile("request.properties", text))
+        except (ConfigError, UnicodeDecodeError) as error:
+            raise SystemFailure(str(error)) from None
+        asked = loaded.of(NameServerConfig)
+        changes: dict[str, Any] = {
+            name: getattr(asked, name)
+            for name, declared in settings_of(NameServerConfig).items()
+            if loaded.origins[declared.key] != DEFAULT
+            and getattr(asked, name) != getattr(self._configuration.now, name)
+        }
+        if fixed := sorted(changes.keys() - CHANGEABLE):
+            raise NoPermission(f"cannot change while it runs: {', '.join(fixed)}")
+        self._configuration.now = replace(self._configuration.now, **changes)
+        return Reply()
+
+    def _read_config(self, command: Command, peer: Peer) -> Reply:
+        now = self._configuration.now
+        lines = [
+            f"{(declared.rocketmq_names or [declared.key])[0]}={_plain(getattr(now, name))}\n"
+            for name, declared in settings_of(NameServerConfig).items()
+        ]
+        return Reply(body="".join(sorted(lines)).encode())
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "" if value is None else str(value)

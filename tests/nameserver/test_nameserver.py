@@ -1,0 +1,124 @@
+"""A name server on real sockets."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from sprocket.base.deadline import Deadline
+from sprocket.base.errors import ConfigError, CorruptRecord, ReplyError, TopicNotFound, UsageError
+from sprocket.nameserver.config import NameServerConfig
+from sprocket.nameserver.nameserver import NameServer
+from sprocket.protocol import registration
+from sprocket.protocol.bodies import RegisterBody, Route, TopicConfig, TopicTable
+from sprocket.protocol.command import Command, Header
+from sprocket.protocol.requests import route
+from sprocket.remoting.pool import Pool
+from tests.support import run
+
+
+def ask(pool: Pool, server: NameServer, header: Header, body: bytes = b"") -> asyncio.Task[Command]:
+    return asyncio.create_task(
+        pool.ask(server.address, header, body=body, deadline=Deadline.after(10))
+    )
+
+
+async def register(pool: Pool, server: NameServer, **more: int) -> None:
+    topics = {"orders": TopicConfig(topic_name="orders")}
+    body = registration.encode(RegisterBody(topics=TopicTable(topic_config_table=topics)))
+    header = route.RegisterBroker(
+        broker_name="a", broker_addr="10.0.0.1:1", cluster_name="c", broker_id=0
+    )
+    for name, value in more.items():
+        setattr(header, name, value)
+    await ask(pool, server, header, body)
+
+
+async def until_gone(pool: Pool, server: NameServer) -> None:
+    """Returns when the route of `orders` is gone."""
+    while True:
+        try:
+            await ask(pool, server, route.RouteOfTopic(topic="orders"))
+        except TopicNotFound:
+            return
+
+
+def test_a_registered_broker_is_found_by_clients() -> None:
+    async def story() -> None:
+        async with NameServer(NameServerConfig(port=0)) as server, Pool() as pool:
+            await register(pool, server)
+            reply = await ask(pool, server, route.RouteOfTopic(topic="orders"))
+            found = Route.decode(reply.body)
+            assert found.broker_datas[0].broker_addrs == {0: "10.0.0.1:1"}
+
+    run(story())
+
+
+def test_a_broker_goes_with_its_connection() -> None:
+    async def story() -> None:
+        async with NameServer(NameServerConfig(port=0)) as server, Pool() as client:
+            async with Pool() as broker:
+                await register(broker, server)
+                await register(broker, server)
+            await until_gone(client, server)
+
+    run(story())
+
+
+def test_a_silent_broker_is_taken_off_and_its_connection_closed() -> None:
+    async def story() -> None:
+        config = NameServerConfig(port=0, scan_ms=10)
+        async with NameServer(config) as server, Pool() as client, Pool() as broker:
+            await register(broker, server, heartbeat_timeout_millis=1)
+            await until_gone(client, server)
+
+    run(story())
+
+
+def test_key_value_settings_outlive_the_name_server(tmp_path: Path) -> None:
+    path = str(tmp_path / "new" / "kvConfig.json")
+
+    async def put(value: str) -> None:
+        async with NameServer(NameServerConfig(port=0, kv_path=path)) as server, Pool() as pool:
+            await ask(pool, server, route.PutKv(namespace="n", key="k", value=value))
+
+    async def get() -> str | None:
+        async with NameServer(NameServerConfig(port=0, kv_path=path)) as server, Pool() as pool:
+            reply = await ask(pool, server, route.GetKv(namespace="n", key="k"))
+            return reply.read(route.KvReply).value
+
+    run(put("1"))
+    run(put("2"))
+    assert run(get()) == "2"
+    Path(path).write_bytes(b"\0" * 20)
+    assert run(get()) == "1"  # from the backup
+    Path(f"{path}.bak").write_bytes(b"")
+    with pytest.raises(CorruptRecord, match="no key-value settings"):
+        run(get())
+
+
+def test_a_port_in_use_is_named() -> None:
+    async def story() -> None:
+        async with NameServer(NameServerConfig(port=0)) as server:
+            port = int(server.address.rpartition(":")[2])
+            with pytest.raises(UsageError, match=server.address):
+                await NameServer(NameServerConfig(port=port)).__aenter__()
+
+    run(story())
+
+
+def test_a_wrong_setting_is_named() -> None:
+    with pytest.raises(ConfigError, match=r"nameserver\.port is at most 65535"):
+        NameServer(NameServerConfig(port=70_000))
+
+
+def test_an_ipv6_address_is_served() -> None:
+    async def story() -> None:
+        async with NameServer(NameServerConfig(host="::1", port=0)) as server, Pool() as pool:
+            assert server.address.startswith("[::1]:")
+            with pytest.raises(ReplyError):
+                await ask(pool, server, route.RouteOfTopic(topic="orders"))
+
+    run(story())
