@@ -263,7 +263,7 @@ class ConsumeQueue:
     def rest(self) -> None:
         """Unmaps its files until it is used again."""
         self._buffer, self._base, self._end = _EMPTY, 0, 0
-        self._segments.close()
+        self._segments.rest()
 
     def remove(self) -> None:
         """Removes its files; it begins anew at offset 0."""

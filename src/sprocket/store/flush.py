@@ -8,9 +8,11 @@ recovery would have to replay them.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import contextlib
 
+from sprocket.base.errors import StoreError
 from sprocket.base.watermark import Watermark
+from sprocket.store.appending import Appending
 from sprocket.store.checkpoint import Checkpoint
 from sprocket.store.commit_log import CommitLog
 from sprocket.store.config import StoreConfig
@@ -28,7 +30,13 @@ class Flush:
     """
 
     __slots__ = (
-        "_checkpoint", "_config", "_is_wanted", "_log", "_newest_ms", "_passes", "_queues",
+        "_appending",
+        "_checkpoint",
+        "_config",
+        "_is_wanted",
+        "_log",
+        "_passes",
+        "_queues",
         "flushed",
     )  # fmt: skip
 
@@ -39,17 +47,13 @@ class Flush:
         checkpoint: Checkpoint,
         *,
         config: StoreConfig,
-        newest_ms: Callable[[], int],
+        appending: Appending,
     ) -> None:
-        """
-        Args:
-            newest_ms: answers when the last record was stored.
-        """
         self._log = log
         self._queues = queues
         self._checkpoint = checkpoint
         self._config = config
-        self._newest_ms = newest_ms
+        self._appending = appending
         self._is_wanted = asyncio.Event()
         self._passes = 0
         self.flushed = Watermark()
@@ -64,7 +68,7 @@ class Flush:
         Raises:
             OSError: the disk failed.
         """
-        end, newest_ms = self._log.end, self._newest_ms()
+        end, newest_ms = self._log.end, self._appending.newest_ms
         if end > self.flushed.value:
             await self._log.sync(self.flushed.value, end)
             self._checkpoint.log_ms = max(self._checkpoint.log_ms, newest_ms)
@@ -76,7 +80,7 @@ class Flush:
         Raises:
             OSError: the disk failed.
         """
-        newest_ms = self._newest_ms()
+        newest_ms = self._appending.newest_ms
         end = self._log.end
         await self._queues.sync(is_thorough=is_thorough)
         unsynced = self._queues.unsynced_log_offset
@@ -101,6 +105,8 @@ class Flush:
             else:
                 await asyncio.sleep(pause)
             await self.sync_log()
+            with contextlib.suppress(StoreError):  # the append that needs the file will raise it
+                self._log.prepare_next()
 
     async def run_views(self) -> None:
         """Syncs the views until cancelled.

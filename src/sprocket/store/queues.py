@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from sprocket.base.ports import Disk
 from sprocket.store.consume_queue import ConsumeQueue
+from sprocket.store.drafts import check_queue
 from sprocket.store.views import IN_NO_QUEUE, Entry
 
 #: A queue with less unsynced waits for the next thorough sync: two pages.
@@ -30,9 +31,14 @@ class ConsumeQueues:
                     self.make(topic, int(number))
 
     def make(self, topic: str, number: int) -> ConsumeQueue:
-        """A queue; its files are made when the first message comes."""
+        """A queue; its files are made when the first message comes.
+
+        Raises:
+            IllegalDraft: no queue can have that name.
+        """
         queue = self.by_name.get((topic, number))
         if queue is None:
+            check_queue(topic, number)
             directory = f"{self._directory}/{topic}/{number}"
             queue = ConsumeQueue(self._disk, directory, topic, number, self._file_bytes)
             self.by_name[topic, number] = queue
@@ -94,6 +100,7 @@ class ConsumeQueues:
             self.by_name.pop(key).remove()
 
     def close(self) -> None:
-        """Lets go of all files."""
+        """Lets go of all files and queues."""
         for queue in self.by_name.values():
             queue.rest()
+        self.by_name.clear()

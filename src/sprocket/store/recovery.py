@@ -1,8 +1,9 @@
 """Finds the end of the log and brings the views to it.
 
 1. From the checkpoint comes a place up to which everything was on the disk. The views forget what
-   lies behind it; the newest record that they still know is where replaying begins. If that record
-   is damaged, it begins with the file that holds it, or with an earlier one.
+   lies behind it, and replaying begins there; or, if no whole record stands there, behind the
+   newest one that the views still know. If that is damaged, it begins with the file that holds it,
+   or with an earlier one.
 2. From there every record is checked, and goes into the views by the same `apply` as on append.
 3. The log ends where the first thing stands that is no whole record in its own place. What lies
    behind is cleared.
@@ -102,6 +103,8 @@ def _replay_start(
     newest = min(view.cut(safe, is_torn=not was_stopped) for view in views)
     if newest < log.start:
         return _forget_from(log.start, views)
+    if whole_record(log, safe, checks_body=True) is not None:
+        return safe
     record = whole_record(log, newest, checks_body=True)
     if record is not None:
         return newest + record.size

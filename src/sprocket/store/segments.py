@@ -170,11 +170,16 @@ class Segments:
             segment.file.close()
         self._disk.remove(f"{self.directory}/{start:0{NAME_DIGITS}d}")
 
-    def close(self) -> None:
+    def rest(self) -> None:
         """Unmaps all; they are mapped again when they are needed."""
         for segment in self._mapped.values():
             segment.file.close()
         self._mapped.clear()
+
+    def close(self) -> None:
+        """Unmaps all for good."""
+        self.rest()
+        self.starts.clear()
 
 
 #: ENOSPC and EDQUOT; their numbers are the same wherever there is a quota.

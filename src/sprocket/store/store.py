@@ -18,52 +18,24 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
 
 from sprocket.base.errors import ClosedError, DiskFull, StoreError
 from sprocket.base.ports import Clock, DirectoryLock, Disk
 from sprocket.base.watermark import Watermark
 from sprocket.message.offsets import LogOffset, QueueOffset
-from sprocket.message.properties import PROPERTIES_BYTES_MAX
-from sprocket.message.record import Draft, Encoder, record_bytes
+from sprocket.message.record import Draft, Encoder
+from sprocket.store.appending import Appended, Appending
 from sprocket.store.by_time import NO_TIME, Boundary, offset_at, time_of
 from sprocket.store.checkpoint import Checkpoint
 from sprocket.store.commit_log import CommitLog
 from sprocket.store.config import StoreConfig
-from sprocket.store.consume_queue import ConsumeQueue
 from sprocket.store.flush import Flush
 from sprocket.store.queues import ConsumeQueues
 from sprocket.store.reading import NO_QUEUE, Read, read_queue
 from sprocket.store.recovery import recover
 from sprocket.store.tag_codes import TagCodes, parse_delay_levels
-from sprocket.store.views import IN_NO_QUEUE, Entry
 
 log = logging.getLogger(__name__)
-
-#: So many fit behind a length of two bytes with a sign.
-TOPIC_BYTES_MAX = 32767
-
-
-class IllegalDraft(StoreError):
-    """A message that cannot be stored as it is; the text says why."""
-
-
-class Appended(NamedTuple):
-    """Where a message was stored.
-
-    Attributes:
-        log_offset: where its record begins.
-        queue_offset: its index in its queue.
-        record_bytes: how large its record is.
-        stored_ms: when.
-        end: log offset after its record; await `flushed` to reach it to know it on the disk.
-    """
-
-    log_offset: LogOffset
-    queue_offset: QueueOffset
-    record_bytes: int
-    stored_ms: int
-    end: LogOffset
 
 
 class Store:
@@ -80,31 +52,21 @@ class Store:
         lock: DirectoryLock,
     ) -> None:
         self._disk = disk
-        self._clock = clock
         self._root = root
         self._config = config
         self._lock = lock
-        self._encoder = Encoder(store_host)
         self._log = CommitLog(disk, f"{root}/commitlog", config.log_file_bytes)
         self._queues = ConsumeQueues(disk, f"{root}/consumequeue", config.queue_file_bytes)
         self._by_name = self._queues.by_name
-        self._store_host = store_host
-        #: A record of this size has neither too large a body nor too large properties.
-        self._unchecked_bytes = min(
-            config.message_bytes_max, PROPERTIES_BYTES_MAX, self._log.record_bytes_max
+        self._appending = Appending(
+            self._log, self._queues, clock, Encoder(store_host), body_max=config.message_bytes_max
         )
         self._checkpoint = Checkpoint(disk, f"{root}/checkpoint")
         self._flush = Flush(
-            self._log,
-            self._queues,
-            self._checkpoint,
-            config=config,
-            newest_ms=lambda: self._newest_ms,
+            self._log, self._queues, self._checkpoint, config=config, appending=self._appending
         )
-        self._is_synchronous = config.flush == "SYNC_FLUSH"
-        self._newest_ms = 0
-        #: Why nothing can be appended now.
-        self._refusal: Exception | None = ClosedError("the store is not open")
+        if config.flush == "SYNC_FLUSH":
+            self._appending.on_append = self._flush.want
 
     @classmethod
     async def open(
@@ -149,14 +111,14 @@ class Store:
             checks_bodies=self._config.check_bodies,
         )
         self._queues.set_log_start(self._log.start)
-        self._newest_ms = max(recovered.stored_ms, self._checkpoint.log_ms)
+        self._appending.newest_ms = max(recovered.stored_ms, self._checkpoint.log_ms)
         if not was_stopped or recovered.records or recovered.cleared_bytes:
             log.warning(
                 "recovered %s: replayed %d records from log offset %d, the log ends at %d",
                 self._root, recovered.records, recovered.replayed_from, self._log.end,
             )  # fmt: skip
         await self._sync_recovered(recovered.replayed_from, recovered.cleared_bytes)
-        self._refusal = None
+        self._appending.refusal = None
         self._look_at_disk()
 
     async def _sync_recovered(self, replayed_from: int, cleared_bytes: int) -> None:
@@ -164,7 +126,7 @@ class Store:
         file_end = end - end % self._config.log_file_bytes + self._config.log_file_bytes
         await self._log.sync(replayed_from, file_end if cleared_bytes else end)
         self._flush.flushed.rise(end)
-        self._checkpoint.log_ms = self._newest_ms
+        self._checkpoint.log_ms = self._appending.newest_ms
         await self._flush.sync_views(is_thorough=True)
 
     async def close(self) -> None:
@@ -173,10 +135,11 @@ class Store:
         Raises:
             StoreError: the disk failed; the next opening recovers.
         """
-        if isinstance(self._refusal, ClosedError):
+        refusal = self._appending.refusal
+        if isinstance(refusal, ClosedError):
             return
-        has_failed = self._refusal is not None and not isinstance(self._refusal, DiskFull)
-        self._refusal = ClosedError("the store is closed")
+        has_failed = isinstance(refusal, StoreError) and not isinstance(refusal, DiskFull)
+        self._appending.refusal = ClosedError("the store is closed")
         try:
             if not has_failed:
                 await self._flush.sync_log()
@@ -203,7 +166,7 @@ class Store:
                 tasks.create_task(self._watch_disk())
         except* OSError as errors:
             failure = StoreError(f"the disk of {self._root} failed: {errors.exceptions[0]}")
-            self._refusal = failure
+            self._appending.refusal = failure
             self.flushed.fail(failure)
             raise failure from errors
 
@@ -213,14 +176,15 @@ class Store:
             self._look_at_disk()
 
     def _look_at_disk(self) -> None:
+        refusal = self._appending.refusal
         full = self._disk.usage(self._root) * 100
-        if self._refusal is None and full >= self._config.disk_full_percent:
+        if refusal is None and full >= self._config.disk_full_percent:
             text = f"the disk of {self._root} is {full:.0f} % full"
             log.error("%s: messages are refused", text)
-            self._refusal = DiskFull(text)
-        elif isinstance(self._refusal, DiskFull) and full < self._config.disk_full_percent:
+            self._appending.refusal = DiskFull(text)
+        elif isinstance(refusal, DiskFull) and full < self._config.disk_full_percent:
             log.warning("the disk of %s has room again", self._root)
-            self._refusal = None
+            self._appending.refusal = None
 
     def append(self, draft: Draft) -> Appended:
         """Writes a message to the end of the log and of its queue.
@@ -231,20 +195,7 @@ class Store:
             StoreError: the disk has failed.
             ClosedError: the store is closed.
         """
-        if self._refusal is not None:
-            raise self._refusal
-        queue = self._by_name.get((draft.topic, draft.queue_number))
-        if queue is None:
-            queue = self._make_queue(draft)
-        size = record_bytes(draft, queue.topic_part, self._store_host)
-        if size > self._unchecked_bytes:
-            self._check(draft, size)
-        written = self._log
-        if written.end + size > written.room_end:
-            written.roll()
-        if not queue.has_room():
-            queue.make_room()
-        return self._write(draft, queue, size)
+        return self._appending.append(draft)
 
     def append_batch(self, drafts: Sequence[Draft]) -> list[Appended]:
         """Writes messages one after the other: all of them, or none if one is refused.
@@ -252,85 +203,7 @@ class Store:
         Raises:
             IllegalDraft, DiskFull, StoreError, ClosedError: as `append`.
         """
-        if self._refusal is not None:
-            raise self._refusal
-        queues = [
-            self._by_name.get((d.topic, d.queue_number)) or self._make_queue(d) for d in drafts
-        ]
-        sizes = [
-            record_bytes(draft, queue.topic_part, self._store_host)
-            for draft, queue in zip(drafts, queues, strict=True)
-        ]
-        for draft, size in zip(drafts, sizes, strict=True):
-            self._check(draft, size)
-        self._log.reserve(sizes)
-        for queue in dict.fromkeys(queues):
-            queue.make_room(queues.count(queue) if len(drafts) > 1 else 1)
-        appended = []
-        for draft, queue, size in zip(drafts, queues, sizes, strict=True):
-            if self._log.end + size > self._log.room_end:
-                self._log.roll()
-            appended.append(self._write(draft, queue, size))
-        return appended
-
-    def _make_queue(self, draft: Draft) -> ConsumeQueue:
-        topic, number = draft.topic, draft.queue_number
-        if number < 0 or topic in ("", ".", "..") or any(sign in topic for sign in "/\\\0"):
-            raise IllegalDraft(f"no queue can be called {topic!r} {number}")
-        if len(topic.encode()) > TOPIC_BYTES_MAX:
-            raise IllegalDraft(f"a topic's name has at most {TOPIC_BYTES_MAX} bytes")
-        return self._queues.make(topic, number)
-
-    def _check(self, draft: Draft, size: int) -> None:
-        body_bytes, properties_bytes = len(draft.body), len(draft.properties)
-        if properties_bytes > PROPERTIES_BYTES_MAX:
-            raise IllegalDraft(
-                f"the properties have {properties_bytes} bytes, at most {PROPERTIES_BYTES_MAX} "
-                "are allowed"
-            )
-        if body_bytes > self._config.message_bytes_max:
-            raise IllegalDraft(
-                f"the body has {body_bytes} bytes, at most {self._config.message_bytes_max} "
-                "are allowed"
-            )
-        if size > self._log.record_bytes_max:
-            raise IllegalDraft(
-                f"the record has {size} bytes, a file of the log holds "
-                f"{self._log.record_bytes_max} at most"
-            )
-
-    def _write(self, draft: Draft, queue: ConsumeQueue, size: int) -> Appended:
-        """Writes a record for which there is room in the log and in its queue."""
-        written = self._log
-        log_offset = written.end
-        self._newest_ms = stored_ms = self._clock.now_ms()
-        queue_offset = 0 if draft.sys_flag & IN_NO_QUEUE else queue.max_offset
-        at = log_offset - written.base
-        written.buffer[at : at + size] = self._encoder.encode(
-            draft,
-            queue.topic_part,
-            log_offset=log_offset,
-            queue_offset=queue_offset,
-            stored_ms=stored_ms,
-        )
-        written.end = end = log_offset + size
-        entry = Entry(
-            draft.topic,
-            draft.queue_number,
-            queue_offset,
-            log_offset,
-            size,
-            draft.tag_code,
-            stored_ms,
-            draft.sys_flag,
-        )
-        if not draft.sys_flag & IN_NO_QUEUE:
-            queue.apply(entry)
-        if self._is_synchronous:
-            self._flush.want()
-        return Appended(
-            LogOffset(log_offset), QueueOffset(queue_offset), size, stored_ms, LogOffset(end)
-        )
+        return self._appending.append_batch(drafts)
 
     def read(
         self,
@@ -369,8 +242,11 @@ class Store:
         """The watermark that stands at a queue's maximum. The queue need not have messages yet.
 
         Ask again after every wait: a topic that is deleted and made again has a new one.
+
+        Raises:
+            IllegalDraft: no queue can have that name.
         """
-        queue = self._by_name.get((topic, queue_number)) or self._queues.make(topic, queue_number)
+        queue = self._queues.make(topic, queue_number)
         if queue.arrival is None:
             queue.arrival = Watermark(queue.max_offset)
         return queue.arrival
