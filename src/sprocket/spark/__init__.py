@@ -1,1 +1,19 @@
-"""Topics as Spark data sources."""
+"""Topics as Spark data sources: `spark.read.format("rocketmq")`, and a session that has it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sprocket.spark.launch import session as session
+
+__all__ = ["session"]
+
+
+def __getattr__(name: str) -> object:
+    # Executors import this package for every task: they get only what they ask for.
+    if name == "session":
+        from sprocket.spark.launch import session
+
+        return session
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

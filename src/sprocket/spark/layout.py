@@ -1,0 +1,158 @@
+"""Where everything lies in a run of records, found for all of them at once.
+
+The only loop over records steps from size to size; the rest is arithmetic on whole columns. All
+lengths are checked against the record they stand in before they are used. The layout itself is
+told in `sprocket.message.record`.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sprocket.base.errors import CorruptRecord
+from sprocket.message.record import (
+    BORN_HOST_V6,
+    FIXED_BYTES,
+    MAGIC,
+    MAGIC_LONG_TOPIC,
+    STORE_HOST_V6,
+)
+
+Buffer = bytes | bytearray | memoryview
+Places = NDArray[np.int64]
+
+QUEUE_OFFSET_AT = 20
+LOG_OFFSET_AT = 28
+SYS_FLAG_AT = 36
+BORN_AT = 40
+BORN_HOST_AT = 48
+_V6_MORE_BYTES = 12
+_SIZE = struct.Struct(">i")
+
+
+def starts(buffer: Buffer) -> Places:
+    """Where each record begins.
+
+    Raises:
+        CorruptRecord: a size does not fit the buffer.
+    """
+    found = []
+    at, end = 0, len(buffer)
+    size_at = _SIZE.unpack_from
+    while at < end:
+        found.append(at)
+        if end - at < FIXED_BYTES:
+            raise CorruptRecord(f"{end - at} bytes after {len(found) - 1} records are no record")
+        (size,) = size_at(buffer, at)
+        if not FIXED_BYTES <= size <= end - at:
+            raise CorruptRecord(f"a record of {size} bytes in {end - at}")
+        at += size
+    return np.array(found, np.int64)
+
+
+def numbers(buffer: Buffer, places: Places, kind: str) -> NDArray[Any]:
+    """The big-endian number that stands at each place; `kind` is numpy's, without byte order."""
+    wire = np.dtype(f">{kind}")
+    if len(places) == 0:
+        return np.empty(0, kind)
+    window = np.ndarray((len(buffer) - wire.itemsize + 1,), wire, buffer=buffer, strides=(1,))
+    return window[places].astype(kind)
+
+
+@dataclass(slots=True)
+class Layout:
+    """Places of a run of records; one entry for each record in every array.
+
+    Attributes:
+        buffer: the bytes that all places count in.
+        starts, ends: of the records.
+        sys_flags: RocketMQ's bits.
+        born_more, store_more: bytes that an IPv6 address takes beyond an IPv4 one, 0 or 12.
+        bodies, body_ends: of the bodies.
+        properties: where the properties' texts begin; they end with the record.
+    """
+
+    buffer: Buffer
+    starts: Places
+    ends: Places
+    sys_flags: NDArray[np.int32]
+    born_more: Places
+    store_more: Places
+    bodies: Places
+    body_ends: Places
+    properties: Places
+
+    @property
+    def stored_at(self) -> Places:
+        """Where the store time stands, and the store host after it."""
+        return self.starts + 56 + self.born_more
+
+    @property
+    def tail_at(self) -> Places:
+        """Where the reconsume times stand, and the prepared offset after them."""
+        return self.bodies - 16
+
+    def of(self, offset: int, kind: str) -> NDArray[Any]:
+        """The numbers at a fixed distance from each record's begin."""
+        return numbers(self.buffer, self.starts + offset, kind)
+
+    def keep(self, mask: NDArray[np.bool_]) -> Layout:
+        """The same for some of the records."""
+        return Layout(
+            self.buffer, self.starts[mask], self.ends[mask], self.sys_flags[mask],
+            self.born_more[mask], self.store_more[mask], self.bodies[mask], self.body_ends[mask],
+            self.properties[mask],
+        )  # fmt: skip
+
+
+def lay_out(buffer: Buffer) -> Layout:
+    """Finds all places in a run of records.
+
+    Raises:
+        CorruptRecord: some record's lengths do not fit together; says which.
+    """
+    begin = starts(buffer)
+    if len(begin) == 0:
+        return Layout(buffer, begin, begin, begin.astype(np.int32), *([begin] * 5))
+    end = np.append(begin[1:], len(buffer))
+    sys_flags = cast("NDArray[np.int32]", numbers(buffer, begin + SYS_FLAG_AT, "i4"))
+    born_more = np.where(sys_flags & BORN_HOST_V6, _V6_MORE_BYTES, 0)
+    store_more = np.where(sys_flags & STORE_HOST_V6, _V6_MORE_BYTES, 0)
+    body = begin + 88 + born_more + store_more
+    _check(buffer, begin, body + 3 <= end, "no room for a body")
+    body_bytes = numbers(buffer, body - 4, "i4").astype(np.int64)
+    body_end = body + body_bytes
+    topic_length_bytes = _topic_length_bytes(buffer, begin)
+    topic = body_end + topic_length_bytes
+    _check(buffer, begin, (body_bytes >= 0) & (topic + 2 <= end), "a body that does not fit")
+    topic_end = topic + _topic_bytes(buffer, topic, topic_length_bytes)
+    _check(buffer, begin, topic_end + 2 <= end, "a topic that does not fit")
+    properties = topic_end + 2
+    fits = properties + numbers(buffer, topic_end, "u2") == end
+    _check(buffer, begin, fits, "properties that do not end with it")
+    return Layout(buffer, begin, end, sys_flags, born_more, store_more, body, body_end, properties)
+
+
+def _topic_length_bytes(buffer: Buffer, begin: Places) -> Places:
+    magic = numbers(buffer, begin + 4, "i4")
+    _check(buffer, begin, (magic == MAGIC) | (magic == MAGIC_LONG_TOPIC), "an unknown magic")
+    return np.where(magic == MAGIC, 1, 2)
+
+
+def _topic_bytes(buffer: Buffer, topic: Places, length_bytes: Places) -> Places:
+    short = numbers(buffer, topic - 1, "u1").astype(np.int64)
+    if bool((length_bytes == 1).all()):
+        return short
+    return np.where(length_bytes == 1, short, numbers(buffer, topic - 2, "u2"))
+
+
+def _check(buffer: Buffer, begin: Places, is_right: NDArray[np.bool_], fault: str) -> None:
+    if not is_right.all():
+        first = int(np.argmin(is_right))
+        offset = int(numbers(buffer, begin[first : first + 1] + QUEUE_OFFSET_AT, "i8")[0])
+        raise CorruptRecord(f"the record of queue offset {offset} has {fault}")

@@ -1,0 +1,201 @@
+"""Where a read begins and ends, as a user says it: in words, as JSON, or as times.
+
+    "earliest"                                        every queue
+    {"orders": {"broker-a": {"0": 17, "1": -1}}}      offsets; -2 is earliest, -1 is latest
+    {"orders": 1700000000000}                         a time for a whole topic, ms since 1970
+    {"orders": {"broker-a": {"0": 1700000000000}}}    a time for each queue
+
+The shape is that of Spark's Kafka source, with the broker in between, since a RocketMQ queue is
+named by topic, broker and number. Pure.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, NamedTuple
+
+from sprocket.base.errors import UsageError
+from sprocket.message.queue import QueueId
+
+EARLIEST_NUMBER = -2
+LATEST_NUMBER = -1
+
+
+class Kind(Enum):
+    """What a position counts in."""
+
+    EARLIEST = "earliest"
+    LATEST = "latest"
+    OFFSET = "offset"
+    TIME = "time"
+
+
+class Position(NamedTuple):
+    """One place in a queue: an end of it, an offset, or the first message at or after a time."""
+
+    kind: Kind
+    value: int = 0
+
+
+EARLIEST = Position(Kind.EARLIEST)
+LATEST = Position(Kind.LATEST)
+
+
+@dataclass(frozen=True)
+class Positions:
+    """A position for every queue.
+
+    Attributes:
+        option: the option that said so, for errors.
+        everywhere: for queues that are not named; None if all must be named.
+        topics: for all queues of a topic.
+        queues: for single queues.
+    """
+
+    option: str
+    everywhere: Position | None = None
+    topics: Mapping[str, Position] = field(default_factory=dict)
+    queues: Mapping[QueueId, Position] = field(default_factory=dict)
+
+    def of(self, queue: QueueId) -> Position:
+        """The position in one queue.
+
+        Raises:
+            UsageError: positions are given by name, and this queue is not among them.
+        """
+        found = self.queues.get(queue) or self.topics.get(queue.topic) or self.everywhere
+        if found is None:
+            raise UsageError(
+                f"option {self.option} says nothing of queue {queue}: name every queue of its "
+                f'topic, with {EARLIEST_NUMBER} for "earliest" and {LATEST_NUMBER} for "latest"'
+            )
+        return found
+
+    def check_names(self, queues: set[QueueId]) -> None:
+        """Raises UsageError if a queue or topic is named that is not read."""
+        strangers = sorted(set(self.queues) - queues)
+        if strangers:
+            raise UsageError(f"option {self.option} names {strangers[0]}, which is not read")
+        lost = sorted(set(self.topics) - {queue.topic for queue in queues})
+        if lost:
+            raise UsageError(f"option {self.option} names topic {lost[0]}, which is not read")
+
+
+def parse_offsets(option: str, text: str, *, words: tuple[str, ...]) -> Positions:
+    """Reads "earliest", "latest" or a JSON of offsets.
+
+    Args:
+        words: which of the two words this option takes.
+    """
+    word = text.strip().lower()
+    if word in words:
+        return Positions(option, EARLIEST if word == "earliest" else LATEST)
+    if not word.startswith("{"):
+        taken = ", ".join(f'"{one}"' for one in words)
+        raise UsageError(f"option {option} takes {taken} or a JSON of offsets, not {text!r}")
+    queues = {}
+    for topic, entry in _object(option, text).items():
+        for queue, number in _queues(option, topic, entry):
+            queues[queue] = _offset(option, queue, number, words)
+    return Positions(option, queues=queues)
+
+
+def _offset(option: str, queue: QueueId, number: int, words: tuple[str, ...]) -> Position:
+    if number >= 0:
+        return Position(Kind.OFFSET, number)
+    if number == LATEST_NUMBER:
+        return LATEST
+    if number == EARLIEST_NUMBER and "earliest" in words:
+        return EARLIEST
+    raise UsageError(f"option {option}: {number} is no offset (queue {queue})")
+
+
+def parse_time(option: str, text: str) -> Positions:
+    """Reads one time for every queue, in ms since 1970."""
+    try:
+        return Positions(option, Position(Kind.TIME, _time(option, int(text.strip()))))
+    except ValueError:
+        raise UsageError(f"option {option} takes ms since 1970, not {text!r}") from None
+
+
+def parse_times(option: str, text: str) -> Positions:
+    """Reads a JSON of times, for topics or for queues."""
+    topics = {}
+    queues = {}
+    for topic, entry in _object(option, text).items():
+        if isinstance(entry, int):
+            topics[topic] = Position(Kind.TIME, _time(option, entry))
+            continue
+        for queue, number in _queues(option, topic, entry):
+            queues[queue] = Position(Kind.TIME, _time(option, number))
+    return Positions(option, topics=topics, queues=queues)
+
+
+def parse_queues(option: str, text: str) -> frozenset[QueueId]:
+    """Reads a JSON of queue numbers: `{"orders": {"broker-a": [0, 1]}}`."""
+    queues: set[QueueId] = set()
+    for topic, brokers in _object(option, text).items():
+        for broker, numbers in _nested(option, topic, brokers).items():
+            if not isinstance(numbers, list):
+                raise _misshapen(option)
+            queues.update(QueueId(topic, broker, _number(option, number)) for number in numbers)
+    if not queues:
+        raise UsageError(f"option {option} names no queue")
+    return frozenset(queues)
+
+
+def format_offsets(offsets: Mapping[QueueId, int]) -> str:
+    """Offsets as the JSON that `startingOffsets` takes, sorted."""
+    shape: dict[str, dict[str, dict[str, int]]] = {}
+    for queue in sorted(offsets):
+        numbers = shape.setdefault(queue.topic, {}).setdefault(queue.broker, {})
+        numbers[str(queue.number)] = offsets[queue]
+    return json.dumps(shape, separators=(",", ":"))
+
+
+def _queues(option: str, topic: str, entry: Any) -> Iterator[tuple[QueueId, int]]:
+    for broker, numbers in _nested(option, topic, entry).items():
+        for number, value in _nested(option, topic, numbers).items():
+            if isinstance(value, bool) or not isinstance(value, int):
+                raise _misshapen(option)
+            yield QueueId(topic, broker, _number(option, number)), value
+
+
+def _object(option: str, text: str) -> dict[str, Any]:
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"option {option} is no JSON: {error}") from None
+    return _nested(option, "", found)
+
+
+def _nested(option: str, topic: str, value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise _misshapen(option)
+    return value
+
+
+def _number(option: str, value: Any) -> int:
+    try:
+        number = int(value)
+    except (TypeError, ValueError):
+        number = -1
+    if number < 0 or isinstance(value, bool):
+        raise UsageError(f"option {option}: {value!r} is no queue number")
+    return number
+
+
+def _time(option: str, value: int) -> int:
+    if isinstance(value, bool) or value < 0:
+        raise UsageError(f"option {option} takes ms since 1970, not {value}")
+    return value
+
+
+def _misshapen(option: str) -> UsageError:
+    shape = '["0", …]' if option == "assign" else '{"0": 17, …}'
+    return UsageError(
+        f'option {option} has the wrong shape; right: {{"topic": {{"broker": {shape}}}}}'
+    )

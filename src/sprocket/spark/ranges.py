@@ -1,0 +1,121 @@
+"""Which offsets are read, and by which task: offsets in, shares out. Pure.
+
+A range is [start, end) of one queue. All ranges are laid in a row and cut into shares of equal
+length, so that every task has the same to read, a huge queue is split, small ones go together,
+and no more cuts are made than there are shares. The same input always gives the same shares.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from sprocket.message.queue import QueueId
+
+#: What a task should read at least for its own cost (tens of ms) not to matter, in records.
+SHARE_RECORDS_MIN = 20_000
+#: What a task should read at most unless asked otherwise, in records: a second or so.
+SHARE_RECORDS_MAX = 250_000
+
+
+class Range(NamedTuple):
+    """Offsets [start, end) of one queue."""
+
+    queue: QueueId
+    start: int
+    end: int
+
+    @property
+    def records(self) -> int:
+        """How many offsets it spans."""
+        return self.end - self.start
+
+    def __str__(self) -> str:
+        return f"{self.queue} [{self.start}, {self.end})"
+
+
+Share = tuple[Range, ...]
+
+
+def between(start: Mapping[QueueId, int], end: Mapping[QueueId, int]) -> list[Range]:
+    """The ranges that are not empty, sorted by queue.
+
+    A queue without a start is read from 0; one whose end lies before its start is left out.
+    """
+    found = (Range(queue, start.get(queue, 0), end[queue]) for queue in sorted(end))
+    return [one for one in found if one.records > 0]
+
+
+def share_count(records: int, *, at_least: int, records_max: int, cores: int) -> int:
+    """How many shares to make.
+
+    Args:
+        at_least: what the user wants at least, or 0: then as many as `cores` if that leaves each
+            share worth its task, more where shares would grow too large.
+        records_max: most records in a share, or 0 for no wish.
+    """
+    if records <= 0:
+        return 0
+    count = at_least
+    if not at_least:
+        count = min(cores, _parts(records, SHARE_RECORDS_MIN))
+        count = max(count, _parts(records, SHARE_RECORDS_MAX))
+    if records_max:
+        count = max(count, _parts(records, records_max))
+    return max(1, min(count, records))
+
+
+def _parts(whole: int, size: int) -> int:
+    return -(-whole // size)
+
+
+def cut(ranges: Sequence[Range], count: int) -> list[Share]:
+    """Cuts ranges into `count` shares whose sizes differ by one record at most."""
+    total = sum(one.records for one in ranges)
+    if total == 0 or count <= 0:
+        return []
+    shares: list[Share] = []
+    share: list[Range] = []
+    passed = 0
+    for one in ranges:
+        start = one.start
+        while start < one.end:
+            bound = (len(shares) + 1) * total // count
+            stop = min(one.end, start + bound - passed)
+            if stop > start:
+                share.append(Range(one.queue, start, stop))
+            passed += stop - start
+            start = stop
+            if passed >= bound:
+                shares.append(tuple(share))
+                share = []
+    return [one for one in shares if one]
+
+
+def limit(
+    start: Mapping[QueueId, int], end: Mapping[QueueId, int], records: int
+) -> dict[QueueId, int]:
+    """Ends that lie at most `records` after the starts in all, in proportion to what waits.
+
+    Every queue with something waiting advances, unless there are more of them than records. A
+    queue that is missing from `start` begins at 0.
+    """
+    ranges = between(start, end)
+    waiting = records_in(ranges)
+    if waiting <= records:
+        return dict(end)
+    each = 1 if len(ranges) <= records else 0
+    waiting -= each * len(ranges)
+    records -= each * len(ranges)
+    limited = {queue: min(offset, start.get(queue, 0)) for queue, offset in end.items()}
+    passed = 0
+    for one in ranges:
+        before = passed * records // waiting
+        passed += one.records - each
+        limited[one.queue] = one.start + each + passed * records // waiting - before
+    return limited
+
+
+def records_in(ranges: Iterable[Range]) -> int:
+    """How many offsets the ranges span together."""
+    return sum(one.records for one in ranges)

@@ -1,0 +1,161 @@
+"""A blocking connection to a name server or broker, for code without a loop: Spark's processes.
+
+Frames are read straight into the buffer that the caller gets, header and body in one go. Several
+requests may be on the way at once; replies are matched by number. Not for several threads.
+"""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Self
+
+from sprocket.base.errors import (
+    CallTimeout,
+    ConnectFailed,
+    ConnectionLost,
+    RemoteProtocolError,
+    ReplyError,
+)
+from sprocket.protocol.command import Buffer, Command, Header
+from sprocket.protocol.frame import FRAME_BYTES_MAX, PREFIX_BYTES, decode_header, encode_request
+from sprocket.remoting.address import split
+
+#: Bytes of a frame that its length field does not count.
+_LENGTH_BYTES = 4
+#: Requests that are sent before a reply is read, so that neither side stops reading.
+_AHEAD_MAX = 64
+
+
+class Wire:
+    """One connection.
+
+    Args:
+        address: `host:port`.
+        timeout_s: for connecting, and for each reply unless said otherwise.
+
+    Raises:
+        ConnectFailed: nobody answers there.
+    """
+
+    def __init__(self, address: str, *, timeout_s: float) -> None:
+        self.address = address
+        self._timeout_s = timeout_s
+        self._opaque = 0
+        self._waiting: dict[int, Command | None] = {}
+        try:
+            self._socket = socket.create_connection(split(address), timeout_s)
+        except OSError as error:
+            raise ConnectFailed(f"no connection to {address}: {error}") from error
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Hangs up; replies that are still on the way are lost."""
+        self._socket.close()
+
+    def send(self, header: Header, *, body: Buffer = b"") -> int:
+        """Sends a request; `receive` with the returned number gives its reply.
+
+        Raises:
+            ConnectionLost: the connection broke.
+        """
+        self._opaque += 1
+        frame = encode_request(header, self._opaque, body=body)
+        try:
+            self._socket.settimeout(self._timeout_s)
+            self._socket.sendall(b"".join(frame))
+        except OSError as error:
+            raise self._lost(error) from error
+        self._waiting[self._opaque] = None
+        return self._opaque
+
+    def receive(self, opaque: int, *, timeout_s: float | None = None) -> Command:
+        """The reply to a request, whatever its code.
+
+        Raises:
+            CallTimeout: none came in time. The connection is of no use afterwards.
+            ConnectionLost: the connection broke.
+            RemoteProtocolError: something came that is no frame.
+        """
+        end = time.monotonic() + (self._timeout_s if timeout_s is None else timeout_s)
+        while True:
+            found = self._waiting.get(opaque)
+            if found is not None:
+                del self._waiting[opaque]
+                return found
+            command = self._read(end)
+            # Requests from the server, and replies that nobody asked for, are passed over.
+            if command.is_response and command.opaque in self._waiting:
+                self._waiting[command.opaque] = command
+
+    def ask(self, header: Header, *, body: Buffer = b"") -> Command:
+        """Sends a request and gives its reply if that is a success.
+
+        Raises:
+            ReplyError: the server said no.
+            TransportError: nobody answered.
+        """
+        return _successful(self.receive(self.send(header, body=body)))
+
+    def ask_all(self, headers: Sequence[Header]) -> list[Command]:
+        """Like `ask` for many requests at once; the replies are in the order of the requests."""
+        replies: list[Command] = []
+        for first in range(0, len(headers), _AHEAD_MAX):
+            numbers = [self.send(header) for header in headers[first : first + _AHEAD_MAX]]
+            replies += [_successful(self.receive(number)) for number in numbers]
+        return replies
+
+    def _read(self, end: float) -> Command:
+        prefix = self._read_exactly(PREFIX_BYTES, end)
+        total = int.from_bytes(prefix[:_LENGTH_BYTES], "big", signed=True)
+        header_bytes = int.from_bytes(prefix[5:], "big")
+        if not header_bytes + 4 <= total <= FRAME_BYTES_MAX:
+            raise RemoteProtocolError(
+                f"{self.address} sent a frame of {total} bytes, its header {header_bytes}"
+            )
+        rest = memoryview(self._read_exactly(total - 4, end)).toreadonly()
+        command = decode_header(bytes(rest[:header_bytes]), prefix[4])
+        command.body = rest[header_bytes:]
+        return command
+
+    def _read_exactly(self, size: int, end: float) -> bytearray:
+        data = bytearray(size)
+        view = memoryview(data)
+        done = 0
+        while done < size:
+            left = end - time.monotonic()
+            if left <= 0:
+                raise CallTimeout(f"no reply from {self.address} in time")
+            try:
+                self._socket.settimeout(left)
+                got = self._socket.recv_into(view[done:])
+            except TimeoutError:
+                continue
+            except OSError as error:
+                raise self._lost(error) from error
+            if got == 0:
+                raise self._lost("the other side hung up")
+            done += got
+        return data
+
+    def _lost(self, why: object) -> ConnectionLost:
+        return ConnectionLost(f"the connection to {self.address} broke: {why}")
+
+
+def _successful(reply: Command) -> Command:
+    if reply.code != 0:
+        raise ReplyError.of(reply.code, reply.remark or "")
+    return reply
