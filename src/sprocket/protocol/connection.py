@@ -71,7 +71,10 @@ class Connection:
         if self._unfinished:
             at = self._complete(data, commands)
         while end - at >= _LENGTH_BYTES:
-            after = at + _LENGTH_BYTES + self._checked(_LENGTH.unpack_from(data, at)[0])
+            (size,) = _LENGTH.unpack_from(data, at)
+            if size < _LENGTH_BYTES or size > self.frame_bytes_max:
+                raise RemoteProtocolError(f"a frame of {size} bytes")
+            after = at + _LENGTH_BYTES + size
             if after > end:
                 self._needed = after - at
                 break
@@ -91,16 +94,14 @@ class Connection:
                 return at
             if self._needed > _LENGTH_BYTES:
                 break
-            self._needed += self._checked(_LENGTH.unpack_from(unfinished)[0])
+            (size,) = _LENGTH.unpack_from(unfinished)
+            if size < _LENGTH_BYTES or size > self.frame_bytes_max:
+                raise RemoteProtocolError(f"a frame of {size} bytes")
+            self._needed += size
         # From now on the bytes belong to the command.
         self._unfinished, self._needed = bytearray(), _LENGTH_BYTES
         commands.append(_decode(unfinished, 0, len(unfinished)))
         return at
-
-    def _checked(self, size: int) -> int:
-        if size < _LENGTH_BYTES or size > self.frame_bytes_max:
-            raise RemoteProtocolError(f"a frame of {size} bytes")
-        return size
 
 
 def _decode(data: bytes | bytearray, at: int, after: int) -> Command:
@@ -110,10 +111,11 @@ def _decode(data: bytes | bytearray, at: int, after: int) -> Command:
     body_start = start + (high << 16 | low)
     if body_start > after:
         raise RemoteProtocolError("a header longer than its frame")
-    command = decode_header(bytes(data[start:body_start]), serialization)
+    command = decode_header(data[start:body_start], serialization)
     body_bytes = after - body_start
     if body_bytes >= _VIEW_BYTES_MIN:
         command.body = memoryview(data).toreadonly()[body_start:after]
     elif body_bytes:
-        command.body = bytes(data[body_start:after])
+        body = data[body_start:after]
+        command.body = body if type(body) is bytes else bytes(body)
     return command

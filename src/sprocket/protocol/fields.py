@@ -9,17 +9,18 @@ is looked at field by field, which also makes the error that names the field.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import msgspec
+from msgspec.structs import astuple
 
 from sprocket.base.errors import RemoteProtocolError
 
 S = TypeVar("S", bound=msgspec.Struct)
 
 _TEXTS = msgspec.json.Decoder(dict[str, str])
-_RAWS = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_RAWS = msgspec.json.Decoder(dict[str, msgspec.Raw] | None)
 _ANY_TEXT = msgspec.json.Decoder(str)
 
 #: What msgspec raises on hostile input; RecursionError comes from deep nesting.
@@ -29,7 +30,6 @@ MALFORMED = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 _WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,40}", re.ASCII)
 
 _decoders: dict[type[Any], msgspec.json.Decoder[Any]] = {}
-_wire_names: dict[type[Any], tuple[str, ...]] = {}
 
 
 def decoder_of(kind: type[S]) -> msgspec.json.Decoder[S]:
@@ -51,8 +51,8 @@ def texts_in_json(raw: bytes | msgspec.Raw) -> dict[str, str]:
     except MALFORMED:
         pass
     try:
-        raws = msgspec.json.decode(raw, type=dict[str, msgspec.Raw] | None)
-        return {name: _text(value) for name, value in (raws or {}).items() if value != b"null"}
+        raws = _RAWS.decode(raw) or {}
+        return {name: _text(value) for name, value in raws.items() if value != b"null"}
     except MALFORMED as error:
         raise RemoteProtocolError(f"header fields are no JSON object: {error}") from None
 
@@ -111,20 +111,24 @@ def _value(text: str, field: msgspec.structs.FieldInfo, kind: type[Any]) -> Any:
 
 def to_texts(header: msgspec.Struct) -> dict[str, str]:
     """A declared header as the map of texts that goes on the wire. None fields are left out."""
-    kind = type(header)
-    names = _wire_names.get(kind)
-    if names is None:
-        names = _wire_names[kind] = kind.__struct_encode_fields__
-    texts: dict[str, str] = {}
-    for name, value in zip(names, msgspec.structs.astuple(header), strict=True):
-        if value is not None:
-            texts[name] = value if type(value) is str else _to_text(value)
-    return texts
+    names = header.__struct_encode_fields__
+    return {
+        name: _TEXT_OF[value.__class__](value)
+        for name, value in zip(names, astuple(header), strict=False)
+        if value is not None
+    }
 
 
-def _to_text(value: Any) -> str:
-    if value is True:
-        return "true"
-    if value is False:
-        return "false"
-    return str(value)
+def _boolean_text(value: bool) -> str:
+    return "true" if value else "false"
+
+
+class _TextOf(dict[type[Any], Callable[[Any], str]]):
+    """How a type is written; `str` for whatever is not listed, as kinds of int."""
+
+    def __missing__(self, kind: type[Any]) -> Callable[[Any], str]:
+        return str
+
+
+#: `repr` of a number is the quicker `str`.
+_TEXT_OF = _TextOf({str: str, int: repr, bool: _boolean_text})

@@ -15,10 +15,10 @@ as it was given, so that no body is copied. Source: RemotingCommand, NettyDecode
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 
 from sprocket.base.errors import LocalProtocolError, RemoteProtocolError
 from sprocket.protocol import header_binary, header_json
-from sprocket.protocol.codes import LANGUAGE, VERSION
 from sprocket.protocol.command import BINARY, JSON, ONEWAY, RESPONSE, Buffer, Command, Header, Reply
 
 #: Longest frame that is read, its length field not counted. As Java's frame limit.
@@ -29,9 +29,11 @@ PREFIX_BYTES = 8
 
 _PREFIX = struct.Struct(">II")
 _HEADER_BYTES_MAX = 0xFFFFFF
+_FRAME_BYTES_MOST = 0x7FFFFFFF
+_BUFFERS = (bytes, bytearray, memoryview)
 
 
-def decode_header(header: bytes, serialization: int) -> Command:
+def decode_header(header: bytes | bytearray, serialization: int) -> Command:
     """Reads a frame's header; the command has no body yet.
 
     Raises:
@@ -50,19 +52,11 @@ def encode(command: Command, *body: Buffer) -> list[Buffer]:
     Raises:
         LocalProtocolError: something does not fit the wire format.
     """
-    parts: list[Buffer] = [b"", *(body or (command.body,))]
-    binary = command.serialization == BINARY
-    header = header_binary.encode(command) if binary else header_json.encode(command)
-    size = len(header)
-    if size > _HEADER_BYTES_MAX:
-        raise LocalProtocolError(f"a header of {size} bytes is too long")
-    total = 4 + size
-    for part in parts:
-        total += len(part)
-    if total > 0x7FFFFFFF:
-        raise LocalProtocolError(f"a frame of {total} bytes is too long")
-    parts[0] = _PREFIX.pack(total, command.serialization << 24 | size) + header
-    return parts
+    if command.serialization == BINARY:
+        header = header_binary.encode(command)
+    else:
+        header = header_json.encode(command)
+    return _frame(header, command.serialization, body or (command.body,))
 
 
 def encode_request(
@@ -80,8 +74,11 @@ def encode_request(
     """
     flag = ONEWAY if is_oneway else 0
     texts = header.to_fields()
+    if serialization == JSON:
+        head = header_json.encode_own(header.code, opaque, flag, None, texts)
+        return _frame(head, JSON, (body,) if body else ())
     return encode(
-        Command(header.code, opaque, flag, LANGUAGE, VERSION, None, body, serialization, texts)
+        Command(header.code, opaque, flag, serialization=serialization, source=texts), body
     )
 
 
@@ -91,18 +88,24 @@ def encode_reply(request: Command, reply: Reply) -> list[Buffer]:
     Raises:
         LocalProtocolError: something does not fit the wire format.
     """
-    header, body = reply.header, reply.body
-    command = Command(
-        reply.code,
-        request.opaque,
-        RESPONSE,
-        LANGUAGE,
-        VERSION,
-        reply.remark,
-        b"",
-        request.serialization,
-        {} if header is None else header.to_fields(),
-    )
-    if isinstance(body, bytes | bytearray | memoryview):
-        return encode(command, body)
-    return encode(command, *body)
+    header, body, opaque = reply.header, reply.body, request.opaque
+    texts = {} if header is None else header.to_fields()
+    if type(body) is bytes or isinstance(body, _BUFFERS):
+        parts: Sequence[Buffer] = (body,) if body else ()
+    else:
+        parts = body
+    if request.serialization == JSON:
+        head = header_json.encode_own(reply.code, opaque, RESPONSE, reply.remark, texts)
+        return _frame(head, JSON, parts)
+    command = Command(reply.code, opaque, RESPONSE, remark=reply.remark, source=texts)
+    return _frame(header_binary.encode(command), BINARY, parts)
+
+
+def _frame(header: bytes, serialization: int, body: Sequence[Buffer]) -> list[Buffer]:
+    size = len(header)
+    total = 4 + size
+    for part in body:
+        total += len(part)
+    if size > _HEADER_BYTES_MAX or total > _FRAME_BYTES_MOST:
+        raise LocalProtocolError(f"a header of {size} bytes, a frame of {total}, is too long")
+    return [_PREFIX.pack(total, serialization << 24 | size) + header, *body]

@@ -33,7 +33,7 @@ _SHORT = struct.Struct(">H")
 NAME_BYTES_MAX = 0x7FFF
 
 
-def decode(header: bytes) -> Command:
+def decode(header: bytes | bytearray) -> Command:
     """Reads a header; the command has no body yet.
 
     Raises:
@@ -48,7 +48,7 @@ def decode(header: bytes) -> Command:
             raise RemoteProtocolError("lengths in the binary header do not add up")
         remark = str(header[_FIXED.size : at], "utf-8") if remark_bytes else None
         fields = _decode_fields(header, start)
-    except (struct.error, UnicodeDecodeError) as error:
+    except (struct.error, IndexError, UnicodeDecodeError) as error:
         raise RemoteProtocolError(f"no binary header: {error}") from None
     if not flag & RESPONSE:
         code = WIDE_REQUEST_CODES.get(code & 0xFFFF, code)
@@ -56,20 +56,28 @@ def decode(header: bytes) -> Command:
     return Command(code, opaque, flag, name, version, remark, b"", BINARY, fields)
 
 
-def _decode_fields(header: bytes, at: int) -> dict[str, str]:
+def _decode_fields(header: bytes | bytearray, at: int) -> dict[str, str]:
+    # One text of the whole header, a character a byte: its slices are right as long as they are
+    # ASCII, and are much cheaper than to decode each piece.
+    text = str(header, "latin-1")
     fields: dict[str, str] = {}
     end = len(header)
+    length_of = _LENGTH.unpack_from
     while at < end:
-        name_end = at + 2 + (header[at] << 8 | header[at + 1] if at + 2 <= end else end)
-        (value_bytes,) = _LENGTH.unpack_from(header, name_end)
+        start = at + 2
+        name_end = start + (header[at] << 8 | header[at + 1])
+        (value_bytes,) = length_of(header, name_end)
         value_start = name_end + 4
-        value_end = value_start + value_bytes
-        if value_end > end:
+        at = value_start + value_bytes
+        if at > end:
             raise RemoteProtocolError("a field reaches beyond the binary header")
-        if name_end > at + 2:
-            name = str(header[at + 2 : name_end], "utf-8")
-            fields[name] = str(header[value_start:value_end], "utf-8")
-        at = value_end
+        name, value = text[start:name_end], text[value_start:at]
+        if not value.isascii():
+            value = value.encode("latin-1").decode("utf-8")
+        if not name.isascii():
+            name = name.encode("latin-1").decode("utf-8")
+        if name:
+            fields[name] = value
     return fields
 
 

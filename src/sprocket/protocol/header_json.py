@@ -17,6 +17,7 @@ import msgspec
 
 from sprocket.base.errors import LocalProtocolError, RemoteProtocolError
 from sprocket.protocol import lenient_json
+from sprocket.protocol.codes import LANGUAGE, VERSION
 from sprocket.protocol.command import JSON, Command, Int
 from sprocket.protocol.fields import MALFORMED
 
@@ -26,11 +27,11 @@ _NO_FIELDS = msgspec.Raw(b"null")
 class _Incoming(msgspec.Struct, rename="camel"):
     code: Int
     ext_fields: msgspec.Raw = _NO_FIELDS
-    flag: Int | None = None
+    flag: Int = 0
     language: str | None = None
-    opaque: Int | None = None
+    opaque: Int = 0
     remark: str | None = None
-    version: Int | None = None
+    version: Int = 0
 
 
 class _Outgoing(msgspec.Struct, rename="camel", omit_defaults=True):
@@ -45,26 +46,26 @@ class _Outgoing(msgspec.Struct, rename="camel", omit_defaults=True):
     version: int = msgspec.field(default_factory=int)
 
 
-_incoming = msgspec.json.Decoder(_Incoming, strict=False)
-_encoder = msgspec.json.Encoder()
+_decode = msgspec.json.Decoder(_Incoming, strict=False).decode
+_encode = msgspec.json.Encoder().encode
 
 
-def decode(header: bytes) -> Command:
+def decode(header: bytes | bytearray) -> Command:
     """Reads a header; the command has no body yet.
 
     Raises:
         RemoteProtocolError: it is no JSON header, or has no code.
     """
     try:
-        found = _incoming.decode(header)
+        found = _decode(header)
     except MALFORMED:
         found = _leniently(header)
     return Command(
         found.code,
-        found.opaque or 0,
-        found.flag or 0,
+        found.opaque,
+        found.flag,
         found.language or "OTHER",
-        found.version or 0,
+        found.version,
         found.remark,
         b"",
         JSON,
@@ -72,12 +73,14 @@ def decode(header: bytes) -> Command:
     )
 
 
-def _leniently(header: bytes) -> _Incoming:
+def _leniently(header: bytes | bytearray) -> _Incoming:
     value: Any = lenient_json.parse(header)
+    if not isinstance(value, dict):
+        raise RemoteProtocolError("a header that is no object")
     try:
-        found = msgspec.convert(value, dict[str, Any])
-        raw = msgspec.Raw(msgspec.json.encode(found.pop("extFields", None)))
-        return msgspec.convert({**found, "extFields": raw}, _Incoming, strict=False)
+        found = {key: item for key, item in value.items() if item is not None}
+        found["extFields"] = msgspec.Raw(_encode(found.get("extFields")))
+        return msgspec.convert(found, _Incoming, strict=False)
     except MALFORMED as error:
         raise RemoteProtocolError(f"no header: {error}") from None
 
@@ -88,18 +91,33 @@ def encode(command: Command) -> bytes:
     Raises:
         LocalProtocolError: a text cannot be written as UTF-8.
     """
+    source = command.source
+    outgoing = _Outgoing(
+        command.code,
+        None if source == _NO_FIELDS else source,
+        command.flag,
+        command.language,
+        command.opaque,
+        command.remark,
+        "JSON",
+        command.version,
+    )
+    return _encoded(outgoing)
+
+
+def encode_own(
+    code: int, opaque: int, flag: int, remark: str | None, texts: dict[str, str]
+) -> bytes:
+    """Writes a header in our language and version, without the detour of a command.
+
+    Raises:
+        LocalProtocolError: a text cannot be written as UTF-8.
+    """
+    return _encoded(_Outgoing(code, texts, flag, LANGUAGE, opaque, remark, "JSON", VERSION))
+
+
+def _encoded(outgoing: _Outgoing) -> bytes:
     try:
-        return _encoder.encode(
-            _Outgoing(
-                command.code,
-                None if command.source == _NO_FIELDS else command.source,
-                command.flag,
-                command.language,
-                command.opaque,
-                command.remark,
-                "JSON",
-                command.version,
-            )
-        )
+        return _encode(outgoing)
     except UnicodeEncodeError as error:
         raise LocalProtocolError(f"a header text is not Unicode: {error}") from None

@@ -33,6 +33,24 @@ class PullReply(Header, kw_only=True):
     group_sys_flag: Int | None = None
     forbidden_type: Int | None = None
 
+    def to_fields(self) -> dict[str, str]:
+        """As `Header.to_fields`, by hand: a broker writes this most of all."""
+        texts = {
+            "suggestWhichBrokerId": str(self.suggest_which_broker_id),
+            "nextBeginOffset": str(self.next_begin_offset),
+            "minOffset": str(self.min_offset),
+            "maxOffset": str(self.max_offset),
+        }
+        if self.offset_delta is not None:
+            texts["offsetDelta"] = str(self.offset_delta)
+        if self.topic_sys_flag is not None:
+            texts["topicSysFlag"] = str(self.topic_sys_flag)
+        if self.group_sys_flag is not None:
+            texts["groupSysFlag"] = str(self.group_sys_flag)
+        if self.forbidden_type is not None:
+            texts["forbiddenType"] = str(self.forbidden_type)
+        return texts
+
 
 class ForbiddenReply(Header, kw_only=True):
     """Why reading is forbidden (code 16): 1 broker, 2 group, 3 topic, 4 broadcasting group."""

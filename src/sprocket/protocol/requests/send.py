@@ -28,6 +28,25 @@ class SendReply(Header, kw_only=True):
     msg_region: str | None = msgspec.field(default=None, name="MSG_REGION")
     trace_on: str | None = msgspec.field(default=None, name="TRACE_ON")
 
+    def to_fields(self) -> dict[str, str]:
+        """As `Header.to_fields`, by hand: a broker writes this most of all."""
+        texts = {
+            "msgId": self.msg_id,
+            "queueId": str(self.queue_id),
+            "queueOffset": str(self.queue_offset),
+        }
+        if self.transaction_id is not None:
+            texts["transactionId"] = self.transaction_id
+        if self.batch_uniq_id is not None:
+            texts["batchUniqId"] = self.batch_uniq_id
+        if self.recall_handle is not None:
+            texts["recallHandle"] = self.recall_handle
+        if self.msg_region is not None:
+            texts["MSG_REGION"] = self.msg_region
+        if self.trace_on is not None:
+            texts["TRACE_ON"] = self.trace_on
+        return texts
+
 
 class SendMessage(Header, kw_only=True):
     """Sends one message, or a batch if `batch`. The broker refuses only what it cannot place."""
@@ -71,6 +90,29 @@ class SendMessageV2(Header, kw_only=True):
     max_reconsume_times: Int | None = msgspec.field(default=None, name="l")
     batch: bool = msgspec.field(default=False, name="m")
     bname: str | None = msgspec.field(default=None, name="n")
+
+    def to_fields(self) -> dict[str, str]:
+        """As `Header.to_fields`, by hand: a producer writes this most of all."""
+        texts = {
+            "a": self.producer_group,
+            "b": self.topic,
+            "c": self.default_topic,
+            "d": str(self.default_topic_queue_nums),
+            "e": str(self.queue_id),
+            "f": str(self.sys_flag),
+            "g": str(self.born_timestamp),
+            "h": str(self.flag),
+            "j": str(self.reconsume_times),
+            "k": "true" if self.unit_mode else "false",
+            "m": "true" if self.batch else "false",
+        }
+        if self.properties is not None:
+            texts["i"] = self.properties
+        if self.max_reconsume_times is not None:
+            texts["l"] = str(self.max_reconsume_times)
+        if self.bname is not None:
+            texts["n"] = self.bname
+        return texts
 
 
 class SendBatch(SendMessageV2, kw_only=True):
