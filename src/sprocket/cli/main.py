@@ -13,7 +13,8 @@ from typing import Annotated, NoReturn
 import typer
 
 from sprocket.base.errors import SprocketError, UsageError
-from sprocket.cli import settings
+from sprocket.cli import send, settings, topics
+from sprocket.cli.options import command
 
 FAILED = 1
 ASKED_WRONGLY = 2
@@ -26,6 +27,9 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+command(app, "send", *send.EXAMPLES)(send.send)
+app.add_typer(topics.app, name="topic", no_args_is_help=True)
+command(app, "cluster", "sprocket cluster", "sprocket cluster --json")(topics.show_cluster)
 app.add_typer(settings.app, name="config", no_args_is_help=True)
 
 

@@ -1,0 +1,32 @@
+"""One question of an operator, from the command line to the servers and back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from sprocket.admin.caller import Caller
+
+T = TypeVar("T")
+
+
+def ask(nameservers: str, timeout: float, question: Callable[[Caller], Awaitable[T]]) -> T:
+    """Runs `question` with a caller for these name servers and returns what it returns.
+
+    Args:
+        nameservers: `host:port`, several with `;` between them.
+        timeout: seconds that each request may take.
+    """
+    from sprocket.admin.caller import Caller
+    from sprocket.client.config import nameserver_addresses
+    from sprocket.remoting.pool import Pool
+
+    addresses = nameserver_addresses(nameservers, {})
+
+    async def main() -> T:
+        async with Pool() as pool:
+            return await question(Caller(pool, addresses, timeout_ms=timeout * 1000))
+
+    return asyncio.run(main())

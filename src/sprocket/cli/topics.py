@@ -1,0 +1,193 @@
+"""`sprocket topic` and `sprocket cluster`: what an operator asks and does about topics."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sprocket.cli import render
+from sprocket.cli.asking import ask
+from sprocket.cli.options import NAMESERVER, Json, NameServers, Timeout, Topic, command
+
+if TYPE_CHECKING:
+    from sprocket.admin.caller import Caller
+
+app = typer.Typer(help="Topics: list, create, delete, where they are, how full they are.")
+
+Cluster = Annotated[
+    str | None, typer.Option("--cluster", metavar="NAME", help="Only the brokers of this cluster.")
+]
+
+
+@command(app, "list", "sprocket topic list", "sprocket topic list --all --json")
+def list_topics(
+    with_internal: Annotated[
+        bool, typer.Option("--all", help="Also the topics that RocketMQ makes for itself.")
+    ] = False,
+    nameserver: NameServers = NAMESERVER,
+    as_json: Json = False,
+    timeout: Timeout = 5.0,
+) -> None:
+    """Lists topics."""
+    from sprocket.admin import topics
+
+    async def question(caller: Caller) -> list[str]:
+        return await topics.names(caller, with_internal=with_internal)
+
+    for name in ask(nameserver, timeout, question):
+        render.json({"topic": name}) if as_json else typer.echo(name)
+
+
+@command(
+    app,
+    "create",
+    "sprocket topic create orders",
+    "sprocket topic create orders --queues 16 --permission r --cluster DefaultCluster",
+)
+def create(
+    topic: Topic,
+    queues: Annotated[
+        int, typer.Option("--queues", "-q", min=1, max=1024, help="Queues on each broker.")
+    ] = 8,
+    permission: Annotated[
+        str, typer.Option("--permission", metavar="r|w|rw", help="What clients may do.")
+    ] = "rw",
+    cluster: Cluster = None,
+    broker: Annotated[
+        str | None, typer.Option("--broker", metavar="NAME", help="Only this broker.")
+    ] = None,
+    nameserver: NameServers = NAMESERVER,
+    timeout: Timeout = 5.0,
+) -> None:
+    """Creates a topic on all brokers, or changes it."""
+    from sprocket.admin import topics
+
+    bits = _permission(permission)
+
+    async def question(caller: Caller) -> list[str]:
+        return await topics.create(
+            caller, topic, queues=queues, permission=bits, cluster=cluster, broker=broker
+        )
+
+    brokers = ask(nameserver, timeout, question)
+    typer.echo(f"{topic}: {queues} queues on {', '.join(brokers)}")
+
+
+@command(app, "delete", "sprocket topic delete orders", "sprocket topic delete orders --yes")
+def delete(
+    topic: Topic,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    cluster: Cluster = None,
+    nameserver: NameServers = NAMESERVER,
+    timeout: Timeout = 5.0,
+) -> None:
+    """Deletes a topic with all its messages."""
+    from sprocket.admin import topics
+
+    if not yes:
+        typer.confirm(f"Delete {topic} with all its messages?", abort=True)
+
+    async def question(caller: Caller) -> list[str]:
+        return await topics.delete(caller, topic, cluster=cluster)
+
+    typer.echo(f"{topic}: deleted on {', '.join(ask(nameserver, timeout, question))}")
+
+
+@command(app, "route", "sprocket topic route orders")
+def route(
+    topic: Topic,
+    nameserver: NameServers = NAMESERVER,
+    as_json: Json = False,
+    timeout: Timeout = 5.0,
+) -> None:
+    """Shows which brokers hold a topic's queues."""
+    from sprocket.admin import topics
+    from sprocket.message.topic import permission_text
+
+    async def question(caller: Caller) -> list[topics.TopicPart]:
+        return await topics.route(caller, topic)
+
+    parts = ask(nameserver, timeout, question)
+    if as_json:
+        for part in parts:
+            render.json(part._asdict())
+        return
+    render.table(
+        ("cluster", "broker", "addresses", "read queues", "write queues", "permission"),
+        (
+            (
+                part.cluster,
+                part.broker,
+                " ".join(f"{number}={address}" for number, address in part.addresses.items()),
+                part.read_queues,
+                part.write_queues,
+                permission_text(part.permission),
+            )
+            for part in parts
+        ),
+    )
+
+
+@command(app, "status", "sprocket topic status orders", "sprocket topic status orders --json")
+def status(
+    topic: Topic,
+    nameserver: NameServers = NAMESERVER,
+    as_json: Json = False,
+    timeout: Timeout = 5.0,
+) -> None:
+    """Shows how full a topic's queues are."""
+    from sprocket.admin import topics
+
+    async def question(caller: Caller) -> list[topics.QueueStatus]:
+        return await topics.status(caller, topic)
+
+    queues = ask(nameserver, timeout, question)
+    if as_json:
+        for queue in queues:
+            render.json(queue._asdict())
+        return
+    render.table(
+        ("broker", "queue", "first offset", "next offset", "messages", "last message"),
+        (
+            (
+                queue.broker,
+                queue.number,
+                queue.min_offset,
+                queue.max_offset,
+                queue.max_offset - queue.min_offset,
+                moment(queue.updated_ms) if queue.updated_ms else None,
+            )
+            for queue in queues
+        ),
+    )
+
+
+def show_cluster(
+    nameserver: NameServers = NAMESERVER, as_json: Json = False, timeout: Timeout = 5.0
+) -> None:
+    """Shows all brokers, and how they are."""
+    from sprocket.admin import brokers
+
+    processes = ask(nameserver, timeout, brokers.processes)
+    if as_json:
+        for process in processes:
+            render.json(process._asdict())
+        return
+    render.table(
+        ("cluster", "broker", "number", "address", "reachable", "version"),
+        ((p.cluster, p.broker, p.number, p.address, p.is_reachable, p.version) for p in processes),
+    )
+
+
+def moment(time_ms: int) -> str:
+    """A time as people here write it, to the millisecond."""
+    return datetime.fromtimestamp(time_ms / 1000).astimezone().isoformat(" ", "milliseconds")
+
+
+def _permission(text: str) -> int:
+    if not re.fullmatch("r|w|rw|wr", text):
+        raise typer.BadParameter(f"it is r, w or rw, not {text!r}", param_hint="--permission")
+    return 4 * ("r" in text) + 2 * ("w" in text)
