@@ -18,6 +18,9 @@ _FILE_BYTES_MAX = 2**31 - 1
 class StoreConfig:
     """How messages are kept. File sizes must stay as they are once a store has files."""
 
+    path: str = setting(
+        "sprocket-data", "folder that a broker keeps everything in", rocketmq="storePathRootDir"
+    )
     log_file_bytes: int = setting(
         GIB,
         "size of one file of the log",
