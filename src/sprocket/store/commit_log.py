@@ -105,13 +105,12 @@ class CommitLog:
             end += size
 
     def _start_after(self, end: int) -> int:
-        """Where the file begins that comes after the one a record at `end` would not fit into."""
+        """Where the file begins that takes a record for which there is no room at `end`.
+
+        Every record fits into an empty file, so at the beginning of one there is no file yet.
+        """
         file_bytes = self.segments.file_bytes
-        return (
-            end
-            if end % file_bytes == 0 and not self.segments.has(end)
-            else (end - end % file_bytes + file_bytes)
-        )
+        return -(-end // file_bytes) * file_bytes
 
     def _enter(self, segment: Segment) -> None:
         self.base = segment.start
