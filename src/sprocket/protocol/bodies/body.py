@@ -13,7 +13,7 @@ import msgspec
 
 from sprocket.base.errors import RemoteProtocolError
 from sprocket.protocol import lenient_json
-from sprocket.protocol.command import Buffer
+from sprocket.protocol.command import Buffer, Long
 from sprocket.protocol.fields import MALFORMED
 
 T = TypeVar("T")
@@ -67,9 +67,14 @@ class Body(msgspec.Struct, rename="camel", omit_defaults=True):
                 pass
         value = lenient_json.parse(data, bytes_max=bytes_max)
         try:
-            return msgspec.convert(_without_nulls(value), cls, strict=False)
+            return msgspec.convert(cls._mended(_without_nulls(value)), cls, strict=False)
         except MALFORMED as error:
             raise RemoteProtocolError(f"no {cls.__name__}: {error}") from None
+
+    @classmethod
+    def _mended(cls, value: Any) -> Any:
+        """What other clients write in their own way, as Java writes it. For those who override."""
+        return value
 
 
 def _decoder_of(kind: type[Any]) -> msgspec.json.Decoder[Any] | None:
@@ -101,14 +106,14 @@ def _key(key: Any) -> Any:
 class DataVersion(Body):
     """Tells whether a table has changed. Source: DataVersion."""
 
-    counter: int = always(0)
-    state_version: int = always(0)
-    timestamp: int = always(0)
+    counter: Long = always(0)
+    state_version: Long = always(0)
+    timestamp: Long = always(0)
 
 
 class Queue(msgspec.Struct, frozen=True, order=True, rename="camel"):
     """A queue, also as a key. Source: MessageQueue."""
 
     broker_name: str = ""
-    queue_id: int = 0
+    queue_id: Long = 0
     topic: str = ""

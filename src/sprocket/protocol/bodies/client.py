@@ -7,7 +7,24 @@ RocketMQ 4.9 and 5.x; recorded frames.
 
 from __future__ import annotations
 
+from typing import Any
+
 from sprocket.protocol.bodies.body import Body, Queue, always
+from sprocket.protocol.command import Long
+
+#: The C++ client sends numbers for these. Source: ConsumeType.h of rocketmq-client-cpp.
+_BY_NUMBER = {
+    "consumeType": ("CONSUME_ACTIVELY", "CONSUME_PASSIVELY", "CONSUME_POP"),
+    "messageModel": ("BROADCASTING", "CLUSTERING"),
+    "consumeFromWhere": (
+        "CONSUME_FROM_LAST_OFFSET",
+        "CONSUME_FROM_LAST_OFFSET_AND_FROM_MIN_WHEN_BOOT_FIRST",
+        "CONSUME_FROM_MIN_OFFSET",
+        "CONSUME_FROM_MAX_OFFSET",
+        "CONSUME_FROM_FIRST_OFFSET",
+        "CONSUME_FROM_TIMESTAMP",
+    ),
+}
 
 
 class SubscriptionData(Body):
@@ -21,10 +38,10 @@ class SubscriptionData(Body):
     """
 
     class_filter_mode: bool = always(False)
-    code_set: list[int] = always([])
+    code_set: list[Long] = always([])
     expression_type: str | None = "TAG"
     sub_string: str | None = None
-    sub_version: int = always(0)
+    sub_version: Long = always(0)
     tags_set: list[str] = always([])
     topic: str = always("")
 
@@ -62,9 +79,20 @@ class HeartbeatBody(Body):
 
     client_id: str = always("", name="clientID")
     consumers: list[ConsumerData] = always([], name="consumerDataSet")
-    heartbeat_fingerprint: int | None = None
+    heartbeat_fingerprint: Long | None = None
     producers: list[ProducerData] = always([], name="producerDataSet")
     without_sub: bool | None = None
+
+    @classmethod
+    def _mended(cls, value: Any) -> Any:
+        consumers = value.get("consumerDataSet") if isinstance(value, dict) else None
+        for consumer in consumers if isinstance(consumers, list) else ():
+            if isinstance(consumer, dict):
+                for field, names in _BY_NUMBER.items():
+                    number = consumer.get(field)
+                    if isinstance(number, int) and 0 <= number < len(names):
+                        consumer[field] = names[number]
+        return value
 
 
 class CheckClientBody(Body):
@@ -82,7 +110,7 @@ class ClientConnection(Body):
     client_addr: str = always("")
     client_id: str = always("")
     language: str | None = None
-    version: int = always(0)
+    version: Long = always(0)
 
 
 class ConsumerConnection(Body):
@@ -106,9 +134,9 @@ class ProducerInfo(Body):
 
     client_id: str = always("")
     language: str | None = None
-    last_update_timestamp: int = always(0)
+    last_update_timestamp: Long = always(0)
     remote_ip: str = always("", name="remoteIP")
-    version: int = always(0)
+    version: Long = always(0)
 
 
 class ProducerTable(Body):
@@ -139,4 +167,4 @@ class ConsumeDirectlyResult(Body):
     consume_result: str | None = None
     order: bool = always(False)
     remark: str | None = None
-    spent_time_mills: int = always(0)
+    spent_time_mills: Long = always(0)

@@ -12,6 +12,7 @@ import msgspec
 
 from sprocket.protocol.bodies.body import Body, DataVersion, Queue, always
 from sprocket.protocol.bodies.client import SubscriptionData
+from sprocket.protocol.command import Long
 
 
 class GroupConfig(Body):
@@ -25,20 +26,20 @@ class GroupConfig(Body):
     """
 
     attributes: dict[str, str] = always({})
-    broker_id: int = always(0)
+    broker_id: Long = always(0)
     consume_broadcast_enable: bool = always(True)
     consume_enable: bool = always(True)
     consume_from_min_enable: bool = always(True)
     consume_message_orderly: bool = always(False)
-    consume_timeout_minute: int = always(15)
+    consume_timeout_minute: Long = always(15)
     group_name: str = always("")
     group_retry_policy: dict[str, Any] = always({"type": "CUSTOMIZED"})
-    group_sys_flag: int = always(0)
+    group_sys_flag: Long = always(0)
     notify_consumer_ids_changed_enable: bool = always(True)
-    retry_max_times: int = always(16)
-    retry_queue_nums: int = always(1)
+    retry_max_times: Long = always(16)
+    retry_queue_nums: Long = always(1)
     subscription_data_set: list[dict[str, Any]] | None = None
-    which_broker_when_consume_slowly: int = always(1)
+    which_broker_when_consume_slowly: Long = always(1)
 
 
 class GroupConfigList(Body):
@@ -51,7 +52,7 @@ class GroupTable(Body):
     """Answer of `AllGroupConfigs`: groups by name. `forbidden_table`: group, topic, bits."""
 
     data_version: DataVersion = msgspec.field(default_factory=lambda: DataVersion())
-    forbidden_table: dict[str, dict[str, int]] = always({})
+    forbidden_table: dict[str, dict[str, Long]] = always({})
     subscription_group_table: dict[str, GroupConfig] = always({})
 
 
@@ -100,7 +101,7 @@ class RequestMode(Body):
 
     consumer_group: str | None = None
     mode: str = always("PULL")
-    pop_share_queue_num: int = always(0)
+    pop_share_queue_num: Long = always(0)
     topic: str | None = None
 
 

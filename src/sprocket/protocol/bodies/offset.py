@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from sprocket.protocol.bodies.body import Body, DataVersion, Queue, always
+from sprocket.protocol.command import Long
 
 
 class OffsetTable(Body):
@@ -19,7 +20,7 @@ class OffsetTable(Body):
 
     data_version: DataVersion | None = None
     group_topic_map: dict[str, list[str]] | None = None
-    offset_table: dict[str, dict[int, int]] = always({})
+    offset_table: dict[str, dict[Long, Long]] = always({})
 
 
 class DelayOffsets(Body):
@@ -28,15 +29,15 @@ class DelayOffsets(Body):
     is_dialect: ClassVar[bool] = True
 
     data_version: DataVersion | None = None
-    offset_table: dict[int, int] = always({})
+    offset_table: dict[Long, Long] = always({})
 
 
 class QueueRange(Body):
     """First offset and the one after the last. Source: TopicOffset."""
 
-    last_update_timestamp: int = always(0)
-    max_offset: int = always(0)
-    min_offset: int = always(0)
+    last_update_timestamp: Long = always(0)
+    max_offset: Long = always(0)
+    min_offset: Long = always(0)
 
 
 class TopicStatsTable(Body):
@@ -51,10 +52,10 @@ class TopicStatsTable(Body):
 class Progress(Body):
     """How far a group is in a queue. Source: OffsetWrapper."""
 
-    broker_offset: int = always(0)
-    consumer_offset: int = always(0)
-    last_timestamp: int = always(0)
-    pull_offset: int = always(0)
+    broker_offset: Long = always(0)
+    consumer_offset: Long = always(0)
+    last_timestamp: Long = always(0)
+    pull_offset: Long = always(0)
 
 
 class ConsumeStats(Body):
@@ -73,16 +74,16 @@ class ConsumeStatsList(Body):
 
     broker_addr: str | None = None
     consume_stats_list: list[dict[str, list[ConsumeStats]]] = always([])
-    total_diff: int = always(0)
-    total_inflight_diff: int = always(0)
+    total_diff: Long = always(0)
+    total_inflight_diff: Long = always(0)
 
 
 class QueueOffsetItem(Body):
     """A queue's offset, in the form for clients in C++."""
 
     broker_name: str = always("")
-    offset: int = always(0)
-    queue_id: int = always(0)
+    offset: Long = always(0)
+    queue_id: Long = always(0)
     topic: str = always("")
 
 
@@ -97,7 +98,7 @@ class ResetOffsetBody(Body):
 
     is_dialect: ClassVar[bool] = True
 
-    offset_table: dict[Queue, int] = always({})
+    offset_table: dict[Queue, Long] = always({})
 
 
 class ConsumeStatusBody(Body):
@@ -105,20 +106,20 @@ class ConsumeStatusBody(Body):
 
     is_dialect: ClassVar[bool] = True
 
-    consumer_table: dict[str, dict[Queue, int]] = always({})
-    message_queue_table: dict[Queue, int] = always({})
+    consumer_table: dict[str, dict[Queue, Long]] = always({})
+    message_queue_table: dict[Queue, Long] = always({})
 
 
 class QueueTimeSpan(Body):
     """Times of one queue, ms and text, and how late the group is, ms."""
 
-    consume_time_stamp: int = always(0)
+    consume_time_stamp: Long = always(0)
     consume_time_stamp_str: str | None = None
-    delay_time: int = always(0)
-    max_time_stamp: int = always(0)
+    delay_time: Long = always(0)
+    max_time_stamp: Long = always(0)
     max_time_stamp_str: str | None = None
     message_queue: Queue | None = None
-    min_time_stamp: int = always(0)
+    min_time_stamp: Long = always(0)
     min_time_stamp_str: str | None = None
 
 
@@ -133,7 +134,7 @@ class CorrectionOffsets(Body):
 
     is_dialect: ClassVar[bool] = True
 
-    correction_offsets: dict[int, int] = always({})
+    correction_offsets: dict[Long, Long] = always({})
 
 
 class LocalOffsets(Body):
@@ -142,4 +143,4 @@ class LocalOffsets(Body):
     is_dialect: ClassVar[bool] = True
 
     data_version: DataVersion | None = None
-    offset_table: dict[Queue, int] = always({})
+    offset_table: dict[Queue, Long] = always({})

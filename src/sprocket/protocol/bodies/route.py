@@ -10,12 +10,13 @@ from typing import Any, ClassVar
 
 from sprocket.protocol import lenient_json
 from sprocket.protocol.bodies.body import Body, always
+from sprocket.protocol.command import Long
 
 
 class BrokerData(Body):
     """A broker's addresses, `ip:port`, by number: 0 is the master."""
 
-    broker_addrs: dict[int, str] = always({})
+    broker_addrs: dict[Long, str] = always({})
     broker_name: str = always("")
     cluster: str | None = None
     enable_acting_master: bool = always(False)
@@ -26,10 +27,10 @@ class QueueData(Body):
     """A topic's queues on one broker."""
 
     broker_name: str = always("")
-    perm: int = always(0)
-    read_queue_nums: int = always(0)
-    topic_sys_flag: int = always(0)
-    write_queue_nums: int = always(0)
+    perm: Long = always(0)
+    read_queue_nums: Long = always(0)
+    topic_sys_flag: Long = always(0)
+    write_queue_nums: Long = always(0)
 
 
 class Route(Body):
@@ -69,7 +70,7 @@ class ClusterInfo(Body):
 class BrokerMemberGroup(Body):
     """A broker's addresses by number."""
 
-    broker_addrs: dict[int, str] = always({})
+    broker_addrs: dict[Long, str] = always({})
     broker_name: str | None = None
     cluster: str | None = None
 

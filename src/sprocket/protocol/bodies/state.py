@@ -13,39 +13,40 @@ import msgspec
 
 from sprocket.protocol.bodies.body import Body, DataVersion, Queue, always
 from sprocket.protocol.bodies.client import SubscriptionData
+from sprocket.protocol.command import Long
 
 
 class WindowState(Body):
     """What a consumer holds of a queue. Source: ProcessQueueInfo."""
 
-    cached_msg_count: int = always(0)
-    cached_msg_max_offset: int = always(0)
-    cached_msg_min_offset: int = always(0)
-    cached_msg_size_in_mi_b: int = always(0, name="cachedMsgSizeInMiB")
-    commit_offset: int = always(0)
+    cached_msg_count: Long = always(0)
+    cached_msg_max_offset: Long = always(0)
+    cached_msg_min_offset: Long = always(0)
+    cached_msg_size_in_mi_b: Long = always(0, name="cachedMsgSizeInMiB")
+    commit_offset: Long = always(0)
     dropped: bool = always(False, name="droped")
-    last_consume_timestamp: int = always(0)
-    last_lock_timestamp: int = always(0)
-    last_pull_timestamp: int = always(0)
+    last_consume_timestamp: Long = always(0)
+    last_lock_timestamp: Long = always(0)
+    last_pull_timestamp: Long = always(0)
     locked: bool = always(False)
-    transaction_msg_count: int = always(0)
-    transaction_msg_max_offset: int = always(0)
-    transaction_msg_min_offset: int = always(0)
-    try_unlock_times: int = always(0)
+    transaction_msg_count: Long = always(0)
+    transaction_msg_max_offset: Long = always(0)
+    transaction_msg_min_offset: Long = always(0)
+    try_unlock_times: Long = always(0)
 
 
 class PopWindowState(Body):
     """What a popping consumer holds of a queue. Source: PopProcessQueueInfo."""
 
     dropped: bool = always(False, name="droped")
-    last_pop_timestamp: int = always(0)
-    wait_ack_count: int = always(0)
+    last_pop_timestamp: Long = always(0)
+    wait_ack_count: Long = always(0)
 
 
 class ConsumeRates(Body):
     """Rates per second and times in ms of a topic. Source: ConsumeStatus."""
 
-    consume_failed_msgs: int = always(0)
+    consume_failed_msgs: Long = always(0)
     consume_failed_tps: float = always(0.0, name="consumeFailedTPS")
     consume_ok_tps: float = always(0.0, name="consumeOKTPS")
     consume_rt: float = always(0.0, name="consumeRT")
@@ -71,7 +72,7 @@ class StatsItem(Body):
     """Sum, rate per second and average of a span of time. Source: BrokerStatsItem."""
 
     avgpt: float = always(0.0)
-    sum: int = always(0)
+    sum: Long = always(0)
     tps: float = always(0.0)
 
 
@@ -90,17 +91,17 @@ class QueueEntry(Body):
     eval: bool = always(False)
     extend_data_json: str | None = None
     msg: str | None = None
-    physic_offset: int = always(0)
-    physic_size: int = always(0)
-    tags_code: int = always(0)
+    physic_offset: Long = always(0)
+    physic_size: Long = always(0)
+    tags_code: Long = always(0)
 
 
 class ConsumeQueueBody(Body):
     """Answer of `QueryConsumeQueue`."""
 
     filter_data: str | None = None
-    max_queue_index: int = always(0)
-    min_queue_index: int = always(0)
+    max_queue_index: Long = always(0)
+    min_queue_index: Long = always(0)
     queue_data: list[QueueEntry] = always([])
     subscription_data: SubscriptionData | None = None
 
@@ -108,8 +109,8 @@ class ConsumeQueueBody(Body):
 class TimerMetric(Body):
     """Messages of a topic that wait in the timer."""
 
-    count: int = always(0)
-    time_stamp: int = always(0)
+    count: Long = always(0)
+    time_stamp: Long = always(0)
 
 
 class TimerMetricsBody(Body):
@@ -123,23 +124,23 @@ class SlaveState(Body):
     """A slave as its master sees it. Source: HAConnectionRuntimeInfo."""
 
     addr: str | None = None
-    diff: int = always(0)
+    diff: Long = always(0)
     in_sync: bool = always(False)
-    slave_ack_offset: int = always(0)
-    transfer_from_where: int = always(0)
-    transferred_byte_in_second: int = always(0)
+    slave_ack_offset: Long = always(0)
+    transfer_from_where: Long = always(0)
+    transferred_byte_in_second: Long = always(0)
 
 
 class SlaveSideState(Body):
     """A slave as it sees itself. Source: HAClientRuntimeInfo."""
 
     activated: bool | None = None
-    last_read_timestamp: int = always(0)
-    last_write_timestamp: int = always(0)
+    last_read_timestamp: Long = always(0)
+    last_write_timestamp: Long = always(0)
     master_addr: str | None = None
-    master_flush_offset: int = always(0)
-    max_offset: int = always(0)
-    transferred_byte_in_second: int = always(0)
+    master_flush_offset: Long = always(0)
+    max_offset: Long = always(0)
+    transferred_byte_in_second: Long = always(0)
 
 
 class ReplicaStateBody(Body):
@@ -147,9 +148,9 @@ class ReplicaStateBody(Body):
 
     ha_client_runtime_info: SlaveSideState | None = None
     ha_connection_info: list[SlaveState] = always([])
-    in_sync_slave_nums: int = always(0)
+    in_sync_slave_nums: Long = always(0)
     master: bool = always(False)
-    master_commit_log_max_offset: int = always(0)
+    master_commit_log_max_offset: Long = always(0)
 
 
 class AckItem(Body):
@@ -162,12 +163,12 @@ class AckItem(Body):
 
     bits: str | None = msgspec.field(default=None, name="b")
     consumer_group: str | None = msgspec.field(default=None, name="c")
-    invisible_time: int = always(0, name="it")
-    pop_time: int = always(0, name="pt")
-    queue_id: int = always(0, name="q")
+    invisible_time: Long = always(0, name="it")
+    pop_time: Long = always(0, name="pt")
+    queue_id: Long = always(0, name="q")
     retry: str | None = msgspec.field(default=None, name="r")
-    revive_queue_id: int = always(0, name="rq")
-    start_offset: int = always(0, name="so")
+    revive_queue_id: Long = always(0, name="rq")
+    start_offset: Long = always(0, name="so")
     topic: str | None = msgspec.field(default=None, name="t")
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from sprocket.protocol.bodies.body import Body, DataVersion, always
+from sprocket.protocol.command import Long
 
 
 class TopicConfig(Body):
@@ -23,12 +24,12 @@ class TopicConfig(Body):
 
     attributes: dict[str, str] = always({})
     order: bool = always(False)
-    perm: int = always(6)
-    read_queue_nums: int = always(16)
+    perm: Long = always(6)
+    read_queue_nums: Long = always(16)
     topic_filter_type: str = always("SINGLE_TAG")
     topic_name: str = always("")
-    topic_sys_flag: int = always(0)
-    write_queue_nums: int = always(16)
+    topic_sys_flag: Long = always(0)
+    write_queue_nums: Long = always(16)
 
 
 class TopicConfigList(Body):
