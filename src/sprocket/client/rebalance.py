@@ -95,8 +95,9 @@ class Rebalance:
 
     def gave_up(self, queue: QueueId) -> None:
         """An `Acquire` failed, or a held queue was lost; the next look tries again."""
-        assert self._stages.get(queue) in (_Stage.ACQUIRING, _Stage.HELD), queue
-        del self._stages[queue]
+        assert queue in self._stages, queue
+        if self._stages[queue] is not _Stage.RELEASING:
+            del self._stages[queue]
 
     def released(self, queue: QueueId) -> list[Instruction]:
         """A `Release` is done."""

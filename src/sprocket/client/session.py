@@ -93,6 +93,8 @@ class Session:
         )
         self._config = config
         self._users = 0
+        #: Consumer groups of which there is, or will be, a member.
+        self._groups: set[str] = set()
         self._producers: Counter[str] = Counter()
         self._consumers: dict[str, Member] = {}
         #: By address, the connection on which that broker has had our heartbeat.
@@ -119,18 +121,21 @@ class Session:
         key: _Key = (os.getpid(), nameservers, config.shared(), world)
         sessions = here.setdefault(key, [])
         for session in sessions:
-            if not group or group not in session._consumers:
+            if group not in session._groups:
                 break
         else:
             session = cls(nameservers, key[2], world or World.real(), place=len(sessions))
             sessions.append(session)
             session._start()
         session._users += 1
+        if group:
+            session._groups.add(group)
         return session
 
-    async def leave(self) -> None:
-        """One client less; the last one closes the session."""
+    async def leave(self, *, group: str = "") -> None:
+        """One client less; the last one closes the session. Arguments as for `join`."""
         self._users -= 1
+        self._groups.discard(group)
         if self._users:
             return
         for sessions in _open.get(asyncio.get_running_loop(), {}).values():
@@ -159,13 +164,7 @@ class Session:
             await self._tell_all(Unregister(client_id=self.client_id, producer_group=group))
 
     def add_consumer(self, member: Member) -> None:
-        """From now on heartbeats describe the member.
-
-        Raises:
-            ClosedError: the session has a member of this group already.
-        """
-        if member.group in self._consumers:
-            raise ClosedError(f"this session has a member of {member.group!r} already")
+        """From now on heartbeats describe the member."""
         self._consumers[member.group] = member
 
     async def remove_consumer(self, member: Member) -> None:
@@ -282,7 +281,7 @@ class Session:
                 pause = self._config.heartbeat_ms / 1000
             else:
                 pause = next(again)
-            await _either(self._beat_now, pause)
+            await either(self._beat_now, pause)
 
     async def _keep_refreshing(self) -> None:
         while True:
@@ -326,7 +325,7 @@ def _client_id(config: ClientConfig, world: World, place: int) -> str:
     return f"{world.host}@{instance}"
 
 
-async def _either(event: asyncio.Event, seconds: float) -> None:
+async def either(event: asyncio.Event, seconds: float) -> None:
     """Returns when the event is set, or the time is over."""
     try:
         async with asyncio.timeout(seconds):

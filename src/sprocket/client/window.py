@@ -127,13 +127,11 @@ class Window:
         """Hands out the next message, if there is one."""
         return self._waiting.popleft() if self._waiting else None
 
-    def take_many(self, count: int) -> list[StoredMessage]:
-        """Hands out up to `count` messages of one topic (a retry topic mixes several)."""
+    def take_many(self, count: int, topic: str) -> list[StoredMessage]:
+        """Hands out up to `count` messages as long as they are of that topic."""
         taken: list[StoredMessage] = []
         waiting = self._waiting
-        while waiting and len(taken) < count:
-            if taken and waiting[0].queue.topic != taken[0].queue.topic:
-                break
+        while waiting and len(taken) < count and waiting[0].queue.topic == topic:
             taken.append(waiting.popleft())
         return taken
 

@@ -1,0 +1,280 @@
+"""The push consumer: messages come to a listener, or to a loop, shared among a group's members."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Callable, Iterable
+from types import TracebackType
+from typing import Any, Self, TypeVar, overload
+
+from sprocket.base.deadline import Deadline
+from sprocket.base.errors import ClosedError, UsageError
+from sprocket.client.config import ConsumerConfig, nameserver_addresses
+from sprocket.client.deliver import Concurrent
+from sprocket.client.iterate import Iterated
+from sprocket.client.membership import Membership
+from sprocket.client.offsets import Beginning, Start
+from sprocket.client.pull import FeedParts
+from sprocket.client.redeliver import Redelivery
+from sprocket.client.session import Session
+from sprocket.client.subscription import (
+    BatchListener,
+    Later,
+    Listener,
+    MessageListener,
+    Subscription,
+)
+from sprocket.client.window import Window
+from sprocket.client.world import World
+from sprocket.filter.tags import TagFilter
+from sprocket.message.message import StoredMessage
+from sprocket.message.queue import QueueId
+from sprocket.message.topic import check_group, check_topic, retry_topic
+
+__all__ = ["Later", "PushConsumer", "Start"]
+
+M = TypeVar("M", bound=MessageListener)
+B = TypeVar("B", bound=BatchListener)
+
+
+class PushConsumer:
+    """A member of a consumer group. The group's members share the queues of its topics.
+
+    Each message goes to one member, at least once. A listener that returns has consumed it; one
+    that raises, or returns `Later()`, gets it again: after 10 s, then 30 s, … up to 2 h, and after
+    16 times it becomes a dead letter in `%DLQ%group`::
+
+        import asyncio
+        from sprocket import PushConsumer
+
+        async def main():
+            async with PushConsumer("billing", nameservers="127.0.0.1:9876") as consumer:
+
+                @consumer.on("orders", tags="new || paid")
+                async def bill(message):
+                    print(message.body, message.tag, message.keys, message.queue)
+
+                await asyncio.sleep(60)
+
+        asyncio.run(main())
+
+    A plain function works too; it runs in a thread. Or iterate: a message counts as consumed when
+    the next one is asked for, and comes again if the loop is left before::
+
+        async with PushConsumer("billing", nameservers="127.0.0.1:9876") as consumer:
+            consumer.subscribe("orders")
+            async for message in consumer:
+                print(message.body)
+
+    Args:
+        group: the consumer group's name.
+        nameservers: `host:port`, several with `;` between them or as a list. Without them the
+            variable SPROCKET_NAMESERVERS or NAMESRV_ADDR counts.
+        start: where a group begins that never consumed here: `"last"` with messages sent from now
+            on, `"first"` with the oldest there are, a datetime (or ms since 1970) with what was
+            stored from then on, to the second.
+        config: concurrency, limits and times.
+        world: clock and randomness, for simulations.
+
+    Raises:
+        UsageError: the group's name or the start cannot be, or no name server is known.
+
+    It belongs to the event loop it was started in. `sprocket.client.blocking` has the same
+    without a loop.
+    """
+
+    def __init__(
+        self,
+        group: str,
+        *,
+        nameservers: str | Iterable[str] | None = None,
+        start: Start = "last",
+        config: ConsumerConfig | None = None,
+        world: World | None = None,
+    ) -> None:
+        check_group(group)
+        self.group = group
+        self.config = config or ConsumerConfig()
+        self._beginning = Beginning.of(start)
+        self._nameservers = nameserver_addresses(nameservers, os.environ)
+        self._world = world
+        self._subscriptions: dict[str, Subscription] = {}
+        self._session: Session | None = None
+        self._membership: Membership | None = None
+        self._delivery: Concurrent | Iterated | None = None
+        #: Whether messages are iterated over; None until the first subscription tells.
+        self._is_iterated: bool | None = None
+        #: Windows that had something before there was a subscription to say where it goes.
+        self._early: list[Window] = []
+        self._closed = asyncio.Event()
+
+    @property
+    def queues(self) -> list[QueueId]:
+        """Queues that this member has now, sorted."""
+        return self._membership.queues if self._membership is not None else []
+
+    @property
+    def client_id(self) -> str | None:
+        """The name by which brokers and other members know it; None before the start."""
+        return self._session.client_id if self._session is not None else None
+
+    @overload
+    def on(self, topic: str, *, tags: str = "*") -> Callable[[M], M]: ...
+
+    @overload
+    def on(self, topic: str, *, tags: str = "*", batch: int) -> Callable[[B], B]: ...
+
+    def on(self, topic: str, *, tags: str = "*", batch: int | None = None) -> Any:
+        """Decorates the function that gets a topic's messages; before or after the start.
+
+        Args:
+            topic: its name.
+            tags: `*` for all messages, or tags with `||` between them.
+            batch: None: it gets one message. A number: it gets a list of up to so many.
+
+        Raises:
+            UsageError: as `subscribe`.
+        """
+
+        def subscribe(function: Any) -> Any:
+            self._subscribe(topic, tags, Listener.of(function, batch))
+            return function
+
+        return subscribe
+
+    def subscribe(
+        self, topic: str, *, tags: str = "*", listener: MessageListener | None = None
+    ) -> None:
+        """Subscribes a topic; before or after the start.
+
+        All members of a group should subscribe alike: brokers keep one subscription of a group.
+
+        Args:
+            listener: gets the messages. Without one they are iterated over.
+
+        Raises:
+            UsageError: the topic's name or the tags cannot be; or some topics have a listener
+                and some not.
+        """
+        found = None if listener is None else Listener.of(listener, None)
+        self._subscribe(topic, tags, found)
+
+    def unsubscribe(self, topic: str) -> None:
+        """Gives the topic's queues up. Nothing happens if it is not subscribed."""
+        if self._subscriptions.pop(topic, None) is not None and self._membership is not None:
+            self._membership.subscribed()
+
+    def _subscribe(self, topic: str, tags: str, listener: Listener | None) -> None:
+        check_topic(topic)
+        is_iterated = listener is None
+        if self._is_iterated not in (None, is_iterated):
+            raise UsageError("messages go to listeners or are iterated over, not both")
+        self._is_iterated = is_iterated
+        world = self._world or World.real()
+        self._subscriptions[topic] = Subscription(
+            topic, TagFilter.parse(tags), world.clock.now_ms(), listener
+        )
+        self._direct()
+        if self._membership is not None:
+            self._membership.subscribed()
+
+    def later(self, message: StoredMessage, delay_level: int = 0) -> None:
+        """Has the message that is being iterated over come again later.
+
+        Args:
+            delay_level: as in `Later`.
+
+        Raises:
+            UsageError: messages go to listeners; they return `Later()` instead.
+        """
+        self._iterated().mark(message, Later(delay_level))
+
+    def __aiter__(self) -> AsyncIterator[StoredMessage]:
+        return self._iterated().iterate()
+
+    def _iterated(self) -> Iterated:
+        if self._session is None:
+            raise ClosedError("the consumer is not started, or is closed")
+        if not isinstance(self._delivery, Iterated):
+            raise UsageError("to iterate over messages, subscribe topics without a listener")
+        return self._delivery
+
+    async def start(self) -> None:
+        """Joins the group. Servers that are not there yet are waited for in the background."""
+        if self._session is not None:
+            return
+        self._closed.clear()
+        session = self._session = Session.join(
+            self._nameservers, self.config, self._world, group=self.group
+        )
+        self._direct()
+        retries = retry_topic(self.group)
+        version = session.world.clock.now_ms()
+        self._subscriptions.setdefault(
+            retries, Subscription(retries, TagFilter.parse("*"), version)
+        )
+        parts = FeedParts(session, self.group, self.config, self._offer)
+        self._membership = Membership(self._subscriptions, self._beginning, parts)
+        try:
+            await self._membership.start()
+        except BaseException:  # goes on up; only nothing must stay half open
+            await self.close()
+            raise
+
+    def _direct(self) -> None:
+        """Makes what delivers, once it is known where to and through whom."""
+        session, subscriptions, config = self._session, self._subscriptions, self.config
+        if session is None or self._delivery is not None or self._is_iterated is None:
+            return
+        redelivery = Redelivery(
+            session,
+            self.group,
+            reconsume_max=config.reconsume_max,
+            timeout_ms=config.call_timeout_ms,
+        )
+        if self._is_iterated:
+            self._delivery = Iterated(redelivery, config.reoffer_ms / 1000)
+        else:
+            self._delivery = Concurrent(subscriptions, redelivery, config)
+        for window in self._early:
+            self._delivery.offer(window)
+        self._early.clear()
+
+    def _offer(self, window: Window) -> None:
+        if self._delivery is not None:
+            self._delivery.offer(window)
+        else:
+            self._early.append(window)
+
+    async def close(self) -> None:
+        """Leaves the group: waits for listeners under way, commits, tells the brokers."""
+        session, self._session = self._session, None
+        membership, self._membership = self._membership, None
+        delivery, self._delivery = self._delivery, None
+        if session is None:
+            return
+        if membership is not None:
+            await membership.stop_fetching()
+        if delivery is not None:
+            await delivery.stop(Deadline.after_ms(self.config.drain_ms))
+        if membership is not None:
+            await membership.leave()
+        await session.leave(group=self.group)
+        self._closed.set()
+
+    async def wait_closed(self) -> None:
+        """Returns when somebody closed the consumer; for programs that do nothing else."""
+        await self._closed.wait()
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()

@@ -1,0 +1,207 @@
+"""Fetches one queue's messages into its window: one task for each queue that is held.
+
+A reply counts only for the window it was asked for: when the queue is released, the task is
+cancelled where it waits, so what arrives later is neither delivered nor moves the position.
+
+Source: DefaultMQPushConsumerImpl.pullMessage, PullAPIWrapper of RocketMQ 5.x.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from sprocket.base.backoff import pauses
+from sprocket.base.deadline import Deadline
+from sprocket.base.errors import (
+    ConnectFailed,
+    CorruptRecord,
+    ReplyError,
+    SprocketError,
+    SubscriptionMissing,
+    SubscriptionOutdated,
+)
+from sprocket.client.config import ConsumerConfig
+from sprocket.client.routes import MASTER
+from sprocket.client.session import Session
+from sprocket.client.subscription import Subscription
+from sprocket.client.window import Limits, Window
+from sprocket.message.message import StoredMessage
+from sprocket.message.offsets import QueueOffset
+from sprocket.message.properties import RETRY_TOPIC
+from sprocket.message.queue import QueueId
+from sprocket.message.record import scan
+from sprocket.message.topic import is_retry_topic
+from sprocket.protocol.codes import ResponseCode
+from sprocket.protocol.command import Command
+from sprocket.protocol.requests.pull import COMMIT_OFFSET, SUSPEND, PullMessage, PullReply
+
+logger = logging.getLogger(__name__)
+
+#: Answers after which the next pull goes out at once: found, nothing new, none matched.
+_GOES_ON = frozenset(
+    {
+        ResponseCode.SUCCESS,
+        ResponseCode.PULL_NOT_FOUND,
+        ResponseCode.PULL_RETRY_IMMEDIATELY,
+    }
+)
+
+
+class FeedParts(NamedTuple):
+    """What the feeds of one consumer share.
+
+    Attributes:
+        offer: told of a window that has something to deliver.
+    """
+
+    session: Session
+    group: str
+    config: ConsumerConfig
+    offer: Callable[[Window], None]
+
+
+class Feed:
+    """One held queue.
+
+    Attributes:
+        window: what was fetched; replaced when the position is reset.
+        committed: the offset that the broker has for sure, or None.
+    """
+
+    def __init__(
+        self, queue: QueueId, subscription: Subscription, position: int, parts: FeedParts
+    ) -> None:
+        config = parts.config
+        self.queue = queue
+        self.subscription = subscription
+        self.committed: QueueOffset | None = None
+        self._parts = parts
+        self._limits = Limits(
+            config.window_count_max, config.window_bytes_max, config.window_span_max
+        )
+        self.window = Window(position, self._limits)
+        self._number = MASTER
+        self._is_retry = is_retry_topic(queue.topic)
+
+    async def run(self) -> None:
+        """Fetches until cancelled."""
+        longest = self._parts.config.pull_retry_ms / 1000
+        entropy = self._parts.session.world.entropy
+        again = None
+        while True:
+            await self._room()
+            try:
+                await self._pull()
+            except (SubscriptionMissing, SubscriptionOutdated) as error:
+                logger.info("%s: the broker must hear of us again: %s", self.queue, error)
+                self._parts.session.beat_soon()
+            except SprocketError as error:
+                logger.info("%s: pull: %s", self.queue, error)
+            else:
+                again = None
+                continue
+            again = again or pauses(longest / 10, longest, entropy=entropy)
+            await asyncio.sleep(next(again))
+
+    async def _room(self) -> None:
+        window = self.window
+        while not window.has_room:
+            room: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            window.on_room = lambda waiting=room: waiting.done() or waiting.set_result(None)
+            await room
+
+    async def _pull(self) -> None:
+        session = self._parts.session
+        where = session.routes.nearest(self.queue.broker, self._number)
+        if where is None:
+            raise ConnectFailed(f"no route says where broker {self.queue.broker!r} is")
+        number, address = where
+        peer = session.greeted(address) or await session.greet(address)
+        header = self._request(is_master=number == MASTER)
+        deadline = Deadline.after_ms(self._parts.config.pull_timeout_ms)
+        reply = await peer.call(header, deadline=deadline)
+        if reply.code in _GOES_ON:
+            if header.sys_flag & COMMIT_OFFSET:
+                self.committed = QueueOffset(max(self.committed or 0, header.commit_offset))
+            self._take(reply)
+        elif reply.code == ResponseCode.PULL_OFFSET_MOVED:
+            self._moved(reply, number)
+        else:
+            self._number = MASTER
+            raise ReplyError.of(reply.code, reply.remark or "")
+
+    def _request(self, *, is_master: bool) -> PullMessage:
+        config = self._parts.config
+        committable = self.window.committable
+        commits = is_master and committable != self.committed
+        return PullMessage(
+            consumer_group=self._parts.group,
+            topic=self.queue.topic,
+            queue_id=self.queue.number,
+            queue_offset=self.window.next_offset,
+            max_msg_nums=config.pull_batch,
+            sys_flag=SUSPEND | (COMMIT_OFFSET if commits else 0),
+            commit_offset=committable if commits else 0,
+            suspend_timeout_millis=config.hold_ms,
+            sub_version=self.subscription.version,
+            expression_type="TAG",
+            max_msg_bytes=config.pull_bytes_max,
+            bname=self.queue.broker,
+        )
+
+    def _take(self, reply: Command) -> None:
+        fields = reply.read(PullReply)
+        self._number = fields.suggest_which_broker_id
+        window = self.window
+        if reply.code != ResponseCode.SUCCESS:
+            window.fetched((), fields.next_begin_offset)
+            return
+        messages: list[StoredMessage] = []
+        try:
+            messages.extend(self._wanted(reply))
+        except CorruptRecord:
+            if messages:  # go on behind what could be read; the rest is asked for again
+                window.fetched(messages, messages[-1].queue_offset + 1)
+                self._parts.offer(window)
+            raise
+        if window.fetched(messages, fields.next_begin_offset):
+            self._parts.offer(window)
+
+    def _wanted(self, reply: Command) -> Iterator[StoredMessage]:
+        """The messages of a reply that match the tags themselves, not only their hashes."""
+        tags = self.subscription.filter
+        found = scan(reply.body, self.queue.broker, opens_bodies=True)
+        if self._is_retry:
+            yield from (_as_sent(message) for message in found)
+        elif tags.is_all:
+            yield from found
+        else:
+            yield from (message for message in found if tags.matches_tag(message.tag))
+
+    def _moved(self, reply: Command, number: int) -> None:
+        """Our position is outside the queue, or was reset: go where the broker says."""
+        next_offset = reply.read(PullReply).next_begin_offset
+        if number != MASTER:  # a slave that lags is no reason to go back
+            self._number = MASTER
+            raise ReplyError.of(reply.code, f"slave {number}: {reply.remark}")
+        logger.warning(
+            "%s: position moves from %d to %d: %s",
+            self.queue,
+            self.window.next_offset,
+            next_offset,
+            reply.remark,
+        )
+        self.window.close()
+        self.window = Window(next_offset, self._limits)
+        self.committed = None
+
+
+def _as_sent(message: StoredMessage) -> StoredMessage:
+    """A message of a retry topic under the topic that it was sent to."""
+    topic = message.properties.get(RETRY_TOPIC)
+    if topic is not None:
+        message.queue = message.queue._replace(topic=topic)
+    return message
