@@ -6,6 +6,9 @@ import java.util.Map;
 import org.apache.rocketmq.client.consumer.DefaultMQPullConsumer;
 import org.apache.rocketmq.client.consumer.MessageSelector;
 import org.apache.rocketmq.client.consumer.PullResult;
+import org.apache.rocketmq.client.impl.FindBrokerResult;
+import org.apache.rocketmq.client.impl.factory.MQClientInstance;
+import org.apache.rocketmq.common.MixAll;
 import org.apache.rocketmq.common.message.MessageExt;
 import org.apache.rocketmq.common.message.MessageQueue;
 
@@ -69,7 +72,7 @@ final class Pulls {
         String expression = args.text("expression", "*");
         MessageQueue queue = queue(consumer, args);
         if (args.flag("sql")) {
-            learnBrokerVersion(consumer);
+            learnBrokerVersion(consumer, queue);
         }
         MessageSelector selector =
             args.flag("sql") ? MessageSelector.bySql(expression) : MessageSelector.byTag(expression);
@@ -77,10 +80,22 @@ final class Pulls {
             args.number("max", MESSAGES_MAX), args.big("timeoutMs", TIMEOUT_MS));
     }
 
-    /** Before its first heartbeat a client takes every broker for one that knows no SQL. */
-    private static void learnBrokerVersion(DefaultMQPullConsumer consumer) {
-        consumer.getDefaultMQPullConsumerImpl().getRebalanceImpl().getmQClientFactory()
-            .sendHeartbeatToAllBrokerWithLock();
+    /** Before its first heartbeat was answered, a client takes every broker for one without SQL. */
+    private static void learnBrokerVersion(DefaultMQPullConsumer consumer, MessageQueue queue)
+        throws InterruptedException {
+        MQClientInstance client =
+            consumer.getDefaultMQPullConsumerImpl().getRebalanceImpl().getmQClientFactory();
+        long deadline = System.currentTimeMillis() + TIMEOUT_MS;
+        while (brokerVersion(client, queue) == 0 && System.currentTimeMillis() < deadline) {
+            client.sendHeartbeatToAllBrokerWithLock();
+            Thread.sleep(50);
+        }
+    }
+
+    private static int brokerVersion(MQClientInstance client, MessageQueue queue) {
+        FindBrokerResult broker =
+            client.findBrokerAddressInSubscribe(queue.getBrokerName(), MixAll.MASTER_ID, false);
+        return broker == null ? 0 : broker.getBrokerVersion();
     }
 
     private static Map<String, Object> show(PullResult result) {
@@ -100,14 +115,14 @@ final class Pulls {
             consumer.fetchConsumeOffset(queue(consumer, args), args.flag("fromStore", true)));
     }
 
-    /** Sets the position and, unless {@code persist} is false, sends it to the broker at once. */
+    /** Sets the position and, unless {@code persist} is false, waits until the broker has it. */
     private Map<String, Object> updateOffset(Arguments args) throws Exception {
         DefaultMQPullConsumer consumer = consumers.get(args);
         MessageQueue queue = queue(consumer, args);
         consumer.updateConsumeOffset(queue, args.big("offset"));
         if (args.flag("persist", true)) {
             consumer.getDefaultMQPullConsumerImpl().getOffsetStore()
-                .persistAll(Collections.singleton(queue));
+                .updateConsumeOffsetToBroker(queue, args.big("offset"), false);
         }
         return Json.map();
     }
