@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, TypeVar
 
@@ -19,6 +18,8 @@ def ask(nameservers: str, timeout: float, question: Callable[[Caller], Awaitable
         nameservers: `host:port`, several with `;` between them.
         timeout: seconds that each request may take.
     """
+    import asyncio
+
     from sprocket.admin.caller import Caller
     from sprocket.client.config import nameserver_addresses
     from sprocket.remoting.pool import Pool

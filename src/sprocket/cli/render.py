@@ -7,13 +7,14 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-import msgspec
 import typer
 
 
 def json(value: Any) -> None:
     """Prints one value as one line of JSON; bytes that are text as text."""
-    typer.echo(msgspec.json.encode(value, enc_hook=str, order="deterministic"))
+    import msgspec
+
+    typer.echo(msgspec.json.encode(value, enc_hook=str, order="deterministic").decode())
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
@@ -22,7 +23,7 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
     texts = [list(headings), *([_text(cell) for cell in row] for row in lines)]
     widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
     is_number = [
-        bool(lines) and all(isinstance(row[at], int | float) for row in lines)
+        bool(lines) and all(type(row[at]) in (int, float) for row in lines)
         for at in range(len(headings))
     ]
     for number, line in enumerate(texts):

@@ -1,0 +1,128 @@
+"""What `sprocket send` does: one message, or one for each line of standard input."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import threading
+from collections.abc import AsyncIterator, Iterator
+from typing import Any, BinaryIO
+
+import typer
+from msgspec import structs
+
+from sprocket.base.errors import UsageError
+from sprocket.cli import render
+from sprocket.client.config import ProducerConfig
+from sprocket.client.producer import Producer, Sent
+from sprocket.message.message import Message
+
+#: Sends in flight at the same time.
+_WINDOW = 256
+_READ_BYTES = 1 << 16
+#: A longer line is no message that a broker takes by default; a file may be longer.
+_LINE_BYTES_MAX = 8 << 20
+
+
+def run(
+    draft: Message,
+    *,
+    is_whole: bool,
+    group: str,
+    nameservers: str,
+    timeout: float,
+    as_json: bool,
+) -> None:
+    """Sends `draft` if it is whole, else the lines of standard input, each as its body."""
+
+    async def main() -> None:
+        config = ProducerConfig(send_timeout_ms=int(timeout * 1000))
+        async with Producer(group, nameservers=nameservers, config=config) as producer:
+            if is_whole:
+                _show(await producer.send(draft), as_json=as_json)
+            else:
+                await _send_lines(producer, draft, as_json=as_json)
+
+    asyncio.run(main())
+
+
+def _show(sent: Sent, *, as_json: bool) -> None:
+    facts: dict[str, Any] = {
+        "topic": sent.queue.topic,
+        "broker": sent.queue.broker,
+        "queue": sent.queue.number,
+        "queue_offset": sent.queue_offset,
+        "message_id": sent.message_id,
+        "offset_id": sent.offset_id,
+        "status": sent.status.name,
+    }
+    if as_json:
+        render.json(facts)
+        return
+    typer.echo(f"{sent.status.name} {sent.queue} offset {sent.queue_offset} id {sent.message_id}")
+
+
+async def _send_lines(producer: Producer, draft: Message, *, as_json: bool) -> None:
+    """Sends each line, many at a time; the first failure ends it, when the others are through."""
+    if sys.stdin.isatty():
+        typer.echo("one message a line; Ctrl-D ends", err=True)
+    count = 0
+    running: set[asyncio.Task[Sent]] = set()
+    with render.progress("sending") as advance:
+
+        def settle(done: set[asyncio.Task[Sent]]) -> None:
+            nonlocal count
+            for task in done:
+                sent = task.result()
+                count += 1
+                advance(1)
+                if as_json:
+                    _show(sent, as_json=True)
+
+        try:
+            async for line in _lines(sys.stdin.buffer):
+                running.add(asyncio.create_task(producer.send(structs.replace(draft, body=line))))
+                if len(running) >= _WINDOW:
+                    done, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+                    settle(done)
+        finally:
+            if running:
+                settle((await asyncio.wait(running))[0])
+            if not as_json:
+                typer.echo(f"sent {count} messages")
+
+
+async def _lines(source: BinaryIO) -> AsyncIterator[bytes]:
+    """The lines of a stream as they come, without their ends; empty ones are left out.
+
+    A thread reads, so that the loop goes on while nothing comes; it ends with the process.
+    """
+    loop = asyncio.get_running_loop()
+    chunks: asyncio.Queue[bytes] = asyncio.Queue(maxsize=4)
+
+    def read() -> None:
+        for chunk in _chunks(source):
+            try:
+                asyncio.run_coroutine_threadsafe(chunks.put(chunk), loop).result()
+            except RuntimeError:  # the loop is closed: nobody wants more
+                return
+
+    threading.Thread(target=read, daemon=True, name="standard input").start()
+    rest = b""
+    while chunk := await chunks.get():
+        *lines, rest = (rest + chunk).split(b"\n")
+        if len(rest) > _LINE_BYTES_MAX:
+            raise UsageError(f"a line has more than {_LINE_BYTES_MAX} bytes")
+        for line in lines:
+            if stripped := line.rstrip(b"\r"):
+                yield stripped
+    if rest:
+        yield rest
+
+
+def _chunks(source: BinaryIO) -> Iterator[bytes]:
+    """What can be read at once, again and again; at the end an empty chunk."""
+    read = getattr(source, "read1", source.read)
+    while chunk := read(_READ_BYTES):
+        yield chunk
+    yield b""

@@ -1,0 +1,214 @@
+"""`sprocket standalone`, `nameserver` and `broker`: they serve until a signal ends them.
+
+Each prints one line when it is ready. SIGTERM and Ctrl-C let what is in flight finish, keep
+everything and end with exit code 0, within seconds; a second signal ends at once.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import typer
+
+from sprocket.cli import loading
+from sprocket.cli.options import ConfigFile, Host, Set
+
+if TYPE_CHECKING:
+    from sprocket.broker.broker import Broker
+
+T = TypeVar("T")
+
+Store = Annotated[
+    Path | None,
+    typer.Option("--store", "-s", metavar="DIR", help="Folder that everything is kept in."),
+]
+Verbose = Annotated[
+    bool, typer.Option("--verbose", "-v", help="Say on stderr what happens, not only troubles.")
+]
+Port = Annotated[
+    int | None,
+    typer.Option("--port", metavar="N", min=0, max=65535, help="TCP port; 0 takes a free one."),
+]
+
+STANDALONE_EXAMPLES = (
+    "sprocket standalone",
+    "sprocket standalone --store /var/lib/sprocket --nameserver-port 9876 --broker-port 10911",
+    "sprocket standalone --config broker.conf --host 0.0.0.0",
+)
+NAMESERVER_EXAMPLES = (
+    "sprocket nameserver",
+    "sprocket nameserver --host 0.0.0.0 --store /var/lib/sprocket-ns",
+)
+BROKER_EXAMPLES = (
+    "sprocket broker --nameserver 127.0.0.1:9876 --store /var/lib/sprocket",
+    "sprocket broker --config broker.conf --set broker.name=broker-b",
+)
+
+
+def standalone(
+    store: Store = None,
+    nameserver_port: Annotated[
+        int | None, typer.Option("--nameserver-port", metavar="N", min=0, max=65535)
+    ] = None,
+    broker_port: Annotated[
+        int | None, typer.Option("--broker-port", metavar="N", min=0, max=65535)
+    ] = None,
+    host: Host = None,
+    config: ConfigFile = None,
+    given: Set = None,
+    verbose: Verbose = False,
+) -> None:
+    """Runs a name server and a broker in one process."""
+    from sprocket.broker.config import BrokerConfig
+    from sprocket.nameserver.config import NameServerConfig
+    from sprocket.standalone import Standalone
+    from sprocket.store.config import StoreConfig
+
+    loaded = loading.settings(
+        (BrokerConfig, StoreConfig, NameServerConfig),
+        file=config,
+        given=given,
+        overrides={
+            "store.path": _path(store),
+            "nameserver.port": nameserver_port,
+            "broker.port": broker_port,
+            "nameserver.host": host,
+            "broker.host": host,
+        },
+    )
+    node = Standalone(
+        store=os.path.abspath(loaded.of(StoreConfig).path),
+        configs=[loaded.of(NameServerConfig), loaded.of(BrokerConfig), loaded.of(StoreConfig)],
+    )
+    _serve(
+        node,
+        lambda node: (
+            f"sprocket is ready: name server {node.nameserver_address}, "
+            f"broker {node.broker_address}, store {node.store}"
+        ),
+        verbose=verbose,
+    )
+
+
+def nameserver(
+    port: Port = None,
+    host: Host = None,
+    store: Store = None,
+    config: ConfigFile = None,
+    given: Set = None,
+    verbose: Verbose = False,
+) -> None:
+    """Runs a name server: it tells clients where topics are."""
+    from sprocket.nameserver.config import NameServerConfig
+    from sprocket.nameserver.nameserver import NameServer
+
+    kv_path = None if store is None else f"{_path(store)}/kvConfig.json"
+    loaded = loading.settings(
+        (NameServerConfig,),
+        file=config,
+        given=given,
+        overrides={
+            "nameserver.port": port, "nameserver.host": host, "nameserver.kv_path": kv_path,
+        },
+    )  # fmt: skip
+    server = NameServer(loaded.of(NameServerConfig))
+    _serve(
+        server, lambda server: f"sprocket name server is ready: {server.address}", verbose=verbose
+    )
+
+
+def broker(
+    nameservers: Annotated[
+        str | None,
+        typer.Option(
+            "--nameserver",
+            "-n",
+            metavar="HOST:PORT",
+            envvar=["SPROCKET_NAMESERVERS", "NAMESRV_ADDR"],
+            help="Name servers to register at, separated by `;`.",
+        ),
+    ] = None,
+    store: Store = None,
+    name: Annotated[
+        str | None, typer.Option("--name", metavar="NAME", help="The broker's name.")
+    ] = None,
+    port: Port = None,
+    host: Host = None,
+    config: ConfigFile = None,
+    given: Set = None,
+    verbose: Verbose = False,
+) -> None:
+    """Runs a broker: it keeps messages and gives them to consumers."""
+    from sprocket.broker.config import BrokerConfig
+    from sprocket.store.config import StoreConfig
+
+    loaded = loading.settings(
+        (BrokerConfig, StoreConfig),
+        file=config,
+        given=given,
+        overrides={
+            "broker.nameservers": nameservers,
+            "store.path": _path(store),
+            "broker.name": name,
+            "broker.port": port,
+            "broker.host": host,
+        },
+    )
+    settings = loaded.of(BrokerConfig)
+    if not settings.nameservers:
+        typer.echo("sprocket: note: no name server is given; clients will not find it", err=True)
+    path = os.path.abspath(loaded.of(StoreConfig).path)
+    made = _broker(settings, replace(loaded.of(StoreConfig), path=path))
+    _serve(
+        made,
+        lambda made: f"sprocket broker is ready: {settings.name} at {made.address}, store {path}",
+        verbose=verbose,
+    )
+
+
+def _broker(config: Any, store: Any) -> Broker:
+    from sprocket.broker.broker import Broker
+    from sprocket.runtime.clock import SystemClock
+    from sprocket.runtime.disk import SystemDisk
+    from sprocket.runtime.entropy import SystemEntropy
+
+    return Broker(
+        config,
+        store=store,
+        root=store.path,
+        disk=SystemDisk(),
+        clock=SystemClock(),
+        entropy=SystemEntropy(),
+    )
+
+
+def _path(folder: Path | None) -> str | None:
+    return None if folder is None else os.path.abspath(folder)
+
+
+def _serve(
+    server: AbstractAsyncContextManager[T], ready: Callable[[T], str], *, verbose: bool
+) -> None:
+    """Runs a server until a signal; `ready` makes the line that says so."""
+    import asyncio
+    import logging
+
+    from sprocket.runtime import process
+
+    logging.basicConfig(
+        level=logging.INFO if verbose else logging.WARNING,
+        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
+    )
+
+    async def main() -> None:
+        async with server as running:
+            typer.echo(ready(running))
+            await asyncio.Event().wait()
+
+    code = process.run(main())
+    raise typer.Exit(0 if code == process.INTERRUPTED else code)

@@ -1,0 +1,139 @@
+"""A name server and a broker in one loop: a whole RocketMQ for one machine, or for a test.
+
+async with sprocket.Standalone() as node:
+    async with sprocket.Producer("app", nameservers=node.nameserver_address) as producer:
+        ...
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterable
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from types import TracebackType
+from typing import Self
+
+from sprocket.base.errors import UsageError
+from sprocket.broker.broker import Broker
+from sprocket.broker.config import BrokerConfig
+from sprocket.nameserver.config import NameServerConfig
+from sprocket.nameserver.nameserver import NameServer
+from sprocket.runtime.clock import SystemClock
+from sprocket.runtime.disk import SystemDisk
+from sprocket.runtime.entropy import SystemEntropy
+from sprocket.store.config import StoreConfig
+
+Config = NameServerConfig | BrokerConfig | StoreConfig
+
+
+class Standalone:
+    """Use it with `async with`: inside, both run and the broker is on the name server's routes.
+
+    Args:
+        store: the folder that everything is kept in, made if it is missing. None: a temporary
+            one, removed at the end.
+        nameserver_port, broker_port: 0 takes free ones.
+        host: address to listen at.
+        configs: settings of the parts, at most one each. Host and port of a part whose settings
+            are given are those; the arguments count for the others.
+
+    Attributes:
+        store: the folder, while it runs.
+    """
+
+    def __init__(
+        self,
+        *,
+        store: str | os.PathLike[str] | None = None,
+        nameserver_port: int = 0,
+        broker_port: int = 0,
+        host: str = "127.0.0.1",
+        configs: Iterable[Config] = (),
+    ) -> None:
+        self.store = None if store is None else os.fspath(store)
+        self._is_temporary = store is None
+        self._nameserver_config = NameServerConfig(host=host, port=nameserver_port)
+        self._broker_config = BrokerConfig(host=host, port=broker_port)
+        self._store_config = StoreConfig()
+        for config in configs:
+            if isinstance(config, NameServerConfig):
+                self._nameserver_config = config
+            elif isinstance(config, BrokerConfig):
+                self._broker_config = config
+            else:
+                self._store_config = config
+        self._stack: AsyncExitStack | None = None
+        self._nameserver: NameServer | None = None
+        self._broker: Broker | None = None
+
+    @property
+    def nameserver_address(self) -> str:
+        """`host:port` of the name server, for clients."""
+        if self._nameserver is None:
+            raise UsageError("the node does not run")
+        return self._nameserver.address
+
+    @property
+    def broker_address(self) -> str:
+        """`host:port` of the broker."""
+        if self._broker is None:
+            raise UsageError("the node does not run")
+        return self._broker.address
+
+    async def __aenter__(self) -> Self:
+        """Starts both.
+
+        Raises:
+            UsageError: a port is in use, or the node runs already.
+            ConfigError: a setting cannot be.
+            DirectoryInUse: another process has the store.
+            StoreError: the store cannot be opened.
+        """
+        if self._stack is not None:
+            raise UsageError("the node runs already")
+        async with AsyncExitStack() as stack:
+            if self._is_temporary:
+                self.store = stack.enter_context(
+                    tempfile.TemporaryDirectory(prefix="sprocket-", ignore_cleanup_errors=True)
+                )
+            assert self.store is not None
+            disk = SystemDisk()
+            self._nameserver = await stack.enter_async_context(
+                NameServer(self._nameserver_settings(self.store), disk=disk)
+            )
+            self._broker = await stack.enter_async_context(
+                Broker(
+                    self._broker_settings(self._nameserver.address),
+                    store=self._store_config,
+                    root=self.store,
+                    disk=disk,
+                    clock=SystemClock(),
+                    entropy=SystemEntropy(),
+                )
+            )
+            self._stack = stack.pop_all()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Answers what is in flight, keeps everything, and ends both, the broker first."""
+        stack, self._stack = self._stack, None
+        if stack is not None:
+            await stack.__aexit__(kind, error, trace)
+        self._nameserver = self._broker = None
+
+    def _nameserver_settings(self, store: str) -> NameServerConfig:
+        if self._nameserver_config.kv_path is not None:
+            return self._nameserver_config
+        return replace(self._nameserver_config, kv_path=f"{store}/nameserver/kvConfig.json")
+
+    def _broker_settings(self, nameserver: str) -> BrokerConfig:
+        """Its own name server, and whichever else the broker was told."""
+        addresses = dict.fromkeys((nameserver, *self._broker_config.nameservers))
+        return replace(self._broker_config, nameservers=tuple(addresses))
