@@ -1,0 +1,160 @@
+"""Who may read what: the checks before a pull, in RocketMQ's order and words.
+
+Source: PullMessageProcessor of RocketMQ 5.x.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from sprocket.base.errors import (
+    GroupNotFound,
+    InvalidParameter,
+    NoPermission,
+    SubscriptionInvalid,
+    SubscriptionMissing,
+    SubscriptionOutdated,
+    SystemFailure,
+    TopicNotFound,
+)
+from sprocket.broker.clients import Clients
+from sprocket.broker.groups import Groups
+from sprocket.broker.settings import Settings
+from sprocket.broker.topics import Topics
+from sprocket.filter.tags import TagFilter
+from sprocket.message.topic import is_readable
+from sprocket.protocol.bodies import GroupConfig, SubscriptionData, TopicConfig
+from sprocket.protocol.command import Header
+from sprocket.protocol.requests.pull import SUBSCRIPTION, ForbiddenReply, PullMessage
+from sprocket.remoting.transport import Peer
+
+FAQ = "See https://rocketmq.apache.org/docs/bestPractice/06FAQ for further details."
+
+_TAG = "TAG"
+#: What forbids, as a reply says it. Source: ForbiddenType.
+BY_BROKER, BY_GROUP, BY_TOPIC, BY_BROADCASTING, BY_SUBSCRIPTION = 1, 2, 3, 4, 5
+
+
+class Forbidden(NoPermission):
+    """Reading is forbidden; the reply says by what."""
+
+    def __init__(self, remark: str, kind: int) -> None:
+        super().__init__(remark)
+        self.header: Header = ForbiddenReply(forbidden_type=kind)
+
+
+class Permit(NamedTuple):
+    """A pull that may go on.
+
+    Attributes:
+        wants: by an entry's tag code, whether the group wants the message; None for all.
+    """
+
+    topic: TopicConfig
+    group: GroupConfig
+    wants: Callable[[int], bool] | None
+
+
+class ReadAccess:
+    """Decides about pulls."""
+
+    def __init__(
+        self, topics: Topics, groups: Groups, *, clients: Clients, settings: Settings
+    ) -> None:
+        self._topics = topics
+        self._groups = groups
+        self._clients = clients
+        self._settings = settings
+
+    def permit(self, header: PullMessage, peer: Peer) -> Permit:
+        """What a pull may see.
+
+        Raises:
+            Forbidden: broker, group or topic may not be read.
+            GroupNotFound, TopicNotFound, InvalidParameter: there is no such group, topic, queue.
+            SubscriptionMissing, SubscriptionOutdated, SubscriptionInvalid: it is not known what
+                the group wants.
+            SystemFailure: it filters in a way that is switched off.
+        """
+        config = self._settings.config
+        if not is_readable(config.permission):
+            raise Forbidden(f"the broker[{config.name}] pulling message is forbidden", BY_BROKER)
+        if header.code == 361 and not config.lite_pull:
+            raise Forbidden(
+                f"the broker[{config.name}] for lite pull consumer is forbidden", BY_BROKER
+            )
+        group = self._group(header.consumer_group)
+        topic = self._topic(header, peer)
+        is_told = header.sys_flag & SUBSCRIPTION
+        wants = self._told(header) if is_told else self._known(header, group)
+        return Permit(topic, group, wants)
+
+    def _group(self, name: str) -> GroupConfig:
+        group = self._groups.find(name)
+        if group is None:
+            raise GroupNotFound(f"subscription group [{name}] does not exist, \n{FAQ}")
+        if not group.consume_enable:
+            raise Forbidden(f"subscription group no permission, {name}", BY_GROUP)
+        return group
+
+    def _topic(self, header: PullMessage, peer: Peer) -> TopicConfig:
+        name = header.topic
+        topic = self._topics.by_name.get(name)
+        if topic is None:
+            raise TopicNotFound(f"topic[{name}] not exist, apply first please! \n{FAQ}")
+        if not is_readable(topic.perm):
+            raise Forbidden(f"the topic[{name}] pulling message is forbidden", BY_TOPIC)
+        if not 0 <= header.queue_id < topic.read_queue_nums:
+            raise InvalidParameter(
+                f"queueId[{header.queue_id}] is illegal, topic:[{name}] "
+                f"topicConfig.readQueueNums:[{topic.read_queue_nums}] consumer:[/{peer.address}]"
+            )
+        return topic
+
+    def _told(self, header: PullMessage) -> Callable[[int], bool] | None:
+        """The filter of a pull that brings its own subscription."""
+        if (header.expression_type or _TAG) != _TAG:
+            raise self._no_filter(header.expression_type)
+        try:
+            chosen = TagFilter.parse(header.subscription)
+        except SubscriptionInvalid:
+            raise SubscriptionInvalid("parse the consumer's subscription failed") from None
+        return None if chosen.is_all else chosen.codes.__contains__
+
+    def _known(self, header: PullMessage, config: GroupConfig) -> Callable[[int], bool] | None:
+        """The filter that the group's heartbeats told."""
+        group = self._clients.group(header.consumer_group)
+        if group is None:
+            raise SubscriptionMissing(f"the consumer's group info not exist\n{FAQ}")
+        if group.is_broadcasting and not config.consume_broadcast_enable:
+            raise Forbidden(
+                f"the consumer group[{group.name}] can not consume by broadcast way",
+                BY_BROADCASTING,
+            )
+        if self._groups.is_forbidden(group.name, header.topic):
+            raise Forbidden(
+                f"the consumer group[{group.name}] is forbidden for topic[{header.topic}]",
+                BY_SUBSCRIPTION,
+            )
+        subscription = group.subscriptions.get(header.topic)
+        if subscription is None:
+            raise SubscriptionMissing(f"the consumer's subscription not exist\n{FAQ}")
+        if subscription.sub_version < header.sub_version:
+            raise SubscriptionOutdated("the consumer's subscription not latest")
+        return self._filter_of(subscription)
+
+    def _filter_of(self, subscription: SubscriptionData) -> Callable[[int], bool] | None:
+        if (subscription.expression_type or _TAG) != _TAG:
+            raise self._no_filter(subscription.expression_type)
+        text = subscription.sub_string
+        if not text or text == "*":
+            return None
+        if subscription.code_set:
+            return frozenset(subscription.code_set).__contains__
+        return TagFilter.parse(text).codes.__contains__
+
+    def _no_filter(self, expression_type: str | None) -> SystemFailure:
+        return SystemFailure(
+            f"The broker does not support consumer to filter message by {expression_type}"
+        )

@@ -1,0 +1,228 @@
+"""The broker: what it is made of, how it starts, how it stops.
+
+A request comes in through `dispatch`, which knows the function for each code: `send` and `retries`
+let messages in through `ingress`, `pull` gives them out, `positions` and `offsets` know how far
+consumers are, `membership` and `clients` who they are, `locks` who may consume in order, `operate`
+what operators ask. `registration` tells the name servers, `delay` delivers what had to wait,
+`state` keeps the tables in their files. `parts` shows what each of them is given.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Coroutine
+from contextlib import AsyncExitStack
+from types import TracebackType
+from typing import Any, Self
+
+from sprocket.base.config import check
+from sprocket.base.deadline import Deadline
+from sprocket.base.errors import ConfigError, ServiceNotAvailable, SprocketError, UsageError
+from sprocket.base.ports import Clock, Disk, Entropy
+from sprocket.broker.config import BrokerConfig
+from sprocket.broker.dispatch import Dispatch
+from sprocket.broker.parts import Parts, Place, World
+from sprocket.broker.settings import Settings
+from sprocket.message.hosts import pack
+from sprocket.protocol.command import Command, Reply
+from sprocket.remoting import address as addresses
+from sprocket.remoting.limits import Limits
+from sprocket.remoting.pool import Pool
+from sprocket.remoting.server import Server
+from sprocket.remoting.transport import Peer
+from sprocket.store.config import StoreConfig
+from sprocket.store.store import Store
+
+log = logging.getLogger(__name__)
+
+_ANYWHERE = ("", "0.0.0.0", "::")
+#: How long a stop waits for the log to be on the disk, s.
+_FLUSH_SECONDS = 5.0
+
+
+class Broker:
+    """A broker. Use it with `async with`: inside, it serves and is registered.
+
+    Args:
+        config: settings of the broker.
+        store: settings of its store.
+        root: folder of its store and state files.
+        disk, clock, entropy: the world.
+    """
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        *,
+        store: StoreConfig,
+        root: str,
+        disk: Disk,
+        clock: Clock,
+        entropy: Entropy,
+    ) -> None:
+        check(config)
+        check(store)
+        if config.host in _ANYWHERE and not config.advertised_host:
+            raise ConfigError(
+                f"broker.host {config.host!r} opens the broker to every address: "
+                "broker.advertised_host (brokerIP1) must say which one clients are told"
+            )
+        self._settings = Settings(config, store)
+        self._root = root
+        self._world = World(disk, clock, entropy)
+        self._server = Server(
+            self._answer,
+            host=config.host,
+            port=config.port,
+            limits=Limits(frame_bytes_max=config.frame_bytes_max),
+        )
+        self._pool = Pool(entropy=entropy)
+        self._dispatch: Dispatch | None = None
+        self._running: list[asyncio.Task[None]] = []
+        self._exit = AsyncExitStack()
+
+    @property
+    def address(self) -> str:
+        """`host:port` that clients reach it at."""
+        host = self._settings.config.advertised_host or self._settings.config.host
+        return addresses.join(host, self._server.port)
+
+    async def __aenter__(self) -> Self:
+        """Listens, opens the store, registers.
+
+        Raises:
+            UsageError: the address is in use or not ours.
+            DirectoryInUse: another process has the folder.
+            ConfigError: the store was made with other file sizes.
+            StoreError: the store or a state file cannot be opened.
+        """
+        self._failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._failure.add_done_callback(_look_at)
+        async with AsyncExitStack() as opened:
+            await opened.enter_async_context(self._server)
+            await opened.enter_async_context(self._pool)
+            place = await self._place()
+            self._store = await Store.open(
+                disk=self._world.disk,
+                clock=self._world.clock,
+                root=self._root,
+                config=self._settings.store,
+                store_host=place.packed,
+            )
+            opened.push_async_callback(self._store.close)
+            self._parts = Parts(
+                self._store, self._settings, world=self._world, place=place, pool=self._pool
+            )
+            opened.push_async_callback(self._stop_running)
+            await self._start()
+            self._exit = opened.pop_all()
+        log.info("broker %s serves at %s", self._settings.config.name, self.address)
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Leaves the routes, answers what is in flight, brings everything to the disk."""
+        async with self._exit:
+            await self._parts.registration.leave()
+            self._parts.pulls.stop()
+            drain_ms = self._settings.config.drain_ms
+            await self._server.drain(Deadline.after_ms(drain_ms))
+            await self._save()
+
+    async def serve(self) -> None:
+        """Returns never; for whoever has nothing to do but keep the broker running.
+
+        Raises:
+            StoreError: the disk failed; leave the broker.
+        """
+        await asyncio.shield(self._failure)
+
+    async def _place(self) -> Place:
+        config = self._settings.config
+        ha_host, port = addresses.split(self.address)
+        ha_port = config.replication_port or port + 1
+        return Place(
+            self._root,
+            self.address,
+            addresses.join(ha_host, ha_port),
+            await _packed(self.address),
+        )
+
+    async def _start(self) -> None:
+        parts = self._parts
+        for file in parts.files:
+            file.load()
+        parts.delivery.start()
+        self._dispatch = parts.dispatch
+        config = self._settings
+        self._run("store", self._store.run())
+        self._run("delivery of delayed messages", parts.delivery.run())
+        self._run("watch over clients", parts.membership.run())
+        self._run("leases", parts.expire_leases())
+        self._run("figures", parts.state.run())
+        self._run("offsets", parts.offset_rounds.run(lambda: config.config.offset_save_ms))
+        self._run("delays", parts.delay_rounds.run(lambda: config.config.delay_save_ms))
+        await parts.registration.first()
+        self._run("registration", parts.registration.run())
+
+    def _run(self, name: str, work: Coroutine[Any, Any, None]) -> None:
+        self._running.append(asyncio.create_task(self._watched(name, work), name=name))
+
+    async def _watched(self, name: str, work: Coroutine[Any, Any, None]) -> None:
+        try:
+            await work
+        except Exception as error:  # root of a task
+            log.critical("the broker's %s ended", name, exc_info=error)
+            if not self._failure.done():
+                self._failure.set_exception(error)
+
+    async def _stop_running(self) -> None:
+        """Ends all background work."""
+        for task in self._running:
+            task.cancel()
+        await asyncio.gather(*self._running, return_exceptions=True)
+        self._failure.cancel()
+
+    async def _save(self) -> None:
+        """Saves the tables, once the log is on the disk."""
+        try:
+            deadline = Deadline.after(_FLUSH_SECONDS)
+            await self._store.flushed.reach(self._store.log_end, deadline)
+            for file in self._parts.files:
+                file.save()
+        except SprocketError as error:
+            log.error("not everything could be saved: %s", error)
+
+    def _answer(self, command: Command, peer: Peer) -> Reply | Awaitable[Reply | None] | None:
+        if self._dispatch is None:
+            error = ServiceNotAvailable("the broker is starting")
+            return Reply(code=error.code, remark=error.remark)
+        return self._dispatch(command, peer)
+
+
+def _look_at(failure: asyncio.Future[None]) -> None:
+    """Whoever waits gets the failure; if nobody does, it has been logged."""
+    if not failure.cancelled():
+        failure.exception()
+
+
+async def _packed(address: str) -> bytes:
+    """An address as records carry it; a host's name is looked up.
+
+    Raises:
+        ConfigError: nobody knows the name.
+    """
+    try:
+        return pack(address)
+    except UsageError:
+        host, port = addresses.split(address)
+    try:
+        found = await asyncio.get_running_loop().getaddrinfo(host, port)
+    except OSError as error:
+        raise ConfigError(f"broker address {address}: {error}") from error
+    return pack(addresses.of_socket(found[0][4]))

@@ -1,0 +1,255 @@
+"""Who is connected: producers and consumer groups, their members and subscriptions. Pure.
+
+A member is a connection in a group; a client that connects twice is two members, and two clients
+that took the same id are told apart. A group has one subscription for each topic: the newest that
+any member brought. What happened comes back as values, so that whoever calls can tell the members
+and write it down.
+Source: ConsumerManager, ConsumerGroupInfo, ProducerManager of RocketMQ 5.x.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from sprocket.base.errors import SystemBusy
+from sprocket.protocol.bodies import SubscriptionData
+
+BROADCASTING = "BROADCASTING"
+CLUSTERING = "CLUSTERING"
+PASSIVELY = "CONSUME_PASSIVELY"
+
+
+@dataclass(slots=True)
+class Client:
+    """A member as its last heartbeat showed it.
+
+    Attributes:
+        connection: what it is known by.
+        address: `ip:port` of its side of the connection.
+        seen_ms: when its last heartbeat came.
+    """
+
+    connection: Hashable
+    client_id: str
+    address: str
+    language: str
+    version: int
+    seen_ms: int
+
+
+@dataclass(slots=True)
+class ConsumerGroup:
+    """A group that has members."""
+
+    name: str
+    consume_type: str = PASSIVELY
+    message_model: str = CLUSTERING
+    consume_from: str = "CONSUME_FROM_LAST_OFFSET"
+    fingerprint: int = 0
+    members: dict[Hashable, Client] = field(default_factory=dict)
+    subscriptions: dict[str, SubscriptionData] = field(default_factory=dict)
+
+    @property
+    def is_broadcasting(self) -> bool:
+        """Whether every member gets every message."""
+        return self.message_model == BROADCASTING
+
+    def client_ids(self) -> list[str]:
+        """Ids of the members, in the order in which they came."""
+        return [client.client_id for client in self.members.values()]
+
+    def find(self, client_id: str) -> Client | None:
+        """The member with an id, the first if several took the same."""
+        return next((c for c in self.members.values() if c.client_id == client_id), None)
+
+
+class Manner(NamedTuple):
+    """How a group consumes, as a member tells it."""
+
+    consume_type: str
+    message_model: str
+    consume_from: str
+
+
+class Seen(NamedTuple):
+    """What a consumer's heartbeat changed.
+
+    Attributes:
+        is_new: a member came.
+        has_changed: a member came, or the group's topics changed.
+        is_unknown: the heartbeat left its subscriptions out, and they are not known here.
+        clashing: another member that has the same client id, if one came.
+        replaced: (old, new) subscriptions whose text differs.
+    """
+
+    is_new: bool = False
+    has_changed: bool = False
+    is_unknown: bool = False
+    clashing: Client | None = None
+    replaced: tuple[tuple[SubscriptionData, SubscriptionData], ...] = ()
+
+
+class Clients:
+    """All members of all groups of a broker."""
+
+    def __init__(self, *, members_max: int) -> None:
+        self._members_max = members_max
+        self._members = 0
+        self._consumers: dict[str, ConsumerGroup] = {}
+        self._producers: dict[str, dict[Hashable, Client]] = {}
+        #: The groups that a connection is in; so that its end is found without a search.
+        self._consuming: dict[Hashable, set[str]] = {}
+        self._producing: dict[Hashable, set[str]] = {}
+
+    def consumer_beat(
+        self,
+        group_name: str,
+        client: Client,
+        *,
+        manner: Manner,
+        subscriptions: Iterable[SubscriptionData] | None,
+        fingerprint: int = 0,
+    ) -> Seen:
+        """Takes in a consumer's heartbeat for one of its groups.
+
+        Args:
+            subscriptions: all of the member's, or None if it left them out as unchanged.
+
+        Raises:
+            SystemBusy: there are too many members.
+        """
+        group = self._consumers.get(group_name)
+        if group is None:
+            self._check_room()
+            group = self._consumers[group_name] = ConsumerGroup(group_name)
+        is_new = client.connection not in group.members
+        clashing = group.find(client.client_id) if is_new else None
+        if is_new:
+            self._check_room()
+            self._members += 1
+            self._consuming.setdefault(client.connection, set()).add(group_name)
+        group.members[client.connection] = client
+        group.consume_type, group.message_model, group.consume_from = manner
+        group.fingerprint = fingerprint
+        if subscriptions is None:
+            is_unknown = not group.subscriptions
+            return Seen(is_new, is_new, is_unknown, clashing)
+        topics_before = group.subscriptions.keys()
+        merged, replaced = _merge(group.subscriptions, subscriptions)
+        has_changed = is_new or merged.keys() != topics_before
+        group.subscriptions = merged
+        return Seen(is_new, has_changed, False, clashing, replaced)
+
+    def producer_beat(self, group_name: str, client: Client) -> None:
+        """Takes in a producer's heartbeat for one of its groups.
+
+        Raises:
+            SystemBusy: there are too many members.
+        """
+        members = self._producers.get(group_name)
+        if members is None or client.connection not in members:
+            self._check_room()
+            self._members += 1
+            members = self._producers.setdefault(group_name, {})
+            self._producing.setdefault(client.connection, set()).add(group_name)
+        members[client.connection] = client
+
+    def _check_room(self) -> None:
+        if self._members >= self._members_max:
+            raise SystemBusy(f"the broker knows {self._members} producers and consumers, its limit")
+
+    def consumer_left(self, group_name: str, connection: Hashable) -> ConsumerGroup | None:
+        """Takes a member out of a consumer group; the group goes with its last member.
+
+        Returns:
+            The group that lost a member, or None if it was none.
+        """
+        group = self._consumers.get(group_name)
+        if group is None or group.members.pop(connection, None) is None:
+            return None
+        self._members -= 1
+        _drop(self._consuming, connection, group_name)
+        if not group.members:
+            del self._consumers[group_name]
+        return group
+
+    def producer_left(self, group_name: str, connection: Hashable) -> None:
+        """Takes a member out of a producer group."""
+        members = self._producers.get(group_name, {})
+        if members.pop(connection, None) is None:
+            return
+        self._members -= 1
+        _drop(self._producing, connection, group_name)
+        if not members:
+            del self._producers[group_name]
+
+    def closed(self, connection: Hashable) -> list[ConsumerGroup]:
+        """Takes a connection out of all its groups.
+
+        Returns:
+            The consumer groups that lost a member.
+        """
+        for name in sorted(self._producing.get(connection, ())):
+            self.producer_left(name, connection)
+        lost = [
+            self.consumer_left(name, connection)
+            for name in sorted(self._consuming.get(connection, ()))
+        ]
+        return [group for group in lost if group is not None]
+
+    def silent(self, before_ms: int) -> list[Client]:
+        """Members whose last heartbeat came before a moment."""
+        everyone = [g.members for g in self._consumers.values()] + list(self._producers.values())
+        return [c for members in everyone for c in members.values() if c.seen_ms < before_ms]
+
+    def group(self, name: str) -> ConsumerGroup | None:
+        """A consumer group that has members, or None."""
+        return self._consumers.get(name)
+
+    def producers(self, group_name: str) -> list[Client]:
+        """Members of a producer group."""
+        return list(self._producers.get(group_name, {}).values())
+
+    def producer_groups(self) -> dict[str, list[Client]]:
+        """All producer groups with their members."""
+        return {name: list(members.values()) for name, members in self._producers.items()}
+
+    def groups_of(self, topic: str) -> list[str]:
+        """Consumer groups that subscribe a topic, sorted."""
+        return sorted(g.name for g in self._consumers.values() if topic in g.subscriptions)
+
+    def validate(self) -> None:
+        """Asserts what must hold between two calls."""
+        assert all(group.members for group in self._consumers.values())
+        assert all(self._producers.values())
+        consuming = sum(len(group.members) for group in self._consumers.values())
+        producing = sum(len(members) for members in self._producers.values())
+        assert self._members == consuming + producing
+        assert consuming == sum(len(names) for names in self._consuming.values())
+        assert producing == sum(len(names) for names in self._producing.values())
+
+
+def _merge(
+    known: dict[str, SubscriptionData], told: Iterable[SubscriptionData]
+) -> tuple[dict[str, SubscriptionData], tuple[tuple[SubscriptionData, SubscriptionData], ...]]:
+    """What a group subscribes after a member's heartbeat: its topics, each in the newest form."""
+    merged: dict[str, SubscriptionData] = {}
+    replaced = []
+    for new in told:
+        old = known.get(new.topic)
+        if old is not None and new.sub_version <= old.sub_version:
+            merged[new.topic] = old
+            continue
+        merged[new.topic] = new
+        if old is not None and old.sub_string != new.sub_string:
+            replaced.append((old, new))
+    return merged, tuple(replaced)
+
+
+def _drop(index: dict[Hashable, set[str]], connection: Hashable, name: str) -> None:
+    names = index[connection]
+    names.discard(name)
+    if not names:
+        del index[connection]

@@ -1,0 +1,197 @@
+"""What can be set on a broker, under RocketMQ's names where it has them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sprocket.base.config import setting
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerConfig:
+    """Settings of a broker. Times in milliseconds, sizes in bytes."""
+
+    cluster: str = setting(
+        "DefaultCluster", "Cluster that the broker belongs to.", rocketmq="brokerClusterName"
+    )
+    name: str = setting(
+        "broker-a", "Name of the broker; a master and its slaves share it.", rocketmq="brokerName"
+    )
+    id: int = setting(
+        0, "0 for the master, above 0 for its slaves.", rocketmq="brokerId", minimum=0
+    )
+    host: str = setting(
+        "127.0.0.1",
+        "Address to listen at; 0.0.0.0 or :: opens it to other machines.",
+        rocketmq="bindAddress",
+    )
+    port: int = setting(
+        10911,
+        "TCP port to listen at; 0 takes a free one.",
+        rocketmq="listenPort",
+        minimum=0,
+        maximum=65535,
+    )
+    advertised_host: str | None = setting(
+        None,
+        "Address that clients are told; the one listened at, if it is a single one.",
+        rocketmq="brokerIP1",
+    )
+    replication_port: int = setting(
+        10912,
+        "TCP port that slaves are told; 0 means one above the broker's own.",
+        rocketmq="haListenPort",
+        minimum=0,
+        maximum=65535,
+    )
+    nameservers: tuple[str, ...] = setting(
+        (), "Name servers to register at: `host:port`, several.", rocketmq="namesrvAddr"
+    )
+    permission: int = setting(
+        6,
+        "4 lets consumers read, 2 producers write, 6 both.",
+        rocketmq="brokerPermission",
+        minimum=0,
+        maximum=7,
+    )
+    auto_create_topics: bool = setting(
+        True,
+        "Whether a send to an unknown topic makes it.",
+        rocketmq="autoCreateTopicEnable",
+    )
+    template_queues: int = setting(
+        8,
+        "Queues that a topic made by a send has at most.",
+        rocketmq="defaultTopicQueueNums",
+        minimum=1,
+        maximum=1024,
+    )
+    auto_create_groups: bool = setting(
+        True,
+        "Whether an unknown consumer group that shows up is made.",
+        rocketmq="autoCreateSubscriptionGroup",
+    )
+    cluster_topic: bool = setting(
+        True,
+        "Whether the topic named like the cluster may be read and written.",
+        rocketmq="clusterTopicEnable",
+    )
+    broker_topic: bool = setting(
+        True,
+        "Whether the topic named like the broker may be read and written.",
+        rocketmq="brokerTopicEnable",
+    )
+    trace_topic: bool = setting(
+        False, "Whether the topic of message traces is made.", rocketmq="traceTopicEnable"
+    )
+    trace_topic_name: str = setting(
+        "RMQ_SYS_TRACE_TOPIC", "Name of the topic of message traces.", rocketmq="msgTraceTopicName"
+    )
+    region: str = setting(
+        "DefaultRegion", "Region that messages are marked with.", rocketmq="regionId"
+    )
+    trace_on: bool = setting(
+        True, "Whether clients are told that their traces are wanted.", rocketmq="traceOn"
+    )
+    notify_members: bool = setting(
+        True,
+        "Whether consumers are told at once that members of their group came or went.",
+        rocketmq="notifyConsumerIdsChangedEnable",
+    )
+    client_expiry_ms: int = setting(
+        120_000,
+        "A client that sent no heartbeat for so long is forgotten.",
+        rocketmq="channelExpiredTimeout",
+        minimum=1_000,
+    )
+    client_scan_ms: int = setting(
+        10_000, "How often silent clients are looked for.", minimum=100, maximum=600_000
+    )
+    lock_lease_ms: int = setting(
+        60_000,
+        "How long an ordered consumer keeps a queue without renewing it.",
+        minimum=1_000,
+    )
+    long_polling: bool = setting(
+        True,
+        "Whether a pull that finds nothing waits as long as its client allows.",
+        rocketmq="longPollingEnable",
+    )
+    short_polling_ms: int = setting(
+        1_000,
+        "How long such a pull waits otherwise.",
+        rocketmq="shortPollingTimeMills",
+        minimum=1,
+    )
+    held_pulls_max: int = setting(
+        100_000,
+        "Pulls that wait at the same time; more are refused as busy.",
+        rocketmq="pullThreadPoolQueueCapacity",
+        minimum=1,
+    )
+    pull_count_max: int = setting(
+        32,
+        "Messages in one answer to a pull.",
+        rocketmq="maxTransferCountOnMessageInMemory",
+        minimum=1,
+        maximum=10_000,
+    )
+    pull_bytes_max: int = setting(
+        256 * 1024,
+        "Bytes in one answer to a pull; a single larger message comes alone.",
+        rocketmq="maxTransferBytesOnMessageInMemory",
+        minimum=1024,
+    )
+    lite_pull: bool = setting(
+        True, "Whether lite pull consumers are served.", rocketmq="litePullMessageEnable"
+    )
+    sql_filter: bool = setting(
+        False,
+        "Whether consumers may filter by properties (SQL92).",
+        rocketmq="enablePropertyFilter",
+    )
+    flush_timeout_ms: int = setting(
+        5_000,
+        "How long a send waits for the disk with SYNC_FLUSH.",
+        rocketmq="syncFlushTimeout",
+        minimum=1,
+    )
+    offset_save_ms: int = setting(
+        5_000,
+        "Pause between two saves of the consumers' offsets.",
+        rocketmq="flushConsumerOffsetInterval",
+        minimum=10,
+        maximum=600_000,
+    )
+    delay_save_ms: int = setting(
+        10_000,
+        "Pause between two saves of how far delayed messages were delivered.",
+        rocketmq="flushDelayOffsetInterval",
+        minimum=10,
+        maximum=600_000,
+    )
+    registration_ms: int = setting(
+        30_000,
+        "Pause between two registrations at the name servers.",
+        rocketmq="registerNameServerPeriod",
+        minimum=1_000,
+        maximum=60_000,
+    )
+    registration_timeout_ms: int = setting(
+        24_000,
+        "How long a name server may take to answer one.",
+        rocketmq="registerBrokerTimeoutMills",
+        minimum=100,
+    )
+    topics_max: int = setting(50_000, "Topics held at most.", minimum=32)
+    groups_max: int = setting(50_000, "Consumer groups held at most.", minimum=32)
+    members_max: int = setting(
+        100_000, "Producers and consumers known at the same time, at most.", minimum=1
+    )
+    offsets_max: int = setting(
+        2_000_000, "Consumer offsets held at most: one a group and queue.", minimum=1
+    )
+    frame_bytes_max: int = setting(
+        16 << 20, "Largest request that is read.", minimum=1 << 16, maximum=1 << 30
+    )
+    drain_ms: int = setting(5_000, "How long requests may take to finish at the end.", minimum=0)

@@ -1,0 +1,101 @@
+"""From a request's code to the function that answers it, and from errors to response codes.
+
+The only place that turns an error into a code. Whatever an answer raises becomes a reply with a
+code and clear words, so that one request never costs another.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+
+from sprocket.base.errors import (
+    ClosedError,
+    DiskFull,
+    ProtocolError,
+    ReplyError,
+    SprocketError,
+    UsageError,
+)
+from sprocket.protocol.codes import ResponseCode
+from sprocket.protocol.command import Command, Header, Reply
+from sprocket.remoting.transport import Peer
+from sprocket.store.drafts import IllegalDraft
+
+log = logging.getLogger(__name__)
+
+#: Answers one kind of request: at once, or later; None where nothing is answered.
+Answer = Callable[[Command, Peer], Reply | Awaitable[Reply | None] | None]
+Answers = Mapping[int, Answer]
+
+_CODES: tuple[tuple[type[SprocketError], int], ...] = (
+    (IllegalDraft, ResponseCode.MESSAGE_ILLEGAL),
+    (DiskFull, ResponseCode.SERVICE_NOT_AVAILABLE),
+    (ClosedError, ResponseCode.SERVICE_NOT_AVAILABLE),
+    (UsageError, ResponseCode.INVALID_PARAMETER),
+    (SprocketError, ResponseCode.SYSTEM_ERROR),
+)
+
+
+class Dispatch:
+    """Answers every request that comes to a broker.
+
+    Args:
+        answers: what the broker can do, by request code.
+        refusals: headers that go with an error, by request code.
+
+    Attributes:
+        counts: requests since the start, by code; unknown ones under -1.
+        failures: those among them that ended in an error.
+    """
+
+    def __init__(self, answers: Answers, *, refusals: Mapping[int, Header]) -> None:
+        self._answers = dict(answers)
+        self._refusals = dict(refusals)
+        self.counts = dict.fromkeys([*answers, -1], 0)
+        self.failures = dict.fromkeys([*answers, -1], 0)
+
+    def __call__(self, command: Command, peer: Peer) -> Reply | Awaitable[Reply | None] | None:
+        """The answer to a request, now or later."""
+        code = command.code
+        answer = self._answers.get(code)
+        if answer is None:
+            return self._unknown(code)
+        self.counts[code] += 1
+        try:
+            reply = answer(command, peer)
+        except Exception as error:  # every error becomes an answer here, and only here
+            return self._refusal(command, peer, error)
+        if reply is None or type(reply) is Reply:
+            return reply
+        return self._later(command, peer, reply)  # type: ignore[arg-type]
+
+    async def _later(
+        self, command: Command, peer: Peer, reply: Awaitable[Reply | None]
+    ) -> Reply | None:
+        try:
+            return await reply
+        except Exception as error:  # as above
+            return self._refusal(command, peer, error)
+
+    def _unknown(self, code: int) -> Reply:
+        self.counts[-1] += 1
+        return Reply(
+            code=ResponseCode.REQUEST_CODE_NOT_SUPPORTED,
+            remark=f" request type {code} not supported",
+        )
+
+    def _refusal(self, command: Command, peer: Peer, error: Exception) -> Reply:
+        self.failures[command.code] += 1
+        header = getattr(error, "header", None)
+        if header is None and not isinstance(error, ProtocolError):
+            header = self._refusals.get(command.code)
+        if isinstance(error, ReplyError):
+            log.debug("%s asked %d: %s", peer.address, command.code, error)
+            return Reply(header=header, code=error.code, remark=error.remark)
+        for kind, code in _CODES:
+            if isinstance(error, kind):
+                log.info("%s asked %d: %s", peer.address, command.code, error)
+                return Reply(header=header, code=code, remark=str(error))
+        log.exception("request %d of %s failed", command.code, peer.address, exc_info=error)
+        return Reply(header=header, code=ResponseCode.SYSTEM_ERROR, remark=repr(error))

@@ -1,0 +1,174 @@
+"""The consumer groups of a broker: what each may do.
+
+A group that shows up unknown is made, if that is switched on. Groups can be kept from single
+topics ("forbidden").
+
+File: `subscriptionGroup.json`,
+`{"dataVersion":{...},"forbiddenTable":{group:{topic:bits}},"subscriptionGroupTable":{group:{...}}}`.
+Source: SubscriptionGroupManager of RocketMQ 5.x.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from sprocket.base.errors import InvalidParameter, SystemBusy
+from sprocket.base.ports import Clock
+from sprocket.broker.settings import Settings
+from sprocket.message.topic import fault_of_group
+from sprocket.protocol.bodies import DataVersion, GroupConfig
+
+#: Groups that RocketMQ's own tools and gateways use. Source: SubscriptionGroupManager.init.
+OWN_GROUPS = (
+    "TOOLS_CONSUMER",
+    "FILTERSRV_CONSUMER",
+    "SELF_TEST_C_GROUP",
+    "CID_ONS-HTTP-PROXY",
+    "CID_ONSAPI_PULL",
+    "CID_ONSAPI_PERMISSION",
+    "CID_ONSAPI_OWNER",
+    "CID_RMQ_SYS_TRANS",
+)
+_OWN_PREFIX = "CID_RMQ_SYS_"
+
+#: The bit of a forbidden table that keeps a group from reading. Source: PermName.INDEX_PERM_READ.
+_READ_FORBIDDEN = 1 << 2
+
+#: Retry queues of one group.
+RETRY_QUEUES_MAX = 1024
+
+
+class Groups:
+    """All consumer groups of a broker.
+
+    Args:
+        on_change: called with the name of each group that was made, changed or removed.
+
+    Attributes:
+        by_name: the groups; for reading only.
+        version: counts the changes.
+    """
+
+    def __init__(
+        self, settings: Settings, *, clock: Clock, on_change: Callable[[str], None]
+    ) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._on_change = on_change
+        self.by_name = {name: GroupConfig(group_name=name) for name in OWN_GROUPS}
+        self._forbidden: dict[str, dict[str, int]] = {}
+        self.version = DataVersion(timestamp=clock.now_ms())
+
+    def get(self, name: str) -> GroupConfig | None:
+        """A group, or None."""
+        return self.by_name.get(name)
+
+    def find(self, name: str) -> GroupConfig | None:
+        """A group, made now if it is unknown and may be made.
+
+        Raises:
+            SystemBusy: there are too many groups.
+        """
+        known = self.by_name.get(name)
+        if known is not None:
+            return known
+        is_on = self._settings.config.auto_create_groups
+        if fault_of_group(name) or not (is_on or name.startswith(_OWN_PREFIX)):
+            return None
+        return self._store(GroupConfig(group_name=name))
+
+    def put(self, group: GroupConfig) -> None:
+        """Makes or changes a group as an operator asks.
+
+        Raises:
+            InvalidParameter: its name or number of retry queues cannot be.
+            SystemBusy: there are too many groups.
+        """
+        if fault := fault_of_group(group.group_name):
+            raise InvalidParameter(fault)
+        if not 0 <= group.retry_queue_nums <= RETRY_QUEUES_MAX:
+            raise InvalidParameter(
+                f"a group has 0 to {RETRY_QUEUES_MAX} retry queues, not {group.retry_queue_nums}"
+            )
+        self._store(group)
+
+    def remove(self, name: str) -> bool:
+        """Deletes a group.
+
+        Returns:
+            Whether there was one.
+        """
+        self._forbidden.pop(name, None)
+        if self.by_name.pop(name, None) is None:
+            return False
+        self._changed(name)
+        return True
+
+    def forbid(self, name: str, topic: str, *, readable: bool) -> None:
+        """Keeps a group from reading a topic, or lets it again."""
+        bits = self._forbidden.get(name, {}).get(topic, 0)
+        bits = bits & ~_READ_FORBIDDEN if readable else bits | _READ_FORBIDDEN
+        if bits:
+            self._forbidden.setdefault(name, {})[topic] = bits
+        else:
+            topics = self._forbidden.get(name, {})
+            topics.pop(topic, None)
+            if not topics:
+                self._forbidden.pop(name, None)
+        self._changed(name)
+
+    def is_forbidden(self, name: str, topic: str) -> bool:
+        """Whether a group is kept from reading a topic."""
+        return bool(
+            self._forbidden and self._forbidden.get(name, {}).get(topic, 0) & _READ_FORBIDDEN
+        )
+
+    def _store(self, group: GroupConfig) -> GroupConfig:
+        limit = self._settings.config.groups_max
+        if group.group_name not in self.by_name and len(self.by_name) >= limit:
+            raise SystemBusy(f"the broker has {len(self.by_name)} consumer groups, its limit")
+        self.by_name[group.group_name] = group
+        self._changed(group.group_name)
+        return group
+
+    def _changed(self, name: str) -> None:
+        self.version = DataVersion(
+            counter=self.version.counter + 1,
+            state_version=self.version.state_version,
+            timestamp=self._clock.now_ms(),
+        )
+        self._on_change(name)
+
+    @property
+    def forbidden(self) -> dict[str, dict[str, int]]:
+        """Bits by group and topic."""
+        return self._forbidden
+
+    def to_json(self) -> dict[str, Any]:
+        """What the file holds of it."""
+        state = {
+            "dataVersion": self.version,
+            "forbiddenTable": self._forbidden,
+            "subscriptionGroupTable": self.by_name,
+        }
+        return dict(msgspec.to_builtins(state))
+
+    def load(self, state: Mapping[str, Any]) -> None:
+        """Takes over what a file holds.
+
+        Raises:
+            msgspec.ValidationError: it has another form.
+        """
+        table = msgspec.convert(
+            state.get("subscriptionGroupTable") or {}, dict[str, GroupConfig], strict=False
+        )
+        self._forbidden = msgspec.convert(
+            state.get("forbiddenTable") or {}, dict[str, dict[str, int]], strict=False
+        )
+        self.version = msgspec.convert(state.get("dataVersion") or {}, DataVersion, strict=False)
+        for name, group in table.items():
+            group.group_name = name
+            self.by_name[name] = group

@@ -1,0 +1,117 @@
+"""The one door into the log: every message comes through here, whoever made it.
+
+A producer's send, a message that a consumer gave back, a delayed one that is due: each is checked,
+rewritten, appended, and, where the mode asks for it, waited for. Nothing here awaits before the
+message is in the log. Replication and half messages of transactions will find their place here.
+Source: HookUtils and DefaultMessageStore.asyncPutMessage of RocketMQ 5.x.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Mapping, Sequence
+
+from sprocket.base.deadline import Deadline
+from sprocket.base.errors import IllegalMessage, NoPermission, SystemFailure
+from sprocket.base.ports import Clock
+from sprocket.broker import rewrite
+from sprocket.broker.settings import Settings
+from sprocket.delay.levels import DelayLevels
+from sprocket.message import properties as names
+from sprocket.message.properties import encode
+from sprocket.message.record import Draft
+from sprocket.protocol.codes import ResponseCode
+from sprocket.store.appending import Appended
+from sprocket.store.drafts import IllegalDraft
+from sprocket.store.store import Store
+
+#: Properties that ask for delivery at a time of the sender's choice.
+_TIMED = (names.TIMER_DELIVER_MS, names.TIMER_DELAY_SECONDS, names.TIMER_DELAY_MS)
+
+
+class Ingress:
+    """Lets messages into the store.
+
+    Attributes:
+        count: messages accepted since the start.
+    """
+
+    def __init__(
+        self, store: Store, *, levels: DelayLevels, settings: Settings, clock: Clock
+    ) -> None:
+        self._store = store
+        self._levels = levels
+        self._settings = settings
+        self._clock = clock
+        self._waits_for_disk = settings.store.flush == "SYNC_FLUSH"
+        self.count = 0
+
+    def accept(self, draft: Draft, properties: dict[str, str]) -> Appended:
+        """Takes in a message: rewrites and stores it.
+
+        Args:
+            draft: the message without the text of its properties, which is made here.
+            properties: all of them; changed in place.
+
+        Raises:
+            IllegalMessage: body or properties are too large, or its name cannot be stored.
+            NoPermission: it belongs to a transaction.
+            SystemFailure: it asks for a time or delay that cannot be.
+            DiskFull, StoreError, ClosedError: the store takes nothing now.
+        """
+        if names.HALF in properties and properties[names.HALF].lower() == "true":
+            raise self._no_transactions()
+        if names.DELAY in properties:
+            rewrite.delay(draft, properties, levels=self._levels, now_ms=self._clock.now_ms())
+        elif any(name in properties for name in _TIMED):
+            raise SystemFailure("accurate timer message is not enabled, timerWheelEnable is false")
+        draft.properties = encode(properties).encode("utf-8", "replace")
+        self.count += 1
+        try:
+            return self._store.append(draft)
+        except IllegalDraft as error:
+            raise IllegalMessage(f"the message is illegal: {error}") from error
+
+    def accept_batch(
+        self, drafts: Sequence[Draft], properties: Sequence[dict[str, str]]
+    ) -> list[Appended]:
+        """Takes in messages that were sent together: all of them, or none.
+
+        Raises:
+            IllegalMessage: also where one of them asks for a delay.
+            NoPermission, DiskFull, StoreError, ClosedError: as `accept`.
+        """
+        for draft, own in zip(drafts, properties, strict=True):
+            if own.get(names.HALF, "").lower() == "true":
+                raise self._no_transactions()
+            if names.DELAY in own or any(name in own for name in _TIMED):
+                raise IllegalMessage("messages of a batch cannot be delayed")
+            draft.properties = encode(own).encode("utf-8", "replace")
+        self.count += len(drafts)
+        try:
+            return self._store.append_batch(drafts)
+        except IllegalDraft as error:
+            raise IllegalMessage(f"a message of the batch is illegal: {error}") from error
+
+    def accept_due(self, draft: Draft) -> Appended:
+        """Takes in a message whose delay is over; it is stored as it is.
+
+        Raises:
+            IllegalDraft, DiskFull, StoreError, ClosedError: the store does not take it.
+        """
+        return self._store.append(draft)
+
+    def settled(self, appended: Appended, properties: Mapping[str, str]) -> Awaitable[int] | None:
+        """What a reply has to wait for: a response code once it is known; None for nothing."""
+        if not self._waits_for_disk or properties.get(names.WAIT) == "false":
+            return None
+        return self._flushed(appended.end)
+
+    async def _flushed(self, end: int) -> int:
+        deadline = Deadline.after_ms(self._settings.config.flush_timeout_ms)
+        if await self._store.flushed.reach(end, deadline):
+            return ResponseCode.SUCCESS
+        return ResponseCode.FLUSH_DISK_TIMEOUT
+
+    def _no_transactions(self) -> NoPermission:
+        name = self._settings.config.name
+        return NoPermission(f"the broker[{name}] sending transaction message is forbidden")

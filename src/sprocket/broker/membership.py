@@ -1,0 +1,222 @@
+"""Clients that come, stay and go: heartbeats (34), leaving (35), members of a group (38), and
+whether a subscription can be read (46). The table itself is in `clients`.
+
+A consumer group's members are told at once when somebody comes or goes, so that they share its
+queues anew; the one that came too, and before it gets its own answer.
+Source: ClientManageProcessor, ConsumerManageProcessor, DefaultConsumerIdsChangeListener of
+RocketMQ 5.x.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from sprocket.base.errors import SystemFailure
+from sprocket.base.ports import Clock
+from sprocket.broker.callbacks import peer_of, tell_members
+from sprocket.broker.clients import (
+    CLUSTERING,
+    PASSIVELY,
+    Client,
+    Clients,
+    ConsumerGroup,
+    Manner,
+    Seen,
+)
+from sprocket.broker.dispatch import Answers
+from sprocket.broker.groups import Groups
+from sprocket.broker.settings import Settings
+from sprocket.broker.topics import Topics
+from sprocket.message.topic import retry_topic
+from sprocket.protocol.bodies import CheckClientBody, ConsumerData, GroupMemberList, HeartbeatBody
+from sprocket.protocol.codes import RequestCode
+from sprocket.protocol.command import Command, Reply
+from sprocket.protocol.requests.client import GroupMembers, HeartbeatReply, Unregister
+from sprocket.remoting.transport import Peer
+
+log = logging.getLogger(__name__)
+
+_UNIT_SUBSCRIPTION = 0x2
+_FROM_LAST = "CONSUME_FROM_LAST_OFFSET"
+
+
+class Membership:
+    """Keeps the table of clients by what they say and do."""
+
+    def __init__(
+        self,
+        clients: Clients,
+        *,
+        topics: Topics,
+        groups: Groups,
+        settings: Settings,
+        clock: Clock,
+    ) -> None:
+        self._clients = clients
+        self._topics = topics
+        self._groups = groups
+        self._settings = settings
+        self._clock = clock
+        #: Connections whose end is watched.
+        self._watched: set[Peer] = set()
+
+    def answers(self) -> Answers:
+        """By request code."""
+        return {
+            RequestCode.HEART_BEAT: self.heartbeat,
+            RequestCode.UNREGISTER_CLIENT: self.unregister,
+            RequestCode.GET_CONSUMER_LIST_BY_GROUP: self.members,
+            RequestCode.CHECK_CLIENT_CONFIG: self.check,
+        }
+
+    def heartbeat(self, command: Command, peer: Peer) -> Reply:
+        """A client is there, with all its groups.
+
+        Raises:
+            RemoteProtocolError: the body is no heartbeat.
+            SystemBusy: there are too many topics, groups or members.
+        """
+        body = HeartbeatBody.decode(command.body)
+        client = Client(
+            peer,
+            body.client_id,
+            peer.address,
+            command.language,
+            command.version,
+            self._clock.now_ms(),
+        )
+        self._watch(peer)
+        fingerprint = body.heartbeat_fingerprint or 0
+        is_to_be_told_again = not fingerprint
+        for data in body.consumers:
+            group = self._clients.group(data.group_name)
+            has_other = group is not None and group.fingerprint != fingerprint
+            seen = self._consumer(data, client, body)
+            is_to_be_told_again |= has_other or seen.is_unknown
+        for producer in body.producers:
+            self._clients.producer_beat(producer.group_name, client)
+        return Reply(
+            HeartbeatReply(is_support_heart_beat_v2=True, is_sub_change=is_to_be_told_again)
+        )
+
+    def _consumer(self, data: ConsumerData, client: Client, body: HeartbeatBody) -> Seen:
+        name = data.group_name
+        group = self._groups.find(name)
+        if group is None:
+            return Seen()
+        self._topics.make_for_group(
+            retry_topic(name),
+            queues=group.retry_queue_nums,
+            sys_flag=_UNIT_SUBSCRIPTION if data.unit_mode else 0,
+            order=self._has_ordered_topic(data),
+        )
+        is_left_out = bool(body.heartbeat_fingerprint) and bool(body.without_sub)
+        seen = self._clients.consumer_beat(
+            name,
+            client,
+            manner=Manner(
+                data.consume_type or PASSIVELY,
+                data.message_model or CLUSTERING,
+                data.consume_from_where or _FROM_LAST,
+            ),
+            subscriptions=None if is_left_out else data.subscriptions,
+            fingerprint=body.heartbeat_fingerprint or 0,
+        )
+        _write_down(name, client, seen)
+        online = self._clients.group(name)
+        if seen.has_changed and online is not None:
+            self._tell(online)
+        return seen
+
+    def _has_ordered_topic(self, data: ConsumerData) -> bool:
+        subscribed = [self._topics.get(each.topic) for each in data.subscriptions]
+        return any(topic is not None and topic.order for topic in subscribed)
+
+    def _tell(self, group: ConsumerGroup) -> None:
+        config = self._groups.get(group.name)
+        is_wanted = config is None or config.notify_consumer_ids_changed_enable
+        if is_wanted and self._settings.config.notify_members and not group.is_broadcasting:
+            tell_members(group.name, group.members.values())
+
+    def unregister(self, command: Command, peer: Peer) -> Reply:
+        """A client leaves a group; no error if it was not in it."""
+        header = command.read(Unregister)
+        if header.producer_group is not None:
+            self._clients.producer_left(header.producer_group, peer)
+        if header.consumer_group is not None:
+            group = self._clients.consumer_left(header.consumer_group, peer)
+            if group is not None:
+                log.info("%s left consumer group %s", peer.address, group.name)
+                self._tell(group)
+        return Reply()
+
+    def members(self, command: Command, peer: Peer) -> Reply:
+        """Client ids of a consumer group.
+
+        Raises:
+            SystemFailure: it has no members.
+        """
+        header = command.read(GroupMembers)
+        group = self._clients.group(header.consumer_group)
+        if group is None:
+            raise SystemFailure(f"no consumer for this group, {header.consumer_group}")
+        return Reply(body=GroupMemberList(consumer_id_list=group.client_ids()).encode())
+
+    def check(self, command: Command, peer: Peer) -> Reply:
+        """Whether a consumer's subscription can be served.
+
+        Raises:
+            SystemFailure: it filters in a way that is switched off.
+        """
+        if not command.body:
+            return Reply()
+        subscription = CheckClientBody.decode(command.body).subscription_data
+        kind = "TAG" if subscription is None else subscription.expression_type or "TAG"
+        if kind != "TAG":
+            raise SystemFailure(f"The broker does not support consumer to filter message by {kind}")
+        return Reply()
+
+    def _watch(self, peer: Peer) -> None:
+        if peer not in self._watched:
+            self._watched.add(peer)
+            peer.on_close(self._closed)
+
+    def _closed(self, peer: Peer) -> None:
+        """A connection is gone, and its members with it."""
+        self._watched.discard(peer)
+        for group in self._clients.closed(peer):
+            log.info("%s is gone from consumer group %s", peer.address, group.name)
+            self._tell(group)
+
+    def drop_silent(self) -> None:
+        """Lets go of clients that sent no heartbeat for too long."""
+        before_ms = self._clock.now_ms() - self._settings.config.client_expiry_ms
+        for client in self._clients.silent(before_ms):
+            log.warning("%s (%s) is silent and let go", client.client_id, client.address)
+            peer = peer_of(client)
+            self._closed(peer)
+            peer.close()
+
+    async def run(self) -> None:
+        """Looks for silent clients, until cancelled."""
+        while True:
+            await asyncio.sleep(self._settings.config.client_scan_ms / 1000)
+            self.drop_silent()
+
+
+def _write_down(group: str, client: Client, seen: Seen) -> None:
+    """Logs what an operator wants to find when messages go where nobody expected them."""
+    if seen.is_new:
+        log.info("%s (%s) came to consumer group %s", client.client_id, client.address, group)
+    if seen.clashing is not None:
+        log.warning(
+            "two clients of consumer group %s call themselves %s: %s and %s; they will consume "
+            "the same queues",
+            group, client.client_id, seen.clashing.address, client.address,
+        )  # fmt: skip
+    for old, new in seen.replaced:
+        log.warning(
+            "consumer group %s subscribes %s now as %r and no longer as %r, since %s says so",
+            group, new.topic, new.sub_string, old.sub_string, client.client_id,
+        )  # fmt: skip

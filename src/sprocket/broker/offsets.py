@@ -1,0 +1,191 @@
+"""How far each consumer group has come in each queue.
+
+A committed offset is the next message to consume. What is committed is kept as it is told, also
+backwards and beyond the end: the group knows best. A reset stays beside the committed offset until
+the group's consumer pulls and is told of it; commits that were under way before are ignored.
+
+File: `consumerOffset.json`, `{"offsetTable":{"topic@group":{queue:offset}}, ...}`. Keys of other
+forms (`topic@group@broadcast`) are kept as they came.
+Source: ConsumerOffsetManager of RocketMQ 5.x.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from sprocket.base.errors import SystemBusy
+from sprocket.base.ports import Clock
+from sprocket.protocol.bodies import DataVersion
+
+_SEPARATOR = "@"
+#: Commits after which the table counts as changed. Source: consumerOffsetUpdateVersionStep.
+_COMMITS_PER_VERSION = 500
+
+
+class ConsumerOffsets:
+    """Committed, pulled and reset offsets by group, topic and queue number.
+
+    Attributes:
+        version: rises now and then while offsets are committed, so that slaves copy them.
+        is_changed: whether something changed since whoever saves it cleared this.
+    """
+
+    def __init__(self, clock: Clock, *, entries_max: int) -> None:
+        self._clock = clock
+        self.version = DataVersion(timestamp=clock.now_ms())
+        self.is_changed = False
+        self._entries_max = entries_max
+        self._committed: dict[str, dict[int, int]] = {}
+        self._pulled: dict[str, dict[int, int]] = {}
+        self._resets: dict[str, dict[int, int]] = {}
+        self._entries = 0
+        self._commits = 0
+
+    def committed(self, group: str, topic: str, queue_number: int) -> int | None:
+        """The next offset the group wants to consume; a reset one first. None if it told none."""
+        key = f"{topic}{_SEPARATOR}{group}"
+        if self._resets and (reset := self._resets.get(key, {}).get(queue_number)) is not None:
+            return reset
+        queues = self._committed.get(key)
+        return None if queues is None else queues.get(queue_number)
+
+    def commit(self, group: str, topic: str, *, queue_number: int, offset: int) -> bool:
+        """Takes a group's word for how far it is.
+
+        Returns:
+            False if it was ignored, since the offset has been reset meanwhile.
+
+        Raises:
+            SystemBusy: the table is full.
+        """
+        key = f"{topic}{_SEPARATOR}{group}"
+        if self._resets and queue_number in self._resets.get(key, ()):
+            return False
+        queues = self._committed.get(key)
+        if queues is None or queue_number not in queues:
+            if self._entries >= self._entries_max:
+                raise SystemBusy(f"the broker holds {self._entries} consumer offsets, its limit")
+            self._entries += 1
+            queues = self._committed.setdefault(key, {})
+        queues[queue_number] = offset
+        self.is_changed = True
+        self._commits += 1
+        if self._commits % _COMMITS_PER_VERSION == 0:
+            self.version = DataVersion(
+                counter=self.version.counter + 1,
+                state_version=self.version.state_version,
+                timestamp=self._clock.now_ms(),
+            )
+        return True
+
+    def pulled(self, group: str, topic: str, *, queue_number: int, offset: int) -> None:
+        """Remembers where the group pulls; for operators only, never saved."""
+        key = f"{topic}{_SEPARATOR}{group}"
+        queues = self._pulled.get(key)
+        if queues is None:
+            if len(self._pulled) >= self._entries_max:
+                return
+            queues = self._pulled[key] = {}
+        queues[queue_number] = offset
+
+    def pulled_at(self, group: str, topic: str, queue_number: int) -> int | None:
+        """Where the group pulled last since the start; None if it did not."""
+        return self._pulled.get(f"{topic}{_SEPARATOR}{group}", {}).get(queue_number)
+
+    def reset(self, group: str, topic: str, *, queue_number: int, offset: int) -> None:
+        """Sets where the group goes on, from its next pull on."""
+        self._resets.setdefault(f"{topic}{_SEPARATOR}{group}", {})[queue_number] = offset
+        self.put(group, topic, queue_number=queue_number, offset=offset)
+
+    def take_reset(self, group: str, topic: str, queue_number: int) -> int | None:
+        """The reset that the group's consumer is to be told of, once; None if there is none."""
+        if not self._resets:
+            return None
+        key = f"{topic}{_SEPARATOR}{group}"
+        queues = self._resets.get(key, {})
+        offset = queues.pop(queue_number, None)
+        if not queues:
+            self._resets.pop(key, None)
+        return offset
+
+    def put(self, group: str, topic: str, *, queue_number: int, offset: int) -> None:
+        """Sets a committed offset in the name of an operator, whatever the limit."""
+        queues = self._committed.setdefault(f"{topic}{_SEPARATOR}{group}", {})
+        if queue_number not in queues:
+            self._entries += 1
+        queues[queue_number] = offset
+        self.is_changed = True
+
+    def topics_of(self, group: str) -> list[str]:
+        """Topics that the group has offsets of, sorted."""
+        return sorted(topic for topic, owner in self._names() if owner == group)
+
+    def groups_of(self, topic: str) -> list[str]:
+        """Groups that have offsets of the topic, sorted."""
+        return sorted(owner for name, owner in self._names() if name == topic)
+
+    def queues(self, group: str, topic: str) -> Mapping[int, int]:
+        """All committed offsets of a group in a topic, by queue number."""
+        return self._committed.get(f"{topic}{_SEPARATOR}{group}", {})
+
+    def copy_group(self, source: str, target: str, topic: str | None = None) -> None:
+        """Gives a group the offsets of another, in one topic or in all."""
+        for name in [topic] if topic else self.topics_of(source):
+            for queue_number, offset in self.queues(source, name).items():
+                self.put(target, name, queue_number=queue_number, offset=offset)
+
+    def forget_topic(self, topic: str) -> None:
+        """Drops all offsets of a topic."""
+        self._forget([key for key in self._keys() if key.split(_SEPARATOR)[0] == topic])
+
+    def forget_group(self, group: str) -> None:
+        """Drops all offsets of a group."""
+        self._forget([key for key in self._keys() if key.split(_SEPARATOR)[1:2] == [group]])
+
+    def _forget(self, keys: list[str]) -> None:
+        for key in keys:
+            self._entries -= len(self._committed.pop(key, {}))
+            self._pulled.pop(key, None)
+            self._resets.pop(key, None)
+            self.is_changed = True
+
+    def _keys(self) -> set[str]:
+        return self._committed.keys() | self._pulled.keys() | self._resets.keys()
+
+    def _names(self) -> Iterator[tuple[str, str]]:
+        """(topic, group) of all keys of the usual form."""
+        for key in self._committed:
+            parts = key.split(_SEPARATOR)
+            if len(parts) == 2:
+                yield parts[0], parts[1]
+
+    def to_json(self) -> dict[str, Any]:
+        """What the file holds of it."""
+        topics: dict[str, list[str]] = {}
+        for topic, group in self._names():
+            topics.setdefault(group, []).append(topic)
+        return {
+            "dataVersion": msgspec.to_builtins(self.version),
+            "groupTopicMap": topics,
+            "offsetTable": {key: dict(queues) for key, queues in self._committed.items()},
+        }
+
+    def load(self, state: Mapping[str, Any]) -> None:
+        """Takes over what a file holds.
+
+        Raises:
+            msgspec.ValidationError: it has another form.
+        """
+        self._committed = msgspec.convert(
+            state.get("offsetTable") or {}, dict[str, dict[int, int]], strict=False
+        )
+        self.version = msgspec.convert(state.get("dataVersion") or {}, DataVersion, strict=False)
+        self._entries = sum(len(queues) for queues in self._committed.values())
+
+    def validate(self) -> None:
+        """Asserts what must hold between two calls."""
+        assert self._entries == sum(len(queues) for queues in self._committed.values())
+        assert all(self._resets.values())

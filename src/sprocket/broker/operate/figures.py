@@ -1,0 +1,195 @@
+"""Operators' requests for figures: of queues and topics, and of the broker as a whole.
+
+Source: AdminBrokerProcessor.prepareRuntimeInfo, getTopicStatsInfo, queryConsumeTimeSpan,
+queryConsumeQueue of RocketMQ 5.x.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime
+
+from sprocket.base.errors import TopicNotFound
+from sprocket.base.ports import Clock
+from sprocket.broker.dispatch import Answers
+from sprocket.broker.ingress import Ingress
+from sprocket.broker.offsets import ConsumerOffsets
+from sprocket.broker.operate.queues import Queues
+from sprocket.broker.operate.rates import Rates
+from sprocket.broker.pull import Pulls
+from sprocket.protocol.bodies import (
+    ConsumeTimeSpans,
+    KvTable,
+    Queue,
+    QueueRange,
+    QueueTimeSpan,
+    TopicStatsTable,
+)
+from sprocket.protocol.codes import VERSION, RequestCode
+from sprocket.protocol.command import Command, Reply
+from sprocket.protocol.requests.group import ConsumeTimeSpan
+from sprocket.protocol.requests.topic import TopicStats
+from sprocket.remoting.transport import Peer
+from sprocket.store.store import Store
+
+_SAMPLE_SECONDS = 5.0
+#: What `VERSION` is called. Source: MQVersion.
+_VERSION_NAME = "V5_3_3"
+
+
+class FigureRequests:
+    """Tells where queues begin and end, and what the broker has done."""
+
+    def __init__(self, queues: Queues, offsets: ConsumerOffsets, *, state: State) -> None:
+        self._queues = queues
+        self._offsets = offsets
+        self._state = state
+
+    def answers(self) -> Answers:
+        """By request code."""
+        return {
+            RequestCode.GET_TOPIC_STATS_INFO: self.topic,
+            RequestCode.QUERY_CONSUME_TIME_SPAN: self.time_spans,
+            RequestCode.GET_BROKER_RUNTIME_INFO: self.broker,
+        }
+
+    def topic(self, command: Command, peer: Peer) -> Reply:
+        """First and last offsets of a topic's queues.
+
+        Raises:
+            TopicNotFound: there is no such topic.
+        """
+        topic = command.read(TopicStats).topic
+        queues = self._queues.all(topic)
+        if not queues and not self._queues.has(topic):
+            raise TopicNotFound(f"topic[{topic}] not exist")
+        table = {
+            queue: QueueRange(
+                last_update_timestamp=max(
+                    self._queues.time_of(queue, self._queues.high(queue) - 1), 0
+                ),
+                max_offset=self._queues.high(queue),
+                min_offset=self._queues.low(queue),
+            )
+            for queue in queues
+        }
+        return Reply(body=TopicStatsTable(offset_table=table, topic_put_tps=0.0).encode())
+
+    def time_spans(self, command: Command, peer: Peer) -> Reply:
+        """When the first, the last, and a group's next message of each queue were stored.
+
+        Raises:
+            TopicNotFound: there is no such topic.
+        """
+        header = command.read(ConsumeTimeSpan)
+        queues = self._queues.readable(header.topic)
+        if not queues:
+            raise TopicNotFound(f"topic[{header.topic}] not exist")
+        spans = [self._span(queue, header.group) for queue in queues]
+        return Reply(body=ConsumeTimeSpans(consume_time_span_set=spans).encode())
+
+    def _span(self, queue: Queue, group: str) -> QueueTimeSpan:
+        high = self._queues.high(queue)
+        oldest_ms = max(self._queues.time_of(queue, self._queues.low(queue)), 0)
+        newest_ms = max(self._queues.time_of(queue, high - 1), 0)
+        offset = self._offsets.committed(group, queue.topic, queue.queue_id) or 0
+        consumed_ms = self._queues.time_of(queue, offset - 1) if offset > 0 else oldest_ms
+        consumed_ms = max(consumed_ms, 0)
+        is_behind = offset < high
+        waiting_ms = self._queues.time_of(queue, offset) if is_behind else 0
+        return QueueTimeSpan(
+            consume_time_stamp=consumed_ms,
+            consume_time_stamp_str=_text(consumed_ms),
+            delay_time=self._state.now_ms() - waiting_ms if waiting_ms > 0 else 0,
+            max_time_stamp=newest_ms,
+            max_time_stamp_str=_text(newest_ms),
+            message_queue=queue,
+            min_time_stamp=oldest_ms,
+            min_time_stamp_str=_text(oldest_ms),
+        )
+
+    def broker(self, command: Command, peer: Peer) -> Reply:
+        """Counters and state, as far as RocketMQ's tools look at them."""
+        return Reply(body=KvTable(table=self._state.table()).encode())
+
+
+def _text(time_ms: int) -> str:
+    """A time as RocketMQ's tools show it; in UTC. Source: UtilAll.timeMillisToHumanString2."""
+    moment = datetime.fromtimestamp(time_ms / 1000, UTC)
+    return f"{moment:%Y-%m-%d#%H:%M:%S}:{time_ms % 1000:03d}"
+
+
+class State:
+    """What the broker has done since its start."""
+
+    def __init__(self, store: Store, ingress: Ingress, *, pulls: Pulls, clock: Clock) -> None:
+        self._store = store
+        self._ingress = ingress
+        self._pulls = pulls
+        self._clock = clock
+        self._started_ms = clock.now_ms()
+        self._put = Rates(self._started_ms)
+        self._got = Rates(self._started_ms)
+
+    def now_ms(self) -> int:
+        """What time it is, ms."""
+        return self._clock.now_ms()
+
+    async def run(self) -> None:
+        """Notes the counters now and then, until cancelled."""
+        while True:
+            await asyncio.sleep(_SAMPLE_SECONDS)
+            now_ms = self._clock.now_ms()
+            self._put.sample(now_ms, self._ingress.count)
+            self._got.sample(now_ms, self._pulls.count)
+
+    def table(self) -> dict[str, str]:
+        """By RocketMQ's names."""
+        now_ms = self._clock.now_ms()
+        put, got = self._ingress.count, self._pulls.count
+        rates = " ".join(f"{rate:.2f}" for rate in self._got.per_second(now_ms, got))
+        unflushed = self._store.log_end - self._store.flushed.value
+        zeros = dict.fromkeys(_ZEROS, "0")
+        return zeros | {
+            "bootTimestamp": str(self._started_ms),
+            "brokerActive": "true",
+            "brokerVersion": str(VERSION),
+            "brokerVersionDesc": _VERSION_NAME,
+            "commitLogMaxOffset": str(self._store.log_end),
+            "commitLogMinOffset": str(self._store.log_start),
+            "getFoundTps": rates,
+            "getTotalTps": rates,
+            "getTransferredTps": rates,
+            "getTransferedTps": rates,
+            "heldPulls": str(self._pulls.held_count),
+            "msgGetTotalTodayNow": str(got),
+            "msgPutTotalTodayNow": str(put),
+            "putTps": " ".join(f"{rate:.2f}" for rate in self._put.per_second(now_ms, put)),
+            "remainHowManyDataToFlush": f"{unflushed} B",
+            "runtime": f"[ {(now_ms - self._started_ms) // 1000} seconds ]",
+        }
+
+
+#: What RocketMQ's tools read as a number and has no meaning here: there are no thread pools, and
+#: no counters from before the start.
+_ZEROS = (
+    "ackThreadPoolQueueHeadWaitTimeMills",
+    "ackThreadPoolQueueSize",
+    "commitLogDiskRatio",
+    "dispatchBehindBytes",
+    "earliestMessageTimeStamp",
+    "msgGetTotalTodayMorning",
+    "msgGetTotalYesterdayMorning",
+    "msgPutTotalTodayMorning",
+    "msgPutTotalYesterdayMorning",
+    "pageCacheLockTimeMills",
+    "pullThreadPoolQueueHeadWaitTimeMills",
+    "pullThreadPoolQueueSize",
+    "sendThreadPoolQueueHeadWaitTimeMills",
+    "sendThreadPoolQueueSize",
+    "timerCongestNum",
+    "timerDequeueTps",
+    "timerEnqueueTps",
+    "timerOffsetBehind",
+    "timerReadBehind",
+)

@@ -1,0 +1,130 @@
+"""Operators' requests about consumer groups.
+
+Source: AdminBrokerProcessor of RocketMQ 5.x.
+"""
+
+from __future__ import annotations
+
+from sprocket.base.errors import GroupNotFound
+from sprocket.broker.clients import Clients
+from sprocket.broker.dispatch import Answers
+from sprocket.broker.groups import Groups
+from sprocket.broker.offsets import ConsumerOffsets
+from sprocket.broker.queue_locks import QueueLocks
+from sprocket.protocol.bodies import (
+    GroupConfig,
+    GroupConfigList,
+    GroupForbidden,
+    GroupTable,
+    SubscriptionBody,
+    TopicList,
+)
+from sprocket.protocol.codes import RequestCode
+from sprocket.protocol.command import Command, Reply
+from sprocket.protocol.requests.group import (
+    DeleteGroup,
+    ForbidGroup,
+    GroupConfigOf,
+    GroupSubscription,
+    GroupTopics,
+)
+from sprocket.remoting.transport import Peer
+
+
+class GroupRequests:
+    """Makes, changes, shows and deletes consumer groups."""
+
+    def __init__(
+        self,
+        groups: Groups,
+        clients: Clients,
+        *,
+        offsets: ConsumerOffsets,
+        locks: QueueLocks,
+        address: str,
+    ) -> None:
+        self._groups = groups
+        self._clients = clients
+        self._offsets = offsets
+        self._locks = locks
+        self._address = address
+
+    def answers(self) -> Answers:
+        """By request code."""
+        return {
+            RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP: self.create,
+            RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST: self.create_several,
+            RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG: self.every,
+            RequestCode.GET_SUBSCRIPTIONGROUP_CONFIG: self.one,
+            RequestCode.DELETE_SUBSCRIPTIONGROUP: self.delete,
+            RequestCode.UPDATE_AND_GET_GROUP_FORBIDDEN: self.forbid,
+            RequestCode.QUERY_TOPICS_BY_CONSUMER: self.topics,
+            RequestCode.QUERY_SUBSCRIPTION_BY_CONSUMER: self.subscription,
+        }
+
+    def create(self, command: Command, peer: Peer) -> Reply:
+        """Makes a group, or changes it.
+
+        Raises:
+            InvalidParameter: its name or numbers cannot be.
+        """
+        self._groups.put(GroupConfig.decode(command.body))
+        return Reply()
+
+    def create_several(self, command: Command, peer: Peer) -> Reply:
+        """Makes or changes groups, one after the other; ends at the first that cannot be."""
+        for group in GroupConfigList.decode(command.body).group_config_list:
+            self._groups.put(group)
+        return Reply()
+
+    def every(self, command: Command, peer: Peer) -> Reply:
+        """All groups."""
+        table = GroupTable(
+            data_version=self._groups.version,
+            forbidden_table=self._groups.forbidden,
+            subscription_group_table=self._groups.by_name,
+        )
+        return Reply(body=table.encode())
+
+    def one(self, command: Command, peer: Peer) -> Reply:
+        """One group.
+
+        Raises:
+            GroupNotFound: there is none.
+        """
+        name = command.read(GroupConfigOf).group
+        group = self._groups.get(name)
+        if group is None:
+            raise GroupNotFound(f"No group in this broker. group: {name}")
+        return Reply(body=group.encode())
+
+    def delete(self, command: Command, peer: Peer) -> Reply:
+        """Deletes a group, and its offsets if asked; no error if there is none."""
+        header = command.read(DeleteGroup)
+        self._groups.remove(header.group_name)
+        self._locks.forget_group(header.group_name)
+        if header.clean_offset:
+            self._offsets.forget_group(header.group_name)
+        return Reply()
+
+    def forbid(self, command: Command, peer: Peer) -> Reply:
+        """Keeps a group from reading a topic, or lets it; without a wish it only tells."""
+        header = command.read(ForbidGroup)
+        if header.readable is not None:
+            self._groups.forbid(header.group, header.topic, readable=header.readable)
+        is_readable = not self._groups.is_forbidden(header.group, header.topic)
+        answer = GroupForbidden(group=header.group, readable=is_readable, topic=header.topic)
+        return Reply(body=answer.encode())
+
+    def topics(self, command: Command, peer: Peer) -> Reply:
+        """Topics that a group has offsets of."""
+        topics = self._offsets.topics_of(command.read(GroupTopics).group)
+        return Reply(body=TopicList(broker_addr=self._address, topic_list=topics).encode())
+
+    def subscription(self, command: Command, peer: Peer) -> Reply:
+        """What a group subscribes of a topic, as far as it is online."""
+        header = command.read(GroupSubscription)
+        group = self._clients.group(header.group)
+        found = None if group is None else group.subscriptions.get(header.topic or "")
+        answer = SubscriptionBody(group=header.group, subscription_data=found, topic=header.topic)
+        return Reply(body=answer.encode())

@@ -1,0 +1,55 @@
+"""The queues of a topic as operators see them."""
+
+from __future__ import annotations
+
+from sprocket.broker.topics import Topics
+from sprocket.protocol.bodies import Queue
+from sprocket.store.by_time import Boundary
+from sprocket.store.store import Store
+
+
+class Queues:
+    """Names a topic's queues and tells where they begin and end."""
+
+    def __init__(self, topics: Topics, store: Store, *, broker_name: str) -> None:
+        self._topics = topics
+        self._store = store
+        self._broker_name = broker_name
+
+    def has(self, topic: str) -> bool:
+        """Whether there is such a topic, even one without queues."""
+        return self._topics.get(topic) is not None
+
+    def all(self, topic: str) -> list[Queue]:
+        """Queues that can be read or written; none if there is no such topic."""
+        config = self._topics.get(topic)
+        if config is None:
+            return []
+        return self._named(topic, max(config.read_queue_nums, config.write_queue_nums))
+
+    def readable(self, topic: str) -> list[Queue]:
+        """Queues that can be read; none if there is no such topic."""
+        config = self._topics.get(topic)
+        return [] if config is None else self._named(topic, config.read_queue_nums)
+
+    def _named(self, topic: str, count: int) -> list[Queue]:
+        return [
+            Queue(broker_name=self._broker_name, queue_id=number, topic=topic)
+            for number in range(count)
+        ]
+
+    def low(self, queue: Queue) -> int:
+        """The first message that is still there."""
+        return self._store.min_offset(queue.topic, queue.queue_id)
+
+    def high(self, queue: Queue) -> int:
+        """Where the next message goes."""
+        return self._store.max_offset(queue.topic, queue.queue_id)
+
+    def time_of(self, queue: Queue, offset: int) -> int:
+        """When a message was stored, ms; -1 if it is not there."""
+        return self._store.time_of(queue.topic, queue.queue_id, offset)
+
+    def offset_at(self, queue: Queue, time_ms: int) -> int:
+        """The first message stored at a time or after."""
+        return self._store.offset_at_time(queue.topic, queue.queue_id, time_ms, Boundary.LOWER)

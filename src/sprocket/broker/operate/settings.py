@@ -1,0 +1,66 @@
+"""Operators' requests about the broker's settings, and cleaning that needs no answer.
+
+Source: AdminBrokerProcessor of RocketMQ 5.x.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sprocket.base.errors import RemoteProtocolError
+from sprocket.broker.dispatch import Answers
+from sprocket.broker.settings import Settings
+from sprocket.protocol.bodies import DataVersion
+from sprocket.protocol.codes import RequestCode
+from sprocket.protocol.command import Command, Reply
+from sprocket.protocol.requests.admin import BrokerConfigReply
+from sprocket.remoting.transport import Peer
+
+
+class SettingRequests:
+    """Shows and changes settings.
+
+    Args:
+        on_permission: called when the broker's permission has changed.
+    """
+
+    def __init__(self, settings: Settings, *, on_permission: Callable[[], None]) -> None:
+        self._settings = settings
+        self._on_permission = on_permission
+        self._changes = 0
+
+    def answers(self) -> Answers:
+        """By request code."""
+        return {
+            RequestCode.GET_BROKER_CONFIG: self.show,
+            RequestCode.UPDATE_BROKER_CONFIG: self.change,
+            RequestCode.CLEAN_EXPIRED_CONSUMEQUEUE: self.nothing_to_do,
+            RequestCode.DELETE_EXPIRED_COMMITLOG: self.nothing_to_do,
+        }
+
+    def show(self, command: Command, peer: Peer) -> Reply:
+        """All settings, one a line, under RocketMQ's names."""
+        version = DataVersion(counter=self._changes).encode().decode()
+        body = "".join(f"{line}\n" for line in self._settings.lines()).encode()
+        return Reply(BrokerConfigReply(version=version), body)
+
+    def change(self, command: Command, peer: Peer) -> Reply:
+        """Takes over lines of `key=value`; unknown keys change nothing.
+
+        Raises:
+            InvalidParameter: a value cannot be, or not while the broker runs.
+        """
+        try:
+            text = bytes(command.body).decode()
+        except UnicodeDecodeError as error:
+            raise RemoteProtocolError(f"settings are UTF-8 text: {error}") from None
+        permission = self._settings.config.permission
+        self._settings.change(text)
+        self._changes += 1
+        if self._settings.config.permission != permission:
+            self._on_permission()
+        return Reply()
+
+    def nothing_to_do(self, command: Command, peer: Peer) -> Reply:
+        """What the store does by itself in its own time."""
+        return Reply()

@@ -1,0 +1,151 @@
+"""Operators' requests about topics.
+
+Source: AdminBrokerProcessor of RocketMQ 5.x.
+"""
+
+from __future__ import annotations
+
+from sprocket.base.errors import InvalidParameter, SystemFailure, TopicNotFound
+from sprocket.broker.attributes import altered, parse
+from sprocket.broker.clients import Clients
+from sprocket.broker.dispatch import Answers
+from sprocket.broker.offsets import ConsumerOffsets
+from sprocket.broker.topics import Topics
+from sprocket.protocol.bodies import (
+    DataVersion,
+    GroupList,
+    TopicConfig,
+    TopicConfigList,
+    TopicList,
+    TopicTable,
+)
+from sprocket.protocol.codes import RequestCode
+from sprocket.protocol.command import Command, Reply
+from sprocket.protocol.requests.topic import (
+    CreateTopic,
+    DeleteTopic,
+    TopicConfigOf,
+    TopicConsumers,
+)
+from sprocket.remoting.transport import Peer
+from sprocket.store.store import Store
+
+_FILTER_TYPES = ("SINGLE_TAG", "MULTI_TAG")
+
+
+class TopicRequests:
+    """Makes, changes, shows and deletes topics."""
+
+    def __init__(
+        self, topics: Topics, store: Store, *, offsets: ConsumerOffsets, clients: Clients
+    ) -> None:
+        self._topics = topics
+        self._store = store
+        self._offsets = offsets
+        self._clients = clients
+
+    def answers(self) -> Answers:
+        """By request code."""
+        return {
+            RequestCode.UPDATE_AND_CREATE_TOPIC: self.create,
+            RequestCode.UPDATE_AND_CREATE_TOPIC_LIST: self.create_several,
+            RequestCode.GET_ALL_TOPIC_CONFIG: self.every,
+            RequestCode.GET_TOPIC_CONFIG: self.one,
+            RequestCode.DELETE_TOPIC_IN_BROKER: self.delete,
+            RequestCode.QUERY_TOPIC_CONSUME_BY_WHO: self.consumers,
+            RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_BROKER: self.own,
+            RequestCode.CLEAN_UNUSED_TOPIC: self.clean,
+        }
+
+    def create(self, command: Command, peer: Peer) -> Reply:
+        """Makes a topic, or changes it.
+
+        Raises:
+            InvalidParameter: its name or numbers cannot be.
+            SystemFailure: its filter type or attributes cannot be.
+        """
+        header = command.read(CreateTopic)
+        if header.topic_filter_type not in _FILTER_TYPES:
+            raise SystemFailure(f"topicFilterType = [{header.topic_filter_type}] value invalid")
+        self._put(
+            TopicConfig(
+                order=header.order,
+                perm=header.perm,
+                read_queue_nums=header.read_queue_nums,
+                topic_filter_type=header.topic_filter_type,
+                topic_name=header.topic,
+                topic_sys_flag=header.topic_sys_flag or 0,
+                write_queue_nums=header.write_queue_nums,
+            ),
+            parse(header.attributes),
+        )
+        return Reply()
+
+    def create_several(self, command: Command, peer: Peer) -> Reply:
+        """Makes or changes topics, one after the other; ends at the first that cannot be."""
+        for topic in TopicConfigList.decode(command.body).topic_config_list:
+            asked = {
+                key if key[:1] in ("+", "-") else f"+{key}": value
+                for key, value in topic.attributes.items()
+            }
+            self._put(topic, asked)
+        return Reply()
+
+    def _put(self, topic: TopicConfig, asked: dict[str, str]) -> None:
+        known = self._topics.get(topic.topic_name)
+        topic.attributes = altered(None if known is None else known.attributes, asked)
+        self._topics.put(topic)
+
+    def every(self, command: Command, peer: Peer) -> Reply:
+        """All topics."""
+        table = TopicTable(
+            data_version=self._topics.version,
+            mapping_data_version=DataVersion(),
+            topic_config_table=self._topics.by_name,
+            topic_queue_mapping_detail_map={},
+            topic_queue_mapping_info_map={},
+        )
+        return Reply(body=table.encode())
+
+    def one(self, command: Command, peer: Peer) -> Reply:
+        """One topic.
+
+        Raises:
+            TopicNotFound: there is none.
+        """
+        name = command.read(TopicConfigOf).topic
+        topic = self._topics.get(name)
+        if topic is None:
+            raise TopicNotFound(f"No topic in this broker. topic: {name}")
+        return Reply(body=topic.encode())
+
+    def delete(self, command: Command, peer: Peer) -> Reply:
+        """Deletes a topic with its queues and offsets; no error if there is none.
+
+        Raises:
+            InvalidParameter: it is the broker's own, or no name.
+        """
+        name = command.read(DeleteTopic).topic
+        if any(sign in name for sign in "/\\\0"):
+            raise InvalidParameter(f"no topic is called {name!r}")
+        self._topics.remove(name)
+        self._offsets.forget_topic(name)
+        self._store.delete_topic(name)
+        return Reply()
+
+    def consumers(self, command: Command, peer: Peer) -> Reply:
+        """Groups that consume a topic, online or not."""
+        topic = command.read(TopicConsumers).topic
+        groups = {*self._clients.groups_of(topic), *self._offsets.groups_of(topic)}
+        return Reply(body=GroupList(group_list=sorted(groups)).encode())
+
+    def own(self, command: Command, peer: Peer) -> Reply:
+        """Topics that the broker has for itself."""
+        return Reply(body=TopicList(topic_list=sorted(self._topics.own_names)).encode())
+
+    def clean(self, command: Command, peer: Peer) -> Reply:
+        """Removes queues of topics that are gone."""
+        for name in self._store.queues():
+            if self._topics.get(name) is None and not self._topics.is_own(name):
+                self._store.delete_topic(name)
+        return Reply()

@@ -1,0 +1,220 @@
+"""The parts of a broker and what each of them is given.
+
+Nothing happens here: parts are made, in the order in which they need each other, and their answers
+are put into one table.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from sprocket.base.ports import Clock, Disk, Entropy
+from sprocket.broker.access import ReadAccess
+from sprocket.broker.clients import Clients
+from sprocket.broker.dispatch import Answer, Dispatch
+from sprocket.broker.groups import Groups
+from sprocket.broker.ingress import Ingress
+from sprocket.broker.locks import Locks
+from sprocket.broker.membership import Membership
+from sprocket.broker.offsets import ConsumerOffsets
+from sprocket.broker.operate.connections import ConnectionRequests
+from sprocket.broker.operate.figures import FigureRequests, State
+from sprocket.broker.operate.groups import GroupRequests
+from sprocket.broker.operate.progress import ProgressRequests
+from sprocket.broker.operate.queues import Queues
+from sprocket.broker.operate.settings import SettingRequests
+from sprocket.broker.operate.topics import TopicRequests
+from sprocket.broker.positions import Positions
+from sprocket.broker.pull import Pulls
+from sprocket.broker.query import Queries
+from sprocket.broker.queue_locks import QueueLocks
+from sprocket.broker.registration import Registration
+from sprocket.broker.retries import GroupRules, SendBacks
+from sprocket.broker.send import Placing, Sends
+from sprocket.broker.settings import Settings
+from sprocket.broker.stamp import Stamp
+from sprocket.broker.state import Rounds, StateFile
+from sprocket.broker.topics import Topics, own_topics
+from sprocket.delay.deliver import Delivery
+from sprocket.delay.levels import DelayLevels
+from sprocket.delay.schedule import Progress
+from sprocket.message.ids import UniqueIds
+from sprocket.protocol.codes import RequestCode
+from sprocket.protocol.command import Header
+from sprocket.remoting.pool import Pool
+from sprocket.store.store import Store
+
+_PROCESSES = 1 << 16
+_LEASE_SCAN_SECONDS = 20.0
+
+
+class World(NamedTuple):
+    """The ports that a broker gets."""
+
+    disk: Disk
+    clock: Clock
+    entropy: Entropy
+
+
+class Place(NamedTuple):
+    """Where a broker is.
+
+    Attributes:
+        root: its folder.
+        address, ha_address: where clients and slaves reach it.
+        packed: the address as records carry it.
+    """
+
+    root: str
+    address: str
+    ha_address: str
+    packed: bytes
+
+
+class Parts:
+    """Everything between the connections and the store.
+
+    Args:
+        store: open.
+        pool: connections to the name servers.
+
+    Attributes:
+        dispatch: answers requests.
+    """
+
+    def __init__(
+        self, store: Store, settings: Settings, *, world: World, place: Place, pool: Pool
+    ) -> None:
+        config = settings.config
+        self._clock = world.clock
+        levels = DelayLevels.parse(settings.store.delay_levels)
+        self._tables(settings, levels=levels, world=world)
+        self._files(store, disk=world.disk, root=place.root)
+        self.registration = Registration(
+            pool,
+            self.topics,
+            settings=settings,
+            address=place.address,
+            ha_address=place.ha_address,
+        )
+        self.ingress = Ingress(store, levels=levels, settings=settings, clock=world.clock)
+        self.delivery = Delivery(
+            store,
+            self.ingress.accept_due,
+            levels=levels,
+            progress=self.progress,
+            clock=world.clock,
+        )
+        self.membership = Membership(
+            self.clients,
+            topics=self.topics,
+            groups=self.groups,
+            settings=settings,
+            clock=world.clock,
+        )
+        access = ReadAccess(self.topics, self.groups, clients=self.clients, settings=settings)
+        self.pulls = Pulls(store, access, offsets=self.offsets, settings=settings)
+        self.state = State(store, self.ingress, pulls=self.pulls, clock=world.clock)
+        ids = UniqueIds(
+            address=place.packed[:-4],
+            process=world.entropy.below(_PROCESSES),
+            token=world.entropy.token(4),
+        )
+        self.stamp = Stamp(config, ids=ids, store_host=place.packed)
+        answers = {
+            **self._messages(store, settings, world=world),
+            **self._consumers(store, world.clock),
+            **self._operators(store, settings, address=place.address),
+        }
+        refusals: dict[int, Header] = {code: self.stamp.refusal() for code in _SENDS}
+        self.dispatch = Dispatch(answers, refusals=refusals)
+
+    def _tables(self, settings: Settings, *, levels: DelayLevels, world: World) -> None:
+        config, clock = settings.config, world.clock
+        own = own_topics(config, delay_levels=levels.highest)
+        self.topics = Topics(own, settings, clock=clock, on_change=self._topic_changed)
+        self.groups = Groups(settings, clock=clock, on_change=self._group_changed)
+        self.offsets = ConsumerOffsets(clock, entries_max=config.offsets_max)
+        self.clients = Clients(members_max=config.members_max)
+        self.locks = QueueLocks(config.lock_lease_ms)
+        self.progress = Progress()
+
+    def _files(self, store: Store, *, disk: Disk, root: str) -> None:
+        folder = f"{root}/config"
+        self.topics_file = StateFile(disk, f"{folder}/topics.json", self.topics)
+        self.groups_file = StateFile(disk, f"{folder}/subscriptionGroup.json", self.groups)
+        offsets = StateFile(disk, f"{folder}/consumerOffset.json", self.offsets)
+        delays = StateFile(disk, f"{folder}/delayOffset.json", self.progress)
+        self.files = (self.topics_file, self.groups_file, offsets, delays)
+        self.offset_rounds = Rounds(offsets, self.offsets, store)
+        self.delay_rounds = Rounds(delays, self.progress, store)
+
+    def _topic_changed(self, name: str) -> None:
+        self.topics_file.save()
+        self.registration.changed(name)
+
+    def _group_changed(self, name: str) -> None:
+        self.groups_file.save()
+
+    async def expire_leases(self) -> None:
+        """Forgets leases that ran out, until cancelled."""
+        while True:
+            await asyncio.sleep(_LEASE_SCAN_SECONDS)
+            self.locks.expire(self._clock.now_ms())
+
+    def _messages(self, store: Store, settings: Settings, *, world: World) -> Mapping[int, Answer]:
+        """Messages in and out."""
+        rules = GroupRules(self.topics, self.groups, locks=self.locks, clock=world.clock)
+        placing = Placing(self.topics, settings=settings, entropy=world.entropy)
+        sends = Sends(self.ingress, placing, rules=rules, stamp=self.stamp, clock=world.clock)
+        send_backs = SendBacks(
+            store, self.ingress, rules=rules, settings=settings, entropy=world.entropy
+        )
+        return {
+            **sends.answers(),
+            **send_backs.answers(),
+            **self.pulls.answers(),
+            **Queries(store).answers(),
+        }
+
+    def _consumers(self, store: Store, clock: Clock) -> Mapping[int, Answer]:
+        """Who is there, how far they are, who has which queue."""
+        positions = Positions(store, self.offsets, topics=self.topics, groups=self.groups)
+        return {
+            **self.membership.answers(),
+            **positions.answers(),
+            **Locks(self.locks, clock).answers(),
+        }
+
+    def _operators(self, store: Store, settings: Settings, *, address: str) -> Mapping[int, Answer]:
+        """What operators ask."""
+        queues = Queues(self.topics, store, broker_name=settings.config.name)
+        topics = TopicRequests(self.topics, store, offsets=self.offsets, clients=self.clients)
+        groups = GroupRequests(
+            self.groups, self.clients, offsets=self.offsets, locks=self.locks, address=address
+        )
+        progress = ProgressRequests(
+            queues,
+            self.offsets,
+            groups=self.groups,
+            clients=self.clients,
+            pulls=self.pulls,
+            address=address,
+        )
+        return {
+            **topics.answers(),
+            **groups.answers(),
+            **progress.answers(),
+            **FigureRequests(queues, self.offsets, state=self.state).answers(),
+            **ConnectionRequests(self.clients, store).answers(),
+            **SettingRequests(settings, on_permission=self.registration.again).answers(),
+        }
+
+
+_SENDS = (
+    RequestCode.SEND_MESSAGE,
+    RequestCode.SEND_MESSAGE_V2,
+    RequestCode.SEND_BATCH_MESSAGE,
+)

@@ -1,0 +1,121 @@
+"""The broker's tables in their files: loaded once, saved while they change and at the end.
+
+What operators and clients were told is done (a topic, a group) is saved at once. Offsets and the
+progress of delayed messages change all the time and are saved in rounds, so a crash may bring back
+positions that are some seconds old: messages are then consumed again, never lost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+import msgspec
+
+from sprocket.base.deadline import Deadline
+from sprocket.base.errors import StoreError
+from sprocket.base.ports import Disk
+from sprocket.store.snapshot import Snapshot
+from sprocket.store.store import Store
+
+log = logging.getLogger(__name__)
+
+#: How long a save waits for the log to be on the disk, s.
+_FLUSH_SECONDS = 5.0
+
+
+class Table(Protocol):
+    """What can be kept in a state file."""
+
+    def to_json(self) -> dict[str, Any]:
+        """What the file is to hold of it."""
+        ...
+
+    def load(self, state: Mapping[str, Any]) -> None:
+        """Takes over what a file holds."""
+        ...
+
+
+class StateFile:
+    """A table and its file.
+
+    Attributes:
+        is_behind: whether the last save failed, so that it is to be tried again.
+    """
+
+    __slots__ = ("_snapshot", "_table", "is_behind")
+
+    def __init__(self, disk: Disk, path: str, table: Table) -> None:
+        self._snapshot = Snapshot(disk, path)
+        self._table = table
+        self.is_behind = False
+
+    def load(self) -> None:
+        """Fills the table from the file, or from its backup if it is broken.
+
+        Raises:
+            StoreError: both are broken, or hold something else.
+        """
+        state = self._snapshot.load()
+        try:
+            self._table.load(state)
+        except (msgspec.MsgspecError, ValueError, TypeError) as error:
+            raise StoreError(f"{self._snapshot.path} is no such table: {error}") from error
+
+    def state(self) -> dict[str, Any]:
+        """The table as it is now."""
+        return self._table.to_json()
+
+    def save(self, state: Mapping[str, Any] | None = None) -> None:
+        """Writes the table down. A disk that refuses is logged, and tried again in the next round.
+
+        Args:
+            state: how the table was at some time, if not as it is now.
+
+        Raises:
+            UsageError: it has not been loaded.
+        """
+        try:
+            self._snapshot.save(self.state() if state is None else state)
+            self.is_behind = False
+        except OSError as error:
+            self.is_behind = True
+            log.error("%s cannot be saved: %s", self._snapshot.path, error)
+
+
+class Positions(Protocol):
+    """A table that changes all the time."""
+
+    is_changed: bool
+
+
+class Rounds:
+    """Saves a table of positions in rounds.
+
+    A position is saved only once the log is on the disk up to where it was when the position was
+    noted: after a crash no saved position points at messages that are gone.
+    """
+
+    def __init__(self, file: StateFile, positions: Positions, store: Store) -> None:
+        self._file = file
+        self._positions = positions
+        self._store = store
+
+    async def run(self, pause_ms: Callable[[], int]) -> None:
+        """Saves after each pause if something changed, until cancelled."""
+        while True:
+            await asyncio.sleep(pause_ms() / 1000)
+            await self.save()
+
+    async def save(self) -> None:
+        """Saves now what has changed, as soon as the log allows it."""
+        if not self._positions.is_changed and not self._file.is_behind:
+            return
+        self._positions.is_changed = False
+        state = self._file.state()
+        if await self._store.flushed.reach(self._store.log_end, Deadline.after(_FLUSH_SECONDS)):
+            self._file.save(state)
+        else:
+            self._positions.is_changed = True

@@ -1,0 +1,238 @@
+"""The topics of a broker: their queues, permissions, and how new ones come about.
+
+A topic is made by an operator, by a send (from the template that the producer names), or for a
+consumer group (retry and dead letters). Nothing may be made from the template while automatic
+creation is off, and a template that a file still holds from before is dropped.
+
+File: `topics.json`, `{"dataVersion":{...},"topicConfigTable":{topic:{...}}}`.
+Source: TopicConfigManager of RocketMQ 5.x.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from sprocket.base.errors import InvalidParameter, SystemBusy
+from sprocket.base.ports import Clock
+from sprocket.broker.config import BrokerConfig
+from sprocket.broker.settings import Settings
+from sprocket.message import topic as names
+from sprocket.protocol.bodies import DataVersion, TopicConfig
+
+#: What clients read and write.
+READ_WRITE = names.READ | names.WRITE
+#: More queues than this in one topic would let a single name cost too much.
+QUEUES_MAX = 16_384
+
+#: Parts of the names of topics that brokers keep for themselves.
+_REPLY_SUFFIX = "_REPLY_TOPIC"
+_REVIVE_PREFIX = "rmq_sys_REVIVE_LOG_"
+_MEMBERS_PREFIX = "rmq_sys_SYNC_BROKER_MEMBER_"
+_BENCHMARK_QUEUES = 1024
+_CLUSTER_QUEUES = 16
+_REVIVE_QUEUES = 8
+
+
+def own_topics(config: BrokerConfig, *, delay_levels: int) -> list[TopicConfig]:
+    """The topics that every broker has from its start."""
+    inherit = names.INHERIT
+
+    def topic(name: str, queues: int = 1, permission: int = READ_WRITE) -> TopicConfig:
+        return new_topic(name, queues=queues, permission=permission)
+
+    made = [
+        topic(names.SELF_TEST),
+        topic(names.BENCHMARK, _BENCHMARK_QUEUES),
+        topic(
+            config.cluster, _CLUSTER_QUEUES, inherit | (READ_WRITE if config.cluster_topic else 0)
+        ),
+        topic(config.name, 1, inherit | (READ_WRITE if config.broker_topic else 0)),
+        topic(names.OFFSET_MOVED),
+        topic(names.SCHEDULE, delay_levels),
+        topic(config.cluster + _REPLY_SUFFIX),
+        topic(_REVIVE_PREFIX + config.cluster, _REVIVE_QUEUES),
+        topic(_MEMBERS_PREFIX + config.name, 1, inherit),
+        topic(names.HALF),
+        topic(names.HALF_SETTLED),
+        topic(names.TIMER),
+    ]
+    if config.auto_create_topics:
+        made.append(topic(names.TEMPLATE, config.template_queues, inherit | READ_WRITE))
+    if config.trace_topic:
+        made.append(topic(config.trace_topic_name))
+    return made
+
+
+def new_topic(
+    name: str, *, queues: int, permission: int = READ_WRITE, sys_flag: int = 0, order: bool = False
+) -> TopicConfig:
+    """A topic with as many queues to read as to write."""
+    return TopicConfig(
+        topic_name=name,
+        read_queue_nums=queues,
+        write_queue_nums=queues,
+        perm=permission,
+        topic_sys_flag=sys_flag,
+        order=order,
+    )
+
+
+class Topics:
+    """All topics of a broker.
+
+    Args:
+        own: what the broker has from its start; made again if a file lacks it.
+        on_change: called with the name of each topic that was made, changed or removed.
+
+    Attributes:
+        by_name: the topics; for reading only.
+        own_names: those of the broker itself.
+        version: counts the changes.
+    """
+
+    def __init__(
+        self,
+        own: Iterable[TopicConfig],
+        settings: Settings,
+        *,
+        clock: Clock,
+        on_change: Callable[[str], None],
+    ) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._on_change = on_change
+        self.by_name: dict[str, TopicConfig] = {topic.topic_name: topic for topic in own}
+        self.own_names = frozenset(self.by_name)
+        self.version = DataVersion(timestamp=clock.now_ms())
+
+    def get(self, name: str) -> TopicConfig | None:
+        """A topic, or None."""
+        return self.by_name.get(name)
+
+    def is_own(self, name: str) -> bool:
+        """Whether the broker keeps the topic for itself: nobody may change or delete it."""
+        return name in self.own_names or names.is_system_topic(name)
+
+    def put(self, topic: TopicConfig) -> None:
+        """Makes or changes a topic as an operator asks.
+
+        Raises:
+            InvalidParameter: its name, numbers of queues or permission cannot be.
+            SystemBusy: there are too many topics.
+        """
+        if fault := names.fault_of_topic(topic.topic_name):
+            raise InvalidParameter(fault)
+        if self.is_own(topic.topic_name):
+            raise InvalidParameter(f"The topic[{topic.topic_name}] is conflict with system topic.")
+        for queues in (topic.read_queue_nums, topic.write_queue_nums):
+            if not 0 <= queues <= QUEUES_MAX:
+                raise InvalidParameter(f"a topic has 0 to {QUEUES_MAX} queues, not {queues}")
+        if not 0 <= topic.perm <= 7:
+            raise InvalidParameter(f"a permission is 0 to 7, not {topic.perm}")
+        self._store(topic)
+
+    def make_by_send(
+        self, name: str, *, template: str, queues: int, sys_flag: int
+    ) -> TopicConfig | None:
+        """Makes a topic that a producer writes to for the first time.
+
+        Args:
+            template: the topic whose settings it takes over, as the producer names it.
+            queues: how many the producer asks for; the template's number is the most it gets.
+
+        Returns:
+            None if it may not be made.
+        """
+        known = self.by_name.get(name)
+        if known is not None:
+            return known
+        pattern = self.by_name.get(template)
+        is_on = self._settings.config.auto_create_topics
+        if is_on and pattern is not None and names.is_inherited(pattern.perm):
+            made = new_topic(
+                name,
+                queues=max(0, min(queues, pattern.write_queue_nums)),
+                permission=pattern.perm & ~names.INHERIT,
+                sys_flag=sys_flag,
+            )
+            made.topic_filter_type = pattern.topic_filter_type
+            return self._store(made)
+        if names.is_retry_topic(name):
+            return self._store(new_topic(name, queues=1, sys_flag=sys_flag))
+        return None
+
+    def make_for_group(
+        self, name: str, *, queues: int, sys_flag: int = 0, order: bool | None = None
+    ) -> TopicConfig:
+        """A group's retry or dead-letter topic, made if it is missing.
+
+        Args:
+            order: whether it is consumed in order, as far as that is known; a change is taken over.
+        """
+        known = self.by_name.get(name)
+        if known is None:
+            made = new_topic(name, queues=queues, sys_flag=sys_flag, order=bool(order))
+            return self._store(made)
+        if order is not None and known.order != order:
+            known.order = order
+            self._store(known)
+        return known
+
+    def remove(self, name: str) -> bool:
+        """Deletes a topic.
+
+        Returns:
+            Whether there was one.
+
+        Raises:
+            InvalidParameter: it is the broker's own, or no name.
+        """
+        if not name.strip():
+            raise InvalidParameter("The specified topic is blank.")
+        if self.is_own(name):
+            raise InvalidParameter(f"The topic[{name}] is conflict with system topic.")
+        if self.by_name.pop(name, None) is None:
+            return False
+        self._changed(name)
+        return True
+
+    def _store(self, topic: TopicConfig) -> TopicConfig:
+        limit = self._settings.config.topics_max
+        if topic.topic_name not in self.by_name and len(self.by_name) >= limit:
+            raise SystemBusy(f"the broker has {len(self.by_name)} topics, its limit")
+        self.by_name[topic.topic_name] = topic
+        self._changed(topic.topic_name)
+        return topic
+
+    def _changed(self, name: str) -> None:
+        self.version = DataVersion(
+            counter=self.version.counter + 1,
+            state_version=self.version.state_version,
+            timestamp=self._clock.now_ms(),
+        )
+        self._on_change(name)
+
+    def to_json(self) -> dict[str, Any]:
+        """What the file holds of it."""
+        state = {"dataVersion": self.version, "topicConfigTable": self.by_name}
+        return dict(msgspec.to_builtins(state))
+
+    def load(self, state: Mapping[str, Any]) -> None:
+        """Takes over what a file holds, beside the broker's own topics.
+
+        Raises:
+            msgspec.ValidationError: it has another form.
+        """
+        table = msgspec.convert(
+            state.get("topicConfigTable") or {}, dict[str, TopicConfig], strict=False
+        )
+        self.version = msgspec.convert(state.get("dataVersion") or {}, DataVersion, strict=False)
+        has_template = names.TEMPLATE in self.by_name
+        for name, topic in table.items():
+            topic.topic_name = name
+            if name in self.own_names or (name == names.TEMPLATE and not has_template):
+                continue
+            self.by_name[name] = topic

@@ -1,0 +1,1 @@
+"""Messages for later: the fixed levels, what is due, and its delivery."""

@@ -1,0 +1,157 @@
+"""Delivers delayed messages when they are due: one loop for each level.
+
+Within a level messages are due in the order in which they came, so a loop looks at the next one,
+waits, stores it under its own topic and moves on. Progress never passes a message that could not be
+stored: the loop tries again. After a crash some messages are delivered once more, none is lost.
+Source: ScheduleMessageService.DeliverDelayedMessageTimerTask of RocketMQ 5.x.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator
+
+from sprocket.base.deadline import Deadline
+from sprocket.base.errors import ClosedError, CorruptRecord, StoreError
+from sprocket.base.ports import Clock
+from sprocket.delay.levels import DelayLevels
+from sprocket.delay.schedule import Progress, restore, wait_ms
+from sprocket.message.record import Draft, Record, parse
+from sprocket.message.topic import SCHEDULE
+from sprocket.store.appending import Appended
+from sprocket.store.drafts import IllegalDraft
+from sprocket.store.reading import Read, ReadStatus
+from sprocket.store.store import Store
+
+log = logging.getLogger(__name__)
+
+#: Messages looked at in one go, and bytes.
+_COUNT_MAX = 32
+_BYTES_MAX = 1 << 20
+#: The wall clock may jump: no wait is trusted longer, s.
+_WAIT_SECONDS_MAX = 5.0
+#: Pause before a message that could not be stored is tried again, s.
+_AGAIN_SECONDS = 1.0
+
+
+class Delivery:
+    """Moves due messages from the schedule topic to their own.
+
+    Args:
+        append: stores a due message; the one door into the log.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        append: Callable[[Draft], Appended],
+        *,
+        levels: DelayLevels,
+        progress: Progress,
+        clock: Clock,
+    ) -> None:
+        self._store = store
+        self._append = append
+        self._levels = levels
+        self._progress = progress
+        self._clock = clock
+
+    def start(self) -> None:
+        """Moves progress that points outside its queue into it, and says so."""
+        for level in range(1, self._levels.highest + 1):
+            queue = self._levels.queue_of(level)
+            self._correct(
+                level,
+                low=self._store.min_offset(SCHEDULE, queue),
+                high=self._store.max_offset(SCHEDULE, queue),
+            )
+
+    async def run(self) -> None:
+        """Delivers all levels, until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            for level in range(1, self._levels.highest + 1):
+                tasks.create_task(self._serve(level))
+
+    async def _serve(self, level: int) -> None:
+        while True:
+            pause = self._deliver(level)
+            if pause is None:
+                queue = self._levels.queue_of(level)
+                arrivals = self._store.arrivals(SCHEDULE, queue)
+                await arrivals.reach(self._progress.at(level) + 1, Deadline.never())
+            else:
+                await asyncio.sleep(pause)
+
+    def _deliver(self, level: int) -> float | None:
+        """Delivers some of what is due on a level.
+
+        Returns:
+            Seconds until the next look; None if nothing waits there.
+        """
+        found = self._store.read(
+            SCHEDULE,
+            self._levels.queue_of(level),
+            self._progress.at(level),
+            count_max=_COUNT_MAX,
+            bytes_max=_BYTES_MAX,
+        )
+        if found.status is not ReadStatus.FOUND:
+            return self._go_on(level, found)
+        try:
+            return self._deliver_found(level, found)
+        except CorruptRecord as error:
+            log.error("delay level %d: a message is left out: %s", level, error)
+            self._progress.move(level, self._progress.at(level) + 1)
+            return 0.0
+
+    def _deliver_found(self, level: int, found: Read) -> float:
+        delay_ms = self._levels.delay_ms(level)
+        for record in _records(found):
+            now_ms = self._clock.now_ms()
+            waiting_ms = wait_ms(record.stored_ms + delay_ms, delay_ms=delay_ms, now_ms=now_ms)
+            if waiting_ms > 0:
+                return min(waiting_ms / 1000, _WAIT_SECONDS_MAX)
+            if not self._store_again(level, record):
+                return _AGAIN_SECONDS
+            self._progress.move(level, record.queue_offset + 1)
+        return 0.0
+
+    def _go_on(self, level: int, found: Read) -> float | None:
+        at = self._progress.at(level)
+        if found.next_offset == at or found.max_offset == at:
+            return None
+        self._correct(level, low=found.min_offset, high=found.max_offset)
+        if self._progress.at(level) == at:
+            log.error("delay level %d: messages %d to %d are gone", level, at, found.next_offset)
+            self._progress.move(level, found.next_offset)
+        return 0.0
+
+    def _correct(self, level: int, *, low: int, high: int) -> None:
+        correction = self._progress.clamp(level, low=low, high=high)
+        if correction is not None:
+            log.warning(
+                "delay level %d: delivery was to go on at %d, the queue holds %d to %d; it goes "
+                "on at %d",
+                level, correction.told, low, high, correction.used,
+            )  # fmt: skip
+
+    def _store_again(self, level: int, record: Record) -> bool:
+        """Whether the next message may follow: this one is stored, or never can be."""
+        try:
+            self._append(restore(record))
+        except (CorruptRecord, IllegalDraft) as error:
+            log.error("delayed message at %d is left out: %s", record.log_offset, error)
+        except (StoreError, ClosedError) as error:
+            log.warning("delay level %d waits: %s", level, error)
+            return False
+        return True
+
+
+def _records(found: Read) -> Iterator[Record]:
+    for part in found.parts:
+        at = 0
+        while at < len(part):
+            record = parse(part, at)
+            yield record
+            at += record.size
