@@ -189,6 +189,25 @@ def test_records_that_are_gone_are_passed_over() -> None:
     run(check())
 
 
+def test_a_log_file_missing_in_the_middle_is_passed_over() -> None:
+    async def check() -> None:
+        store = await a_store(100)
+        missing = store._log.segments.starts[2]
+        store._log.segments._remove(missing)
+        seen: list[int] = []
+        offset = 0
+        while offset < 100:
+            result = read(store, offset)
+            seen += found(result)
+            assert result.next_offset > offset
+            offset = result.next_offset
+        assert seen == [n for n in range(100) if n in seen]
+        assert {0, 99} < set(seen)
+        assert 70 < len(seen) < 95
+
+    run(check())
+
+
 def test_an_entry_file_that_is_gone_leads_to_the_next() -> None:
     async def check() -> None:
         store = await a_store(20)

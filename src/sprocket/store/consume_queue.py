@@ -18,6 +18,7 @@ import struct
 from bisect import bisect_left
 from collections.abc import Callable
 
+from sprocket.base.errors import OffsetOutOfRange
 from sprocket.base.ports import Disk
 from sprocket.base.watermark import Watermark
 from sprocket.message.record import topic_part
@@ -183,12 +184,17 @@ class ConsumeQueue:
     def first_offset_where(self, holds: Callable[[int, int], bool]) -> int:
         """The first offset whose record, by log offset and size, answers true; else `max_offset`.
 
-        Records that answer false must all come first.
+        Records that answer false must all come first; entries whose file is gone count as false.
         """
+
+        def is_there_and_holds(offset: int) -> bool:
+            try:
+                return holds(*self.position(offset))
+            except OffsetOutOfRange:
+                return False
+
         offsets = range(self.min_offset, self.max_offset)
-        return self.min_offset + bisect_left(
-            offsets, True, key=lambda at: holds(*self.position(at))
-        )
+        return self.min_offset + bisect_left(offsets, True, key=is_there_and_holds)
 
     def cut(self, log_offset: int, *, is_torn: bool) -> int:
         """Forgets the entries of records at or after a log offset.
@@ -196,27 +202,32 @@ class ConsumeQueue:
         Returns:
             Log offset of the newest record left; -1 if none.
         """
-        first = self._segments.start // ENTRY_BYTES
-        limit = self._segments.limit // ENTRY_BYTES
-        self._truncate(self._first_unwanted(log_offset, first, limit), is_torn=is_torn)
+        self._truncate(self._first_unwanted(log_offset), is_torn=is_torn)
         self._synced_offset = self.max_offset
         self.unsynced_log_offset = -1
-        if self.max_offset == first:
+        if self.max_offset == self._segments.start // ENTRY_BYTES:
             return -1
         newest, size = self.position(self.max_offset - 1)
         return -1 if size == BLANK_SIZE else newest
 
-    def _first_unwanted(self, log_offset: int, first: int, limit: int) -> int:
+    def _first_unwanted(self, log_offset: int) -> int:
         """The first entry that is empty, or whose record lies at or after a log offset.
 
-        Entries before it are whole: they were synced before those records were written.
+        Entries before it are whole: they were synced before those records were written. Behind it
+        anything may stand, and files may be missing. So it is in the last file that begins with an
+        entry that is wanted.
         """
 
         def is_unwanted(offset: int) -> bool:
             start, size = self.position(offset)
             return size <= 0 or start >= log_offset or start < 0
 
-        return first + bisect_left(range(first, limit), True, key=is_unwanted)
+        for position in reversed(self._segments.starts):
+            first = position // ENTRY_BYTES
+            if not is_unwanted(first):
+                offsets = range(first, (position + self._segments.file_bytes) // ENTRY_BYTES)
+                return first + bisect_left(offsets, True, key=is_unwanted)
+        return self._segments.start // ENTRY_BYTES
 
     def _truncate(self, offset: int, *, is_torn: bool) -> None:
         self.max_offset = offset

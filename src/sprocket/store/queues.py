@@ -7,7 +7,7 @@ alone.
 from __future__ import annotations
 
 from sprocket.base.ports import Disk
-from sprocket.store.consume_queue import ConsumeQueue
+from sprocket.store.consume_queue import ENTRY_BYTES, ConsumeQueue
 from sprocket.store.drafts import check_queue
 from sprocket.store.views import IN_NO_QUEUE, Entry
 
@@ -21,9 +21,13 @@ class ConsumeQueues:
     __slots__ = ("_directory", "_disk", "_file_bytes", "by_name")
 
     def __init__(self, disk: Disk, directory: str, file_bytes: int) -> None:
+        """
+        Args:
+            file_bytes: size of a queue's file; rounded up to whole entries, as in Java.
+        """
         self._disk = disk
         self._directory = directory
-        self._file_bytes = file_bytes
+        self._file_bytes = -(-file_bytes // ENTRY_BYTES) * ENTRY_BYTES
         self.by_name: dict[tuple[str, int], ConsumeQueue] = {}
         for topic in disk.names(directory):
             for number in disk.names(f"{directory}/{topic}"):

@@ -71,6 +71,7 @@ def read_queue(
     low, high = queue.min_offset, queue.max_offset
     if not low <= offset < high:
         return _outside(offset, low, high)
+    first = offset
     count_max = max(count_max, 1)
     try:
         raw = queue.entries(offset, count_max if wants is None else SCANNED_ENTRIES_MAX)
@@ -105,12 +106,18 @@ def read_queue(
         status = ReadStatus.MESSAGE_WAS_REMOVING if is_removed else ReadStatus.NO_MATCHED_MESSAGE
         return _nothing(status, offset, low, high)
     runs.append((run_start, run_end))
+    try:
+        parts = [log.slice(start, end) for start, end in runs]
+    except OffsetOutOfRange:  # a file of the log is missing: pass over what it held, one by one
+        if count == 1:
+            return _nothing(ReadStatus.MESSAGE_WAS_REMOVING, offset, low, high)
+        return read_queue(log, queue, first, count_max=1, bytes_max=bytes_max, wants=wants)
     return Read(
         ReadStatus.FOUND,
         QueueOffset(offset),
         QueueOffset(low),
         QueueOffset(high),
-        [log.slice(start, end) for start, end in runs],
+        parts,
         count,
         total,
     )

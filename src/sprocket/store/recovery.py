@@ -99,6 +99,8 @@ def _replay_start(
     safe = checkpoint.replay_from
     if safe is None:
         safe = limit if was_stopped else _file_before(log, checkpoint.safe_ms)
+    elif safe < log.start and safe % log.segments.file_bytes == 0:
+        return _forget_from(safe, views)  # the file was new and never synced, nor what follows it
     safe = max(min(safe, limit), log.start)
     newest = min(view.cut(safe, is_torn=not was_stopped) for view in views)
     if newest < log.start:
