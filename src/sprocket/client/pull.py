@@ -37,6 +37,7 @@ from sprocket.message.topic import is_retry_topic
 from sprocket.protocol.codes import ResponseCode
 from sprocket.protocol.command import Command
 from sprocket.protocol.requests.pull import COMMIT_OFFSET, SUSPEND, PullMessage, PullReply
+from sprocket.remoting.transport import Peer
 
 logger = logging.getLogger(__name__)
 
@@ -84,6 +85,8 @@ class Feed:
         )
         self.window = Window(position, self._limits)
         self._number = MASTER
+        #: The connection of the last pull.
+        self._peer: Peer | None = None
         self._is_retry = is_retry_topic(queue.topic)
 
     async def run(self) -> None:
@@ -120,6 +123,10 @@ class Feed:
             raise ConnectFailed(f"no route says where broker {self.queue.broker!r} is")
         number, address = where
         peer = session.greeted(address) or await session.greet(address)
+        if peer is not self._peer:
+            if self._peer is not None:  # a broker that was killed forgets its last commits
+                self.committed = None
+            self._peer = peer
         header = self._request(is_master=number == MASTER)
         deadline = Deadline.after_ms(self._parts.config.pull_timeout_ms)
         reply = await peer.call(header, deadline=deadline)
