@@ -128,6 +128,17 @@ class Standalone:
             await stack.__aexit__(kind, error, trace)
         self._nameserver = self._broker = None
 
+    async def serve(self) -> None:
+        """Returns never; for whoever has nothing to do but keep it running.
+
+        Raises:
+            StoreError: the disk failed; leave the node.
+            UsageError: it does not run.
+        """
+        if self._broker is None:
+            raise UsageError("the node does not run")
+        await self._broker.serve()
+
     def _nameserver_settings(self, store: str) -> NameServerConfig:
         if self._nameserver_config.kv_path is not None:
             return self._nameserver_config

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from types import TracebackType
+from typing import TYPE_CHECKING, Annotated, Any, Protocol, Self, TypeVar
 
 import typer
 
@@ -21,14 +21,20 @@ from sprocket.cli.options import ConfigFile, Host, Set
 if TYPE_CHECKING:
     from sprocket.broker.broker import Broker
 
-T = TypeVar("T")
-
 Store = Annotated[
     Path | None,
     typer.Option("--store", "-s", metavar="DIR", help="Folder that everything is kept in."),
 ]
 Verbose = Annotated[
     bool, typer.Option("--verbose", "-v", help="Say on stderr what happens, not only troubles.")
+]
+Advertise = Annotated[
+    str | None,
+    typer.Option(
+        "--advertise",
+        metavar="ADDRESS",
+        help="Address that clients are told; needed if it listens at all addresses.",
+    ),
 ]
 Port = Annotated[
     int | None,
@@ -38,7 +44,7 @@ Port = Annotated[
 STANDALONE_EXAMPLES = (
     "sprocket standalone",
     "sprocket standalone --store /var/lib/sprocket --nameserver-port 9876 --broker-port 10911",
-    "sprocket standalone --config broker.conf --host 0.0.0.0",
+    "sprocket standalone --config broker.conf --host 0.0.0.0 --advertise 10.0.0.7",
 )
 NAMESERVER_EXAMPLES = (
     "sprocket nameserver",
@@ -59,6 +65,7 @@ def standalone(
         int | None, typer.Option("--broker-port", metavar="N", min=0, max=65535)
     ] = None,
     host: Host = None,
+    advertise: Advertise = None,
     config: ConfigFile = None,
     given: Set = None,
     verbose: Verbose = False,
@@ -79,6 +86,7 @@ def standalone(
             "broker.port": broker_port,
             "nameserver.host": host,
             "broker.host": host,
+            "broker.advertised_host": advertise,
         },
     )
     node = Standalone(
@@ -139,6 +147,7 @@ def broker(
     ] = None,
     port: Port = None,
     host: Host = None,
+    advertise: Advertise = None,
     config: ConfigFile = None,
     given: Set = None,
     verbose: Verbose = False,
@@ -157,6 +166,7 @@ def broker(
             "broker.name": name,
             "broker.port": port,
             "broker.host": host,
+            "broker.advertised_host": advertise,
         },
     )
     settings = loaded.of(BrokerConfig)
@@ -191,11 +201,26 @@ def _path(folder: Path | None) -> str | None:
     return None if folder is None else os.path.abspath(folder)
 
 
-def _serve(
-    server: AbstractAsyncContextManager[T], ready: Callable[[T], str], *, verbose: bool
-) -> None:
+class Serving(Protocol):
+    """What runs until it is left, or until its disk fails."""
+
+    async def __aenter__(self) -> Self: ...
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None: ...
+
+    async def serve(self) -> None: ...
+
+
+S = TypeVar("S", bound=Serving)
+
+
+def _serve(server: S, ready: Callable[[S], str], *, verbose: bool) -> None:
     """Runs a server until a signal; `ready` makes the line that says so."""
-    import asyncio
     import logging
 
     from sprocket.runtime import process
@@ -206,9 +231,9 @@ def _serve(
     )
 
     async def main() -> None:
-        async with server as running:
-            typer.echo(ready(running))
-            await asyncio.Event().wait()
+        async with server:
+            typer.echo(ready(server))
+            await server.serve()
 
     code = process.run(main())
     raise typer.Exit(0 if code == process.INTERRUPTED else code)

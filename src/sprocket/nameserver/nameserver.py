@@ -93,6 +93,10 @@ class NameServer:
         await self._server.drain(Deadline.after_ms(self.config.drain_ms))
         await self._server.__aexit__(kind, error, trace)
 
+    async def serve(self) -> None:
+        """Returns never; for whoever has nothing to do but keep it running."""
+        await asyncio.Event().wait()
+
     def _reply(self, command: Command, peer: Peer) -> Reply:
         reply = self._answer(command, peer)
         has_registered = command.code == RegisterBroker.code and not reply.code

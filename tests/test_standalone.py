@@ -1,0 +1,118 @@
+"""A name server and a broker in one loop."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from sprocket import Message, Producer, Standalone
+from sprocket.base.errors import DirectoryInUse, UsageError
+from sprocket.broker.config import BrokerConfig
+from sprocket.nameserver.config import NameServerConfig
+from sprocket.runtime.disk import SystemDisk
+from sprocket.store.config import StoreConfig
+from tests.support import run
+
+
+def test_it_serves_and_its_temporary_store_is_gone_after() -> None:
+    async def story() -> str:
+        async with Standalone() as node:
+            async with Producer("app", nameservers=node.nameserver_address) as producer:
+                sent = await producer.send(Message("orders", b"one coffee"))
+                assert sent.queue_offset == 0
+            assert node.store is not None
+            assert SystemDisk().names(f"{node.store}/commitlog")
+            return node.store
+
+    assert SystemDisk().names(run(story())) == []
+
+
+def test_a_store_of_its_own_is_kept(tmp_path: Path) -> None:
+    async def send() -> int:
+        async with (
+            Standalone(store=tmp_path) as node,
+            Producer("app", nameservers=node.nameserver_address) as producer,
+        ):
+            (queue, *_) = await producer.queues("orders")
+            return (await producer.send(Message("orders", b"x"), queue=queue)).queue_offset
+
+    assert run(send()) == 0
+    assert run(send()) == 1
+
+
+def test_it_can_be_started_again() -> None:
+    async def story() -> None:
+        node = Standalone()
+        for _ in range(2):
+            async with node:
+                assert node.broker_address
+        with pytest.raises(UsageError, match="does not run"):
+            _ = node.broker_address
+        with pytest.raises(UsageError, match="does not run"):
+            _ = node.nameserver_address
+        with pytest.raises(UsageError, match="does not run"):
+            await node.serve()
+
+    run(story())
+
+
+def test_two_of_them_do_not_share_a_store(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with Standalone(store=tmp_path) as node:
+            with pytest.raises(DirectoryInUse):
+                await Standalone(store=tmp_path).__aenter__()
+            with pytest.raises(UsageError, match="runs already"):
+                await node.__aenter__()
+
+    run(story())
+
+
+def test_a_port_in_use_ends_the_start_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with Standalone() as first:
+            port = int(first.broker_address.rpartition(":")[2])
+            with pytest.raises(UsageError, match=first.broker_address):
+                await Standalone(store=tmp_path, broker_port=port).__aenter__()
+            async with Standalone(store=tmp_path):
+                pass
+
+    run(story())
+
+
+def test_settings_of_its_parts_are_obeyed() -> None:
+    async def story() -> None:
+        configs = [
+            BrokerConfig(name="b-7", port=0),
+            NameServerConfig(port=0),
+            StoreConfig(message_bytes_max=10),
+        ]
+        async with (
+            Standalone(configs=configs) as node,
+            Producer("app", nameservers=node.nameserver_address) as producer,
+        ):
+            sent = await producer.send(Message("orders", b"short"))
+            assert sent.queue.broker == "b-7"
+
+    run(story())
+
+
+def test_an_ipv6_address_is_served() -> None:
+    async def story() -> None:
+        async with Standalone(host="::1") as node:
+            assert node.nameserver_address.startswith("[::1]:")
+            async with Producer("app", nameservers=node.nameserver_address) as producer:
+                assert (await producer.send(Message("orders", b"x"))).queue_offset == 0
+
+    run(story())
+
+
+def test_serving_lasts_until_it_is_cancelled() -> None:
+    async def story() -> None:
+        async with Standalone() as node:
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.01):
+                    await node.serve()
+
+    run(story())
