@@ -71,24 +71,58 @@ def read_queue(
     low, high = queue.min_offset, queue.max_offset
     if not low <= offset < high:
         return _outside(offset, low, high)
-    first = offset
     count_max = max(count_max, 1)
     try:
         raw = queue.entries(offset, count_max if wants is None else SCANNED_ENTRIES_MAX)
     except OffsetOutOfRange:
         return _nothing(ReadStatus.OFFSET_FOUND_NULL, queue.next_file_offset(offset), low, high)
-    log_start = log.start
+    limits = (log.start, count_max, bytes_max)
+    looked, count, total, runs = _select(raw, limits, wants)
+    next_offset = offset + looked
+    if not count:
+        status = ReadStatus.MESSAGE_WAS_REMOVING if total < 0 else ReadStatus.NO_MATCHED_MESSAGE
+        return _nothing(status, next_offset, low, high)
+    try:
+        parts = [log.slice(start, end) for start, end in runs]
+    except OffsetOutOfRange:  # a file of the log is missing: pass over what it held, one by one
+        if count == 1:
+            return _nothing(ReadStatus.MESSAGE_WAS_REMOVING, next_offset, low, high)
+        return read_queue(log, queue, offset, count_max=1, bytes_max=bytes_max, wants=wants)
+    return Read(
+        ReadStatus.FOUND,
+        QueueOffset(next_offset),
+        QueueOffset(low),
+        QueueOffset(high),
+        parts,
+        count,
+        total,
+    )
+
+
+def _select(
+    raw: memoryview, limits: tuple[int, int, int], wants: Callable[[int], bool] | None
+) -> tuple[int, int, int, list[tuple[int, int]]]:
+    """Which records to take, by their entries.
+
+    Args:
+        limits: where the log starts, how many records at most, how many bytes at most.
+
+    Returns:
+        How many entries were looked at, how many records are taken, their bytes (-1 if none is
+        taken but some were there once), and where they lie; records side by side are one run.
+    """
+    log_start, count_max, bytes_max = limits
     runs: list[tuple[int, int]] = []
     run_start = run_end = -1
-    count = total = 0
+    looked = count = total = 0
     is_removed = False
     for start, size, tag_code in ENTRY.iter_unpack(raw):
         if wants is not None and not wants(tag_code):
-            offset += 1
+            looked += 1
             continue
         if start < log_start or size == BLANK_SIZE:
             is_removed = True
-            offset += 1
+            looked += 1
             continue
         if total + size > bytes_max and count:
             break
@@ -98,29 +132,13 @@ def read_queue(
             run_start = start
         run_end = start + size
         total += size
-        offset += 1
+        looked += 1
         count += 1
         if count == count_max:
             break
-    if not count:
-        status = ReadStatus.MESSAGE_WAS_REMOVING if is_removed else ReadStatus.NO_MATCHED_MESSAGE
-        return _nothing(status, offset, low, high)
-    runs.append((run_start, run_end))
-    try:
-        parts = [log.slice(start, end) for start, end in runs]
-    except OffsetOutOfRange:  # a file of the log is missing: pass over what it held, one by one
-        if count == 1:
-            return _nothing(ReadStatus.MESSAGE_WAS_REMOVING, offset, low, high)
-        return read_queue(log, queue, first, count_max=1, bytes_max=bytes_max, wants=wants)
-    return Read(
-        ReadStatus.FOUND,
-        QueueOffset(offset),
-        QueueOffset(low),
-        QueueOffset(high),
-        parts,
-        count,
-        total,
-    )
+    if count:
+        runs.append((run_start, run_end))
+    return looked, count, -1 if is_removed and not count else total, runs
 
 
 def _outside(offset: int, low: int, high: int) -> Read:
