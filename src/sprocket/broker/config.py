@@ -145,11 +145,6 @@ class BrokerConfig:
     lite_pull: bool = setting(
         True, "Whether lite pull consumers are served.", rocketmq="litePullMessageEnable"
     )
-    sql_filter: bool = setting(
-        False,
-        "Whether consumers may filter by properties (SQL92).",
-        rocketmq="enablePropertyFilter",
-    )
     flush_timeout_ms: int = setting(
         5_000,
         "How long a send waits for the disk with SYNC_FLUSH.",

@@ -168,7 +168,8 @@ class Groups:
         self._forbidden = msgspec.convert(
             state.get("forbiddenTable") or {}, dict[str, dict[str, int]], strict=False
         )
-        self.version = msgspec.convert(state.get("dataVersion") or {}, DataVersion, strict=False)
+        if version := state.get("dataVersion"):
+            self.version = msgspec.convert(version, DataVersion, strict=False)
         for name, group in table.items():
             group.group_name = name
             self.by_name[name] = group

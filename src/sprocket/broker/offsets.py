@@ -182,7 +182,8 @@ class ConsumerOffsets:
         self._committed = msgspec.convert(
             state.get("offsetTable") or {}, dict[str, dict[int, int]], strict=False
         )
-        self.version = msgspec.convert(state.get("dataVersion") or {}, DataVersion, strict=False)
+        if version := state.get("dataVersion"):
+            self.version = msgspec.convert(version, DataVersion, strict=False)
         self._entries = sum(len(queues) for queues in self._committed.values())
 
     def validate(self) -> None:

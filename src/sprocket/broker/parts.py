@@ -41,8 +41,6 @@ from sprocket.delay.deliver import Delivery
 from sprocket.delay.levels import DelayLevels
 from sprocket.delay.schedule import Progress
 from sprocket.message.ids import UniqueIds
-from sprocket.protocol.codes import RequestCode
-from sprocket.protocol.command import Header
 from sprocket.remoting.pool import Pool
 from sprocket.store.store import Store
 
@@ -128,8 +126,7 @@ class Parts:
             **self._consumers(store, world.clock),
             **self._operators(store, settings, address=place.address),
         }
-        refusals: dict[int, Header] = {code: self.stamp.refusal() for code in _SENDS}
-        self.dispatch = Dispatch(answers, refusals=refusals)
+        self.dispatch = Dispatch(answers, refusals=self.stamp.refusals())
 
     def _tables(self, settings: Settings, *, levels: DelayLevels, world: World) -> None:
         config, clock = settings.config, world.clock
@@ -211,10 +208,3 @@ class Parts:
             **ConnectionRequests(self.clients, store).answers(),
             **SettingRequests(settings, on_permission=self.registration.again).answers(),
         }
-
-
-_SENDS = (
-    RequestCode.SEND_MESSAGE,
-    RequestCode.SEND_MESSAGE_V2,
-    RequestCode.SEND_BATCH_MESSAGE,
-)

@@ -80,6 +80,7 @@ class Sends:
             RequestCode.SEND_MESSAGE: self.send_long,
             RequestCode.SEND_MESSAGE_V2: self.send,
             RequestCode.SEND_BATCH_MESSAGE: self.send_batch,
+            RequestCode.RECALL_MESSAGE: self.recall,
         }
 
     def send(self, command: Command, peer: Peer) -> Answer:
@@ -97,6 +98,14 @@ class Sends:
     def send_batch(self, command: Command, peer: Peer) -> Answer:
         """A batch."""
         return self._send_batch(command.read(SendBatch), command, peer)
+
+    def recall(self, command: Command, peer: Peer) -> Answer:
+        """Taking a delayed message back is switched off, as it is in RocketMQ by default.
+
+        Raises:
+            NoPermission: always.
+        """
+        raise NoPermission("recall failed, operation is forbidden")
 
     def _send_one(self, header: SendHeader, command: Command, peer: Peer) -> Answer:
         body = command.body

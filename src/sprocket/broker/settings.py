@@ -32,7 +32,6 @@ _LIVE = frozenset(
         "pull_count_max",
         "pull_bytes_max",
         "lite_pull",
-        "sql_filter",
         "flush_timeout_ms",
         "offset_save_ms",
         "delay_save_ms",

@@ -11,6 +11,7 @@ import msgspec
 from sprocket.broker.config import BrokerConfig
 from sprocket.message import properties as names
 from sprocket.message.ids import UniqueIds, offset_id
+from sprocket.protocol.codes import RequestCode
 from sprocket.protocol.command import Header
 from sprocket.protocol.requests.send import SendReply
 from sprocket.store.appending import Appended
@@ -20,7 +21,7 @@ class Marks(Header, kw_only=True):
     """What a refused send tells beside its code."""
 
     msg_region: str = msgspec.field(name="MSG_REGION")
-    trace_on: str = msgspec.field(name="TRACE_ON")
+    trace_on: str | None = msgspec.field(default=None, name="TRACE_ON")
 
 
 class Stamp:
@@ -40,9 +41,18 @@ class Stamp:
         self._ids = ids
         self._host = store_host
 
-    def refusal(self) -> Marks:
-        """The header that goes with an error."""
-        return Marks(msg_region=self._region, trace_on=self._trace)
+    def refusals(self) -> dict[int, Header]:
+        """The headers that go with errors, by request code."""
+        marks = Marks(msg_region=self._region, trace_on=self._trace)
+        sends = (
+            RequestCode.SEND_MESSAGE,
+            RequestCode.SEND_MESSAGE_V2,
+            RequestCode.SEND_BATCH_MESSAGE,
+        )
+        return {
+            **dict.fromkeys(sends, marks),
+            RequestCode.RECALL_MESSAGE: Marks(msg_region=self._region),
+        }
 
     def mark(self, properties: dict[str, str], now_ms: int) -> str:
         """Marks a message's properties in place.

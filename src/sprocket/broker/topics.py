@@ -229,7 +229,8 @@ class Topics:
         table = msgspec.convert(
             state.get("topicConfigTable") or {}, dict[str, TopicConfig], strict=False
         )
-        self.version = msgspec.convert(state.get("dataVersion") or {}, DataVersion, strict=False)
+        if version := state.get("dataVersion"):
+            self.version = msgspec.convert(version, DataVersion, strict=False)
         has_template = names.TEMPLATE in self.by_name
         for name, topic in table.items():
             topic.topic_name = name
