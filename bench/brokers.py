@@ -54,11 +54,18 @@ def sprocket_node(folder: Path, *options: str) -> Iterator[Node]:
 
 @contextlib.contextmanager
 def java_node(folder: Path, **settings: str) -> Iterator[Node]:
-    """Java's name server and broker, with production file sizes and a 1 GiB heap."""
+    """Java's name server and broker, with file sizes of production and a 1 GiB heap."""
     folder = folder / "java"
-    with javaland.JavaNameServer(folder / "nameserver") as nameserver, javaland.JavaBroker(
-        folder / "broker", nameservers=[nameserver.address], heap="1g", settings=settings
-    ) as broker:
+    sizes = {"mappedFileSizeCommitLog": 1 << 30, "mappedFileSizeConsumeQueue": 6_000_000}
+    with (
+        javaland.JavaNameServer(folder) as nameserver,
+        javaland.JavaBroker(
+            folder,
+            nameserver.address,
+            settings={**sizes, **settings},
+            jvm=("-Xmx1g", "-XX:-UseSerialGC", "-XX:+UseG1GC", "-XX:TieredStopAtLevel=4"),
+        ) as broker,
+    ):
         yield Node("java", nameserver.port, broker.port, broker.pid)
 
 
