@@ -21,6 +21,7 @@ S = TypeVar("S", bound=msgspec.Struct)
 
 _TEXTS = msgspec.json.Decoder(dict[str, str])
 _RAWS = msgspec.json.Decoder(dict[str, msgspec.Raw] | None)
+_NULL = b"null"
 _ANY_TEXT = msgspec.json.Decoder(str)
 
 #: What msgspec raises on hostile input; RecursionError comes from deep nesting.
@@ -52,13 +53,14 @@ def texts_in_json(raw: bytes | msgspec.Raw) -> dict[str, str]:
         pass
     try:
         raws = _RAWS.decode(raw) or {}
-        return {name: _text(value) for name, value in raws.items() if value != b"null"}
+        return {
+            name: _text(text) for name, value in raws.items() if (text := bytes(value)) != _NULL
+        }
     except MALFORMED as error:
         raise RemoteProtocolError(f"header fields are no JSON object: {error}") from None
 
 
-def _text(value: msgspec.Raw) -> str:
-    text = bytes(value)
+def _text(text: bytes) -> str:
     return _ANY_TEXT.decode(text) if text[:1] == b'"' else text.decode("utf-8")
 
 

@@ -39,7 +39,7 @@ class SubscriptionData(Body):
 
     class_filter_mode: bool = always(False)
     code_set: list[Long] = always([])
-    expression_type: str | None = "TAG"
+    expression_type: str | None = always("TAG")
     sub_string: str | None = None
     sub_version: Long = always(0)
     tags_set: list[str] = always([])
