@@ -76,6 +76,24 @@ def test_any_bytes_are_a_value_or_refused(data: bytes) -> None:
         lenient_json.parse(data)
 
 
+def test_keys_cannot_be_chosen_to_collide() -> None:
+    period = 2**61 - 1  # numbers this far apart have the same hash
+    with pytest.raises(RemoteProtocolError, match="no key"):
+        lenient_json.parse(b"{%d:1}" % period)
+    keys = lenient_json.parse(b"{{q:0}:1,{q:%d}:2}" % period)
+    assert len({hash(key) for key in keys}) == 2
+
+
+def test_numbers_beyond_64_bits_are_read_as_floats() -> None:
+    assert lenient_json.parse(b"[18446744073709551615,18446744073709551616]") == [
+        2**64 - 1,
+        2.0**64,
+    ]
+    assert lenient_json.parse(b"9" * 300) == 1e300
+    with pytest.raises(RemoteProtocolError):
+        lenient_json.parse(b"9" * 5000)
+
+
 class Key(msgspec.Struct, frozen=True, rename="camel"):
     topic: str
     queue_id: int

@@ -21,6 +21,8 @@ from sprocket.protocol.codes import LANGUAGE, VERSION
 from sprocket.protocol.command import JSON, Command, Int
 from sprocket.protocol.fields import MALFORMED
 
+#: Room for 32 KiB of properties, escaped.
+_LENIENT_BYTES_MAX = 256 * 1024
 _NO_FIELDS = msgspec.Raw(b"null")
 
 
@@ -74,7 +76,7 @@ def decode(header: bytes | bytearray) -> Command:
 
 
 def _leniently(header: bytes | bytearray) -> _Incoming:
-    value: Any = lenient_json.parse(header)
+    value: Any = lenient_json.parse(header, bytes_max=_LENIENT_BYTES_MAX)
     if not isinstance(value, dict):
         raise RemoteProtocolError("a header that is no object")
     try:

@@ -21,6 +21,9 @@ from sprocket.base.errors import RemoteProtocolError
 BYTES_MAX = 1 << 20
 DEPTH_MAX = 32
 
+#: Largest number as key. Up to here all numbers have different hashes.
+KEY_MOST = 2**60
+
 _BLANK = re.compile(r"[\s,]*")
 _STRING = re.compile(r'"([^"\\]*(?:\\.[^"\\]*)*)"|\'([^\'\\]*(?:\\.[^\'\\]*)*)\'', re.DOTALL)
 _NUMBER = re.compile(r"[+-]?[0-9]{1,300}(\.[0-9]{1,300})?([eE][+-]?[0-9]{1,5})?")
@@ -41,7 +44,8 @@ class ObjectKey(dict[str, Any]):
     """An object that is a key of another object. Its values are texts, numbers and booleans."""
 
     def __hash__(self) -> int:  # type: ignore[override]
-        return hash(frozenset(self.items()))
+        # Of the text, since its hash is salted: a sender could choose numbers that all collide.
+        return hash(repr(sorted(self.items())))
 
 
 def parse(
@@ -133,7 +137,10 @@ class _Reader:
         if name is not None:
             self._at = name.end()
             return name.group()
-        return self._word_or_number()
+        number = self._word_or_number()
+        if not isinstance(number, int) or abs(number) > KEY_MOST:
+            self._refuse("no key")
+        return number
 
     def _array(self, depth: int) -> list[Any]:
         self._open(depth)
@@ -155,7 +162,7 @@ class _Reader:
         match = _NUMBER.match(self._text, self._at)
         if match is not None:
             self._at = match.end()
-            return int(match[0]) if match[1] is None and match[2] is None else float(match[0])
+            return _number(match)
         match = _NAME.match(self._text, self._at)
         if match is None or match[0] not in _WORDS:
             self._refuse("no value")
@@ -164,6 +171,14 @@ class _Reader:
 
     def _refuse(self, why: str) -> NoReturn:
         raise RemoteProtocolError(f"JSON cannot be read at character {self._at}: {why}")
+
+
+def _number(match: re.Match[str]) -> int | float:
+    if match[1] is None and match[2] is None:
+        number = int(match[0])
+        if -(2**63) <= number < 2**64:
+            return number
+    return float(match[0])
 
 
 def _unescape(text: str) -> str:
