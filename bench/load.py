@@ -12,6 +12,7 @@ import struct
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import cast
 
 #: First opaque of a run: eight digits from beginning to end, so that frames keep their length.
 FIRST_OPAQUE = 10_000_000
@@ -113,8 +114,7 @@ class _Line(asyncio.Protocol):
         self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast(asyncio.Transport, transport)
 
     def begin(self) -> None:
         self._write(min(self._window, self._total))
