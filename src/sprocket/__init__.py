@@ -28,9 +28,12 @@ if TYPE_CHECKING:
         TransportError,
         UsageError,
     )
+    from sprocket.client.config import ConsumerConfig, ProducerConfig, PullConfig
     from sprocket.client.consumer import PushConsumer
-    from sprocket.client.manual import PullConsumer
+    from sprocket.client.manual import PullConsumer, Pulled, PullStatus
+    from sprocket.client.outbox import SendStatus, Sent
     from sprocket.client.producer import Producer
+    from sprocket.client.subscription import Later
     from sprocket.message.message import Message, StoredMessage
     from sprocket.message.queue import QueueId
     from sprocket.standalone import Standalone
@@ -39,17 +42,25 @@ __version__ = "0.1.0"
 
 __all__ = [
     "ConfigError",
+    "ConsumerConfig",
     "IllegalMessage",
+    "Later",
     "Message",
     "NoPermission",
     "Producer",
+    "ProducerConfig",
     "ProtocolError",
+    "PullConfig",
     "PullConsumer",
+    "PullStatus",
+    "Pulled",
     "PushConsumer",
     "QueueId",
     "ReplyError",
     "RouteNotFound",
     "SendFailed",
+    "SendStatus",
+    "Sent",
     "SprocketError",
     "Standalone",
     "StoreError",
@@ -64,9 +75,17 @@ _HOMES = {
     "Message": "sprocket.message.message",
     "StoredMessage": "sprocket.message.message",
     "QueueId": "sprocket.message.queue",
-    "Producer": "sprocket.client.producer",
+    "ConsumerConfig": "sprocket.client.config",
+    "ProducerConfig": "sprocket.client.config",
+    "PullConfig": "sprocket.client.config",
     "PushConsumer": "sprocket.client.consumer",
     "PullConsumer": "sprocket.client.manual",
+    "Pulled": "sprocket.client.manual",
+    "PullStatus": "sprocket.client.manual",
+    "SendStatus": "sprocket.client.outbox",
+    "Sent": "sprocket.client.outbox",
+    "Producer": "sprocket.client.producer",
+    "Later": "sprocket.client.subscription",
     "Standalone": "sprocket.standalone",
 }
 

@@ -126,8 +126,8 @@ def test_what_is_put_back_comes_next_in_its_order() -> None:
 def test_a_hand_out_of_many_has_one_topic() -> None:
     window = Window(0)
     window.fetched([stored(0, topic="t"), stored(1, topic="t"), stored(2, topic="u")], 3)
-    assert [m.queue_offset for m in window.take_many(10)] == [0, 1]
-    assert [m.queue_offset for m in window.take_many(10)] == [2]
+    assert [m.queue_offset for m in window.take_many(10, "t")] == [0, 1]
+    assert [m.queue_offset for m in window.take_many(10, "u")] == [2]
 
 
 def test_a_closed_window_keeps_its_position_and_ignores_late_results() -> None:
@@ -165,7 +165,7 @@ class Consumption(RuleBasedStateMachine):
 
     @rule(count=st.integers(1, 3))
     def take(self, count: int) -> None:
-        self.out += self.window.take_many(count)
+        self.out += self.window.take_many(count, "t")
 
     @precondition(lambda self: self.out)
     @rule(data=st.data())

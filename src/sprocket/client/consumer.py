@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from types import TracebackType
 from typing import Any, Self, TypeVar, overload
 
@@ -88,7 +88,7 @@ class PushConsumer:
         self,
         group: str,
         *,
-        nameservers: str | Iterable[str] | None = None,
+        nameservers: str | Sequence[str] | None = None,
         start: Start = "last",
         config: ConsumerConfig | None = None,
         world: World | None = None,
@@ -190,7 +190,7 @@ class PushConsumer:
         """
         self._iterated().mark(message, Later(delay_level))
 
-    def __aiter__(self) -> AsyncIterator[StoredMessage]:
+    def __aiter__(self) -> AsyncGenerator[StoredMessage, None]:
         return self._iterated().iterate()
 
     def _iterated(self) -> Iterated:

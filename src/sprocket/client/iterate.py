@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 
 from sprocket.base.deadline import Deadline
 from sprocket.client.ready import Ready, Shelf
@@ -53,7 +53,7 @@ class Iterated:
                 waiting.set_result(None)
                 return
 
-    async def iterate(self) -> AsyncIterator[StoredMessage]:
+    async def iterate(self) -> AsyncGenerator[StoredMessage, None]:
         """Messages until stopped."""
         while not self._is_stopped:
             taken = self._ready.take()

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from typing import NamedTuple
 
 from sprocket.base.backoff import pauses
 from sprocket.base.deadline import Deadline
@@ -93,8 +94,8 @@ class Membership:
             await self._route(topic)
         self._session.add_consumer(self)
         await self._session.beat()
-        self._begin(self._keep_looking())
-        self._begin(self._keep_committing())
+        self._begin(self._keep_looking)
+        self._begin(self._keep_committing)
 
     async def stop_fetching(self) -> None:
         """Fetches and looks no more; what was fetched stays."""
@@ -197,9 +198,9 @@ class Membership:
     def _perform(self, instructions: list[Instruction]) -> None:
         for instruction in instructions:
             if isinstance(instruction, Acquire):
-                self._begin(self._acquire(instruction.queue))
+                self._begin(partial(self._acquire, instruction.queue))
             else:
-                self._begin(self._release(instruction.queue))
+                self._begin(partial(self._release, instruction.queue))
 
     async def _acquire(self, queue: QueueId) -> None:
         try:
@@ -277,10 +278,10 @@ class Membership:
         if feed.window is window:
             feed.committed = offset
 
-    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+    def _begin(self, work: Callable[[], Awaitable[None]]) -> None:
         async def guarded() -> None:
             try:
-                await work
+                await work()
             except Exception:  # root of a task: its end must not go unseen
                 logger.exception("%s: a task of the consumer ended", self.group)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
 
@@ -62,7 +62,7 @@ class Producer:
         self,
         group: str,
         *,
-        nameservers: str | Iterable[str] | None = None,
+        nameservers: str | Sequence[str] | None = None,
         config: ProducerConfig | None = None,
         world: World | None = None,
     ) -> None:

@@ -17,8 +17,8 @@ import asyncio
 import logging
 import os
 from collections import Counter
-from collections.abc import Coroutine
-from typing import Any, Protocol
+from collections.abc import Awaitable, Callable
+from typing import Protocol
 from weakref import WeakKeyDictionary
 
 from sprocket.base.backoff import pauses
@@ -174,9 +174,15 @@ class Session:
             await self._tell_all(header)
 
     async def _tell_all(self, header: Unregister) -> None:
+        """Tells all brokers that have heard of us, or are just hearing of us."""
         deadline = Deadline.after_ms(self._config.call_timeout_ms)
+        addresses = sorted({*self._greeted, *self._greeting})
         await asyncio.gather(
-            *(self.pool.ask(address, header, deadline=deadline) for address in self._greeted),
+            *(
+                self.pool.ask(address, header, deadline=deadline)
+                for address in addresses
+                if self.pool.is_connected(address)
+            ),
             return_exceptions=True,
         )
 
@@ -296,7 +302,7 @@ class Session:
 
     def _start(self) -> None:
         self.routes.on_change = self._route_changed
-        for work in (self._keep_beating(), self._keep_refreshing()):
+        for work in (self._keep_beating, self._keep_refreshing):
             self._tasks.append(asyncio.ensure_future(_guarded(work)))
 
     # What brokers ask us.
@@ -334,8 +340,8 @@ async def either(event: asyncio.Event, seconds: float) -> None:
         pass
 
 
-async def _guarded(work: Coroutine[Any, Any, None]) -> None:
+async def _guarded(work: Callable[[], Awaitable[None]]) -> None:
     try:
-        await work
+        await work()
     except Exception:  # root of a task: its end must not go unseen
         logger.exception("a task of the client ended")
