@@ -25,7 +25,9 @@ from sprocket.store.drafts import IllegalDraft
 from sprocket.store.store import Store
 
 #: Properties that ask for delivery at a time of the sender's choice.
-_TIMED = (names.TIMER_DELIVER_MS, names.TIMER_DELAY_SECONDS, names.TIMER_DELAY_MS)
+_TIMED = frozenset({names.TIMER_DELIVER_MS, names.TIMER_DELAY_SECONDS, names.TIMER_DELAY_MS})
+#: Properties by which a message becomes another one on its way in. Most messages have none.
+_SPECIAL = _TIMED | {names.HALF, names.DELAY}
 
 
 class Ingress:
@@ -58,18 +60,22 @@ class Ingress:
             SystemFailure: it asks for a time or delay that cannot be.
             DiskFull, StoreError, ClosedError: the store takes nothing now.
         """
-        if names.HALF in properties and properties[names.HALF].lower() == "true":
-            raise self._no_transactions()
-        if names.DELAY in properties:
-            rewrite.delay(draft, properties, levels=self._levels, now_ms=self._clock.now_ms())
-        elif any(name in properties for name in _TIMED):
-            raise SystemFailure("accurate timer message is not enabled, timerWheelEnable is false")
+        if not _SPECIAL.isdisjoint(properties):
+            self._rewrite(draft, properties)
         draft.properties = encode(properties).encode("utf-8", "replace")
         self.count += 1
         try:
             return self._store.append(draft)
         except IllegalDraft as error:
             raise IllegalMessage(f"the message is illegal: {error}") from error
+
+    def _rewrite(self, draft: Draft, properties: dict[str, str]) -> None:
+        if properties.get(names.HALF, "").lower() == "true":
+            raise self._no_transactions()
+        if names.DELAY in properties:
+            rewrite.delay(draft, properties, levels=self._levels, now_ms=self._clock.now_ms())
+        elif not _TIMED.isdisjoint(properties):
+            raise SystemFailure("accurate timer message is not enabled, timerWheelEnable is false")
 
     def accept_batch(
         self, drafts: Sequence[Draft], properties: Sequence[dict[str, str]]
@@ -83,7 +89,7 @@ class Ingress:
         for draft, own in zip(drafts, properties, strict=True):
             if own.get(names.HALF, "").lower() == "true":
                 raise self._no_transactions()
-            if names.DELAY in own or any(name in own for name in _TIMED):
+            if names.DELAY in own or not _TIMED.isdisjoint(own):
                 raise IllegalMessage("messages of a batch cannot be delayed")
             draft.properties = encode(own).encode("utf-8", "replace")
         self.count += len(drafts)

@@ -149,11 +149,11 @@ class Parts:
         self.delay_rounds = Rounds(delays, self.progress, store)
 
     def _topic_changed(self, name: str) -> None:
-        self.topics_file.save()
+        self.topics_file.changed()
         self.registration.changed(name)
 
     def _group_changed(self, name: str) -> None:
-        self.groups_file.save()
+        self.groups_file.changed()
 
     async def expire_leases(self) -> None:
         """Forgets leases that ran out, until cancelled."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
@@ -22,6 +23,8 @@ from sprocket.store.store import Store
 
 log = logging.getLogger(__name__)
 
+#: The least time between two saves of one file because something changed, s.
+_SAVE_GAP_SECONDS = 0.05
 #: How long a save waits for the log to be on the disk, s.
 _FLUSH_SECONDS = 5.0
 
@@ -45,11 +48,13 @@ class StateFile:
         is_behind: whether the last save failed, so that it is to be tried again.
     """
 
-    __slots__ = ("_snapshot", "_table", "is_behind")
+    __slots__ = ("_saved_at", "_snapshot", "_table", "_timer", "is_behind")
 
     def __init__(self, disk: Disk, path: str, table: Table) -> None:
         self._snapshot = Snapshot(disk, path)
         self._table = table
+        self._saved_at = -math.inf
+        self._timer: asyncio.TimerHandle | None = None
         self.is_behind = False
 
     def load(self) -> None:
@@ -68,6 +73,17 @@ class StateFile:
         """The table as it is now."""
         return self._table.to_json()
 
+    def changed(self) -> None:
+        """Saves now, or in a moment if it was saved a moment ago: a storm costs a few saves."""
+        if self._timer is not None:
+            return
+        loop = asyncio.get_running_loop()
+        wait = self._saved_at + _SAVE_GAP_SECONDS - loop.time()
+        if wait <= 0:
+            self.save()
+        else:
+            self._timer = loop.call_later(wait, self.save)
+
     def save(self, state: Mapping[str, Any] | None = None) -> None:
         """Writes the table down. A disk that refuses is logged, and tried again in the next round.
 
@@ -77,6 +93,10 @@ class StateFile:
         Raises:
             UsageError: it has not been loaded.
         """
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._saved_at = asyncio.get_running_loop().time()
         try:
             self._snapshot.save(self.state() if state is None else state)
             self.is_behind = False
