@@ -122,10 +122,12 @@ class FakeBroker:
     def _offset(self, request: Command) -> Reply:
         if request.code == SearchOffset.code:
             asked = request.read(SearchOffset)
-            shelf = self._shelf(asked.topic, asked.queue_id, None)
+            shelf = self._shelf(asked.topic, asked.queue_id, asked.bname)
             offset = min(max(asked.timestamp - BORN_MS - 1000, shelf.first), shelf.end)
             return Reply(OffsetReply(offset=offset))
-        shelf = self._shelf(request.fields["topic"], int(request.fields["queueId"]), None)
+        shelf = self._shelf(
+            request.fields["topic"], int(request.fields["queueId"]), request.fields["bname"]
+        )
         if request.code == MinOffset.code:
             return Reply(OffsetReply(offset=shelf.first))
         assert request.code == MaxOffset.code, request
@@ -133,7 +135,7 @@ class FakeBroker:
 
     def _shelf(self, topic: str, number: int, broker: str | None) -> Shelf:
         for queue, shelf in self.shelves.items():
-            if queue.topic == topic and queue.number == number and broker in (None, queue.broker):
+            if queue.topic == topic and queue.number == number and broker == queue.broker:
                 return shelf
         raise AssertionError(f"no shelf {topic} {number}")
 

@@ -29,7 +29,7 @@ def broker() -> Iterator[FakeBroker]:
 
 
 def question(number: int) -> MaxOffset:
-    return MaxOffset(topic="orders", queue_id=number)
+    return MaxOffset(topic="orders", queue_id=number, bname="broker-a")
 
 
 def test_many_questions_travel_together_and_answers_keep_their_order(broker: FakeBroker) -> None:

@@ -95,17 +95,19 @@ class Cluster:
 
     def earliest(self, queues: Iterable[QueueId]) -> dict[QueueId, int]:
         """Offset of each queue's first message."""
-        return self._offsets(queues, lambda q: MinOffset(topic=q.topic, queue_id=q.number))
+        return self._offsets(queues, _first)
 
     def latest(self, queues: Iterable[QueueId]) -> dict[QueueId, int]:
         """Offset after each queue's last message."""
-        return self._offsets(queues, lambda q: MaxOffset(topic=q.topic, queue_id=q.number))
+        return self._offsets(queues, _last)
 
     def at(self, times: Mapping[QueueId, int]) -> dict[QueueId, int]:
         """Offset of the first message stored at a time (ms) or after it; the end if none is."""
         return self._offsets(
             times,
-            lambda q: SearchOffset(topic=q.topic, queue_id=q.number, timestamp=times[q]),
+            lambda q: SearchOffset(
+                topic=q.topic, queue_id=q.number, timestamp=times[q], bname=q.broker
+            ),
         )
 
     def _offsets(
@@ -147,3 +149,11 @@ class Cluster:
         wire = self._wires.pop(address, None)
         if wire is not None:
             wire.close()
+
+
+def _first(queue: QueueId) -> MinOffset:
+    return MinOffset(topic=queue.topic, queue_id=queue.number, bname=queue.broker)
+
+
+def _last(queue: QueueId) -> MaxOffset:
+    return MaxOffset(topic=queue.topic, queue_id=queue.number, bname=queue.broker)

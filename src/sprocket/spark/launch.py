@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 #: Oldest PySpark whose Python data sources do all that is needed here.
-PYSPARK_OLDEST = (4, 1)
+PYSPARK_OLDEST = (4, 0)
 
 _LOCAL = re.compile(r"local(?:\[(\d+|\*)(?:,\d+)?\])?")
 _QUIET = Path(__file__).with_name("log4j2.properties")

@@ -1,0 +1,29 @@
+"""One Spark session for all tests of this folder that need one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+from sprocket.base.errors import UsageError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """A local session of two cores; skips where PySpark or Java is missing, and says which."""
+    from sprocket.spark.java import find_java
+    from sprocket.spark.launch import check_pyspark, session
+
+    try:
+        check_pyspark()
+        find_java()
+    except UsageError as error:
+        pytest.skip(str(error))
+    made = session("tests", "local[2]")
+    yield made
+    made.stop()
