@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import os
+import queue
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from typing import NamedTuple
 
 import pytest
 
+from sprocket import Standalone
 from sprocket.cli.main import main
 
 
@@ -56,3 +60,26 @@ def _input(content: bytes) -> Iterator[None]:
         yield
     finally:
         sys.stdin = before
+
+
+@contextmanager
+def running_node(store: str) -> Iterator[str]:
+    """A node in a thread of its own; gives its name server's address."""
+    ready: queue.Queue[str] = queue.Queue()
+    ending: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = []
+
+    async def main() -> None:
+        end = asyncio.Event()
+        ending.append((asyncio.get_running_loop(), end))
+        async with Standalone(store=store) as node:
+            ready.put(node.nameserver_address)
+            await end.wait()
+
+    thread = threading.Thread(target=asyncio.run, args=(main(),))
+    thread.start()
+    try:
+        yield ready.get(timeout=20)
+    finally:
+        loop, end = ending[0]
+        loop.call_soon_threadsafe(end.set)
+        thread.join()

@@ -24,7 +24,7 @@ def test_a_table_without_rows_has_its_headings(capsys: pytest.CaptureFixture[str
 
 def test_json_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     render.json({"b": "two\nlines", "a": 1})
-    assert capsys.readouterr().out == '{"a":1,"b":"two\\nlines"}\n'
+    assert capsys.readouterr().out == '{"b":"two\\nlines","a":1}\n'
 
 
 def test_progress_is_silent_without_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:

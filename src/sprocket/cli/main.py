@@ -13,7 +13,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from sprocket.base.errors import SprocketError, UsageError
-from sprocket.cli import send, serve, settings, topics
+from sprocket.cli import consume, send, serve, settings, topics
 from sprocket.cli.options import command
 
 FAILED = 1
@@ -31,6 +31,7 @@ command(app, "standalone", *serve.STANDALONE_EXAMPLES)(serve.standalone)
 command(app, "nameserver", *serve.NAMESERVER_EXAMPLES)(serve.nameserver)
 command(app, "broker", *serve.BROKER_EXAMPLES)(serve.broker)
 command(app, "send", *send.EXAMPLES)(send.send)
+command(app, "consume", *consume.EXAMPLES)(consume.consume)
 app.add_typer(topics.app, name="topic", no_args_is_help=True)
 command(app, "cluster", "sprocket cluster", "sprocket cluster --json")(topics.show_cluster)
 app.add_typer(settings.app, name="config", no_args_is_help=True)

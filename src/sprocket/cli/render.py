@@ -11,10 +11,10 @@ import typer
 
 
 def json(value: Any) -> None:
-    """Prints one value as one line of JSON; bytes that are text as text."""
+    """Prints one value as one line of JSON."""
     import msgspec
 
-    typer.echo(msgspec.json.encode(value, enc_hook=str, order="deterministic").decode())
+    typer.echo(msgspec.json.encode(value, enc_hook=str).decode())
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:

@@ -57,7 +57,7 @@ def send(
         properties=dict(map(_pair, properties or ())),
         delay_level=delay_level,
     )
-    sending.run(
+    code = sending.run(
         draft,
         is_whole=content is not None,
         group=group,
@@ -65,6 +65,7 @@ def send(
         timeout=timeout,
         as_json=as_json,
     )
+    raise typer.Exit(code)
 
 
 def _content(body: str | None, file: Path | None) -> bytes:

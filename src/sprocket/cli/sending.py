@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import sys
 import threading
 from collections.abc import AsyncIterator, Iterator
@@ -16,6 +17,7 @@ from sprocket.cli import render
 from sprocket.client.config import ProducerConfig
 from sprocket.client.producer import Producer, Sent
 from sprocket.message.message import Message
+from sprocket.runtime import process
 
 #: Sends in flight at the same time.
 _WINDOW = 256
@@ -32,8 +34,12 @@ def run(
     nameservers: str,
     timeout: float,
     as_json: bool,
-) -> None:
-    """Sends `draft` if it is whole, else the lines of standard input, each as its body."""
+) -> int:
+    """Sends `draft` if it is whole, else each line of standard input as its body.
+
+    Returns:
+        The exit code.
+    """
 
     async def main() -> None:
         config = ProducerConfig(send_timeout_ms=int(timeout * 1000))
@@ -43,7 +49,7 @@ def run(
             else:
                 await _send_lines(producer, draft, as_json=as_json)
 
-    asyncio.run(main())
+    return process.run(main())
 
 
 def _show(sent: Sent, *, as_json: bool) -> None:
@@ -101,11 +107,10 @@ async def _lines(source: BinaryIO) -> AsyncIterator[bytes]:
     chunks: asyncio.Queue[bytes] = asyncio.Queue(maxsize=4)
 
     def read() -> None:
-        for chunk in _chunks(source):
-            try:
+        # RuntimeError: the loop is closed; ValueError: the stream is. Nobody wants more.
+        with contextlib.suppress(RuntimeError, ValueError):
+            for chunk in _chunks(source):
                 asyncio.run_coroutine_threadsafe(chunks.put(chunk), loop).result()
-            except RuntimeError:  # the loop is closed: nobody wants more
-                return
 
     threading.Thread(target=read, daemon=True, name="standard input").start()
     rest = b""

@@ -1,0 +1,105 @@
+"""`sprocket consume`."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from sprocket.base.errors import UsageError
+from sprocket.cli.consume import start_at
+from tests.cli.parts import Outcome, sprocket
+
+NOW_MS = 1_900_000_000_000
+
+
+def consume(node: str, *arguments: str) -> Outcome:
+    return sprocket("consume", *arguments, "--nameserver", node)
+
+
+def fill(node: str, topic: str, count: int) -> None:
+    lines = b"\n".join(b"%d" % number for number in range(count))
+    outcome = sprocket("send", topic, "--tag", "new", "--nameserver", node, standard_input=lines)
+    assert outcome.code == 0, outcome.err
+
+
+def test_messages_are_printed_one_a_line(node: str) -> None:
+    fill(node, "read-lines", 20)
+    outcome = consume(node, "read-lines", "--count", "20")
+    assert outcome.code == 0
+    assert len(outcome.lines) == 20
+    assert {line.split()[-1] for line in outcome.lines} == {str(number) for number in range(20)}
+    assert all(" [new] " in line for line in outcome.lines)
+
+
+def test_reading_to_the_end_stops_there_and_commits_nothing(node: str) -> None:
+    fill(node, "read-end", 50)
+    for _ in range(2):
+        assert len(consume(node, "read-end", "--end", "--json").lines) == 50
+    assert consume(node, "read-end", "--end", "--from", "last").lines == []
+    assert len(consume(node, "read-end", "--end", "--from", "1h").lines) == 50
+    assert len(consume(node, "read-end", "--end", "--raw", "--tags", "new || old").lines) == 50
+    assert consume(node, "read-end", "--end", "--tags", "old").lines == []
+
+
+def test_a_group_goes_on_where_it_stopped(node: str) -> None:
+    fill(node, "read-group", 30)
+    first = consume(node, "read-group", "--group", "readers", "--count", "12", "--raw")
+    second = consume(node, "read-group", "--group", "readers", "--count", "18", "--raw")
+    assert len(first.lines) == 12
+    assert set(first.lines) | set(second.lines) == {str(number) for number in range(30)}
+
+
+def test_what_would_steer_a_terminal_is_shown_as_text(node: str) -> None:
+    sprocket("send", "read-odd", "a\x1b[31m\nb", "--nameserver", node)
+    (line,) = consume(node, "read-odd", "--count", "1").lines
+    assert line.endswith("a\\x1b[31m\\nb")
+
+
+def test_json_has_all_that_is_known(node: str) -> None:
+    sprocket("send", "read-json", "x", "--key", "k", "--nameserver", node)
+    message = json.loads(consume(node, "read-json", "--count", "1", "--json").out)
+    assert message["topic"] == "read-json"
+    assert message["keys"] == ["k"]
+    assert message["properties"]["UNIQ_KEY"] == message["message_id"]
+    assert message["stored_ms"] >= message["born_ms"] > 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "complaint"),
+    [
+        (("no-such-topic", "--end"), 1, "no-such-topic"),
+        (("t", "--from", "yesterday"), 2, "--from takes first, last, a time"),
+        (("t", "--tags", "||"), 1, "'||' names no tag"),
+        (("t", "--group", "g", "--end"), 2, "--end is for reading without --group"),
+    ],
+)
+def test_what_cannot_be_consumed_is_one_line(
+    node: str, arguments: tuple[str, ...], code: int, complaint: str
+) -> None:
+    outcome = consume(node, *arguments)
+    assert outcome.code == code
+    assert complaint in outcome.err
+    assert outcome.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "start"),
+    [
+        ("first", "first"),
+        ("last", "last"),
+        ("15m", NOW_MS - 900_000),
+        ("9999999d", 0),
+        ("1234567890123", 1_234_567_890_123),
+        ("2030-01-31T08:00:00+00:00", 1_896_076_800_000),
+        ("1900-01-01T00:00:00+00:00", 0),
+    ],
+)
+def test_a_beginning_is_a_word_a_time_or_how_long_ago(text: str, start: str | int) -> None:
+    assert start_at(text, NOW_MS) == start
+
+
+@pytest.mark.parametrize("text", ["", "never", "15x", "-5", "99999999999999999999"])
+def test_other_beginnings_are_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="--from takes"):
+        start_at(text, NOW_MS)

@@ -1,0 +1,73 @@
+"""`sprocket topic` and `sprocket cluster`."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from sprocket.cli.topics import moment
+from tests.cli.parts import Outcome, sprocket
+
+
+def topic(node: str, *arguments: str) -> Outcome:
+    return sprocket("topic", *arguments, "--nameserver", node)
+
+
+def test_a_topic_is_created_listed_shown_and_deleted(node: str) -> None:
+    made = topic(node, "create", "made", "--queues", "2")
+    assert (made.code, made.out) == (0, "made: 2 queues on broker-a\n")
+    assert "made" in topic(node, "list").lines
+    assert "TBW102" not in topic(node, "list").lines
+    assert {"topic": "TBW102"} in map(json.loads, topic(node, "list", "--all", "--json").lines)
+    (shown,) = map(json.loads, topic(node, "route", "made", "--json").lines)
+    assert (shown["broker"], shown["read_queues"], shown["permission"]) == ("broker-a", 2, 6)
+    assert " RW-" in topic(node, "route", "made").lines[1]
+    assert topic(node, "delete", "made", "--yes").code == 0
+    gone = topic(node, "route", "made")
+    assert gone.code == 1
+    assert gone.err.startswith("sprocket: No topic route info in name server for the topic: made")
+
+
+def test_the_status_shows_each_queue(node: str) -> None:
+    topic(node, "create", "full", "--queues", "1")
+    for _ in range(2):
+        sprocket("send", "full", "x", "--nameserver", node)
+    (queue,) = map(json.loads, topic(node, "status", "full", "--json").lines)
+    assert (queue["min_offset"], queue["max_offset"]) == (0, 2)
+    heading, row = topic(node, "status", "full").lines
+    assert heading.split()[:2] == ["broker", "queue"]
+    assert row.split()[:5] == ["broker-a", "0", "0", "2", "2"]
+
+
+def test_deleting_asks_first(node: str) -> None:
+    topic(node, "create", "kept")
+    assert topic(node, "delete", "kept").code == 1
+    assert "kept" in topic(node, "list").lines
+
+
+@pytest.mark.parametrize("permission", ["x", "", "rr"])
+def test_a_wrong_permission_is_refused(node: str, permission: str) -> None:
+    outcome = topic(node, "create", "never", "--permission", permission)
+    assert outcome.code == 2
+    assert "r, w or rw" in outcome.err
+
+
+def test_a_name_that_cannot_be_is_one_line(node: str) -> None:
+    outcome = topic(node, "create", "a.b")
+    assert outcome.code == 2
+    assert outcome.err.count("\n") == 1
+
+
+def test_the_cluster_is_shown(node: str) -> None:
+    outcome = sprocket("cluster", NAMESRV_ADDR=node)
+    assert outcome.lines[0].split() == [
+        "cluster", "broker", "number", "address", "reachable", "version",
+    ]  # fmt: skip
+    assert outcome.lines[1].split()[:3] == ["DefaultCluster", "broker-a", "0"]
+    (process,) = map(json.loads, sprocket("cluster", "--json", "--nameserver", node).lines)
+    assert process["is_reachable"] is True
+
+
+def test_a_moment_is_shown_to_the_millisecond() -> None:
+    assert moment(1_234).split(".")[1][:3] == "234"
