@@ -38,6 +38,7 @@ public final class Driver {
         new Pulls(pulls).register(commands);
         new LitePulls(lites).register(commands);
         new Queries(producers, pulls).register(commands);
+        new Benches(producers).register(commands);
         commands.put("stopAll", this::stopAll);
     }
 
