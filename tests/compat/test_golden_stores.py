@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+import shutil
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,10 +26,12 @@ STORES = Path(__file__).parent.parent / "golden" / "stores"
 #: 38 MB, nearly all of them zeros, and of no use here.
 TOO_LARGE = "timerwheel"
 HOST = pack("127.0.0.1:31911")
-CONFIG = StoreConfig(log_file_bytes=65_536, queue_file_bytes=6_000)
+CONFIG = StoreConfig(
+    log_file_bytes=65_536, queue_file_bytes=6_000, index_slots=100, index_entries=400
+)
 
 #: What a store may change when it is opened; all the rest belongs to others.
-OWN = ("commitlog/", "consumequeue/", "checkpoint", "abort", "lock")
+OWN = ("commitlog/", "consumequeue/", "index/", "checkpoint", "abort", "lock")
 
 
 def unpacked(name: str, into: Path) -> Path:
@@ -140,6 +143,43 @@ def test_queues_built_from_the_log_are_those_that_java_wrote(name: str, tmp_path
     run(rebuild())
     for path, content in written.items():
         assert (queues / path).read_bytes() == content, path
+
+
+@pytest.mark.parametrize("name", ["clean", "unclean"])
+def test_an_index_built_from_the_log_is_the_one_that_java_wrote(name: str, tmp_path: Path) -> None:
+    root = unpacked(name, tmp_path)
+    written = [path.read_bytes() for path in sorted((root / "index").iterdir())]
+    for folder in ("index", "consumequeue"):
+        shutil.rmtree(root / folder)
+
+    async def rebuild() -> None:
+        await (await opened(root)).close()
+
+    run(rebuild())
+    built = [path.read_bytes() for path in sorted((root / "index").iterdir())]
+    assert len(built) == len(written)
+    for mine, javas in zip(built, written, strict=True):
+        assert mine == javas
+
+
+@pytest.mark.parametrize("name", ["clean", "unclean"])
+def test_messages_are_found_by_their_keys_in_the_index_of_java(name: str, tmp_path: Path) -> None:
+    root = unpacked(name, tmp_path)
+
+    async def find() -> None:
+        store = await opened(root)
+        for topic, _, message in stored_messages(manifest(f"{name}.stored")):
+            properties = message["properties"]
+            for key in [
+                *properties.get("KEYS", "").split(),
+                *properties.get("UNIQ_KEY", "").split(),
+            ]:
+                found = [record.parse(r).log_offset for r in store.find(topic, key, count_max=999)]
+                assert message["logOffset"] in found
+                assert found == sorted(set(found), reverse=True)
+        await store.close()
+
+    run(find())
 
 
 def contents(root: Path) -> dict[str, bytes]:

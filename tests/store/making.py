@@ -15,7 +15,7 @@ ROOT = "/store"
 HOST = pack("127.0.0.1:10911")
 SENDER = pack("10.0.0.7:4000")
 #: Some fifteen small messages a file of the log, eight entries a file of a queue.
-SMALL = StoreConfig(log_file_bytes=2048, queue_file_bytes=160)
+SMALL = StoreConfig(log_file_bytes=2048, queue_file_bytes=160, index_slots=8, index_entries=32)
 
 
 async def opened(

@@ -97,10 +97,10 @@ def test_unused_queues_are_unmapped_and_come_back() -> None:
     queues = all_queues(MemoryDisk())
     queues.apply(entry("a", 0, 0, 0))
     queue = queues.by_name["a", 0]
-    queues.rest_unused()
+    queues.rest()
     assert queue.has_room(), "what is unsynced stays"
     run(queues.sync())
     for _ in range(2):
-        queues.rest_unused()
+        queues.rest()
     assert not queue.has_room()
     assert queue.position(0) == (0, 100)

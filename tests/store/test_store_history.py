@@ -105,7 +105,7 @@ class History(RuleBasedStateMachine):
 
     @rule()
     def unmap(self) -> None:
-        self.store._queues.rest_unused()
+        self.store._queues.rest()
 
     @rule()
     def stop(self) -> None:

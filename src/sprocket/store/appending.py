@@ -18,7 +18,7 @@ from sprocket.store.commit_log import CommitLog
 from sprocket.store.consume_queue import ConsumeQueue
 from sprocket.store.drafts import check_sizes
 from sprocket.store.queues import ConsumeQueues
-from sprocket.store.views import IN_NO_QUEUE, Entry
+from sprocket.store.views import IN_NO_QUEUE, Entry, View
 
 
 class Appended(NamedTuple):
@@ -50,7 +50,7 @@ class Appending:
 
     __slots__ = (
         "_body_max", "_by_name", "_clock", "_encoder", "_log", "_queues", "_store_host",
-        "_unchecked_bytes", "newest_ms", "on_append", "refusal",
+        "_unchecked_bytes", "_views", "newest_ms", "on_append", "refusal",
     )  # fmt: skip
 
     def __init__(
@@ -61,7 +61,13 @@ class Appending:
         encoder: Encoder,
         *,
         body_max: int,
+        views: Sequence[View] = (),
     ) -> None:
+        """
+        Args:
+            body_max: largest body that is taken.
+            views: what besides the queues is told of each record.
+        """
         self._log = log
         self._queues = queues
         self._by_name = queues.by_name
@@ -69,6 +75,7 @@ class Appending:
         self._encoder = encoder
         self._store_host = encoder.store_host
         self._body_max = body_max
+        self._views = tuple(views)
         #: A record of this size has neither too large a body nor too large properties.
         self._unchecked_bytes = min(body_max, PROPERTIES_BYTES_MAX, log.record_bytes_max)
         self.refusal: Exception | None = ClosedError("the store is not open")
@@ -140,9 +147,13 @@ class Appending:
             draft.tag_code,
             stored_ms,
             draft.sys_flag,
+            draft.keys,
+            draft.unique_key,
         )
         if not draft.sys_flag & IN_NO_QUEUE:
             queue.apply(entry)
+        for view in self._views:
+            view.apply(entry)
         if self.on_append is not None:
             self.on_append()
         return Appended._make((log_offset, queue_offset, size, stored_ms, end))

@@ -76,6 +76,23 @@ class StoreConfig:
         minimum=35,
         maximum=100,
     )
+    index_keys: bool = setting(
+        True, "whether messages can be found by key and unique id", rocketmq="messageIndexEnable"
+    )
+    index_slots: int = setting(
+        5_000_000,
+        "slots of one file of the key index; 4 bytes each",
+        rocketmq="maxHashSlotNum",
+        minimum=1,
+        maximum=100_000_000,
+    )
+    index_entries: int = setting(
+        20_000_000,
+        "keys that one file of the key index holds; 20 bytes each",
+        rocketmq="maxIndexNum",
+        minimum=2,
+        maximum=100_000_000,
+    )
     check_bodies: bool = setting(
         True,
         "whether recovery compares each body with its checksum",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Sequence
 
 from sprocket.base.errors import StoreError
 from sprocket.base.watermark import Watermark
@@ -16,7 +17,7 @@ from sprocket.store.appending import Appending
 from sprocket.store.checkpoint import Checkpoint
 from sprocket.store.commit_log import CommitLog
 from sprocket.store.config import StoreConfig
-from sprocket.store.queues import ConsumeQueues
+from sprocket.store.views import View
 
 #: Every so many passes over the views, those with little to sync are synced too.
 _THOROUGH_PASSES = 5
@@ -36,21 +37,21 @@ class Flush:
         "_is_wanted",
         "_log",
         "_passes",
-        "_queues",
+        "_views",
         "flushed",
     )  # fmt: skip
 
     def __init__(
         self,
         log: CommitLog,
-        queues: ConsumeQueues,
+        views: Sequence[View],
         checkpoint: Checkpoint,
         *,
         config: StoreConfig,
         appending: Appending,
     ) -> None:
         self._log = log
-        self._queues = queues
+        self._views = views
         self._checkpoint = checkpoint
         self._config = config
         self._appending = appending
@@ -82,12 +83,15 @@ class Flush:
         """
         newest_ms = self._appending.newest_ms
         end = self._log.end
-        await self._queues.sync(is_thorough=is_thorough)
-        unsynced = self._queues.unsynced_log_offset
-        if unsynced < 0 or unsynced >= end:
+        replay_from = min(end, self.flushed.value)
+        for view in self._views:
+            await view.sync(is_thorough=is_thorough)
+            if view.unsynced_log_offset >= 0:
+                replay_from = min(replay_from, view.unsynced_log_offset)
+        if replay_from == end:
             self._checkpoint.queues_ms = max(self._checkpoint.queues_ms, newest_ms)
-            unsynced = end
-        self._checkpoint.replay_from = min(unsynced, self.flushed.value)
+            self._checkpoint.index_ms = max(self._checkpoint.index_ms, newest_ms)
+        self._checkpoint.replay_from = replay_from
         await self._checkpoint.save()
 
     async def run_log(self) -> None:
@@ -120,4 +124,5 @@ class Flush:
             is_thorough = self._passes % _THOROUGH_PASSES == 0
             await self.sync_views(is_thorough=is_thorough)
             if is_thorough:
-                self._queues.rest_unused()
+                for view in self._views:
+                    view.rest()

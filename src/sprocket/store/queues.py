@@ -90,7 +90,7 @@ class ConsumeQueues:
             if queue.is_unsynced and (is_thorough or queue.unsynced_bytes >= _SYNC_BYTES_MIN):
                 await queue.sync()
 
-    def rest_unused(self) -> None:
+    def rest(self) -> None:
         """Unmaps the queues that nobody used since the last call."""
         for queue in self.by_name.values():
             if queue.is_used or queue.is_unsynced:

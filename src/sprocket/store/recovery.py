@@ -21,6 +21,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from sprocket.base.errors import CorruptRecord, OffsetOutOfRange
+from sprocket.message.properties import KEYS, UNIQUE_KEY, decode_bytes
 from sprocket.message.record import BLANK_MAGIC, Record, body_crc, parse
 from sprocket.store.checkpoint import Checkpoint
 from sprocket.store.commit_log import CommitLog
@@ -69,15 +70,18 @@ async def recover(
     count = stored_ms = 0
     end = start
     for record in _records(log, start, checks_bodies=checks_bodies):
+        properties = decode_bytes(record.properties)
         entry = Entry(
             record.topic,
             record.queue_number,
             record.queue_offset,
             record.log_offset,
             record.size,
-            tag_codes.of(record),
+            tag_codes.of(record.topic, record.stored_ms, properties),
             record.stored_ms,
             record.sys_flag,
+            properties.get(KEYS, ""),
+            properties.get(UNIQUE_KEY, ""),
         )
         for view in views:
             view.apply(entry)

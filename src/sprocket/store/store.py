@@ -2,6 +2,7 @@
 
     <root>/commitlog/       the log
     <root>/consumequeue/    the queues
+    <root>/index/           where to find messages by key
     <root>/checkpoint       how much is on the disk
     <root>/abort            there while the store is open, so left over by a crash
     <root>/lock             held while the store is open
@@ -30,10 +31,12 @@ from sprocket.store.checkpoint import Checkpoint
 from sprocket.store.commit_log import CommitLog
 from sprocket.store.config import StoreConfig
 from sprocket.store.flush import Flush
+from sprocket.store.key_index import KeyIndex, carrying
 from sprocket.store.queues import ConsumeQueues
 from sprocket.store.reading import NO_QUEUE, Read, read_queue
 from sprocket.store.recovery import recover
 from sprocket.store.tag_codes import TagCodes, parse_delay_levels
+from sprocket.store.views import View
 
 log = logging.getLogger(__name__)
 
@@ -58,12 +61,27 @@ class Store:
         self._log = CommitLog(disk, f"{root}/commitlog", config.log_file_bytes)
         self._queues = ConsumeQueues(disk, f"{root}/consumequeue", config.queue_file_bytes)
         self._by_name = self._queues.by_name
+        self._index = KeyIndex(
+            disk,
+            clock,
+            directory=f"{root}/index",
+            slots=config.index_slots,
+            entries=config.index_entries,
+        )
+        self._views: tuple[View, ...] = (self._queues,)
+        if config.index_keys:
+            self._views += (self._index,)
         self._appending = Appending(
-            self._log, self._queues, clock, Encoder(store_host), body_max=config.message_bytes_max
+            self._log,
+            self._queues,
+            clock,
+            Encoder(store_host),
+            body_max=config.message_bytes_max,
+            views=self._views[1:],
         )
         self._checkpoint = Checkpoint(disk, f"{root}/checkpoint")
         self._flush = Flush(
-            self._log, self._queues, self._checkpoint, config=config, appending=self._appending
+            self._log, self._views, self._checkpoint, config=config, appending=self._appending
         )
         if config.flush == "SYNC_FLUSH":
             self._appending.on_append = self._flush.want
@@ -104,13 +122,14 @@ class Store:
         self._disk.replace(abort, b"0", backup=False)
         recovered = await recover(
             self._log,
-            (self._queues,),
+            self._views,
             self._checkpoint,
             TagCodes(parse_delay_levels(self._config.delay_levels)),
             was_stopped=was_stopped,
             checks_bodies=self._config.check_bodies,
         )
-        self._queues.set_log_start(self._log.start)
+        for view in self._views:
+            view.set_log_start(self._log.start)
         self._appending.newest_ms = max(recovered.stored_ms, self._checkpoint.log_ms)
         if not was_stopped or recovered.records or recovered.cleared_bytes:
             log.warning(
@@ -149,6 +168,7 @@ class Store:
             raise StoreError(f"cannot close the store in {self._root}: {error}") from error
         finally:
             self._queues.close()
+            self._index.close()
             self._log.close()
             self._checkpoint.close()
             self._lock.release()
@@ -163,6 +183,7 @@ class Store:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._flush.run_log())
                 tasks.create_task(self._flush.run_views())
+                tasks.create_task(self._index.run())
                 tasks.create_task(self._watch_disk())
         except* OSError as errors:
             failure = StoreError(f"the disk of {self._root} failed: {errors.exceptions[0]}")
@@ -237,6 +258,27 @@ class Store:
             OffsetOutOfRange: no record begins there.
         """
         return self._log.record_at(log_offset)
+
+    def find(
+        self, topic: str, key: str, *, count_max: int, begin_ms: int = 0, end_ms: int = 2**63 - 1
+    ) -> list[memoryview]:
+        """Records of a topic that carry a key or unique id, stored between two times, newest first.
+
+        The index knows hashes only, so topic and key are compared on the record.
+        """
+        found: list[memoryview] = []
+        for log_offset in self._index.find(topic, key, begin_ms=begin_ms, end_ms=end_ms):
+            record = carrying(self._log, log_offset, topic, key)
+            if record is not None and begin_ms <= record.stored_ms <= end_ms:
+                found.append(self._log.slice(log_offset, log_offset + record.size))
+            if len(found) >= count_max:
+                break
+        return found
+
+    @property
+    def index_end(self) -> tuple[int, int]:
+        """Time and log offset of the newest record that is found by key; zeros if none is."""
+        return self._index.end
 
     def arrivals(self, topic: str, queue_number: int) -> Watermark:
         """The watermark that stands at a queue's maximum. The queue need not have messages yet.

@@ -6,10 +6,11 @@ Source: CommitLog.checkMessageAndReturnSize and ScheduleMessageService of Rocket
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from sprocket.base.errors import ConfigError
 from sprocket.message.hashing import tag_code
-from sprocket.message.properties import DELAY, TAGS, decode_bytes
-from sprocket.message.record import Record
+from sprocket.message.properties import DELAY, TAGS
 from sprocket.message.topic import SCHEDULE
 
 _UNIT_MS = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
@@ -38,15 +39,12 @@ class TagCodes:
     def __init__(self, delays_ms: list[int]) -> None:
         self._delays_ms = delays_ms
 
-    def of(self, record: Record) -> int:
+    def of(self, topic: str, stored_ms: int, properties: Mapping[str, str]) -> int:
         """The tag code of a record's queue entry."""
-        if not record.properties:
-            return 0
-        properties = decode_bytes(record.properties)
-        if record.topic == SCHEDULE and DELAY in properties:
+        if topic == SCHEDULE and DELAY in properties:
             level = min(_level(properties[DELAY]), len(self._delays_ms))
             if level > 0:
-                return record.stored_ms + self._delays_ms[level - 1]
+                return stored_ms + self._delays_ms[level - 1]
         return tag_code(properties.get(TAGS))
 
 

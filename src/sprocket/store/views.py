@@ -20,6 +20,7 @@ class Entry(msgspec.Struct, gc=False):
     Attributes:
         tag_code: hash of the tag, or the due time of a delayed message.
         sys_flag: RocketMQ's bits; with `IN_NO_QUEUE` the record is in no queue.
+        keys, unique_key: words by which it can be found, and the id its sender gave it.
     """
 
     topic: str
@@ -30,6 +31,8 @@ class Entry(msgspec.Struct, gc=False):
     tag_code: int
     stored_ms: int
     sys_flag: int
+    keys: str = ""
+    unique_key: str = ""
 
 
 class View(Protocol):
@@ -46,16 +49,33 @@ class View(Protocol):
             is_torn: after a crash, when bytes beyond the cut may be anything.
 
         Returns:
-            Log offset of the newest record that it still knows; -1 if none.
+            Log offset of the newest record that it still knows; -1 if none; the cut itself if it
+            knows all that comes before but not where it begins.
         """
         ...
 
-    async def sync(self) -> None:
+    def set_log_start(self, log_start: int) -> None:
+        """Forgets records before the start of the log."""
+        ...
+
+    @property
+    def unsynced_log_offset(self) -> int:
+        """Log offset of the first record that may not be in it on the disk; -1 if all are."""
+        ...
+
+    async def sync(self, *, is_thorough: bool = True) -> None:
         """Returns when all that was applied before the call is on the disk.
+
+        Args:
+            is_thorough: False may leave for later what is not worth it yet.
 
         Raises:
             OSError: the disk failed.
         """
+        ...
+
+    def rest(self) -> None:
+        """Lets go of files that nobody has used since the last call."""
         ...
 
     def close(self) -> None:

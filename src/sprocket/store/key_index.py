@@ -1,0 +1,274 @@
+"""Finds records by key: the view of the log that looks up words and unique ids.
+
+It lags behind the log and takes in many records at a time, since Java's text hash is slow here.
+Only hashes are kept, and after a loss of power some entries may be missing or point elsewhere, so
+each answer must be compared with its record.
+
+`index/` holds the files, named by the time they were made. Files of another size are left alone.
+
+Source: IndexService of RocketMQ 4.9 and 5.x.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from operator import mul
+
+from sprocket.base.errors import DiskFull, OffsetOutOfRange, StoreError
+from sprocket.base.ports import Clock, Disk
+from sprocket.message.hashing import java_hash
+from sprocket.message.properties import KEYS, UNIQUE_KEY, decode_bytes
+from sprocket.message.record import ROLLED_BACK, TRANSACTION_MASK, Record, parse
+from sprocket.store.commit_log import CommitLog
+from sprocket.store.index_file import IndexFile, file_bytes
+from sprocket.store.views import Entry
+
+log = logging.getLogger(__name__)
+
+#: So many records wait at most before they are taken in by whoever appends the next.
+_PENDING_MAX = 8192
+_PAUSE_SECONDS = 0.05
+_STEP = 256
+#: A search looks at no more entries, so that it cannot hold up the loop.
+_WALKED_MAX = 65_536
+
+#: Unique ids end in so many characters that differ from message to message.
+_TAIL = 12
+_TAIL_POWERS = [pow(31, power, 1 << 32) for power in range(_TAIL, -1, -1)]
+_HEADS_MAX = 4096
+
+
+class KeyHashes:
+    """Hashes of `topic#key`, with what many keys begin with hashed once."""
+
+    __slots__ = ("_heads",)
+
+    def __init__(self) -> None:
+        self._heads: dict[tuple[str, str], int] = {}
+
+    def of(self, topic: str, key: str) -> int:
+        """The hash that the index holds: Java's, without its sign."""
+        if not key.isascii():
+            return _positive(java_hash(f"{topic}#{key}") & 0xFFFFFFFF)
+        head, tail = key[:-_TAIL], key[-_TAIL:]
+        hashed = self._heads.get((topic, head))
+        if hashed is None:
+            hashed = self._remember(topic, head)
+        powers = _TAIL_POWERS[_TAIL - len(tail) :]
+        return _positive(
+            (hashed * powers[0] + sum(map(mul, tail.encode(), powers[1:]))) & 0xFFFFFFFF
+        )
+
+    def _remember(self, topic: str, head: str) -> int:
+        if len(self._heads) >= _HEADS_MAX:
+            self._heads.clear()
+        hashed = self._heads[topic, head] = java_hash(f"{topic}#{head}")
+        return hashed
+
+
+def _positive(unsigned: int) -> int:
+    """Java's `Math.abs` of the 32 bits with a sign, and 0 for the one that has no positive."""
+    if unsigned < 1 << 31:
+        return unsigned
+    return (1 << 32) - unsigned if unsigned > 1 << 31 else 0
+
+
+class KeyIndex:
+    """The files, oldest first; entries go into the last."""
+
+    __slots__ = (
+        "_clock", "_directory", "_disk", "_entries", "_files", "_hashes", "_is_failing", "_pending",
+        "_slots", "_unsynced_files", "_unsynced_from",
+    )  # fmt: skip
+
+    def __init__(
+        self, disk: Disk, clock: Clock, *, directory: str, slots: int, entries: int
+    ) -> None:
+        self._disk = disk
+        self._clock = clock
+        self._directory = directory
+        self._slots = slots
+        self._entries = entries
+        self._hashes = KeyHashes()
+        #: Records that are not in a file yet.
+        self._pending: list[Entry] = []
+        self._unsynced_from = -1
+        self._unsynced_files: list[IndexFile] = []
+        self._is_failing = False
+        self._files: list[IndexFile] = []
+        size = file_bytes(slots, entries)
+        for name in disk.names(directory):
+            path = f"{directory}/{name}"
+            if name.isdigit() and disk.size(path) == size:
+                self._files.append(IndexFile(disk.map(path, size), slots, entries))
+
+    @property
+    def end(self) -> tuple[int, int]:
+        """Time and log offset of the last record that has an entry; zeros if none has."""
+        last = self._files[-1] if self._files else None
+        return (last.end_ms, last.end_offset) if last else (0, 0)
+
+    @property
+    def unsynced_log_offset(self) -> int:
+        """Log offset of the first record that may not be in a file on the disk; -1 if all are."""
+        if self._unsynced_from < 0 and self._pending:
+            return self._pending[0].log_offset
+        return self._unsynced_from
+
+    def apply(self, entry: Entry) -> None:
+        """Notes a record that has keys, to be taken in later."""
+        if entry.unique_key or entry.keys:
+            self._pending.append(entry)
+            if len(self._pending) >= _PENDING_MAX:
+                self.catch_up()
+
+    def catch_up(self, count_max: int = _PENDING_MAX) -> int:
+        """Takes in records that were noted, oldest first. Returns how many are left.
+
+        If there is no room for a file, they are dropped: they cannot be found by key.
+        """
+        taken = self._pending[:count_max]
+        if not taken:
+            return 0
+        del self._pending[:count_max]
+        if self._unsynced_from < 0:
+            self._unsynced_from = taken[0].log_offset
+        try:
+            for entry in taken:
+                if entry.sys_flag & TRANSACTION_MASK != ROLLED_BACK:
+                    self._take_in(entry)
+            self._is_failing = False
+        except StoreError as error:
+            if not self._is_failing:
+                log.error("messages cannot be found by key: %s", error)
+            self._is_failing = True
+        for file in self._unsynced_files:
+            file.save_header()
+        return len(self._pending)
+
+    def _take_in(self, entry: Entry) -> None:
+        keys = dict.fromkeys(entry.keys.split())
+        if entry.unique_key:
+            keys = {entry.unique_key: None} | keys
+        for key in keys:
+            file = self._files[-1] if self._files else None
+            if file is None or file.is_full:
+                file = self._make_file()
+            elif not self._unsynced_files:
+                self._unsynced_files.append(file)
+            hashed = self._hashes.of(entry.topic, key)
+            file.put(hashed, entry.log_offset, entry.stored_ms)
+
+    def _make_file(self) -> IndexFile:
+        self._disk.make_directory(self._directory)
+        made_ms = self._clock.now_ms()
+        while self._disk.size(path := f"{self._directory}/{_name(made_ms)}") is not None:
+            made_ms += 1
+        try:
+            mapped = self._disk.map(path, file_bytes(self._slots, self._entries))
+        except OSError as error:
+            raise DiskFull(f"cannot map {path}: {error}") from error
+        file = IndexFile(mapped, self._slots, self._entries)
+        self._files.append(file)
+        self._unsynced_files.append(file)
+        return file
+
+    async def run(self) -> None:
+        """Takes in what was noted, a little at a time, until cancelled."""
+        while True:
+            left = self.catch_up(_STEP)
+            await asyncio.sleep(0 if left else _PAUSE_SECONDS)
+
+    def find(self, topic: str, key: str, *, begin_ms: int, end_ms: int) -> Iterator[int]:
+        """Log offsets of records that may carry a key, newest first, each once.
+
+        Times are told to the second only, so records of a second more at both ends come too.
+        """
+        self.catch_up(len(self._pending))
+        hashed = self._hashes.of(topic, key)
+        seen: set[int] = set()
+        walked = 0
+        for file in reversed(self._files):
+            if file.begin_ms > end_ms or file.end_ms < begin_ms:
+                continue
+            for log_offset, second_ms in file.walk(hashed):
+                walked += 1
+                if walked > _WALKED_MAX or second_ms < begin_ms - 1000:
+                    break
+                if log_offset >= 0 and second_ms <= end_ms and log_offset not in seen:
+                    seen.add(log_offset)
+                    yield log_offset
+
+    def cut(self, log_offset: int, *, is_torn: bool) -> int:
+        """Makes records at or after a log offset be taken in again.
+
+        Their old entries stay and lead nowhere, or to records that do not carry the key.
+
+        Returns:
+            The log offset: what comes before is taken to be known.
+        """
+        self._pending.clear()
+        for file in self._files:
+            if file.end_offset >= log_offset:
+                file.end_offset = max(log_offset - 1, 0)
+                file.save_header()
+        return log_offset
+
+    def set_log_start(self, log_start: int) -> None:
+        """Removes files whose records are all gone, except the last."""
+        while len(self._files) > 1 and self._files[0].end_offset < log_start:
+            file = self._files.pop(0)
+            if file in self._unsynced_files:
+                self._unsynced_files.remove(file)
+            file.close()
+            self._disk.remove(file.path)
+
+    async def sync(self, *, is_thorough: bool = True) -> None:
+        """Returns when all records noted before the call are in files on the disk.
+
+        Args:
+            is_thorough: False does nothing: a file is written all over and costly to sync.
+
+        Raises:
+            OSError: the disk failed.
+        """
+        if not is_thorough:
+            return
+        self.catch_up(len(self._pending))
+        files, self._unsynced_files = self._unsynced_files, []
+        self._unsynced_from = -1
+        for file in files:
+            await file.sync()
+
+    def rest(self) -> None:
+        """Keeps its files mapped: there are few."""
+
+    def close(self) -> None:
+        """Lets go of its files."""
+        for file in self._files:
+            file.close()
+        self._files.clear()
+        self._unsynced_files.clear()
+
+
+def carrying(written: CommitLog, log_offset: int, topic: str, key: str) -> Record | None:
+    """The record at a log offset, if there is one of that topic that carries that key."""
+    try:
+        record = parse(written.record_at(log_offset))
+    except OffsetOutOfRange:
+        return None
+    if record.topic != topic:
+        return None
+    properties = decode_bytes(record.properties)
+    if key == properties.get(UNIQUE_KEY) or key in properties.get(KEYS, "").split():
+        return record
+    return None
+
+
+def _name(made_ms: int) -> str:
+    """`yyyyMMddHHmmssSSS`, in UTC."""
+    made = datetime.fromtimestamp(made_ms // 1000, UTC)
+    return f"{made:%Y%m%d%H%M%S}{made_ms % 1000:03d}"
