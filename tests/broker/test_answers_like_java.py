@@ -208,7 +208,7 @@ def different(step: str, reply: Command, expected: Command, known: Otherwise | N
 def test_recorded_requests_get_the_answers_of_a_java_broker(recording: str) -> None:
     wrong = play(
         lambda asker: differences(asker, recording),
-        store=StoreConfig(log_file_bytes=16 << 20),
+        store=StoreConfig(log_file_bytes=16 << 20, queue_file_bytes=100 * 20),
         cluster="LabCluster",
     )
     assert not wrong, "\n".join(wrong)
