@@ -13,7 +13,7 @@ import os
 import threading
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import Future
-from functools import partial
+from functools import partial, update_wrapper
 from types import TracebackType
 from typing import Any, Concatenate, Generic, ParamSpec, Protocol, Self, TypeVar, overload
 
@@ -153,9 +153,7 @@ def _waiting(
     def call(self: _Face[C], /, *args: P.args, **named: P.kwargs) -> T:
         return self._run(method, *args, **named)
 
-    call.__name__ = method.__name__
-    call.__doc__ = method.__doc__
-    call.__wrapped__ = method  # type: ignore[attr-defined]
+    update_wrapper(call, method)
     return call
 
 
@@ -167,6 +165,7 @@ def _on_the_loop(
     async def do(client: C, /, *args: P.args, **named: P.kwargs) -> T:
         return method(client, *args, **named)
 
+    update_wrapper(do, method)
     return _waiting(do)
 
 

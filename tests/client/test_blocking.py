@@ -1,0 +1,207 @@
+"""The blocking face: real threads, real sockets, real forks."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import multiprocessing
+import sys
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from sprocket.base.errors import ClosedError, SendFailed, UsageError
+from sprocket.client import consumer as plain_consumer
+from sprocket.client import manual, producer
+from sprocket.client.blocking import Producer, PullConsumer, PushConsumer
+from sprocket.client.config import ProducerConfig
+from sprocket.client.subscription import Later
+from sprocket.message.message import Message, StoredMessage
+from tests.client.fakes import FakeBroker, queue_of
+
+pytestmark = pytest.mark.process
+
+
+@pytest.fixture
+def broker() -> Iterator[FakeBroker]:
+    """A broker in a thread of its own."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+
+    async def start() -> FakeBroker:
+        return await FakeBroker({"orders": 1}).__aenter__()
+
+    made = asyncio.run_coroutine_threadsafe(start(), loop).result(10)
+    yield made
+    asyncio.run_coroutine_threadsafe(made.__aexit__(), loop).result(10)
+    loop.call_soon_threadsafe(loop.stop)
+    thread.join(10)
+    loop.close()
+
+
+def test_sends_and_pulls_wait_for_their_results(broker: FakeBroker) -> None:
+    with Producer("senders", nameservers=broker.address) as sender:
+        sent = sender.send(Message("orders", b"one", tag="new"))
+        assert (sent.queue, sent.queue_offset) == (queue_of("orders"), 0)
+        assert len(sender.send_batch([Message("orders", b"two"), Message("orders", b"three")])) == 2
+        assert sender.queues("orders") == [queue_of("orders")]
+        with pytest.raises(UsageError):
+            sender.send(Message("orders", b""))
+    with PullConsumer("audit", nameservers=broker.address) as reader:
+        (queue,) = reader.queues("orders")
+        pulled = reader.pull(queue, reader.min_offset(queue))
+        assert [message.body for message in pulled.messages] == [b"one", b"two", b"three"]
+        reader.commit(queue, pulled.next_offset)
+        assert reader.committed(queue) == 3
+    with pytest.raises(ClosedError):
+        reader.pull(queue, 0)
+
+
+def test_many_threads_share_one_producer(broker: FakeBroker) -> None:
+    with Producer("senders", nameservers=broker.address) as sender, ThreadPoolExecutor(8) as pool:
+        sends = [pool.submit(sender.send, Message("orders", b"%d" % n)) for n in range(200)]
+        offsets = {send.result(30).queue_offset for send in sends}
+    assert offsets == set(range(200))
+    assert len({bytes(body) for body in broker.bodies("orders")}) == 200
+
+
+def test_plain_functions_listen_in_threads(broker: FakeBroker) -> None:
+    got: list[tuple[str, int]] = []
+    enough = threading.Event()
+    with PushConsumer("readers", nameservers=broker.address, start="first") as consumer:
+
+        @consumer.on("orders")
+        def take(message: StoredMessage) -> Later | None:
+            got.append((threading.current_thread().name, message.reconsume_times))
+            if message.reconsume_times == 0:
+                return Later()
+            enough.set()
+            return None
+
+        with Producer("senders", nameservers=broker.address) as sender:
+            sender.send(Message("orders", b"one"))
+        assert enough.wait(20)
+        assert queue_of("orders") in consumer.queues
+        assert consumer.client_id
+    assert [times for _, times in got] == [0, 1]
+    assert all("listener" in name for name, _ in got)
+
+
+def test_a_batch_listener_and_iteration_work_too(broker: FakeBroker) -> None:
+    with Producer("senders", nameservers=broker.address) as sender:
+        for number in range(3):
+            sender.send(Message("orders", b"%d" % number))
+    enough = threading.Event()
+    with PushConsumer("batches", nameservers=broker.address, start="first") as consumer:
+
+        @consumer.on("orders", batch=10)
+        def take(messages: list[StoredMessage]) -> None:
+            if messages[-1].queue_offset == 2:
+                enough.set()
+
+        assert enough.wait(20)
+    bodies = []
+    with PushConsumer("iterators", nameservers=broker.address, start="first") as consumer:
+        consumer.subscribe("orders")
+        for message in consumer:
+            bodies.append(message.body)
+            if len(bodies) == 3:
+                break
+    assert bodies == [b"0", b"1", b"2"]
+
+
+def test_a_listener_on_the_loop_may_not_wait_for_the_loop(broker: FakeBroker) -> None:
+    errors: list[Exception] = []
+    enough = threading.Event()
+    sender = Producer("senders", nameservers=broker.address)
+    with sender, PushConsumer("readers", nameservers=broker.address, start="first") as consumer:
+
+        @consumer.on("orders")
+        async def take(message: StoredMessage) -> None:
+            try:
+                sender.send(Message("orders", b"deadlock"))
+            except UsageError as error:
+                errors.append(error)
+            enough.set()
+
+        sender.send(Message("orders", b"one"))
+        assert enough.wait(20)
+    assert errors
+
+
+def test_a_failure_reaches_the_caller() -> None:
+    config = ProducerConfig(send_timeout_ms=200)
+    with (
+        Producer("senders", nameservers="127.0.0.1:1", config=config) as sender,
+        pytest.raises(SendFailed),
+    ):
+        sender.send(Message("orders", b"one"))
+
+
+def _send_in_child(sender: Producer, results: multiprocessing.Queue[object]) -> None:
+    results.put(sender.send(Message("orders", b"child")).message_id)
+
+
+def _consume_in_child(consumer: PushConsumer, results: multiprocessing.Queue[object]) -> None:
+    try:
+        consumer.subscribe("orders")
+    except ClosedError as error:
+        results.put(str(error))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no fork")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_forked_child_goes_on_with_connections_of_its_own(broker: FakeBroker) -> None:
+    forking = multiprocessing.get_context("fork")
+    results: multiprocessing.Queue[object] = forking.Queue()
+    with Producer("senders", nameservers=broker.address) as sender:
+        mine = sender.send(Message("orders", b"parent")).message_id
+        children = [
+            forking.Process(target=_send_in_child, args=(sender, results)) for _ in range(2)
+        ]
+        for child in children:
+            child.start()
+        theirs = [results.get(timeout=20) for _ in children]
+        for child in children:
+            child.join(20)
+            assert child.exitcode == 0
+        assert len({mine, *theirs}) == 3, "unique over processes"
+        assert sender.send(Message("orders", b"parent again")).queue_offset == 3
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no fork")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_push_consumer_stays_with_its_process(broker: FakeBroker) -> None:
+    forking = multiprocessing.get_context("fork")
+    results: multiprocessing.Queue[object] = forking.Queue()
+    with PushConsumer("readers", nameservers=broker.address) as consumer:
+        child = forking.Process(target=_consume_in_child, args=(consumer, results))
+        child.start()
+        assert "belongs to the process" in str(results.get(timeout=20))
+        child.join(20)
+
+
+@pytest.mark.parametrize(
+    ("face", "client"),
+    [
+        (Producer, producer.Producer),
+        (PullConsumer, manual.PullConsumer),
+        (PushConsumer, plain_consumer.PushConsumer),
+    ],
+)
+def test_every_method_has_its_blocking_twin_with_the_same_signature(
+    face: type, client: type
+) -> None:
+    for name, method in inspect.getmembers(client, inspect.isfunction):
+        if name.startswith("_"):
+            continue
+        twin = getattr(face, name)
+        if name not in ("start", "close", "on"):
+            assert inspect.signature(twin) == inspect.signature(method), name
+            assert twin.__doc__ == method.__doc__
+    mine = inspect.signature(face.__init__).parameters  # type: ignore[misc]
+    theirs = inspect.signature(client.__init__).parameters  # type: ignore[misc]
+    assert list(mine) == list(theirs)
