@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sprocket.client.assign import (
@@ -91,6 +91,7 @@ def test_members_sort_by_utf16_units_as_java_texts_do() -> None:
 
 
 @pytest.mark.parametrize("name", STRATEGIES)
+@settings(deadline=None)
 @given(
     brokers=st.integers(1, 4),
     per_broker=st.integers(0, 6),
@@ -105,6 +106,7 @@ def test_every_queue_has_exactly_one_reader(
     assert sorted(queue for share in shares for queue in share) == queues
 
 
+@settings(deadline=None)
 @given(
     count=st.integers(0, 40),
     members=st.sets(st.text("ab", min_size=1, max_size=5), min_size=1),

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sprocket.base.errors import UsageError
@@ -30,6 +30,7 @@ def test_a_large_number_hashes_as_a_java_long() -> None:
         by_key(queues, 2**63)
 
 
+@settings(deadline=None)
 @given(key=st.one_of(st.text(), st.integers(-(2**63), 2**63 - 1)), count=st.integers(1, 20))
 def test_any_key_has_a_queue(key: str | int, count: int) -> None:
     queues = [QueueId("t", "a", number) for number in range(count)]
@@ -78,6 +79,7 @@ def test_when_all_brokers_failed_turns_go_on() -> None:
     assert {chooser.next([A0, B0], 1.0) for _ in range(4)} == {A0, B0}
 
 
+@settings(deadline=None)
 @given(
     failed=st.sets(st.sampled_from("abc")),
     turns=st.integers(3, 30),

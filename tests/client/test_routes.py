@@ -3,7 +3,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sprocket.base.deadline import Deadline
@@ -29,6 +29,7 @@ def queues(broker: str, reads: int = 2, writes: int = 2, permission: int = 6) ->
     )
 
 
+@settings(deadline=None)
 @given(order=st.permutations(["a", "b", "c"]))
 def test_queues_are_sorted_however_the_name_server_lists_them(order: list[str]) -> None:
     listed = route_of(*(queues(name) for name in order), **{n: {0: f"{n}:1"} for n in order})
