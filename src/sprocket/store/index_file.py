@@ -17,7 +17,7 @@ Source: IndexFile and IndexHeader of RocketMQ 4.9 and 5.x.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from sprocket.base.ports import MappedFile
 
@@ -68,32 +68,46 @@ class IndexFile:
         """Whether it takes no more entries."""
         return self.count >= self._entries
 
-    def put(self, hashed: int, log_offset: int, stored_ms: int) -> None:
-        """Adds an entry; there must be room. `save_header` makes it count."""
-        count = self.count
-        if count == 1:
-            self.begin_ms, self.begin_offset = stored_ms, log_offset
-        buffer = self._buffer
-        slot_at = _SLOTS_AT + hashed % self._slots * 4
-        (before,) = _SLOT.unpack_from(buffer, slot_at)
-        if not 0 < before < count:
-            before = 0
-            self._slots_used += 1
-        seconds = (stored_ms - self.begin_ms) // 1000
-        _ENTRY.pack_into(
-            buffer,
-            self._entries_at + count * 20,
-            hashed,
-            log_offset,
-            min(max(seconds, 0), _SECONDS_MAX),
-            before,
-        )
-        _SLOT.pack_into(buffer, slot_at, count)
-        self.count = count + 1
-        self.end_ms, self.end_offset = stored_ms, log_offset
+    def put(self, hashes: Sequence[int], places: Sequence[tuple[int, int]]) -> int:
+        """Adds entries as far as there is room. Returns how many were added.
 
-    def save_header(self) -> None:
-        """Writes what the attributes say into the file."""
+        Args:
+            hashes: of the keys.
+            places: log offset and time, ms, of the record of each.
+        """
+        count = self.count
+        room = min(self._entries - count, len(hashes))
+        if room and count == 1:
+            self.begin_offset, self.begin_ms = places[0]
+        buffer, slots, begin_ms = self._buffer, self._slots, self.begin_ms
+        read_slot, write_slot, write_entry = _SLOT.unpack_from, _SLOT.pack_into, _ENTRY.pack_into
+        entry_at = self._entries_at + count * _ENTRY.size
+        last_ms = seconds = -1
+        for hashed, (log_offset, stored_ms) in zip(hashes[:room], places, strict=False):
+            slot_at = _SLOTS_AT + hashed % slots * 4
+            (before,) = read_slot(buffer, slot_at)
+            if not 0 < before < count:
+                before = 0
+                self._slots_used += 1
+            if stored_ms != last_ms:
+                last_ms = stored_ms
+                seconds = min(max((stored_ms - begin_ms) // 1000, 0), _SECONDS_MAX)
+            write_entry(buffer, entry_at, hashed, log_offset, seconds, before)
+            write_slot(buffer, slot_at, count)
+            count += 1
+            entry_at += 20
+        if room:
+            self.count = count
+            self.end_offset, self.end_ms = places[room - 1]
+            self._save_header()
+        return room
+
+    def set_end(self, log_offset: int) -> None:
+        """Says that records from a log offset on are not in it, though entries may be."""
+        self.end_offset = log_offset
+        self._save_header()
+
+    def _save_header(self) -> None:
         _HEADER.pack_into(
             self._buffer,
             0,

@@ -15,15 +15,14 @@ import asyncio
 import logging
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from operator import mul
 
 from sprocket.base.errors import DiskFull, OffsetOutOfRange, StoreError
 from sprocket.base.ports import Clock, Disk
-from sprocket.message.hashing import java_hash
 from sprocket.message.properties import KEYS, UNIQUE_KEY, decode_bytes
 from sprocket.message.record import ROLLED_BACK, TRANSACTION_MASK, Record, parse
 from sprocket.store.commit_log import CommitLog
 from sprocket.store.index_file import IndexFile, file_bytes
+from sprocket.store.key_hashes import KeyHashes
 from sprocket.store.views import Entry
 
 log = logging.getLogger(__name__)
@@ -34,46 +33,6 @@ _PAUSE_SECONDS = 0.05
 _STEP = 256
 #: A search looks at no more entries, so that it cannot hold up the loop.
 _WALKED_MAX = 65_536
-
-#: Unique ids end in so many characters that differ from message to message.
-_TAIL = 12
-_TAIL_POWERS = [pow(31, power, 1 << 32) for power in range(_TAIL, -1, -1)]
-_HEADS_MAX = 4096
-
-
-class KeyHashes:
-    """Hashes of `topic#key`, with what many keys begin with hashed once."""
-
-    __slots__ = ("_heads",)
-
-    def __init__(self) -> None:
-        self._heads: dict[tuple[str, str], int] = {}
-
-    def of(self, topic: str, key: str) -> int:
-        """The hash that the index holds: Java's, without its sign."""
-        if not key.isascii():
-            return _positive(java_hash(f"{topic}#{key}") & 0xFFFFFFFF)
-        head, tail = key[:-_TAIL], key[-_TAIL:]
-        hashed = self._heads.get((topic, head))
-        if hashed is None:
-            hashed = self._remember(topic, head)
-        powers = _TAIL_POWERS[_TAIL - len(tail) :]
-        return _positive(
-            (hashed * powers[0] + sum(map(mul, tail.encode(), powers[1:]))) & 0xFFFFFFFF
-        )
-
-    def _remember(self, topic: str, head: str) -> int:
-        if len(self._heads) >= _HEADS_MAX:
-            self._heads.clear()
-        hashed = self._heads[topic, head] = java_hash(f"{topic}#{head}")
-        return hashed
-
-
-def _positive(unsigned: int) -> int:
-    """Java's `Math.abs` of the 32 bits with a sign, and 0 for the one that has no positive."""
-    if unsigned < 1 << 31:
-        return unsigned
-    return (1 << 32) - unsigned if unsigned > 1 << 31 else 0
 
 
 class KeyIndex:
@@ -137,30 +96,37 @@ class KeyIndex:
         if self._unsynced_from < 0:
             self._unsynced_from = taken[0].log_offset
         try:
-            for entry in taken:
-                if entry.sys_flag & TRANSACTION_MASK != ROLLED_BACK:
-                    self._take_in(entry)
+            self._take_in(taken)
             self._is_failing = False
         except StoreError as error:
             if not self._is_failing:
                 log.error("messages cannot be found by key: %s", error)
             self._is_failing = True
-        for file in self._unsynced_files:
-            file.save_header()
         return len(self._pending)
 
-    def _take_in(self, entry: Entry) -> None:
-        keys = dict.fromkeys(entry.keys.split())
-        if entry.unique_key:
-            keys = {entry.unique_key: None} | keys
-        for key in keys:
-            file = self._files[-1] if self._files else None
-            if file is None or file.is_full:
+    def _take_in(self, taken: list[Entry]) -> None:
+        keys: list[tuple[str, str]] = []
+        places: list[tuple[int, int]] = []
+        for entry in taken:
+            if entry.sys_flag & TRANSACTION_MASK == ROLLED_BACK:
+                continue
+            place = (entry.log_offset, entry.stored_ms)
+            if entry.unique_key:
+                keys.append((entry.topic, entry.unique_key))
+                places.append(place)
+            if entry.keys:
+                for word in dict.fromkeys(entry.keys.split()):
+                    keys.append((entry.topic, word))
+                    places.append(place)
+        hashes = self._hashes.of_all(keys)
+        done = 0
+        while done < len(hashes):
+            file = self._files[-1] if self._files else self._make_file()
+            if file.is_full:
                 file = self._make_file()
-            elif not self._unsynced_files:
+            if file not in self._unsynced_files:
                 self._unsynced_files.append(file)
-            hashed = self._hashes.of(entry.topic, key)
-            file.put(hashed, entry.log_offset, entry.stored_ms)
+            done += file.put(hashes[done:], places[done:])
 
     def _make_file(self) -> IndexFile:
         self._disk.make_directory(self._directory)
@@ -173,7 +139,6 @@ class KeyIndex:
             raise DiskFull(f"cannot map {path}: {error}") from error
         file = IndexFile(mapped, self._slots, self._entries)
         self._files.append(file)
-        self._unsynced_files.append(file)
         return file
 
     async def run(self) -> None:
@@ -213,8 +178,7 @@ class KeyIndex:
         self._pending.clear()
         for file in self._files:
             if file.end_offset >= log_offset:
-                file.end_offset = max(log_offset - 1, 0)
-                file.save_header()
+                file.set_end(max(log_offset - 1, 0))
         return log_offset
 
     def set_log_start(self, log_start: int) -> None:
