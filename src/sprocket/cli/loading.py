@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from sprocket.base.config_files import ConfigFile, Loaded, load
 from sprocket.base.errors import ConfigError
+
+if TYPE_CHECKING:
+    from sprocket.base.config_files import ConfigFile, Loaded
 
 #: A configuration file is text that somebody wrote; more than this is a mistake.
 FILE_BYTES_MAX = 1 << 20
@@ -22,6 +24,8 @@ def read(path: Path) -> ConfigFile:
     Raises:
         ConfigError: it cannot be read.
     """
+    from sprocket.base.config_files import ConfigFile
+
     try:
         with path.open("rb") as file:
             content = file.read(FILE_BYTES_MAX + 1)
@@ -49,6 +53,8 @@ def settings(
         given: `part.name=value` texts.
         overrides: what options of its own say; None as if not given.
     """
+    from sprocket.base.config_files import load
+
     loaded = load(
         kinds,
         file=None if file is None else read(file),

@@ -7,6 +7,7 @@ import contextlib
 import sys
 import threading
 from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import CancelledError
 from typing import Any, BinaryIO
 
 import typer
@@ -107,8 +108,8 @@ async def _lines(source: BinaryIO) -> AsyncIterator[bytes]:
     chunks: asyncio.Queue[bytes] = asyncio.Queue(maxsize=4)
 
     def read() -> None:
-        # RuntimeError: the loop is closed; ValueError: the stream is. Nobody wants more.
-        with contextlib.suppress(RuntimeError, ValueError):
+        # The loop is closed, the command ends, the stream is closed: nobody wants more.
+        with contextlib.suppress(RuntimeError, CancelledError, ValueError):
             for chunk in _chunks(source):
                 asyncio.run_coroutine_threadsafe(chunks.put(chunk), loop).result()
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sprocket.base.config import Declared, settings_of
 from sprocket.cli import loading, render
 from sprocket.cli.options import ConfigFile, Json, Set, command
+
+if TYPE_CHECKING:
+    from sprocket.base.config import Declared
 
 app = typer.Typer(help="Settings: what can be set, what is set, whether a file is right.")
 
@@ -33,6 +35,8 @@ def kinds() -> list[type]:
 )
 def show(config: ConfigFile = None, given: Set = None, as_json: Json = False) -> None:
     """Prints every setting with its value and where that comes from."""
+    from sprocket.base.config import settings_of
+
     loaded = loading.settings(kinds(), file=config, given=given)
     rows = []
     for kind in kinds():
@@ -73,6 +77,8 @@ def check(
 
 def markdown() -> Iterator[str]:
     """The lines of the reference page."""
+    from sprocket.base.config import settings_of
+
     yield "# Settings"
     yield ""
     yield (
@@ -115,6 +121,8 @@ def plain(value: Any) -> str:
 
 
 def _all_settings() -> Iterator[Declared]:
+    from sprocket.base.config import settings_of
+
     for kind in kinds():
         yield from settings_of(kind).values()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+from dataclasses import replace
 from types import TracebackType
 from typing import Self
 
@@ -78,6 +79,7 @@ class NameServer:
         """
         self._load()
         await self._server.__aenter__()
+        self._configuration.now = replace(self._configuration.now, port=self._server.port)
         self._scan_later()
         return self
 
