@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import Any, Self
@@ -35,6 +35,9 @@ from sprocket.store.config import StoreConfig
 from sprocket.store.store import Store
 
 log = logging.getLogger(__name__)
+
+#: Background work: runs until it is cancelled, or fails.
+Work = Callable[[], Coroutine[Any, Any, None]]
 
 _ANYWHERE = ("", "0.0.0.0", "::")
 #: How long a stop waits for the log to be on the disk, s.
@@ -159,23 +162,25 @@ class Broker:
             file.load()
         parts.delivery.start()
         self._dispatch = parts.dispatch
-        config = self._settings
-        self._run("store", self._store.run())
-        self._run("delivery of delayed messages", parts.delivery.run())
-        self._run("watch over clients", parts.membership.run())
-        self._run("leases", parts.expire_leases())
-        self._run("figures", parts.state.run())
-        self._run("offsets", parts.offset_rounds.run(lambda: config.config.offset_save_ms))
-        self._run("delays", parts.delay_rounds.run(lambda: config.config.delay_save_ms))
+        settings = self._settings
+        self._run("store", self._store.run)
+        self._run("delivery of delayed messages", parts.delivery.run)
+        self._run("watch over clients", parts.membership.run)
+        self._run("leases", parts.expire_leases)
+        self._run("figures", parts.state.run)
+        self._run(
+            "offsets", lambda: parts.offset_rounds.run(lambda: settings.config.offset_save_ms)
+        )
+        self._run("delays", lambda: parts.delay_rounds.run(lambda: settings.config.delay_save_ms))
         await parts.registration.first()
-        self._run("registration", parts.registration.run())
+        self._run("registration", parts.registration.run)
 
-    def _run(self, name: str, work: Coroutine[Any, Any, None]) -> None:
+    def _run(self, name: str, work: Work) -> None:
         self._running.append(asyncio.create_task(self._watched(name, work), name=name))
 
-    async def _watched(self, name: str, work: Coroutine[Any, Any, None]) -> None:
+    async def _watched(self, name: str, work: Work) -> None:
         try:
-            await work
+            await work()
         except Exception as error:  # root of a task
             log.critical("the broker's %s ended", name, exc_info=error)
             if not self._failure.done():

@@ -1,0 +1,164 @@
+"""Clients that come, stay and go, through the door."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+import pytest
+
+from sprocket.protocol.bodies import (
+    CheckClientBody,
+    ConsumerData,
+    GroupMemberList,
+    HeartbeatBody,
+    SubscriptionData,
+    TopicConfig,
+)
+from sprocket.protocol.requests.client import CheckClient, GroupMembers, Heartbeat, Unregister
+from sprocket.protocol.requests.topic import TopicConfigOf
+from tests.broker.parts import SUCCESS, Asker, another, play, settle
+
+IDS_CHANGED = 40
+
+
+async def members(asker: Asker, group: str = "g") -> list[str]:
+    reply = await asker.call(GroupMembers(consumer_group=group))
+    if reply.code != SUCCESS:
+        return []
+    return GroupMemberList.decode(reply.body).consumer_id_list
+
+
+def notices(asker: Asker) -> int:
+    assert all(each.code == IDS_CHANGED and each.is_oneway for each in asker.told)
+    return len(asker.told)
+
+
+def test_members_are_told_when_somebody_comes_leaves_or_is_gone() -> None:
+    async def test(asker: Asker) -> None:
+        await asker.beat("g", topics={"T": "*"})
+        assert notices(asker) == 1
+        await asker.beat("g", topics={"T": "*"})
+        assert notices(asker) == 1
+        async with another(asker) as other:
+            await other.beat("g", client_id="c2", topics={"T": "*"})
+            assert await members(asker) == ["c1", "c2"]
+            assert (notices(asker), notices(other)) == (2, 1)
+            await other.call(Unregister(client_id="c2", consumer_group="g"))
+            assert await members(asker) == ["c1"]
+            assert notices(asker) == 3
+            await other.beat("g", client_id="c2", topics={"T": "*"})
+        await settle()
+        assert await members(asker) == ["c1"]
+        assert notices(asker) == 5
+
+    play(test)
+
+
+def test_a_group_with_nobody_in_it_has_no_members() -> None:
+    async def test(asker: Asker) -> None:
+        reply = await asker.call(GroupMembers(consumer_group="g"))
+        assert (reply.code, reply.remark) == (1, "no consumer for this group, g")
+        assert await asker.code(Unregister(client_id="x", consumer_group="g")) == SUCCESS
+
+    play(test)
+
+
+def test_a_heartbeat_makes_the_groups_retry_topic() -> None:
+    async def test(asker: Asker) -> None:
+        await asker.beat("g", topics={"T": "*"})
+        reply = await asker.call(TopicConfigOf(topic="%RETRY%g"))
+        topic = TopicConfig.decode(reply.body)
+        assert (topic.read_queue_nums, topic.perm) == (1, 6)
+
+    play(test)
+
+
+def test_an_unknown_group_that_may_not_be_made_is_no_member() -> None:
+    async def test(asker: Asker) -> None:
+        await asker.beat("g", topics={"T": "*"})
+        assert await members(asker) == []
+
+    play(test, auto_create_groups=False)
+
+
+def test_nobody_is_told_where_that_is_off_or_the_group_broadcasts() -> None:
+    async def off(asker: Asker) -> None:
+        await asker.beat("g", topics={"T": "*"})
+        assert notices(asker) == 0
+
+    async def broadcasting(asker: Asker) -> None:
+        await asker.beat("g", topics={"T": "*"}, model="BROADCASTING")
+        assert notices(asker) == 0
+
+    play(off, notify_members=False)
+    play(broadcasting)
+
+
+def test_a_silent_client_is_let_go() -> None:
+    async def test(asker: Asker) -> None:
+        async with another(asker) as other:
+            await other.beat("g", client_id="c2", topics={"T": "*"}, producer="p")
+            for _ in range(14):
+                await asyncio.sleep(10)
+                await asker.beat("g", topics={"T": "*"})
+            assert await members(asker) == ["c1"]
+
+    play(test)
+
+
+def test_a_fingerprint_stands_for_subscriptions_that_are_known() -> None:
+    async def beat(asker: Asker, fingerprint: int, *, without: bool) -> str:
+        subscription = SubscriptionData(topic="T", sub_string="*", sub_version=1)
+        consumer = ConsumerData(group_name="g", subscriptions=[] if without else [subscription])
+        body = HeartbeatBody(
+            client_id="c",
+            consumers=[consumer],
+            heartbeat_fingerprint=fingerprint,
+            without_sub=without,
+        )
+        reply = await asker.call(Heartbeat(), body.encode())
+        assert reply.fields["IS_SUPPORT_HEART_BEAT_V2"] == "true"
+        return reply.fields["IS_SUB_CHANGE"]
+
+    async def test(asker: Asker) -> None:
+        assert await beat(asker, 5, without=True) == "true"
+        await beat(asker, 5, without=False)
+        assert await beat(asker, 5, without=True) == "false"
+        assert await beat(asker, 6, without=False) == "true"
+
+    play(test)
+
+
+@pytest.mark.parametrize("body", [b"", b'{"clientID":', b"[]", b"\xff\xfe", b'{"clientID":5}'])
+def test_what_is_no_heartbeat_is_refused_and_the_connection_goes_on(body: bytes) -> None:
+    async def test(asker: Asker) -> None:
+        assert await asker.code(Heartbeat(), body) == 1
+        await asker.beat("g", topics={"T": "*"})
+
+    play(test)
+
+
+def test_two_clients_of_one_name_and_a_changed_subscription_are_written_down(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def test(asker: Asker) -> None:
+        await asker.beat("g", topics={"T": "a"})
+        async with another(asker) as other:
+            await other.beat("g", topics={"T": "*"}, version=2)
+
+    with caplog.at_level(logging.WARNING):
+        play(test)
+    assert "call themselves c1" in caplog.text
+    assert "subscribes T now as '*' and no longer as 'a'" in caplog.text
+
+
+def test_a_tag_subscription_can_be_read_and_a_filter_by_properties_cannot() -> None:
+    async def test(asker: Asker) -> None:
+        tags = CheckClientBody(subscription_data=SubscriptionData(topic="T", sub_string="a"))
+        assert await asker.code(CheckClient(), tags.encode()) == SUCCESS
+        assert await asker.code(CheckClient()) == SUCCESS
+        sql = SubscriptionData(topic="T", sub_string="a > 5", expression_type="SQL92")
+        assert await asker.code(CheckClient(), CheckClientBody(subscription_data=sql).encode()) == 1
+
+    play(test)
