@@ -15,7 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from sprocket.base.errors import (
+        CallTimeout,
+        ClosedError,
         ConfigError,
+        ConnectFailed,
+        ConnectionLost,
+        DirectoryInUse,
         IllegalMessage,
         NoPermission,
         ProtocolError,
@@ -28,7 +33,6 @@ if TYPE_CHECKING:
         TransportError,
         UsageError,
     )
-    from sprocket.client.config import ConsumerConfig, ProducerConfig, PullConfig
     from sprocket.client.consumer import PushConsumer
     from sprocket.client.manual import PullConsumer, Pulled, PullStatus
     from sprocket.client.outbox import SendStatus, Sent
@@ -41,16 +45,18 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "CallTimeout",
+    "ClosedError",
     "ConfigError",
-    "ConsumerConfig",
+    "ConnectFailed",
+    "ConnectionLost",
+    "DirectoryInUse",
     "IllegalMessage",
     "Later",
     "Message",
     "NoPermission",
     "Producer",
-    "ProducerConfig",
     "ProtocolError",
-    "PullConfig",
     "PullConsumer",
     "PullStatus",
     "Pulled",
@@ -72,21 +78,18 @@ __all__ = [
 
 #: Where a name lives; those of `base.errors` are all others.
 _HOMES = {
+    "Later": "sprocket.client.subscription",
     "Message": "sprocket.message.message",
-    "StoredMessage": "sprocket.message.message",
-    "QueueId": "sprocket.message.queue",
-    "ConsumerConfig": "sprocket.client.config",
-    "ProducerConfig": "sprocket.client.config",
-    "PullConfig": "sprocket.client.config",
-    "PushConsumer": "sprocket.client.consumer",
+    "Producer": "sprocket.client.producer",
     "PullConsumer": "sprocket.client.manual",
-    "Pulled": "sprocket.client.manual",
     "PullStatus": "sprocket.client.manual",
+    "Pulled": "sprocket.client.manual",
+    "PushConsumer": "sprocket.client.consumer",
+    "QueueId": "sprocket.message.queue",
     "SendStatus": "sprocket.client.outbox",
     "Sent": "sprocket.client.outbox",
-    "Producer": "sprocket.client.producer",
-    "Later": "sprocket.client.subscription",
     "Standalone": "sprocket.standalone",
+    "StoredMessage": "sprocket.message.message",
 }
 
 

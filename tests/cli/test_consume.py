@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import sys
 
 import pytest
 
@@ -81,6 +84,27 @@ def test_what_cannot_be_consumed_is_one_line(
     assert outcome.code == code
     assert complaint in outcome.err
     assert outcome.err.count("\n") == 1
+
+
+@pytest.mark.process
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 0)])
+@pytest.mark.parametrize("group", [(), ("--group", "stopped")])
+def test_a_signal_ends_it_in_order(
+    node: str, number: int, code: int, group: tuple[str, ...]
+) -> None:
+    fill(node, "read-on", 1)
+    command = ["consume", "read-on", "--nameserver", node, *group]
+    with subprocess.Popen(
+        [sys.executable, "-m", "sprocket", *command],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline()
+        process.send_signal(number)
+        _, err = process.communicate(timeout=20)
+        assert (process.returncode, err) == (code, "")
 
 
 @pytest.mark.parametrize(

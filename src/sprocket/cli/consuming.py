@@ -64,24 +64,22 @@ async def read(
     async with PullConsumer(READER, nameservers=nameservers, config=config) as consumer:
         queues = await consumer.queues(topic)
         begins = [await _begin(consumer, queue, start) for queue in queues]
-        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
-        async def follow(queue: QueueId, offset: int) -> None:
-            end = await consumer.max_offset(queue) if to_end else None
-            await _follow(consumer, queue, offset, end=end, tags=tags, taken=taken)
-            if taken.is_full and not done.done():
-                done.set_result(None)
-
-        tasks = [asyncio.create_task(follow(*each)) for each in zip(queues, begins, strict=True)]
-        everything = asyncio.gather(*tasks)
+        ends = [await consumer.max_offset(queue) if to_end else None for queue in queues]
+        reading = {
+            asyncio.create_task(
+                _follow(consumer, queue, begin, end=end, tags=tags, taken=taken), name=str(queue)
+            )
+            for queue, begin, end in zip(queues, begins, ends, strict=True)
+        }
         try:
-            either: list[asyncio.Future[Any]] = [everything, done]
-            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
-            if everything.done():
-                await everything
+            while reading and not taken.is_full:
+                ended, reading = await asyncio.wait(reading, return_when=asyncio.FIRST_COMPLETED)
+                for task in ended:
+                    task.result()
         finally:
-            everything.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            for task in reading:
+                task.cancel()
+            await asyncio.gather(*reading, return_exceptions=True)
 
 
 async def _begin(consumer: PullConsumer, queue: QueueId, start: Start) -> int:
