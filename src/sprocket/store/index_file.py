@@ -17,6 +17,9 @@ Source: IndexFile and IndexHeader of RocketMQ 4.9 and 5.x.
 from __future__ import annotations
 
 import struct
+import sys
+from array import array
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 
 from sprocket.base.ports import MappedFile
@@ -101,6 +104,62 @@ class IndexFile:
             self.end_offset, self.end_ms = places[room - 1]
             self._save_header()
         return room
+
+    def repair(self, log_offset: int) -> bool:
+        """Makes the file whole after a crash, when entries from a log offset on may be anything.
+
+        Entries before it are whole. If only the process died, all others are too, and stay. If
+        not, they are forgotten, and slots that lead to them get the newest of the whole ones.
+
+        Returns:
+            False if no entry is left.
+        """
+        first_lost = 1 + bisect_left(
+            range(1, self._entries), True, key=lambda number: self._is_lost(number, log_offset)
+        )
+        slots = array("i", bytes(self._buffer[_SLOTS_AT : self._entries_at]))
+        if sys.byteorder == "little":
+            slots.byteswap()
+        is_whole = first_lost <= self.count > max(slots) and not any(
+            self._is_lost(number, 1 << 63) for number in range(first_lost, self.count)
+        )
+        if is_whole:
+            return self.count > 1
+        self._lead_back(
+            {slot for slot, number in enumerate(slots) if not 0 <= number < first_lost}, first_lost
+        )
+        self.count = first_lost
+        if first_lost == 1:
+            return False
+        self._slots_used = sum(1 for number in slots if 0 < number < first_lost)
+        _, self.begin_offset, _, _ = self._entry(1)
+        _, self.end_offset, seconds, _ = self._entry(first_lost - 1)
+        self.end_ms = self.begin_ms + seconds * 1000
+        self._save_header()
+        return True
+
+    def _entry(self, number: int) -> tuple[int, int, int, int]:
+        entry: tuple[int, int, int, int] = _ENTRY.unpack_from(
+            self._buffer, self._entries_at + number * _ENTRY.size
+        )
+        return entry
+
+    def _is_lost(self, number: int, log_offset: int) -> bool:
+        """Whether an entry is empty, or its record lies at or after a log offset."""
+        hashed, found, _, _ = self._entry(number)
+        return found >= log_offset or found < 0 or (found == 0 and hashed == 0)
+
+    def _lead_back(self, slots: set[int], end: int) -> None:
+        """Gives slots the newest of the entries before number `end`, or none."""
+        for number in range(end - 1, 0, -1):
+            if not slots:
+                return
+            slot = self._entry(number)[0] % self._slots
+            if slot in slots:
+                slots.remove(slot)
+                _SLOT.pack_into(self._buffer, _SLOTS_AT + slot * _SLOT.size, number)
+        for slot in slots:
+            _SLOT.pack_into(self._buffer, _SLOTS_AT + slot * _SLOT.size, 0)
 
     def set_end(self, log_offset: int) -> None:
         """Says that records from a log offset on are not in it, though entries may be."""

@@ -176,7 +176,14 @@ class KeyIndex:
             The log offset: what comes before is taken to be known.
         """
         self._pending.clear()
-        for file in self._files:
+        for file in list(self._files):
+            if not is_torn and file.end_offset < log_offset:
+                continue
+            if is_torn and (file is self._files[-1] or file.end_offset >= log_offset):
+                self._unsynced_files.append(file)
+                if not file.repair(log_offset):
+                    self._remove(file)
+                    continue
             if file.end_offset >= log_offset:
                 file.set_end(max(log_offset - 1, 0))
         return log_offset
@@ -184,11 +191,14 @@ class KeyIndex:
     def set_log_start(self, log_start: int) -> None:
         """Removes files whose records are all gone, except the last."""
         while len(self._files) > 1 and self._files[0].end_offset < log_start:
-            file = self._files.pop(0)
-            if file in self._unsynced_files:
-                self._unsynced_files.remove(file)
-            file.close()
-            self._disk.remove(file.path)
+            self._remove(self._files[0])
+
+    def _remove(self, file: IndexFile) -> None:
+        self._files.remove(file)
+        if file in self._unsynced_files:
+            self._unsynced_files.remove(file)
+        file.close()
+        self._disk.remove(file.path)
 
     async def sync(self, *, is_thorough: bool = True) -> None:
         """Returns when all records noted before the call are in files on the disk.

@@ -1,0 +1,81 @@
+"""Hashes of `topic#key`, many at a time.
+
+Java's text hash is a polynomial, one step a character, which is slow here. What many keys begin
+(the sender's part of a unique id) is hashed once. The last characters of many keys are put side by
+side into one large number, 16 bytes for each key, and go through each step together.
+
+Source: IndexFile.indexKeyHashMethod of RocketMQ 4.9 and 5.x.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+
+from sprocket.message.hashing import java_hash
+
+#: Unique ids end in so many characters that differ from message to message.
+_TAIL = 12
+_LANE_BYTES = 16
+_LANES = 256
+_LOW_BYTES = sum(0xFF << 8 * _LANE_BYTES * lane for lane in range(_LANES))
+#: The low 8 bytes of each lane.
+_LOWS = struct.Struct(">" + "8xQ" * _LANES)
+_EMPTY_LANE = "\0" * _LANE_BYTES
+_POWERS = [pow(31, power, 1 << 32) for power in range(_TAIL + 1)]
+_HEADS_MAX = 4096
+_SIGN = 1 << 31
+#: Java's `Math.abs` has no answer for the smallest number; RocketMQ takes 0 then.
+_POSITIVE = _SIGN - 1
+
+
+class KeyHashes:
+    """Hashes keys; remembers what they begin with."""
+
+    __slots__ = ("_heads",)
+
+    def __init__(self) -> None:
+        self._heads: dict[tuple[str, str], int] = {}
+
+    def of(self, topic: str, key: str) -> int:
+        """The hash that the index holds for a key: Java's, without its sign."""
+        return abs(java_hash(f"{topic}#{key}")) & _POSITIVE
+
+    def of_all(self, keys: Sequence[tuple[str, str]]) -> list[int]:
+        """The hashes of many pairs of topic and key."""
+        hashes: list[int] = []
+        for start in range(0, len(keys), _LANES):
+            hashes += self._of_some(keys[start : start + _LANES])
+        return hashes
+
+    def _of_some(self, keys: Sequence[tuple[str, str]]) -> list[int]:
+        tails = [key[-_TAIL:].rjust(_LANE_BYTES, "\0") for _, key in keys]
+        joined = "".join(tails)
+        if not joined.isascii():
+            return [self.of(topic, key) for topic, key in keys]
+        joined += _EMPTY_LANE * (_LANES - len(tails))
+        known = self._heads.get
+        hashes: list[int] = []
+        for (topic, key), low in zip(keys, _sums(joined), strict=False):
+            head = known((topic, key[:-_TAIL]))
+            if head is None:
+                head = self._learn(topic, key[:-_TAIL])
+            hashed = (head * _POWERS[min(len(key), _TAIL)] + low) & 0xFFFFFFFF
+            hashes.append(hashed if hashed < _SIGN else 2 * _SIGN - hashed & _POSITIVE)
+        return hashes
+
+    def _learn(self, topic: str, head: str) -> int:
+        """Hashes and remembers what a topic's keys begin with."""
+        if len(self._heads) >= _HEADS_MAX:
+            self._heads.clear()
+        hashed = self._heads[topic, head] = java_hash(f"{topic}#{head}")
+        return hashed
+
+
+def _sums(joined: str) -> tuple[int, ...]:
+    """The hash of each lane's characters, all steps taken by all lanes together."""
+    lanes = int.from_bytes(joined.encode(), "big")
+    sums = 0
+    for place in range(_TAIL - 1, -1, -1):
+        sums = sums * 31 + (lanes >> 8 * place & _LOW_BYTES)
+    return _LOWS.unpack(sums.to_bytes(_LANE_BYTES * _LANES, "big"))
