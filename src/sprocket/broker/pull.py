@@ -75,8 +75,8 @@ class Pulls:
         self._is_stopping = False
         self._held_count = 0
         self.count = 0
-        #: Time limits of held pulls, by group, topic and queue number.
-        self._held: dict[tuple[str, str, int], set[asyncio.Timeout]] = {}
+        #: Time limits of held pulls, by group, topic and queue number; in the order of coming.
+        self._held: dict[tuple[str, str, int], dict[asyncio.Timeout, None]] = {}
 
     def answers(self) -> Answers:
         """By request code."""
@@ -178,13 +178,13 @@ class Pulls:
         arrivals = self._store.arrivals(header.topic, header.queue_id)
         try:
             async with limit:
-                self._held.setdefault(key, set()).add(limit)
+                self._held.setdefault(key, {})[limit] = None
                 return await arrivals.reach(found.max_offset + 1, Deadline.never())
         except TimeoutError:
             return False
         finally:
             limits = self._held[key]
-            limits.discard(limit)
+            limits.pop(limit, None)
             if not limits:
                 del self._held[key]
 
