@@ -79,7 +79,7 @@ class BrokerRequests:
             version=_version(body.topics.data_version),
             expiry_ms=asked.heartbeat_timeout_millis,
             acting_master=bool(asked.enable_acting_master),
-            zone=command.fields.get("zoneName"),
+            zone=command.fields.get("zoneName", "")[:_NAME_MAX] or None,
         )
         master = self._routes.register(said, peer, self._now_ms())
         header = route.RegisterBrokerReply()
