@@ -1,0 +1,104 @@
+"""From code to function, and from error to code."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, cast
+
+import pytest
+
+from sprocket.base.errors import (
+    ClosedError,
+    ConfigError,
+    CorruptRecord,
+    DiskFull,
+    NoPermission,
+    RemoteProtocolError,
+    ReplyError,
+)
+from sprocket.broker.dispatch import Dispatch
+from sprocket.protocol.command import Command, Header, Reply
+from sprocket.protocol.requests.pull import ForbiddenReply
+from sprocket.remoting.transport import Peer
+from sprocket.store.drafts import IllegalDraft
+from tests.support import run
+
+MARKS = ForbiddenReply(forbidden_type=7)
+
+
+class Nobody:
+    """Stands where a connection would."""
+
+    address = "127.0.0.1:1"
+
+
+PEER = cast(Peer, Nobody())
+
+
+class Marked(NoPermission):
+    """An error with a header of its own."""
+
+    header: Header = ForbiddenReply(forbidden_type=3)
+
+
+ERRORS: list[tuple[Exception, int, str]] = [
+    (ReplyError("odd", 555), 555, "odd"),
+    (NoPermission("no"), 16, "no"),
+    (IllegalDraft("too large"), 13, "too large"),
+    (DiskFull("full"), 14, "full"),
+    (ClosedError("closed"), 14, "closed"),
+    (ConfigError("wrong"), 29, "wrong"),
+    (CorruptRecord("bytes"), 1, "bytes"),
+    (RemoteProtocolError("field"), 1, "field"),
+    (ZeroDivisionError("oops"), 1, "ZeroDivisionError('oops')"),
+]
+
+
+def dispatch(error: Exception, *, is_late: bool = False) -> tuple[Dispatch, Any]:
+    async def later() -> Reply:
+        await asyncio.sleep(0)
+        raise error
+
+    def answer(command: Command, peer: Peer) -> Any:
+        if is_late:
+            return later()
+        raise error
+
+    made = Dispatch({10: answer}, refusals={10: MARKS})
+    return made, made(Command(10), PEER)
+
+
+@pytest.mark.parametrize(("error", "code", "remark"), ERRORS)
+def test_every_error_becomes_a_code_with_words(error: Exception, code: int, remark: str) -> None:
+    made, reply = dispatch(error)
+    assert (reply.code, reply.remark) == (code, remark)
+    assert made.counts[10] == made.failures[10] == 1
+
+
+@pytest.mark.parametrize(("error", "code", "remark"), ERRORS)
+def test_an_error_that_comes_later_does_too(error: Exception, code: int, remark: str) -> None:
+    async def main() -> Reply:
+        _, reply = dispatch(error, is_late=True)
+        return cast(Reply, await reply)
+
+    reply = run(main())
+    assert (reply.code, reply.remark) == (code, remark)
+
+
+def test_a_refusal_has_the_header_of_its_error_or_of_its_request() -> None:
+    assert dispatch(NoPermission("no"))[1].header is MARKS
+    assert dispatch(Marked("no"))[1].header == ForbiddenReply(forbidden_type=3)
+    assert dispatch(RemoteProtocolError("x"))[1].header is None
+
+
+def test_an_unknown_code_is_not_supported_in_javas_words() -> None:
+    made = Dispatch({}, refusals={})
+    reply = made(Command(9999), PEER)
+    assert isinstance(reply, Reply)
+    assert (reply.code, reply.remark) == (3, " request type 9999 not supported")
+    assert made.counts[-1] == 1
+
+
+def test_nothing_answered_stays_nothing() -> None:
+    made = Dispatch({10: lambda command, peer: None}, refusals={})
+    assert made(Command(10), PEER) is None
