@@ -15,9 +15,6 @@ VERSION = 479
 #: From this version on a client reads standard JSON in a route reply: RocketMQ 4.9.4.
 VERSION_STANDARD_JSON = 401
 
-#: From this version on a compressed registration carries topic queue mappings. RocketMQ 5.0.0.
-VERSION_QUEUE_MAPPING = 413
-
 #: Language numbers of the binary header. JSON headers carry the name. Source: LanguageCode.
 LANGUAGE_NUMBERS = {
     "JAVA": 0,
