@@ -1,0 +1,109 @@
+"""Operators and topics."""
+
+from __future__ import annotations
+
+from sprocket.protocol.bodies import GroupList, TopicConfig, TopicConfigList, TopicList, TopicTable
+from sprocket.protocol.requests.topic import (
+    AllTopicConfigs,
+    CleanUnusedTopics,
+    CreateTopic,
+    CreateTopics,
+    DeleteTopic,
+    SystemTopicsOfBroker,
+    TopicConfigOf,
+    TopicConsumers,
+)
+from tests.broker.parts import SUCCESS, Asker, play
+
+
+def create(**changes: object) -> CreateTopic:
+    fields = {
+        "topic": "T",
+        "default_topic": "TBW102",
+        "read_queue_nums": 2,
+        "write_queue_nums": 3,
+        "perm": 6,
+        "topic_filter_type": "SINGLE_TAG",
+    }
+    return CreateTopic(**(fields | changes))  # type: ignore[arg-type]
+
+
+async def shown(asker: Asker, topic: str = "T") -> TopicConfig:
+    reply = await asker.call(TopicConfigOf(topic=topic))
+    assert reply.code == SUCCESS
+    return TopicConfig.decode(reply.body)
+
+
+def test_a_topic_is_made_changed_shown_and_deleted() -> None:
+    async def test(asker: Asker) -> None:
+        assert await asker.code(create(attributes="+message.type=FIFO")) == SUCCESS
+        topic = await shown(asker)
+        assert (topic.read_queue_nums, topic.write_queue_nums) == (2, 3)
+        assert topic.attributes == {"message.type": "FIFO"}
+        assert await asker.code(create(order=True, attributes="-message.type")) == SUCCESS
+        assert ((await shown(asker)).order, (await shown(asker)).attributes) == (True, {})
+        await asker.send("T")
+        await asker.beat("g", topics={"T": "*"})
+        await asker.commit("g", "T", 1)
+        assert await asker.code(DeleteTopic(topic="T")) == SUCCESS
+        assert await asker.code(TopicConfigOf(topic="T")) == 17
+        assert await asker.code(create()) == SUCCESS
+        assert await asker.max_offset("T") == 0
+        assert await asker.committed("g", "T") is None
+        await asker.send("T", b"anew")
+        assert await asker.bodies("T") == [b"anew"]
+        assert await asker.code(DeleteTopic(topic="nothing")) == SUCCESS
+
+    play(test)
+
+
+def test_topics_that_cannot_be_are_refused() -> None:
+    async def test(asker: Asker) -> None:
+        assert await asker.code(create(topic="bad name!")) == 29
+        assert await asker.code(create(topic="")) == 29
+        assert await asker.code(create(topic="TBW102")) == 29
+        assert await asker.code(create(topic_filter_type="OTHER")) == 1
+        assert await asker.code(create(attributes="+nope=1")) == 1
+        for name in ("", "TBW102", "SCHEDULE_TOPIC_XXXX", "../x", "a/b"):
+            assert await asker.code(DeleteTopic(topic=name)) == 29
+
+    play(test)
+
+
+def test_several_topics_are_made_at_once() -> None:
+    async def test(asker: Asker) -> None:
+        topics = [
+            TopicConfig(topic_name=name, read_queue_nums=1, write_queue_nums=1)
+            for name in ("A", "B")
+        ]
+        body = TopicConfigList(topic_config_list=topics).encode()
+        assert await asker.code(CreateTopics(), body) == SUCCESS
+        reply = await asker.call(AllTopicConfigs())
+        table = TopicTable.decode(reply.body)
+        assert {"A", "B", "TBW102"} <= table.topic_config_table.keys()
+        assert table.data_version.counter == 2
+
+    play(test)
+
+
+def test_consumers_of_a_topic_are_those_online_and_those_with_offsets() -> None:
+    async def test(asker: Asker) -> None:
+        await asker.send("T")
+        await asker.beat("online", topics={"T": "*"})
+        await asker.beat("away", topics={"U": "*"}, client_id="c")
+        await asker.commit("away", "T", 1)
+        reply = await asker.call(TopicConsumers(topic="T"))
+        assert GroupList.decode(reply.body).group_list == ["away", "online"]
+
+    play(test)
+
+
+def test_the_brokers_own_topics_are_listed_and_left_alone_by_cleaning() -> None:
+    async def test(asker: Asker) -> None:
+        await asker.send("T")
+        reply = await asker.call(SystemTopicsOfBroker())
+        assert "SCHEDULE_TOPIC_XXXX" in TopicList.decode(reply.body).topic_list
+        assert await asker.code(CleanUnusedTopics()) == SUCCESS
+        assert len(await asker.bodies("T")) == 1
+
+    play(test)

@@ -1,0 +1,62 @@
+"""The one door into the log, and what it does not let through."""
+
+from __future__ import annotations
+
+import asyncio
+
+from sprocket.protocol.requests.send import SendMessageV2
+from sprocket.testing.disk import MemoryDisk
+from tests.broker.parts import ROOT, SUCCESS, Asker, play
+
+
+def message(properties: str) -> SendMessageV2:
+    return SendMessageV2(producer_group="p", topic="T", queue_id=0, properties=properties)
+
+
+def test_what_is_not_there_yet_is_refused_and_not_stored_as_something_else() -> None:
+    async def test(asker: Asker) -> None:
+        reply = await asker.call(message("TRAN_MSG\x01true\x02PGROUP\x01p\x02"), b"half")
+        assert (reply.code, "transaction" in (reply.remark or "")) == (16, True)
+        for name in ("TIMER_DELIVER_MS", "TIMER_DELAY_SEC", "TIMER_DELAY_MS"):
+            reply = await asker.call(message(f"{name}\x015\x02"), b"timed")
+            assert (reply.code, "timer" in (reply.remark or "")) == (1, True)
+        assert await asker.max_offset("T") == 0
+        assert await asker.code(message("TRAN_MSG\x01false\x02"), b"plain") == SUCCESS
+
+    play(test)
+
+
+def test_a_delay_that_is_no_number_is_named() -> None:
+    async def test(asker: Asker) -> None:
+        reply = await asker.call(message("DELAY\x01abc\x02"), b"x")
+        assert reply.code == 1
+        assert "DELAY" in (reply.remark or "")
+
+    play(test)
+
+
+def test_a_full_disk_refuses_sends_and_serves_the_rest_until_there_is_room() -> None:
+    class FullDisk(MemoryDisk):
+        fullness = 0.1
+
+        def usage(self, path: str) -> float:
+            return self.fullness
+
+    disk = FullDisk()
+    disk.make_directory(ROOT)
+
+    async def test(asker: Asker) -> None:
+        await asker.send("T", b"before")
+        disk.fullness = 0.95
+        await asyncio.sleep(11)
+        reply = await asker.call(message(""), b"during")
+        assert (reply.code, "95 % full" in (reply.remark or "")) == (14, True)
+        assert await asker.bodies("T") == [b"before"]
+        await asker.beat("g", topics={"T": "*"})
+        assert await asker.commit("g", "T", 1) == SUCCESS
+        disk.fullness = 0.1
+        await asyncio.sleep(11)
+        await asker.send("T", b"after")
+        assert await asker.bodies("T") == [b"before", b"after"]
+
+    play(test, disk)
