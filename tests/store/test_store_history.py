@@ -42,7 +42,16 @@ class History(RuleBasedStateMachine):
     def draft(self, name: tuple[str, int], size: int, sys_flag: int) -> Draft:
         self.count += 1
         body = b"%d:" % self.count + b"x" * size
-        return a_draft(body, topic=name[0], queue_number=name[1], sys_flag=sys_flag)
+        word, unique = f"word-{self.count % 5}", f"id-{self.count}"
+        return a_draft(
+            body,
+            topic=name[0],
+            queue_number=name[1],
+            sys_flag=sys_flag,
+            properties=f"KEYS\x01{word}\x02UNIQ_KEY\x01{unique}\x02".encode(),
+            keys=word,
+            unique_key=unique,
+        )
 
     def note(self, draft: Draft, end: int) -> None:
         name = (draft.topic, draft.queue_number)
@@ -93,6 +102,22 @@ class History(RuleBasedStateMachine):
         else:
             assert found.count == 0
             assert 0 <= found.next_offset <= len(wanted)
+
+    @rule(topic=st.sampled_from(["orders", "%RETRY%g"]), word=st.integers(0, 4))
+    def find(self, topic: str, word: int) -> None:
+        found = self.store.find(topic, f"word-{word}", count_max=999)
+        bodies = [next(scan(record)).body for record in found]
+        wanted = [
+            body
+            for (named, _), body, _ in reversed(self.written)
+            if named == topic and int(body.partition(b":")[0]) % 5 == word
+        ]
+        prepared = {body for (named, _), body, _ in self.written if not named}
+        assert [body for body in bodies if body not in prepared] == wanted
+
+    @rule(count_max=st.integers(1, 10))
+    def catch_up(self, count_max: int) -> None:
+        self.store._index.catch_up(count_max)
 
     @rule()
     def sync_log(self) -> None:
