@@ -8,6 +8,7 @@ not by address, so that sets of them are iterated alike in every run.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import logging
 from collections.abc import Callable, Coroutine
@@ -189,8 +190,11 @@ def simulate(
     has_gc = gc.isenabled()
     gc.disable()  # when it runs depends on what ran before, and it may end generators
     try:
-        result = loop.run_until_complete(main(network))
-        loop.run_until_complete(_cancel_the_rest())
+        try:
+            result = loop.run_until_complete(main(network))
+        finally:
+            with contextlib.suppress(Stuck):  # whatever led there is the better news
+                loop.run_until_complete(_cancel_the_rest())
     finally:
         loop.close()
         if has_gc:

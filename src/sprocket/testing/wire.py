@@ -159,16 +159,18 @@ class Endpoint(asyncio.Transport):
         self.is_lost = self._is_closing = True
         self._unread.clear()
         self.network.forget(self)
-        if self._protocol is not None and (self.process is None or self.process.is_alive):
+        if self._protocol is not None:
             self._protocol.connection_lost(error)
 
     def die(self, last_word: Signal | None) -> None:
-        """Its process is gone; the other end hears `last_word`, or nothing."""
-        self.is_lost = self._is_closing = True
-        self._unread.clear()
-        self.network.forget(self)
+        """Its process is gone; the other end hears `last_word`, or nothing.
+
+        The process's ghost loses the connection too, so that it comes to its end.
+        """
+        self._is_closing = True
         if last_word is not None:
             self._put(last_word)
+        self._soon(self.lose, ConnectionAbortedError(103, "the process was killed"))
 
     def sever(self, error: Exception) -> None:
         """Something between the two ends broke the connection; nothing on the way arrives."""

@@ -1,0 +1,202 @@
+"""Name servers, brokers and clients in one loop, to be started, stopped, killed and started again.
+
+Each runs as a process of its own host: a kill ends its tasks where they stand, drops its
+connections, and leaves its disk to the next process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
+from typing import Any
+
+from sprocket.broker.broker import Broker
+from sprocket.broker.config import BrokerConfig
+from sprocket.client.world import World
+from sprocket.nameserver.config import NameServerConfig
+from sprocket.nameserver.nameserver import NameServer
+from sprocket.store.config import StoreConfig
+from sprocket.testing.clock import LoopClock
+from sprocket.testing.disk import FaultyDisk, MemoryDisk
+from sprocket.testing.entropy import SeededEntropy
+from sprocket.testing.network import Network
+from sprocket.testing.process import Process
+
+NAMESERVER_PORT = 9876
+BROKER_PORT = 10911
+
+#: Small files, so that rolling from one to the next happens in every run.
+SMALL_STORE = StoreConfig(
+    log_file_bytes=32 * 1024, queue_file_bytes=100 * 20, index_slots=100, index_entries=400
+)
+
+
+class Machine:
+    """A host with a disk, and the server that runs on it or does not.
+
+    Args:
+        network: where it is reached.
+        name: its host name, and the name of its processes.
+        serve: given the machine, the server as an async context manager.
+        disk: what its processes find and leave.
+    """
+
+    def __init__(
+        self,
+        network: Network,
+        name: str,
+        serve: Callable[[Machine], AbstractAsyncContextManager[Any]],
+        disk: MemoryDisk,
+    ) -> None:
+        self.network = network
+        self.name = name
+        self.address = network.address_of(name)
+        self.disk = disk
+        self.starts = 0
+        self._serve = serve
+        self._process: Process | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._stopping = asyncio.Event()
+
+    @property
+    def is_running(self) -> bool:
+        """Whether its server was started, and neither stopped nor killed."""
+        return self._process is not None
+
+    async def start(self) -> None:
+        """Starts the server; returns when it serves.
+
+        Raises:
+            Exception: whatever the start of the server raised.
+        """
+        self.starts += 1
+        self.network.note(f"start {self.name}")
+        self._stopping.clear()
+        ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._process = Process(self.name, self.name)
+        self._task = self._process.start(self._main(ready))
+        await asyncio.wait([ready, self._task], return_when=asyncio.FIRST_COMPLETED)
+        if not ready.done():
+            self._process = None
+            await self._task
+
+    async def stop(self) -> None:
+        """Ends the server in order."""
+        self.network.note(f"stop {self.name}")
+        assert self._task is not None
+        self._stopping.set()
+        await self._task
+        self._process = None
+
+    def kill(self, *, power_lost: bool = False) -> None:
+        """Ends the server where it stands.
+
+        Args:
+            power_lost: the whole machine goes: what was not synced may be lost, peers hear nothing.
+        """
+        process, self._process = self._process, None
+        assert process is not None
+        self.network.note(f"kill {self.name}")
+        if power_lost:
+            assert isinstance(self.disk, FaultyDisk)
+            self.disk = self.disk.after_power_loss()
+        else:
+            self.disk = self.disk.after_kill()
+        self.network.kill(process, silently=power_lost)
+        process.kill()
+
+    async def _main(self, ready: asyncio.Future[None]) -> None:
+        async with self._serve(self):
+            ready.set_result(None)
+            await self._stopping.wait()
+
+
+class Cluster:
+    """A whole cluster in one simulated network.
+
+    Args:
+        network: the network of the running simulation.
+        seed: of everything that is random in servers and clients.
+        nameservers, brokers: how many; they are named `ns-0`, `broker-0` and so on.
+        broker: settings that all brokers share; names and addresses are filled in.
+        store: settings of their stores.
+    """
+
+    def __init__(
+        self,
+        network: Network,
+        seed: int | str = 0,
+        *,
+        nameservers: int = 1,
+        brokers: int = 1,
+        broker: BrokerConfig | None = None,
+        store: StoreConfig = SMALL_STORE,
+    ) -> None:
+        self.network = network
+        self._entropy = SeededEntropy(f"cluster {seed}")
+        self._broker_config = broker or BrokerConfig()
+        self._store_config = store
+        self.nameservers = [self._machine(f"ns-{n}", _nameserver) for n in range(nameservers)]
+        self.brokers = [self._machine(f"broker-{n}", self._broker) for n in range(brokers)]
+        self._clients = 0
+
+    @property
+    def machines(self) -> list[Machine]:
+        """All name servers, then all brokers."""
+        return [*self.nameservers, *self.brokers]
+
+    @property
+    def nameserver_addresses(self) -> list[str]:
+        """What clients are told."""
+        return [f"{machine.address}:{NAMESERVER_PORT}" for machine in self.nameservers]
+
+    async def start(self) -> None:
+        """Starts all that does not run."""
+        for machine in self.machines:
+            if not machine.is_running:
+                await machine.start()
+
+    async def stop(self) -> None:
+        """Stops all that runs, brokers first."""
+        for machine in reversed(self.machines):
+            if machine.is_running:
+                await machine.stop()
+
+    def client(self, name: str) -> tuple[Process, World]:
+        """A process on a host of its own, and the world that a client in it is given."""
+        self._clients += 1
+        process = Process(name, name)
+        entropy = self._entropy.fork(name)
+        address = self.network.address_of(name)
+        return process, World(LoopClock(), entropy, address, self._clients)
+
+    def _machine(
+        self, name: str, serve: Callable[[Machine], AbstractAsyncContextManager[Any]]
+    ) -> Machine:
+        disk = FaultyDisk(f"{name} {self._entropy.below(1 << 30)}", sync_seconds=(0.0005, 0.02))
+        disk.make_directory("/data")
+        return Machine(self.network, name, serve, disk)
+
+    def _broker(self, machine: Machine) -> AbstractAsyncContextManager[Any]:
+        config = replace(
+            self._broker_config,
+            name=machine.name,
+            host=machine.address,
+            port=BROKER_PORT,
+            nameservers=tuple(self.nameserver_addresses),
+        )
+        return Broker(
+            config,
+            store=self._store_config,
+            root="/data",
+            disk=machine.disk,
+            clock=LoopClock(),
+            entropy=self._entropy.fork(f"{machine.name} {machine.starts}"),
+        )
+
+
+def _nameserver(machine: Machine) -> AbstractAsyncContextManager[Any]:
+    config = NameServerConfig(host=machine.address, port=NAMESERVER_PORT)
+    return NameServer(config, disk=machine.disk)

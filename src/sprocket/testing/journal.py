@@ -1,0 +1,118 @@
+"""What happened to every message of a simulated run, as those who took part saw it.
+
+It is the model that invariants compare the cluster with, and it tells a message's story when one
+of them does not hold.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import NamedTuple
+
+from sprocket.message.message import StoredMessage
+from sprocket.message.properties import RETRY_TOPIC
+from sprocket.message.queue import QueueId
+from sprocket.testing.network import Network
+
+
+class Event(NamedTuple):
+    """One thing that happened."""
+
+    at: float
+    who: str
+    what: str
+    key: str
+
+    def __str__(self) -> str:
+        return f"{self.at:10.4f}  {self.who:<12} {self.what} {self.key}".rstrip()
+
+
+class Journal:
+    """Events in their order, and what follows from them.
+
+    Attributes:
+        bodies: every message that somebody tried to send, by key.
+        acknowledged: where the broker said it stored a message, by key.
+        finished: keys of messages that a listener was done with.
+        settled: by queue, offsets whose message a listener finished or gave back.
+        deliveries: how many times a listener got each key.
+    """
+
+    def __init__(self, network: Network) -> None:
+        self._network = network
+        self.events: list[Event] = []
+        self.bodies: dict[str, bytes] = {}
+        self.acknowledged: dict[str, tuple[QueueId, int]] = {}
+        self.finished: set[str] = set()
+        self.settled: dict[QueueId, set[int]] = defaultdict(set)
+        self.deliveries: dict[str, int] = defaultdict(int)
+
+    def note(self, who: str, what: str, key: str = "") -> None:
+        """Writes down an event; it becomes part of the run's history."""
+        event = Event(self._network.now(), who, what, key)
+        self.events.append(event)
+        self._network.note(f"{who} {what} {key}")
+
+    def sending(self, who: str, key: str, body: bytes) -> None:
+        """Somebody begins to send a message."""
+        self.bodies[key] = body
+        self.note(who, "sends", key)
+
+    def acknowledge(self, who: str, key: str, queue: QueueId, offset: int) -> None:
+        """A broker said that it stored it."""
+        self.acknowledged[key] = (queue, offset)
+        self.note(who, f"is told {queue} offset {offset} for", key)
+
+    def deliver(self, who: str, message: StoredMessage) -> None:
+        """A listener got it."""
+        key = key_of(message)
+        self.deliveries[key] += 1
+        self.note(who, f"gets {_place(message)}", key)
+
+    def finish(self, who: str, message: StoredMessage) -> None:
+        """A listener was done with it."""
+        self.finished.add(key_of(message))
+        self._settle(message)
+        self.note(who, f"finishes {_place(message)}", key_of(message))
+
+    def give_back(self, who: str, message: StoredMessage) -> None:
+        """A listener wants it again later."""
+        self._settle(message)
+        self.note(who, f"gives back {_place(message)}", key_of(message))
+
+    def _settle(self, message: StoredMessage) -> None:
+        if not _is_retry(message):
+            self.settled[message.queue].add(message.queue_offset)
+
+    @property
+    def unfinished(self) -> list[str]:
+        """Acknowledged messages that no listener has finished, sorted."""
+        return sorted(self.acknowledged.keys() - self.finished)
+
+    def story(self, key: str) -> str:
+        """All that is known of a message, and of the cluster meanwhile."""
+        own = [event for event in self.events if event.key == key]
+        place = self.acknowledged.get(key)
+        lines = [f"the story of {key}" + (f", stored at {place[0]} {place[1]}" if place else "")]
+        first = own[0].at if own else 0.0
+        lines += [
+            str(event) for event in self.events if event.key in ("", key) and event.at >= first
+        ]
+        return "\n".join(lines)
+
+
+def key_of(message: StoredMessage) -> str:
+    """The key that a simulated producer gave it."""
+    (key,) = message.keys
+    return key
+
+
+def _is_retry(message: StoredMessage) -> bool:
+    """Whether it comes from the group's retry topic, where offsets are other ones."""
+    return RETRY_TOPIC in message.properties
+
+
+def _place(message: StoredMessage) -> str:
+    if _is_retry(message):
+        return f"from retry, time {message.reconsume_times},"
+    return f"{message.queue} offset {message.queue_offset}"

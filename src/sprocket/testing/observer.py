@@ -1,0 +1,127 @@
+"""Looks at a simulated cluster from outside, by plain requests, past the client under test."""
+
+from __future__ import annotations
+
+from sprocket.base.deadline import Deadline
+from sprocket.base.errors import QueryNotFound, ReplyError, ServiceNotAvailable, TransportError
+from sprocket.message.message import StoredMessage
+from sprocket.message.queue import QueueId
+from sprocket.message.record import scan
+from sprocket.protocol.codes import ResponseCode
+from sprocket.protocol.command import Command, Header
+from sprocket.protocol.requests.offset import MaxOffset, OffsetReply, QueryOffset
+from sprocket.protocol.requests.pull import SUBSCRIPTION, PullMessage, PullReply
+from sprocket.protocol.requests.topic import CreateTopic
+from sprocket.remoting.pool import Pool
+from sprocket.testing.cluster import BROKER_PORT, Cluster, Machine
+
+_CALL_SECONDS = 3.0
+#: A group of its own, so that looking changes nothing for those looked at.
+_GROUP = "observer"
+
+
+class Observer:
+    """Asks brokers about one topic of one group. Give it a process that no weather reaches.
+
+    Args:
+        cluster: whom to look at.
+        topic, queues: the topic, and how many queues it has on each broker.
+        group: the consumer group whose offsets are of interest.
+    """
+
+    def __init__(self, cluster: Cluster, topic: str, queues: int, *, group: str) -> None:
+        self._cluster = cluster
+        self._topic = topic
+        self._queues = queues
+        self._group = group
+        self._pool = Pool()
+
+    async def close(self) -> None:
+        """Ends its connections."""
+        await self._pool.close()
+
+    async def create_topic(self) -> None:
+        """Makes the topic on every broker."""
+        header = CreateTopic(
+            topic=self._topic,
+            default_topic="TBW102",
+            read_queue_nums=self._queues,
+            write_queue_nums=self._queues,
+            perm=6,
+            topic_filter_type="SINGLE_TAG",
+        )
+        for broker in self._cluster.brokers:
+            await self._ask(broker, header)
+
+    async def committed(self) -> dict[QueueId, int]:
+        """The group's committed offsets on those brokers that answer now."""
+        found: dict[QueueId, int] = {}
+        for broker in self._cluster.brokers:
+            for queue in self._queues_of(broker):
+                header = QueryOffset(
+                    consumer_group=self._group,
+                    topic=self._topic,
+                    queue_id=queue.number,
+                    set_zero_if_not_found=False,
+                )
+                try:
+                    reply = await self._ask(broker, header)
+                except QueryNotFound:
+                    continue
+                except (TransportError, ServiceNotAvailable):
+                    break
+                found[queue] = reply.read(OffsetReply).offset
+        return found
+
+    async def stored(self) -> dict[QueueId, list[StoredMessage]]:
+        """All messages of the topic, by queue, from all brokers.
+
+        Raises:
+            TransportError: a broker does not answer.
+            ReplyError: it answers, and does not serve yet.
+        """
+        return {
+            queue: await self._messages(broker, queue)
+            for broker in self._cluster.brokers
+            for queue in self._queues_of(broker)
+        }
+
+    async def _messages(self, broker: Machine, queue: QueueId) -> list[StoredMessage]:
+        header = MaxOffset(topic=queue.topic, queue_id=queue.number)
+        end = (await self._ask(broker, header)).read(OffsetReply).offset
+        messages: list[StoredMessage] = []
+        offset = 0
+        while offset < end:
+            reply = await self._call(broker, _pull(queue, offset))
+            if reply.code == ResponseCode.SUCCESS:
+                messages += scan(reply.body, queue.broker, opens_bodies=True)
+            following = reply.read(PullReply).next_begin_offset
+            if following <= offset:
+                raise AssertionError(f"{queue}: pull at {offset} of {end} leads to {following}")
+            offset = following
+        return messages
+
+    def _queues_of(self, broker: Machine) -> list[QueueId]:
+        return [QueueId(self._topic, broker.name, number) for number in range(self._queues)]
+
+    async def _ask(self, broker: Machine, header: Header) -> Command:
+        reply = await self._call(broker, header)
+        if reply.code:
+            raise ReplyError.of(reply.code, reply.remark or "")
+        return reply
+
+    async def _call(self, broker: Machine, header: Header) -> Command:
+        address = f"{broker.address}:{BROKER_PORT}"
+        return await self._pool.call(address, header, deadline=Deadline.after(_CALL_SECONDS))
+
+
+def _pull(queue: QueueId, offset: int) -> PullMessage:
+    return PullMessage(
+        consumer_group=_GROUP,
+        topic=queue.topic,
+        queue_id=queue.number,
+        queue_offset=offset,
+        max_msg_nums=32,
+        sys_flag=SUBSCRIPTION,
+        subscription="*",
+    )

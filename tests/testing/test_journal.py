@@ -1,0 +1,67 @@
+"""What a run's journal knows and tells."""
+
+from __future__ import annotations
+
+import asyncio
+
+from sprocket.testing.journal import Journal
+from sprocket.testing.loop import simulate
+from sprocket.testing.network import Network
+from tests.testing.parts import QUEUE, stored
+
+
+def test_a_story_has_the_message_and_what_happened_around_it() -> None:
+    async def main(network: Network) -> str:
+        journal = Journal(network)
+        journal.note("weather", "long before")
+        await asyncio.sleep(1.5)
+        journal.sending("p", "k1", b"")
+        journal.sending("p", "k2", b"")
+        journal.note("weather", "kills broker-0")
+        journal.acknowledge("p", "k1", QUEUE, 7)
+        return journal.story("k1")
+
+    assert simulate(main).splitlines() == [
+        "the story of k1, stored at orders@broker-0:0 7",
+        "    1.5000  p            sends k1",
+        "    1.5000  weather      kills broker-0",
+        "    1.5000  p            is told orders@broker-0:0 offset 7 for k1",
+    ]
+
+
+def test_unfinished_are_those_acknowledged_and_not_finished() -> None:
+    async def main(network: Network) -> list[str]:
+        journal = Journal(network)
+        for offset, key in enumerate("abc"):
+            journal.sending("p", key, b"")
+            journal.acknowledge("p", key, QUEUE, offset)
+        journal.sending("p", "d", b"")
+        journal.deliver("c", stored(0, "a"))
+        journal.give_back("c", stored(0, "a"))
+        journal.finish("c", stored(1, "b"))
+        return journal.unfinished
+
+    assert simulate(main) == ["a", "c"]
+
+
+def test_offsets_of_a_retry_topic_settle_nothing() -> None:
+    async def main(network: Network) -> set[int]:
+        journal = Journal(network)
+        again = stored(5, "a")
+        again.properties["RETRY_TOPIC"] = "orders"
+        journal.finish("c", again)
+        journal.give_back("c", stored(3, "b"))
+        assert journal.finished == {"a"}
+        return journal.settled[QUEUE]
+
+    assert simulate(main) == {3}
+
+
+def test_what_is_noted_is_part_of_the_history() -> None:
+    async def main(network: Network) -> tuple[str, str]:
+        before = network.history
+        Journal(network).note("somebody", "does something")
+        return before, network.history
+
+    before, after = simulate(main)
+    assert before != after
