@@ -18,6 +18,7 @@ Call ``stop()`` before that where the orderly end matters; a broker with the set
 from __future__ import annotations
 
 import asyncio
+import atexit
 import base64
 import contextlib
 import fcntl
@@ -124,6 +125,9 @@ class JavaCallError(Exception):
         super().__init__(f"{command}: {self.error} {self.code}: {self.message}")
 
 
+_admin_tool: JavaAdmin | None = None
+
+
 def available() -> str | None:
     """Say why there is no Java here, or None if there is."""
     missing = [tool for tool in ("java", "javac", "mvn") if shutil.which(tool) is None]
@@ -173,25 +177,14 @@ def free_broker_port() -> int:
 def mqadmin(*args: str, namesrv: str | Sequence[str] | None = None, within: float = 60.0) -> str:
     """Run the Java admin tool and return all that it prints, its stack traces included.
 
-    The tool ends with 0 even after a failed command, so look at the text.
+    One process runs it again and again: starting one each time takes seconds.
     """
-    require_java()
+    global _admin_tool
+    if _admin_tool is None or not _admin_tool.is_running:
+        _admin_tool = JavaAdmin(Path(tempfile.mkdtemp(prefix="javaland-"))).start()
+        atexit.register(_admin_tool.kill)
     where = [] if namesrv is None else ["-n", _addresses(namesrv)]
-    with tempfile.TemporaryDirectory() as home:
-        command = [
-            *_java("server", Path(home), ["-Xmx128m"], logging="silent.xml"),
-            *("driver.Launch", "once", _ADMIN_MAIN, *args, *where),
-        ]
-        done = subprocess.run(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=within,
-            check=False,
-        )
-    return done.stdout
+    return _admin_tool.run(*args, *where, within=within)
 
 
 class JavaProcess:
@@ -417,6 +410,48 @@ class JavaBroker(JavaServer):
         with contextlib.suppress(OSError):
             _ask(self.port, UPDATE_BROKER_CONFIG, b"brokerPermission=6")
         return False
+
+
+class JavaAdmin(JavaProcess):
+    """The admin tool, run as often as one likes; one run at a time."""
+
+    def __init__(self, work: Path) -> None:
+        """Describe it; it needs a folder for its output only."""
+        super().__init__("admin", work)
+        self._turn = threading.Lock()
+
+    def run(self, *args: str, within: float) -> str:
+        """Run it once and return what it prints. A run that takes too long ends the process."""
+        process = self._running()
+        assert process.stdin is not None
+        assert process.stdout is not None
+        with self._turn:
+            late = threading.Timer(within, process.kill)
+            late.start()
+            try:
+                process.stdin.write(json.dumps({"args": args}).encode() + b"\n")
+                process.stdin.flush()
+                line = process.stdout.readline()
+            finally:
+                late.cancel()
+        if not line:
+            raise JavaProcessError(f"mqadmin {' '.join(args)} has ended:\n{self.tail()}")
+        printed: str = json.loads(line)["printed"]
+        return printed
+
+    def _spawn(self, log: IO[bytes]) -> subprocess.Popen[bytes]:
+        """Start the process that waits for runs."""
+        java = _java("server", self.work, ["-Xmx128m"], logging="silent.xml")
+        return subprocess.Popen(
+            [*java, "driver.Launch", "many", _ADMIN_MAIN],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
+        )
+
+    def _is_ready(self, said_before: int) -> bool:
+        """It is asked at once; what comes too early waits in the pipe."""
+        return True
 
 
 class JavaDriver(JavaProcess):

@@ -1,34 +1,87 @@
 package driver;
 
+import java.io.BufferedReader;
+import java.io.ByteArrayOutputStream;
 import java.io.IOException;
+import java.io.InputStreamReader;
+import java.io.PrintStream;
 import java.lang.reflect.Method;
+import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
+import org.apache.rocketmq.common.MixAll;
 
 /** Runs another program's main method, so that no process outlives its purpose. */
 public final class Launch {
+    private static final int HURRY_MS = 100;
+
     private Launch() {
     }
 
     /**
      * {@code tied MAIN ARGS...}: a server that ends when the owner of its standard input ends.
-     * {@code once MAIN ARGS...}: a tool that ends when its main method returns, whatever threads it leaves.
+     * {@code many MAIN}: a tool that is run once for each line of standard input, {@code {"args": [...]}},
+     * and answered with what it printed, {@code {"printed": ...}}.
      */
     public static void main(String[] args) throws Exception {
         Method main = Class.forName(args[1]).getMethod("main", String[].class);
-        String[] rest = Arrays.copyOfRange(args, 2, args.length);
         if (args[0].equals("tied")) {
-            endWithStandardInput();
-            main.invoke(null, (Object) rest);
+            start("standard-input", Launch::haltAtEndOfInput);
+            main.invoke(null, (Object) Arrays.copyOfRange(args, 2, args.length));
         } else {
-            main.invoke(null, (Object) rest);
-            System.exit(0);
+            runMany(main);
         }
     }
 
-    private static void endWithStandardInput() {
-        Thread watch = new Thread(Launch::haltAtEndOfInput, "standard-input");
-        watch.setDaemon(true);
-        watch.start();
+    private static void runMany(Method main) throws IOException {
+        Output output = Output.takeStandardOutput();
+        start("hurry", Launch::hurry);
+        BufferedReader lines =
+            new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+        for (String line = lines.readLine(); line != null; line = lines.readLine()) {
+            String[] args = Json.read(line).getJSONArray("args").toArray(new String[0]);
+            output.write(Json.map("printed", run(main, args)));
+        }
+        Runtime.getRuntime().halt(0);
+    }
+
+    /** A client that shuts down waits up to three seconds for this thread, which waits for events. */
+    private static void hurry() {
+        while (true) {
+            for (Thread thread : Thread.getAllStackTraces().keySet()) {
+                if (thread.getName().startsWith("NettyEventExecutor")) {
+                    thread.interrupt();
+                }
+            }
+            LockSupport.parkNanos(TimeUnit.MILLISECONDS.toNanos(HURRY_MS));
+        }
+    }
+
+    private static void start(String name, Runnable work) {
+        Thread thread = new Thread(work, name);
+        thread.setDaemon(true);
+        thread.start();
+    }
+
+    /** All that one run prints, stack traces included; it leaves no name server to the next one. */
+    private static String run(Method main, String[] args) {
+        ByteArrayOutputStream printed = new ByteArrayOutputStream();
+        PrintStream out = System.out;
+        PrintStream err = System.err;
+        PrintStream capture = new PrintStream(printed, true, StandardCharsets.UTF_8);
+        System.setOut(capture);
+        System.setErr(capture);
+        try {
+            main.invoke(null, (Object) args);
+        } catch (ReflectiveOperationException failed) {
+            failed.printStackTrace();
+        } finally {
+            System.setOut(out);
+            System.setErr(err);
+            System.clearProperty(MixAll.NAMESRV_ADDR_PROPERTY);
+        }
+        return printed.toString(StandardCharsets.UTF_8);
     }
 
     private static void haltAtEndOfInput() {
