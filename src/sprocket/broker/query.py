@@ -1,17 +1,22 @@
-"""Finding single messages, by their place in the log (33).
+"""Finding single messages: by their place in the log (33), by key or unique key (12).
 
 Source: QueryMessageProcessor of RocketMQ 5.x.
 """
 
 from __future__ import annotations
 
-from sprocket.base.errors import OffsetOutOfRange, SystemFailure
+from sprocket.base.errors import OffsetOutOfRange, QueryNotFound, SystemFailure
 from sprocket.broker.dispatch import Answers
 from sprocket.protocol.codes import RequestCode
 from sprocket.protocol.command import Command, Reply
-from sprocket.protocol.requests.query import ViewMessage
+from sprocket.protocol.requests.query import QueryMessage, QueryReply, ViewMessage
 from sprocket.remoting.transport import Peer
 from sprocket.store.store import Store
+
+#: Messages in one answer, and bytes; a single larger message comes alone.
+#: Source: maxMsgsNumBatch.
+_COUNT_MAX = 64
+_BYTES_MAX = 8 << 20
 
 
 class Queries:
@@ -22,7 +27,10 @@ class Queries:
 
     def answers(self) -> Answers:
         """By request code."""
-        return {RequestCode.VIEW_MESSAGE_BY_ID: self.view}
+        return {
+            RequestCode.VIEW_MESSAGE_BY_ID: self.view,
+            RequestCode.QUERY_MESSAGE: self.by_key,
+        }
 
     def view(self, command: Command, peer: Peer) -> Reply:
         """The record that begins at a log offset.
@@ -35,3 +43,38 @@ class Queries:
             return Reply(body=self._store.lookup(header.offset))
         except OffsetOutOfRange:
             raise SystemFailure(f"can not find message by the offset, {header.offset}") from None
+
+    def by_key(self, command: Command, peer: Peer) -> Reply:
+        """Messages of a topic that carry a key, stored between two times, newest first.
+
+        Raises:
+            QueryNotFound: there are none.
+        """
+        header = command.read(QueryMessage)
+        count_max = min(header.max_num, _COUNT_MAX)
+        found: list[memoryview] = []
+        if header.key and count_max > 0:
+            found = self._store.find(
+                header.topic,
+                header.key,
+                count_max=count_max,
+                begin_ms=header.begin_timestamp,
+                end_ms=header.end_timestamp,
+            )
+        if not found:
+            raise QueryNotFound("can not find message, maybe time range not correct")
+        end_ms, end_offset = self._store.index_end
+        reply = QueryReply(
+            index_last_update_timestamp=end_ms, index_last_update_phyoffset=end_offset
+        )
+        return Reply(reply, _within(found))
+
+
+def _within(found: list[memoryview]) -> list[memoryview]:
+    """As many records as one answer may hold, at least one."""
+    total = 0
+    for count, record in enumerate(found):
+        total += len(record)
+        if total > _BYTES_MAX and count:
+            return found[:count]
+    return found
