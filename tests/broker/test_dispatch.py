@@ -102,3 +102,8 @@ def test_an_unknown_code_is_not_supported_in_javas_words() -> None:
 def test_nothing_answered_stays_nothing() -> None:
     made = Dispatch({10: lambda command, peer: None}, refusals={})
     assert made(Command(10), PEER) is None
+
+
+def test_words_about_a_long_name_are_short() -> None:
+    _, reply = dispatch(NoPermission("x" * 100_000))
+    assert len(reply.remark) < 3000

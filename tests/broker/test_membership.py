@@ -139,6 +139,18 @@ def test_what_is_no_heartbeat_is_refused_and_the_connection_goes_on(body: bytes)
     play(test)
 
 
+def test_a_heartbeat_that_would_fill_the_memory_is_refused() -> None:
+    async def test(asker: Asker) -> None:
+        tags = [f"tag{number}" for number in range(200_000)]
+        subscription = SubscriptionData(topic="T", sub_string="*", tags_set=tags)
+        consumer = ConsumerData(group_name="g", subscriptions=[subscription])
+        body = HeartbeatBody(client_id="c", consumers=[consumer])
+        assert await asker.code(Heartbeat(), body.encode()) == 1
+        assert await members(asker) == []
+
+    play(test)
+
+
 def test_two_clients_of_one_name_and_a_changed_subscription_are_written_down(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

@@ -32,6 +32,8 @@ from sprocket.remoting.transport import Peer
 FAQ = "See https://rocketmq.apache.org/docs/bestPractice/06FAQ for further details."
 
 _TAG = "TAG"
+#: Parsed expressions are kept for a while, so they must not be long.
+_EXPRESSION_MAX = 65_536
 #: What forbids, as a reply says it. Source: ForbiddenType.
 BY_BROKER, BY_GROUP, BY_TOPIC, BY_BROADCASTING, BY_SUBSCRIPTION = 1, 2, 3, 4, 5
 
@@ -116,6 +118,8 @@ class ReadAccess:
         """The filter of a pull that brings its own subscription."""
         if (header.expression_type or _TAG) != _TAG:
             raise self._no_filter(header.expression_type)
+        if len(header.subscription or "") > _EXPRESSION_MAX:
+            raise SubscriptionInvalid(f"an expression has at most {_EXPRESSION_MAX} characters")
         try:
             chosen = TagFilter.parse(header.subscription)
         except SubscriptionInvalid:

@@ -28,6 +28,8 @@ log = logging.getLogger(__name__)
 Answer = Callable[[Command, Peer], Reply | Awaitable[Reply | None] | None]
 Answers = Mapping[int, Answer]
 
+_REMARK_MAX = 2000
+
 _CODES: tuple[tuple[type[SprocketError], int], ...] = (
     (IllegalDraft, ResponseCode.MESSAGE_ILLEGAL),
     (DiskFull, ResponseCode.SERVICE_NOT_AVAILABLE),
@@ -91,11 +93,17 @@ class Dispatch:
         if header is None and not isinstance(error, ProtocolError):
             header = self._refusals.get(command.code)
         if isinstance(error, ReplyError):
-            log.debug("%s asked %d: %s", peer.address, command.code, error)
-            return Reply(header=header, code=error.code, remark=error.remark)
+            log.debug("%s asked %d: code %d", peer.address, command.code, error.code)
+            return Reply(header=header, code=error.code, remark=_short(error.remark))
         for kind, code in _CODES:
             if isinstance(error, kind):
-                log.info("%s asked %d: %s", peer.address, command.code, error)
-                return Reply(header=header, code=code, remark=str(error))
+                remark = _short(str(error))
+                log.info("%s asked %d: %s", peer.address, command.code, remark)
+                return Reply(header=header, code=code, remark=remark)
         log.exception("request %d of %s failed", command.code, peer.address, exc_info=error)
-        return Reply(header=header, code=ResponseCode.SYSTEM_ERROR, remark=repr(error))
+        return Reply(header=header, code=ResponseCode.SYSTEM_ERROR, remark=_short(repr(error)))
+
+
+def _short(remark: str) -> str:
+    """Names in a request may be as long as a frame; words about them need not be."""
+    return remark if len(remark) <= _REMARK_MAX else f"{remark[:_REMARK_MAX]}…"

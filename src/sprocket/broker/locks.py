@@ -15,6 +15,9 @@ from sprocket.protocol.codes import RequestCode
 from sprocket.protocol.command import Command, Reply
 from sprocket.remoting.transport import Peer
 
+#: What is in it is kept for a while, so it must not be large.
+_BODY_BYTES_MAX = 1 << 20
+
 
 class Locks:
     """Answers lock and unlock."""
@@ -47,6 +50,8 @@ class Locks:
 
 
 def _read(command: Command) -> tuple[str, str, list[QueueId]]:
+    if len(command.body) > _BODY_BYTES_MAX:
+        raise RemoteProtocolError(f"a lock has at most {_BODY_BYTES_MAX} bytes")
     body = LockBody.decode(command.body)
     if not body.consumer_group or not body.client_id:
         raise RemoteProtocolError("a lock needs consumerGroup and clientId")

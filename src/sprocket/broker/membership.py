@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 
-from sprocket.base.errors import SystemFailure
+from sprocket.base.errors import RemoteProtocolError, SystemFailure
 from sprocket.base.ports import Clock
 from sprocket.broker.callbacks import peer_of, tell_members
 from sprocket.broker.clients import (
@@ -38,6 +38,8 @@ from sprocket.remoting.transport import Peer
 log = logging.getLogger(__name__)
 
 _UNIT_SUBSCRIPTION = 0x2
+#: What is in a heartbeat is kept, so it must not be large.
+_BODY_BYTES_MAX = 1 << 20
 _FROM_LAST = "CONSUME_FROM_LAST_OFFSET"
 
 
@@ -77,6 +79,8 @@ class Membership:
             RemoteProtocolError: the body is no heartbeat.
             SystemBusy: there are too many topics, groups or members.
         """
+        if len(command.body) > _BODY_BYTES_MAX:
+            raise RemoteProtocolError(f"a heartbeat has at most {_BODY_BYTES_MAX} bytes")
         body = HeartbeatBody.decode(command.body)
         client = Client(
             peer,

@@ -165,7 +165,14 @@ class Parts:
         """Messages in and out."""
         rules = GroupRules(self.topics, self.groups, locks=self.locks, clock=world.clock)
         placing = Placing(self.topics, settings=settings, entropy=world.entropy)
-        sends = Sends(self.ingress, placing, rules=rules, stamp=self.stamp, clock=world.clock)
+        sends = Sends(
+            self.ingress,
+            placing,
+            rules=rules,
+            stamp=self.stamp,
+            clock=world.clock,
+            batch_bytes_max=settings.store.message_bytes_max,
+        )
         send_backs = SendBacks(
             store, self.ingress, rules=rules, settings=settings, entropy=world.entropy
         )

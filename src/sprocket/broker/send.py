@@ -29,7 +29,7 @@ from sprocket.message.batch import decode as decode_batch
 from sprocket.message.compression import COMPRESSED
 from sprocket.message.hashing import tag_code
 from sprocket.message.hosts import pack
-from sprocket.message.properties import decode
+from sprocket.message.properties import PROPERTIES_BYTES_MAX, decode
 from sprocket.message.record import TRANSACTION_MASK, Draft
 from sprocket.message.topic import (
     CLOSED_TOPICS,
@@ -67,12 +67,14 @@ class Sends:
         rules: GroupRules,
         stamp: Stamp,
         clock: Clock,
+        batch_bytes_max: int,
     ) -> None:
         self._ingress = ingress
         self._placing = placing
         self._rules = rules
         self._stamp = stamp
         self._clock = clock
+        self._batch_bytes_max = batch_bytes_max
 
     def answers(self) -> Answers:
         """By request code."""
@@ -112,7 +114,7 @@ class Sends:
         if not body:
             raise IllegalMessage("the message body is empty")
         topic, queue_number = self._placing.place(header, peer)
-        properties = decode(header.properties) if header.properties else {}
+        properties = decode(_checked(header.properties)) if header.properties else {}
         unique_key = self._stamp.mark(properties, self._clock.now_ms())
         get = properties.get
         name = topic.topic_name
@@ -150,7 +152,12 @@ class Sends:
         if header.sys_flag & COMPRESSED:
             raise RemoteProtocolError("a batch cannot be compressed as a whole")
         now_ms = self._clock.now_ms()
-        envelope = decode(header.properties or "")
+        if len(command.body) > self._batch_bytes_max:
+            raise IllegalMessage(
+                f"the batch has {len(command.body)} bytes, at most {self._batch_bytes_max} are "
+                "allowed"
+            )
+        envelope = decode(_checked(header.properties or ""))
         batch_key = self._stamp.mark(envelope, now_ms)
         born_host, sys_flag = pack(peer.address), _sys_flag(header, topic)
         drafts, all_properties = [], []
@@ -193,6 +200,16 @@ class Sends:
 async def _after(settled: Awaitable[int], header: SendReply) -> Reply:
     """The reply once it is known whether the message is where it has to be."""
     return Reply(header, code=await settled)
+
+
+def _checked(properties: str) -> str:
+    """The text, which is not taken apart before it is known to be of a sane length."""
+    if len(properties) > PROPERTIES_BYTES_MAX:
+        raise IllegalMessage(
+            f"the message is illegal: the properties have {len(properties)} characters, at most "
+            f"{PROPERTIES_BYTES_MAX} bytes are allowed"
+        )
+    return properties
 
 
 def _sys_flag(header: SendHeader, topic: TopicConfig) -> int:

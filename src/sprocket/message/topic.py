@@ -55,9 +55,15 @@ _ALLOWED = re.compile(r"[%|a-zA-Z0-9_-]+")
 _ILLEGAL = "contains illegal characters, allowing only ^[%|a-zA-Z0-9_-]+$"
 
 
-@lru_cache(maxsize=4096)
 def fault_of_topic(name: str) -> str | None:
     """What is wrong with a topic's name, in RocketMQ's words; None if nothing is."""
+    # Names may come from outside and be as long as a frame: those are not kept.
+    look = _fault_of_topic if len(name) <= TOPIC_LENGTH_MAX else _fault_of_topic.__wrapped__
+    return look(name)
+
+
+@lru_cache(maxsize=4096)
+def _fault_of_topic(name: str) -> str | None:
     if not name.strip():
         return "The specified topic is blank."
     if not _ALLOWED.fullmatch(name):
@@ -67,9 +73,15 @@ def fault_of_topic(name: str) -> str | None:
     return None
 
 
-@lru_cache(maxsize=4096)
 def fault_of_group(name: str) -> str | None:
     """What is wrong with a group's name, in RocketMQ's words; None if nothing is."""
+    # Names may come from outside and be as long as a frame: those are not kept.
+    look = _fault_of_group if len(name) <= GROUP_LENGTH_MAX else _fault_of_group.__wrapped__
+    return look(name)
+
+
+@lru_cache(maxsize=4096)
+def _fault_of_group(name: str) -> str | None:
     if not name.strip():
         return "the specified group is blank"
     if len(name) > GROUP_LENGTH_MAX:
