@@ -122,6 +122,7 @@ class Cluster:
         nameservers, brokers: how many; they are named `ns-0`, `broker-0` and so on.
         broker: settings that all brokers share; names and addresses are filled in.
         store: settings of their stores.
+        sync_seconds: the shortest and longest time that their disks take to sync.
     """
 
     def __init__(
@@ -133,11 +134,13 @@ class Cluster:
         brokers: int = 1,
         broker: BrokerConfig | None = None,
         store: StoreConfig = SMALL_STORE,
+        sync_seconds: tuple[float, float] = (0.0005, 0.02),
     ) -> None:
         self.network = network
         self._entropy = SeededEntropy(f"cluster {seed}")
         self._broker_config = broker or BrokerConfig()
         self._store_config = store
+        self._sync_seconds = sync_seconds
         self.nameservers = [self._machine(f"ns-{n}", _nameserver) for n in range(nameservers)]
         self.brokers = [self._machine(f"broker-{n}", self._broker) for n in range(brokers)]
         self._clients = 0
@@ -175,7 +178,7 @@ class Cluster:
     def _machine(
         self, name: str, serve: Callable[[Machine], AbstractAsyncContextManager[Any]]
     ) -> Machine:
-        disk = FaultyDisk(f"{name} {self._entropy.below(1 << 30)}", sync_seconds=(0.0005, 0.02))
+        disk = FaultyDisk(f"{name} {self._entropy.below(1 << 30)}", sync_seconds=self._sync_seconds)
         disk.make_directory("/data")
         return Machine(self.network, name, serve, disk)
 

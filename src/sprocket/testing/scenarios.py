@@ -40,6 +40,7 @@ class Scenario:
         seconds: about how long sending and bad weather last, in virtual time.
         habits: how clients behave.
         store: settings of the brokers' stores.
+        sync_seconds: the shortest and longest time that their disks take to sync.
     """
 
     doc: str
@@ -53,6 +54,7 @@ class Scenario:
     seconds: float = 20.0
     habits: Habits = _USUAL
     store: StoreConfig = SMALL_STORE
+    sync_seconds: tuple[float, float] = (0.0005, 0.02)
 
 
 SCENARIOS: dict[str, Scenario] = {
@@ -83,6 +85,8 @@ SCENARIOS: dict[str, Scenario] = {
         "Brokers lose their power; a send is answered when it is on the disk.",
         ("power-broker", "break", "restart-broker"),
         store=replace(SMALL_STORE, flush="SYNC_FLUSH"),
+        habits=Habits(listener_seconds=0.02),
+        sync_seconds=(0.01, 1.5),
     ),
     "storm": Scenario(
         "All of it at once, with two brokers.",
@@ -150,6 +154,7 @@ class _Run:
             nameservers=self.scenario.nameservers,
             brokers=self.scenario.brokers,
             store=self.scenario.store,
+            sync_seconds=self.scenario.sync_seconds,
         )
         self.workload = Workload(
             self.cluster,
