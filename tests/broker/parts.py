@@ -37,8 +37,9 @@ T = TypeVar("T")
 
 ROOT = "/data"
 CONFIG = BrokerConfig(port=10911)
+#: Small files, so that rolling from one to the next happens.
 STORE = StoreConfig(
-    log_file_bytes=256 * 1024, queue_file_bytes=100 * 20, index_slots=100, index_entries=400
+    log_file_bytes=256 * 1024, queue_file_bytes=100 * 20, index_slots=50, index_entries=100
 )
 SUCCESS, NOT_FOUND, RETRY, MOVED = 0, 19, 20, 21
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,8 +18,7 @@ import pytest
 from sprocket.protocol.codes import RequestCode
 from sprocket.protocol.command import RESPONSE, Command
 from sprocket.protocol.connection import Connection
-from sprocket.store.config import StoreConfig
-from tests.broker.parts import Asker, play
+from tests.broker.parts import STORE, Asker, play
 
 PROBES = Path(__file__).resolve().parent.parent / "golden" / "frames" / "probe"
 
@@ -203,7 +203,7 @@ def different(step: str, reply: Command, expected: Command, known: Otherwise | N
 def test_recorded_requests_get_the_answers_of_a_java_broker(recording: str) -> None:
     wrong = play(
         lambda asker: differences(asker, recording),
-        store=StoreConfig(log_file_bytes=16 << 20, queue_file_bytes=100 * 20),
+        store=replace(STORE, log_file_bytes=16 << 20),
         cluster="LabCluster",
     )
     assert not wrong, "\n".join(wrong)

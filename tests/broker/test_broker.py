@@ -112,7 +112,7 @@ def test_files_of_another_size_are_refused_and_nothing_stays_open() -> None:
         disk = new_disk()
         async with serving(disk) as asker:
             await asker.send("T")
-        other = StoreConfig(log_file_bytes=64 * 1024, queue_file_bytes=2000)
+        other = replace(STORE, log_file_bytes=64 * 1024)
         with pytest.raises((ConfigError, StoreError)):
             async with broker(disk, other):
                 pass

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
@@ -10,7 +11,6 @@ from sprocket.base.deadline import Deadline
 from sprocket.message.batch import Part, encode
 from sprocket.protocol.requests.send import SendBatch, SendMessage, SendMessageV2
 from sprocket.protocol.requests.topic import TopicConfigOf
-from sprocket.store.config import StoreConfig
 from sprocket.testing.disk import FaultyDisk
 from tests.broker.parts import ROOT, STORE, SUCCESS, Asker, play, settle
 
@@ -96,7 +96,7 @@ def test_a_queue_below_zero_leaves_the_choice_to_the_broker() -> None:
     [(0, ILLEGAL), (1, SUCCESS), (999, SUCCESS), (1000, SUCCESS), (1001, ILLEGAL)],
 )
 def test_a_body_may_have_the_size_that_is_set_and_no_more(size: int, code: int) -> None:
-    store = StoreConfig(log_file_bytes=64 * 1024, queue_file_bytes=2000, message_bytes_max=1000)
+    store = replace(STORE, message_bytes_max=1000)
 
     async def test(asker: Asker) -> None:
         reply = await asker.call(message(), b"x" * size)
@@ -185,9 +185,7 @@ def test_a_first_send_makes_the_topic() -> None:
 def test_a_send_waits_for_the_disk_where_that_is_set() -> None:
     disk = FaultyDisk("slow", sync_seconds=(0.2, 0.2))
     disk.make_directory(ROOT)
-    store = StoreConfig(
-        log_file_bytes=STORE.log_file_bytes, queue_file_bytes=2000, flush="SYNC_FLUSH"
-    )
+    store = replace(STORE, flush="SYNC_FLUSH")
 
     async def test(asker: Asker) -> None:
         loop = asyncio.get_running_loop()
@@ -204,9 +202,7 @@ def test_a_send_waits_for_the_disk_where_that_is_set() -> None:
 def test_a_send_that_waited_too_long_for_the_disk_says_so_and_is_stored() -> None:
     disk = FaultyDisk("slow", sync_seconds=(3.0, 3.0))
     disk.make_directory(ROOT)
-    store = StoreConfig(
-        log_file_bytes=STORE.log_file_bytes, queue_file_bytes=2000, flush="SYNC_FLUSH"
-    )
+    store = replace(STORE, flush="SYNC_FLUSH")
 
     async def test(asker: Asker) -> None:
         reply = await asker.call(message(), b"x")
