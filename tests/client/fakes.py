@@ -23,6 +23,8 @@ from sprocket.protocol.bodies import (
     BrokerData,
     GroupMemberList,
     HeartbeatBody,
+    LockBody,
+    LockedBody,
     QueueData,
     Route,
 )
@@ -34,6 +36,7 @@ from sprocket.protocol.requests.client import (
     IdsChanged,
     Unregister,
 )
+from sprocket.protocol.requests.lock import LockQueues, UnlockQueues
 from sprocket.protocol.requests.offset import (
     MaxOffset,
     MinOffset,
@@ -109,6 +112,8 @@ class FakeBroker:
         self.heartbeats: list[HeartbeatBody] = []
         self.asked: list[Command] = []
         self.refuse: Refusal = lambda command, peer: None
+        #: By topic and number, who has the lease and until when.
+        self.leases: dict[tuple[str, int], tuple[str, float]] = {}
         #: Further brokers that routes name: name to address.
         self.others: dict[str, str] = {}
         self._by_log_offset: dict[int, StoredMessage] = {}
@@ -194,6 +199,8 @@ class FakeBroker:
             MaxOffset.code: self._max,
             MinOffset.code: self._min,
             SearchOffset.code: self._search,
+            LockQueues.code: self._lock,
+            UnlockQueues.code: self._unlock,
         }
         return answers[command.code](command, peer)
 
@@ -358,6 +365,26 @@ class FakeBroker:
         queue = self.queue(header.topic, header.queue_id)
         older = sum(1 for stored_ms in queue.stored_ms if stored_ms < header.timestamp)
         return Reply(OffsetReply(offset=queue.first + older))
+
+    def _lock(self, command: Command, peer: Peer) -> Reply:
+        body = LockBody.decode(command.body)
+        now = asyncio.get_running_loop().time()
+        granted = []
+        for queue in body.mq_set:
+            key = (queue.topic, queue.queue_id)
+            holder, until = self.leases.get(key, ("", 0.0))
+            if holder in ("", body.client_id) or until < now:
+                self.leases[key] = (body.client_id or "", now + 60)
+                granted.append(queue)
+        return Reply(body=LockedBody(locked=granted).encode())
+
+    def _unlock(self, command: Command, peer: Peer) -> Reply:
+        body = LockBody.decode(command.body)
+        for queue in body.mq_set:
+            key = (queue.topic, queue.queue_id)
+            if self.leases.get(key, ("", 0.0))[0] == body.client_id:
+                del self.leases[key]
+        return Reply()
 
 
 def queue_of(topic: str, number: int = 0, broker: str = "broker-a") -> QueueId:

@@ -191,5 +191,43 @@ def test_queues_of_several_brokers_are_read() -> None:
     with_cluster(main, brokers=2)
 
 
+def test_ordered_members_that_come_and_go_keep_each_queue_in_order() -> None:
+    async def main(cluster: Cluster) -> None:
+        got: list[tuple[int, int]] = []
+
+        async def take(message: StoredMessage) -> None:
+            await asyncio.sleep(0.05)
+            got.append((message.queue.number, message.queue_offset))
+
+        def member(name: str) -> PushConsumer:
+            _, world = cluster.client(name)
+            made = PushConsumer(
+                "readers",
+                nameservers=cluster.nameserver_addresses,
+                start="first",
+                ordered=True,
+                world=world,
+            )
+            made.subscribe("orders", listener=take)
+            return made
+
+        async with producer_in(cluster) as producer, member("c1"):
+            for number in range(150):
+                await producer.send(Message("orders", b"%d" % number), key=number)
+                if number == 50:
+                    second = member("c2")
+                    await second.start()
+                if number == 100:
+                    await second.close()
+                await asyncio.sleep(0.1)
+            await until(lambda: len(set(got)) == 150)
+        for number in range(4):
+            mine = [offset for queue, offset in got if queue == number]
+            assert mine == sorted(mine), "never back"
+            assert mine == list(range(len(mine))), "and once"
+
+    with_cluster(main)
+
+
 def _queues(consumer: PushConsumer) -> list[QueueId]:
     return [queue for queue in consumer.queues if queue.topic == "orders"]

@@ -231,12 +231,18 @@ class PushConsumer(_Face[consumer.PushConsumer]):
         *,
         nameservers: str | Sequence[str] | None = None,
         start: Start = "last",
+        ordered: bool = False,
         config: ConsumerConfig | None = None,
         world: World | None = None,
     ) -> None:
         super().__init__(
             lambda: consumer.PushConsumer(
-                group, nameservers=nameservers, start=start, config=config, world=world
+                group,
+                nameservers=nameservers,
+                start=start,
+                ordered=ordered,
+                config=config,
+                world=world,
             )
         )
 

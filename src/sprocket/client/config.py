@@ -121,9 +121,10 @@ class ConsumerConfig(ClientConfig):
         minimum=1,
         maximum=10_000,
     )
-    reconsume_max: int = setting(
-        16,
-        "How many times a failing message is tried again before it becomes a dead letter.",
+    reconsume_max: int | None = setting(
+        None,
+        "How many times a failing message is tried again before it becomes a dead letter. None: 16 "
+        "times; in ordered consumption without end.",
         rocketmq="maxReconsumeTimes",
         minimum=0,
     )
@@ -182,6 +183,19 @@ class ConsumerConfig(ClientConfig):
         "When a failed message can be given back to no broker: pause before the listener gets it "
         "again.",
         minimum=1,
+    )
+    suspend_ms: int = setting(
+        1_000,
+        "Ordered consumption: how long a queue rests after a failure.",
+        rocketmq="suspendCurrentQueueTimeMillis",
+        minimum=10,
+    )
+    lease_renewal_ms: int = setting(
+        20_000,
+        "Ordered consumption: how often leases on queues are renewed; they are trusted for 30 s.",
+        rocketmq="rebalance.lockInterval",
+        minimum=100,
+        maximum=25_000,
     )
     drain_ms: int = setting(
         10_000, "How long stopping waits for listener calls under way.", minimum=0

@@ -11,7 +11,7 @@ from typing import Any, Self, TypeVar, overload
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import ClosedError, UsageError
 from sprocket.client.config import ConsumerConfig, nameserver_addresses
-from sprocket.client.deliver import Concurrent
+from sprocket.client.deliver import Concurrent, Ordered
 from sprocket.client.iterate import Iterated
 from sprocket.client.membership import Membership
 from sprocket.client.offsets import Beginning, Start
@@ -33,6 +33,9 @@ from sprocket.message.queue import QueueId
 from sprocket.message.topic import check_group, check_topic, retry_topic
 
 __all__ = ["Later", "PushConsumer", "Start"]
+
+#: Tries after the first, in concurrent consumption, unless the configuration says otherwise.
+_RECONSUME_MAX = 16
 
 M = TypeVar("M", bound=MessageListener)
 B = TypeVar("B", bound=BatchListener)
@@ -74,6 +77,10 @@ class PushConsumer:
         start: where a group begins that never consumed here: `"last"` with messages sent from now
             on, `"first"` with the oldest there are, a datetime (or ms since 1970) with what was
             stored from then on, to the second.
+        ordered: whether each queue's messages come strictly one after the other, in the order they
+            were stored. Then a queue is read under a lease, and a message that fails holds up its
+            queue: it is tried again every second, without end unless `reconsume_max` says so.
+            `Later(-1)` makes it a dead letter.
         config: concurrency, limits and times.
         world: clock and randomness, for simulations.
 
@@ -90,19 +97,21 @@ class PushConsumer:
         *,
         nameservers: str | Sequence[str] | None = None,
         start: Start = "last",
+        ordered: bool = False,
         config: ConsumerConfig | None = None,
         world: World | None = None,
     ) -> None:
         check_group(group)
         self.group = group
         self.config = config or ConsumerConfig()
+        self.ordered = ordered
         self._beginning = Beginning.of(start)
         self._nameservers = nameserver_addresses(nameservers, os.environ)
         self._world = world
         self._subscriptions: dict[str, Subscription] = {}
         self._session: Session | None = None
         self._membership: Membership | None = None
-        self._delivery: Concurrent | Iterated | None = None
+        self._delivery: Concurrent | Ordered | Iterated | None = None
         #: Whether messages are iterated over; None until the first subscription tells.
         self._is_iterated: bool | None = None
         #: Windows that had something before there was a subscription to say where it goes.
@@ -170,6 +179,8 @@ class PushConsumer:
         is_iterated = listener is None
         if self._is_iterated not in (None, is_iterated):
             raise UsageError("messages go to listeners or are iterated over, not both")
+        if is_iterated and self.ordered:
+            raise UsageError("ordered consumption needs listeners")
         self._is_iterated = is_iterated
         world = self._world or World.real()
         self._subscriptions[topic] = Subscription(
@@ -214,7 +225,8 @@ class PushConsumer:
         self._subscriptions.setdefault(
             retries, Subscription(retries, TagFilter.parse("*"), version)
         )
-        parts = FeedParts(session, self.group, self.config, self._offer)
+        finish = self._finish if self.ordered else None
+        parts = FeedParts(session, self.group, self.config, self._offer, finish)
         self._membership = Membership(self._subscriptions, self._beginning, parts)
         try:
             await self._membership.start()
@@ -230,13 +242,14 @@ class PushConsumer:
         redelivery = Redelivery(
             session,
             self.group,
-            reconsume_max=config.reconsume_max,
+            reconsume_max=_RECONSUME_MAX if config.reconsume_max is None else config.reconsume_max,
             timeout_ms=config.call_timeout_ms,
         )
         if self._is_iterated:
             self._delivery = Iterated(redelivery, config.reoffer_ms / 1000)
         else:
-            self._delivery = Concurrent(subscriptions, redelivery, config)
+            strategy = Ordered if self.ordered else Concurrent
+            self._delivery = strategy(subscriptions, redelivery, config)
         for window in self._early:
             self._delivery.offer(window)
         self._early.clear()
@@ -246,6 +259,10 @@ class PushConsumer:
             self._delivery.offer(window)
         else:
             self._early.append(window)
+
+    async def _finish(self, window: Window) -> None:
+        if isinstance(self._delivery, Ordered):
+            await self._delivery.finish(window, Deadline.after_ms(self.config.drain_ms))
 
     async def close(self) -> None:
         """Leaves the group: waits for listeners under way, commits, tells the brokers."""

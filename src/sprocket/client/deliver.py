@@ -1,44 +1,87 @@
-"""Hands messages from windows to listeners, and says how it ended.
+"""Hands messages from windows to listeners, and says how it ended: two strategies.
 
-Concurrent: a fixed number of workers takes messages from all windows in turn. A worker awaits the
-listener itself, so a message costs a coroutine but no task; workers are woken one by one, each
-waking the next while there is something to take, so a listener that never waits is served by one.
+Concurrent: messages of all windows in any order. What succeeded is done in its window; what failed
+is given back to the broker and then done; what cannot be given back is kept, and offered again
+after a pause.
 
-What succeeded is done in its window; what failed is given back to the broker and then done; what
-cannot be given back is kept, and offered again after a pause.
+Ordered: one batch of a window at a time, from its head, and only while the queue's lease is
+trusted. What failed goes back to the head, and the window pauses before it comes again; what
+failed too often becomes a dead letter, and the window goes on.
+
+Source: ConsumeMessageConcurrentlyService, ConsumeMessageOrderlyService of RocketMQ 5.x.
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
-from typing import Any
 
 from sprocket.base.deadline import Deadline
 from sprocket.client.config import ConsumerConfig
-from sprocket.client.ready import Ready, Shelf
 from sprocket.client.redeliver import Redelivery
-from sprocket.client.subscription import Later, Listener, Subscription
+from sprocket.client.subscription import Later, Subscription
 from sprocket.client.window import Window
+from sprocket.client.workers import Workers, cancelled, checked, failed
 from sprocket.message.message import StoredMessage
-from sprocket.message.properties import RETRY_TOPIC
 
-logger = logging.getLogger(__name__)
-
-#: Messages that a worker delivers in a row before it lets others have the loop.
-_TURNS = 64
+#: The delay level that means: never, it is a dead letter.
+_NEVER = -1
 
 
-class Concurrent:
-    """Delivers messages in any order, as many at once as there are workers.
+class Concurrent(Workers):
+    """Delivers messages in any order, as many at once as there are workers."""
 
-    Args:
-        subscriptions: by topic; looked at for each message, so the owner may change it.
-        redelivery: takes what failed.
-        config: how many workers, and the pauses.
-    """
+    async def serve(self) -> None:
+        """Takes one message, or a batch of one window, and delivers it."""
+        taken = self.ready.take()
+        if self.ready:
+            self.wake()
+        if taken is None:
+            return
+        window, message = taken
+        listener = self.listener_of(message)
+        if listener is None:
+            self.shelf.keep(window, [message])
+        elif listener.batch is None and not listener.is_blocking:
+            # As `call` would, without its cost: this is where most messages pass.
+            try:
+                later = await listener.function(message)
+            except Exception as error:  # a user's listener
+                later = failed(error, message)
+            except asyncio.CancelledError as error:
+                later = cancelled(error, message)
+            if later is None:
+                window.done(message)
+            else:
+                await self._give_back(window, [message], checked(later))
+        else:
+            messages = [message]
+            if listener.batch is not None and listener.batch > 1:
+                messages += window.take_many(listener.batch - 1, topic=message.queue.topic)
+            later = await self.call(listener, messages)
+            if later is None:
+                for each in messages:
+                    window.done(each)
+            else:
+                await self._give_back(window, messages, later)
+
+    async def _give_back(
+        self, window: Window, messages: Sequence[StoredMessage], later: Later
+    ) -> None:
+        kept = []
+        for message in messages:
+            if window.is_closed:  # the queue's next holder gets it again anyway
+                return
+            if await self.redelivery.give_back(message, later.delay_level):
+                window.done(message)
+            else:
+                kept.append(message)
+        if kept:
+            self.shelf.keep(window, kept)
+
+
+class Ordered(Workers):
+    """Delivers each window's messages one after the other; different windows at the same time."""
 
     def __init__(
         self,
@@ -46,165 +89,84 @@ class Concurrent:
         redelivery: Redelivery,
         config: ConsumerConfig,
     ) -> None:
-        self._subscriptions = subscriptions
-        self._redelivery = redelivery
-        self._workers_max = config.concurrency
-        self._loop = asyncio.get_running_loop()
-        self._ready = Ready()
-        self._shelf = Shelf(config.reoffer_ms / 1000, self.offer)
-        self._workers: set[asyncio.Task[None]] = set()
-        #: Workers without work, each waiting to be woken.
-        self._idle: list[asyncio.Future[None]] = []
-        #: Whether a worker was woken, or made, that has not begun yet.
-        self._is_waking = False
-        self._is_stopped = False
-        self._threads: Executor | None = None
+        super().__init__(subscriptions, redelivery, config)
+        self._reconsume_max = config.reconsume_max
+        self._suspend_seconds = config.suspend_ms / 1000
+        #: Windows whose head failed, until they go on.
+        self._resting: set[Window] = set()
+        #: By window, the end of its batch under way.
+        self._busy: dict[Window, asyncio.Future[None]] = {}
 
-    def offer(self, window: Window) -> None:
-        """Takes note that a window has something to hand out."""
-        self._ready.add(window)
-        if self._ready:
-            self._wake()
-
-    async def stop(self, deadline: Deadline) -> None:
-        """Hands out nothing more, and waits for listeners under way; at the deadline no longer."""
-        self._is_stopped = True
-        for waiting in self._idle:
-            if not waiting.done():
-                waiting.set_result(None)
-        self._shelf.clear()
-        if self._workers:
-            await asyncio.wait(self._workers, timeout=deadline.left())
-        for worker in self._workers:
-            worker.cancel()
-        await asyncio.gather(*self._workers, return_exceptions=True)
-        if isinstance(self._threads, ThreadPoolExecutor):
-            self._threads.shutdown(wait=False, cancel_futures=True)
-
-    def _wake(self) -> None:
-        if self._is_waking or self._is_stopped:
+    async def serve(self) -> None:
+        """Takes a window off the list, delivers one batch of it, and puts it on again."""
+        window = self.ready.take_window()
+        if self.ready:
+            self.wake()
+        if window is None or window in self._busy or self._must_wait(window):
+            return  # it is offered again: after its batch, its rest, the renewal of its lease
+        message = window.take()
+        if message is None:
             return
-        while self._idle:
-            waiting = self._idle.pop()
-            if not waiting.done():
-                waiting.set_result(None)
-                self._is_waking = True
-                return
-        if len(self._workers) < self._workers_max:
-            self._is_waking = True
-            worker = self._loop.create_task(self._work())
-            self._workers.add(worker)
-            worker.add_done_callback(self._ended)
+        ended = self._busy[window] = self.loop.create_future()
+        try:
+            await self._deliver(window, message)
+        finally:
+            del self._busy[window]
+            ended.set_result(None)
+        if not self._must_wait(window):
+            self.offer(window)
 
-    def _ended(self, worker: asyncio.Task[None]) -> None:
-        self._workers.discard(worker)
-        if not worker.cancelled() and worker.exception() is not None:
-            logger.error("a worker ended", exc_info=worker.exception())
-            self._wake()
+    async def finish(self, window: Window, deadline: Deadline) -> None:
+        """Hands out nothing more of a window, and waits for its batch under way."""
+        window.is_frozen = True
+        ended = self._busy.get(window)
+        if ended is not None:
+            await asyncio.wait([ended], timeout=deadline.left())
 
-    async def _work(self) -> None:
-        self._is_waking = False
-        turns = 0
-        while not self._is_stopped:
-            taken = self._ready.take()
-            if taken is None:
-                waiting: asyncio.Future[None] = self._loop.create_future()
-                self._idle.append(waiting)
-                await waiting
-                self._is_waking = False
-                continue
-            if self._ready:
-                self._wake()
-            await self._deliver(*taken)
-            turns += 1
-            if turns % _TURNS == 0:
-                await asyncio.sleep(0)
+    def _must_wait(self, window: Window) -> bool:
+        if window.is_frozen or window in self._resting:
+            return True
+        return self.loop.time() >= window.trusted_until
 
     async def _deliver(self, window: Window, message: StoredMessage) -> None:
-        subscription = self._subscriptions.get(message.queue.topic)
-        listener = subscription.listener if subscription is not None else None
-        if listener is None and (RETRY_TOPIC in message.properties or subscription is not None):
-            listener = self._first_listener()
-        if listener is None:  # its topic was unsubscribed: another member may want it
-            self._shelf.keep(window, [message])
-        elif listener.batch is None and not listener.is_blocking:
-            try:
-                later = await listener.function(message)
-            except Exception as error:  # a user's listener
-                later = _failed(error, message)
-            except asyncio.CancelledError as error:
-                later = _cancelled(error, message)
-            if later is None:
-                window.done(message)
-            else:
-                await self._give_back(window, [message], later)
-        else:
-            await self._deliver_many(window, message, listener)
-
-    def _first_listener(self) -> Listener | None:
-        """Who gets a message that came back and does not say, or no longer has, its topic."""
-        listeners = (each.listener for each in self._subscriptions.values())
-        return next((each for each in listeners if each is not None), None)
-
-    async def _deliver_many(
-        self, window: Window, message: StoredMessage, listener: Listener
-    ) -> None:
-        """The rarer ways: lists of messages, and functions that block."""
         messages = [message]
+        listener = self.listener_of(message)
+        if listener is None:
+            self._suspend(window, messages)
+            return
         if listener.batch is not None and listener.batch > 1:
             messages += window.take_many(listener.batch - 1, topic=message.queue.topic)
-        payload: Any = message if listener.batch is None else messages
-        try:
-            if listener.is_blocking:
-                later = await self._loop.run_in_executor(self._pool(), listener.function, payload)
-            else:
-                later = await listener.function(payload)
-        except Exception as error:  # a user's listener
-            later = _failed(error, message)
-        except asyncio.CancelledError as error:
-            later = _cancelled(error, message)
+        later = await self.call(listener, messages)
         if later is None:
             for each in messages:
                 window.done(each)
         else:
-            await self._give_back(window, messages, later)
+            await self._retry(window, messages, later)
 
-    def _pool(self) -> Executor:
-        if self._threads is None:
-            self._threads = ThreadPoolExecutor(self._workers_max, "sprocket-listener")
-        return self._threads
-
-    async def _give_back(
-        self, window: Window, messages: Sequence[StoredMessage], later: object
-    ) -> None:
-        if not isinstance(later, Later):
-            logger.error("a listener returns None or Later, not %r; taken as Later()", later)
-            later = Later()
-        kept = []
+    async def _retry(self, window: Window, messages: Sequence[StoredMessage], later: Later) -> None:
+        """Those that failed too often become dead letters; if others are left, the window waits."""
+        left = []
         for message in messages:
-            if window.is_closed:  # the queue's next holder gets it again anyway
-                return
-            if await self._redelivery.give_back(message, later.delay_level):
+            message.reconsume_times += 1
+            too_often = (
+                self._reconsume_max is not None and message.reconsume_times > self._reconsume_max
+            )
+            if not too_often and later.delay_level >= 0:
+                left.append(message)
+            elif window.is_closed or await self.redelivery.give_back(message, _NEVER):
                 window.done(message)
             else:
-                kept.append(message)
-        if kept:
-            self._shelf.keep(window, kept)
+                left.append(message)
+        if left:
+            self._suspend(window, left)
 
+    def _suspend(self, window: Window, messages: Sequence[StoredMessage]) -> None:
+        """Puts a batch back to the head of its window, which then rests for a while."""
+        window.put_back(messages)
+        self._resting.add(window)
 
-def _failed(error: BaseException, message: StoredMessage) -> Later:
-    logger.warning(
-        "the listener failed at %s, offset %d; it comes again later",
-        message.queue,
-        message.queue_offset,
-        exc_info=error,
-    )
-    return Later()
+        def go_on() -> None:
+            self._resting.discard(window)
+            self.offer(window)
 
-
-def _cancelled(error: asyncio.CancelledError, message: StoredMessage) -> Later:
-    """Tells whether the worker is to end, or only the listener let something be cancelled."""
-    worker = asyncio.current_task()
-    if worker is not None and worker.cancelling():
-        raise error
-    return _failed(error, message)
+        self.shelf.after(self._suspend_seconds, go_on)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import NamedTuple
@@ -19,6 +20,7 @@ from sprocket.base.backoff import pauses
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import RouteNotFound, SprocketError, TransportError
 from sprocket.client.config import ConsumerConfig
+from sprocket.client.leases import Leases
 from sprocket.client.offsets import Beginning, Offsets
 from sprocket.client.pull import Feed, FeedParts
 from sprocket.client.rebalance import Acquire, Instruction, Rebalance
@@ -60,6 +62,11 @@ class Membership:
         self._session: Session = parts.session
         self._config: ConsumerConfig = parts.config
         self._offsets = Offsets(parts.session, parts.group, parts.config.call_timeout_ms)
+        #: Ordered consumption only.
+        self._leases = None
+        if parts.finish is not None:
+            self._leases = Leases(parts.session, parts.group, parts.config.call_timeout_ms)
+        self._renew_now = asyncio.Event()
         self._rebalance = Rebalance(parts.session.client_id, parts.config.assign)
         self._held: dict[QueueId, _Held] = {}
         self._began_ms = parts.session.world.clock.now_ms()
@@ -88,6 +95,15 @@ class Membership:
         """Members of the group came or went, or a route changed."""
         self._again.set()
 
+    def lost(self, address: str) -> None:
+        """A connection broke. A broker that was started anew may have given our leases away."""
+        if self._leases is None:
+            return
+        for queue, held in self._held.items():
+            if self._session.routes.address(queue.broker) == address:
+                held.feed.window.trusted_until = -math.inf
+        self._renew_now.set()
+
     async def start(self) -> None:
         """Becomes a member, as far as brokers can be reached, and begins to look."""
         for topic in list(self._subscriptions):
@@ -96,6 +112,8 @@ class Membership:
         await self._session.beat()
         self._begin(self._keep_looking)
         self._begin(self._keep_committing)
+        if self._leases is not None:
+            self._begin(partial(self._keep_renewing, self._leases))
 
     async def stop_fetching(self) -> None:
         """Fetches and looks no more; what was fetched stays."""
@@ -110,6 +128,8 @@ class Membership:
         await self._commit_all()
         for held in self._held.values():
             held.feed.window.close()
+        if self._leases is not None:
+            await self._leases.give_back_all()
         self._held.clear()
         await self._session.remove_consumer(self)
 
@@ -208,19 +228,33 @@ class Membership:
         except SprocketError as error:
             logger.info("%s: position in %s: %s", self.group, queue, error)
             feed = None
-        subscription = self._subscriptions.get(queue.topic)
-        if feed is None or subscription is None or self._is_leaving:
+        if feed is None or self._is_leaving:
+            if self._leases is not None:
+                await self._leases.give_back([queue])
             self._rebalance.gave_up(queue)
-            asyncio.get_running_loop().call_later(_SOON, self.look_again)
+            self._look_soon()
             return
         task = asyncio.ensure_future(self._run(feed))
         self._held[queue] = _Held(feed, task)
         logger.info("%s: %s from %d", self.group, queue, feed.window.next_offset)
         self._perform(self._rebalance.acquired(queue))
 
-    async def _new_feed(self, queue: QueueId) -> Feed:
-        """A feed at the group's position; without one, at the beginning, which is committed."""
-        subscription = self._subscriptions[queue.topic]
+    async def _new_feed(self, queue: QueueId) -> Feed | None:
+        """A feed at the group's position; None if another member has the lease, or nobody cares.
+
+        A group without a position gets one at the beginning, which is committed.
+        """
+        trusted_until: float | None = math.inf
+        if self._leases is not None:  # before the position: the last holder commits, then unlocks
+            trusted_until = (await self._leases.take([queue])).get(queue)
+        subscription = self._subscriptions.get(queue.topic)
+        if subscription is None or trusted_until is None:
+            return None
+        feed = await self._feed_at_position(queue, subscription)
+        feed.window.trusted_until = trusted_until
+        return feed
+
+    async def _feed_at_position(self, queue: QueueId, subscription: Subscription) -> Feed:
         committed = await self._offsets.committed(queue)
         if committed is not None:
             feed = Feed(queue, subscription, committed, self._parts)
@@ -242,17 +276,50 @@ class Membership:
             feed.window.close()
             self._held.pop(feed.queue, None)
             self._rebalance.gave_up(feed.queue)
-            asyncio.get_running_loop().call_later(_SOON, self.look_again)
+            self._look_soon()
+
+    def _look_soon(self) -> None:
+        asyncio.get_running_loop().call_later(_SOON, self.look_again)
 
     async def _release(self, queue: QueueId) -> None:
         held = self._held.pop(queue, None)
         if held is not None:
             held.task.cancel()
             await asyncio.wait([held.task])
+            if self._parts.finish is not None:
+                await self._parts.finish(held.feed.window)
             held.feed.window.close()
             await self._commit(held.feed)
+            if self._leases is not None:
+                await self._leases.give_back([queue])
             logger.info("%s: %s released at %d", self.group, queue, held.feed.window.next_offset)
         self._perform(self._rebalance.released(queue))
+
+    # Leases.
+
+    async def _keep_renewing(self, leases: Leases) -> None:
+        while True:
+            await either(self._renew_now, self._config.lease_renewal_ms / 1000)
+            self._renew_now.clear()
+            held = dict(self._held)
+            answers = await leases.take(held)
+            for queue, (feed, task) in held.items():
+                if queue not in answers:  # its broker did not answer: ask again before long
+                    asyncio.get_running_loop().call_later(_SOON, self._renew_now.set)
+                elif self._held.get(queue) == (feed, task):
+                    self._renewed(queue, feed, answers[queue])
+
+    def _renewed(self, queue: QueueId, feed: Feed, trusted_until: float | None) -> None:
+        """Goes on with a queue, or drops it if another member has its lease."""
+        if trusted_until is not None:
+            feed.window.trusted_until = trusted_until
+            self._parts.offer(feed.window)
+            return
+        logger.warning("%s: the lease on %s was lost", self.group, queue)
+        self._held.pop(queue).task.cancel()
+        feed.window.close()
+        self._rebalance.gave_up(queue)
+        self._look_soon()
 
     # Committing.
 

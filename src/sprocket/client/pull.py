@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from typing import NamedTuple
 
 from sprocket.base.backoff import pauses
@@ -56,12 +56,14 @@ class FeedParts(NamedTuple):
 
     Attributes:
         offer: told of a window that has something to deliver.
+        finish: waits until nothing of a window is under way, for ordered consumption; else None.
     """
 
     session: Session
     group: str
     config: ConsumerConfig
     offer: Callable[[Window], None]
+    finish: Callable[[Window], Awaitable[None]] | None = None
 
 
 class Feed:
@@ -201,8 +203,10 @@ class Feed:
             next_offset,
             reply.remark,
         )
+        window = Window(next_offset, self._limits)
+        window.trusted_until = self.window.trusted_until
         self.window.close()
-        self.window = Window(next_offset, self._limits)
+        self.window = window
         self.committed = None
 
 

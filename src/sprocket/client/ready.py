@@ -27,6 +27,14 @@ class Ready:
             window.is_listed = True
             self._windows.append(window)
 
+    def take_window(self) -> Window | None:
+        """The next window, which leaves the list."""
+        if not self._windows:
+            return None
+        window = self._windows.popleft()
+        window.is_listed = False
+        return window
+
     def take(self) -> tuple[Window, StoredMessage] | None:
         """The next message and its window."""
         windows = self._windows
@@ -60,11 +68,19 @@ class Shelf:
         """Puts messages that were handed out aside."""
 
         def again() -> None:
-            self._timers.discard(timer)
             window.put_back(messages)
             self._offer(window)
 
-        timer = asyncio.get_running_loop().call_later(self._seconds, again)
+        self.after(self._seconds, again)
+
+    def after(self, seconds: float, do: Callable[[], None]) -> None:
+        """Does something after a while, unless the shelf is cleared before."""
+
+        def due() -> None:
+            self._timers.discard(timer)
+            do()
+
+        timer = asyncio.get_running_loop().call_later(seconds, due)
         self._timers.add(timer)
 
     def clear(self) -> None:

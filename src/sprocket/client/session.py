@@ -53,6 +53,10 @@ class Member(Protocol):
         """What heartbeats say of it."""
         ...
 
+    def lost(self, address: str) -> None:
+        """The connection to a broker broke: what it granted may be granted to others now."""
+        ...
+
     def look_again(self) -> None:
         """Members of the group came or went, or a route changed: queues may be shared anew."""
         ...
@@ -243,6 +247,8 @@ class Session:
     def _lost(self, address: str, peer: Peer) -> None:
         if self._greeted.get(address) is peer:
             del self._greeted[address]
+        for member in self._consumers.values():
+            member.lost(address)
         if self._consumers:
             self.beat_soon()
 

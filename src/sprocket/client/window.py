@@ -10,6 +10,7 @@ longer moves: a result that comes late changes nothing. Pure. What RocketMQ call
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
@@ -41,10 +42,12 @@ class Window:
         "_last",
         "_waiting",
         "is_closed",
+        "is_frozen",
         "is_listed",
         "limits",
         "next_offset",
         "on_room",
+        "trusted_until",
     )
 
     def __init__(self, next_offset: int, limits: Limits | None = None) -> None:
@@ -58,6 +61,10 @@ class Window:
         self._bytes = 0
         self._last = next_offset - 1
         self.is_closed = False
+        #: Ordered consumption: nothing is handed out while it is frozen, nor once the loop's time
+        #: has come to the end of its queue's lease.
+        self.is_frozen = False
+        self.trusted_until = math.inf
         #: Whether delivery has it on its list; delivery alone sets this.
         self.is_listed = False
         #: Called once when there is room again; whoever waits for room sets it.

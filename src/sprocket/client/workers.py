@@ -1,0 +1,176 @@
+"""Workers that hand out what is ready: as many as are needed, up to a limit.
+
+A worker awaits the listener itself, so a message costs a coroutine but no task. Workers are woken
+one by one, each waking the next while there is something to take, so a listener that never waits
+is served by one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from sprocket.base.deadline import Deadline
+from sprocket.client.config import ConsumerConfig
+from sprocket.client.ready import Ready, Shelf
+from sprocket.client.redeliver import Redelivery
+from sprocket.client.subscription import Later, Listener, Subscription
+from sprocket.client.window import Window
+from sprocket.message.message import StoredMessage
+from sprocket.message.properties import RETRY_TOPIC
+
+logger = logging.getLogger(__name__)
+
+#: Turns that a worker takes in a row before it lets others have the loop.
+_TURNS = 64
+
+
+class Workers:
+    """What the delivery strategies have in common; `serve` is theirs.
+
+    Args:
+        subscriptions: by topic; looked at for each message, so the owner may change it.
+        redelivery: takes what failed.
+        config: how many workers, and the pauses.
+    """
+
+    def __init__(
+        self,
+        subscriptions: Mapping[str, Subscription],
+        redelivery: Redelivery,
+        config: ConsumerConfig,
+    ) -> None:
+        self.ready = Ready()
+        self.shelf = Shelf(config.reoffer_ms / 1000, self.offer)
+        self.redelivery = redelivery
+        self.loop = asyncio.get_running_loop()
+        self._subscriptions = subscriptions
+        self._workers_max = config.concurrency
+        self._workers: set[asyncio.Task[None]] = set()
+        #: Workers without work, each waiting to be woken.
+        self._idle: list[asyncio.Future[None]] = []
+        #: Whether a worker was woken, or made, that has not begun yet.
+        self._is_waking = False
+        self._is_stopped = False
+        self._threads: ThreadPoolExecutor | None = None
+
+    async def serve(self) -> None:
+        """Takes something that is ready, wakes the next worker if there is more, delivers it."""
+        raise NotImplementedError
+
+    def offer(self, window: Window) -> None:
+        """Takes note that a window has something to hand out."""
+        self.ready.add(window)
+        self.wake()
+
+    def wake(self) -> None:
+        """Has one more worker begin, if something is ready and none is about to."""
+        if self._is_waking or self._is_stopped or not self.ready:
+            return
+        while self._idle:
+            waiting = self._idle.pop()
+            if not waiting.done():
+                waiting.set_result(None)
+                self._is_waking = True
+                return
+        if len(self._workers) < self._workers_max:
+            self._is_waking = True
+            worker = self.loop.create_task(self._work())
+            self._workers.add(worker)
+            worker.add_done_callback(self._ended)
+
+    async def stop(self, deadline: Deadline) -> None:
+        """Hands out nothing more, and waits for listeners under way; at the deadline no longer."""
+        self._is_stopped = True
+        for waiting in self._idle:
+            if not waiting.done():
+                waiting.set_result(None)
+        self.shelf.clear()
+        if self._workers:
+            await asyncio.wait(self._workers, timeout=deadline.left())
+        for worker in self._workers:
+            worker.cancel()
+        await asyncio.gather(*self._workers, return_exceptions=True)
+        if self._threads is not None:
+            self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def listener_of(self, message: StoredMessage) -> Listener | None:
+        """Who gets a message; None if its topic was unsubscribed: another member may want it.
+
+        A message that came back and does not say its topic, or whose topic is not subscribed any
+        more, goes to the first listener there is.
+        """
+        subscription = self._subscriptions.get(message.queue.topic)
+        if subscription is not None and subscription.listener is not None:
+            return subscription.listener
+        if subscription is None and RETRY_TOPIC not in message.properties:
+            return None
+        listeners = (each.listener for each in self._subscriptions.values())
+        return next((each for each in listeners if each is not None), None)
+
+    async def call(self, listener: Listener, messages: list[StoredMessage]) -> Later | None:
+        """Has a listener consume messages; whatever it raises means later."""
+        payload: Any = messages[0] if listener.batch is None else messages
+        try:
+            if listener.is_blocking:
+                if self._threads is None:
+                    self._threads = ThreadPoolExecutor(self._workers_max, "sprocket-listener")
+                result = await self.loop.run_in_executor(self._threads, listener.function, payload)
+            else:
+                result = await listener.function(payload)
+        except Exception as error:  # a user's listener
+            return failed(error, messages[0])
+        except asyncio.CancelledError as error:
+            return cancelled(error, messages[0])
+        return None if result is None else checked(result)
+
+    def _ended(self, worker: asyncio.Task[None]) -> None:
+        self._workers.discard(worker)
+        if not worker.cancelled() and worker.exception() is not None:
+            logger.error("a worker ended", exc_info=worker.exception())
+            self.wake()
+
+    async def _work(self) -> None:
+        self._is_waking = False
+        turns = 0
+        while not self._is_stopped:
+            if not self.ready:
+                waiting: asyncio.Future[None] = self.loop.create_future()
+                self._idle.append(waiting)
+                await waiting
+                self._is_waking = False
+                continue
+            await self.serve()
+            turns += 1
+            if turns % _TURNS == 0:
+                await asyncio.sleep(0)
+
+
+def checked(result: object) -> Later:
+    """What a listener returned instead of nothing."""
+    if isinstance(result, Later):
+        return result
+    logger.error("a listener returns None or Later, not %r; taken as Later()", result)
+    return Later()
+
+
+def failed(error: BaseException, message: StoredMessage) -> Later:
+    """What it means that a listener raised something."""
+    logger.warning(
+        "the listener failed at %s, offset %d; it comes again later",
+        message.queue,
+        message.queue_offset,
+        exc_info=error,
+    )
+    return Later()
+
+
+def cancelled(error: asyncio.CancelledError, message: StoredMessage) -> Later:
+    """Tells whether the worker is to end, or only the listener let something be cancelled."""
+    worker = asyncio.current_task()
+    if worker is not None and worker.cancelling():
+        raise error
+    return failed(error, message)
