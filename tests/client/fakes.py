@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TypeVar
 
 from sprocket.base.deadline import Deadline
@@ -311,13 +312,15 @@ class FakeBroker:
             if body.client_id not in members:
                 members.append(body.client_id)
                 self._notify(consumer.group_name)
-                group = consumer.group_name
-                peer.on_close(lambda _, group=group: self._gone(group, body.client_id))
+                peer.on_close(partial(self._closed, consumer.group_name, body.client_id))
         return Reply(HeartbeatReply())
 
     def _notify(self, group: str) -> None:
         for peer in self.peers:
             peer.send_oneway(IdsChanged(consumer_group=group))
+
+    def _closed(self, group: str, client_id: str, peer: Peer) -> None:
+        self._gone(group, client_id)
 
     def _gone(self, group: str, client_id: str) -> None:
         if client_id in self.members.get(group, []):

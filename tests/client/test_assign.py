@@ -76,7 +76,8 @@ def test_nearest_room_is_as_in_java() -> None:
 
 def test_a_member_that_is_not_listed_gets_nothing() -> None:
     queues = queues_of(2, 4)
-    for strategy in (*BY_JAVA_NAME.values(), MachineRooms(["broker-a"])):
+    strategies: list[Strategy] = [*BY_JAVA_NAME.values(), MachineRooms(["broker-a"])]
+    for strategy in strategies:
         assert strategy("zz", queues, ["c1", "c2"]) == []
 
 

@@ -95,8 +95,10 @@ def test_beyond_the_limit_a_message_is_a_dead_letter_once_and_the_queue_moves_on
     limit: int,
 ) -> None:
     async def main() -> None:
-        config = {"reconsume_max": limit}
-        async with FakeBroker({"orders": 1}) as broker, ordered_at(broker, **config) as consumer:
+        async with (
+            FakeBroker({"orders": 1}) as broker,
+            ordered_at(broker, reconsume_max=limit) as consumer,
+        ):
             fill(broker, 3)
             got: list[bytes] = []
 
