@@ -213,9 +213,14 @@ class KeyIndex:
             return
         self.catch_up(len(self._pending))
         files, self._unsynced_files = self._unsynced_files, []
-        self._unsynced_from = -1
-        for file in files:
-            await file.sync()
+        unsynced, self._unsynced_from = self._unsynced_from, -1
+        try:
+            for file in files:
+                await file.sync()
+        except BaseException:  # cancelled, or failed: they are not known to be on the disk
+            self._unsynced_files = [*files, *self._unsynced_files]
+            self._unsynced_from = unsynced
+            raise
 
     def rest(self) -> None:
         """Keeps its files mapped: there are few."""
