@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager
 
 from sprocket.protocol.bodies import RegisterBody
@@ -28,9 +28,19 @@ class Listener:
         self.left: list[UnregisterBroker] = []
         self.peers: set[Peer] = set()
         self.code = 0
+        self.seconds = 0.0
 
-    def answer(self, command: Command, peer: Peer) -> Reply:
+    def answer(self, command: Command, peer: Peer) -> Reply | Awaitable[Reply]:
         self.peers.add(peer)
+        if self.seconds:
+            return self._late(command)
+        return self._now(command)
+
+    async def _late(self, command: Command) -> Reply:
+        await asyncio.sleep(self.seconds)
+        return self._now(command)
+
+    def _now(self, command: Command) -> Reply:
         if command.code == UnregisterBroker.code:
             self.left.append(command.read(UnregisterBroker))
             return Reply()
@@ -75,6 +85,35 @@ def test_a_change_is_told_alone_and_at_once_and_the_whole_again_in_rounds() -> N
             assert await asker.code(DeleteTopic(topic="T")) == SUCCESS
             await settle()
             assert len(listener.topics[3]) == OWN_TOPICS
+
+    simulate(lambda network: main())
+
+
+def test_a_new_topic_is_at_the_name_servers_when_its_maker_is_told() -> None:
+    async def main() -> None:
+        listener = Listener()
+        async with listening(listener, 9876) as address, serving(nameservers=(address,)) as asker:
+            await asker.create("T")
+            assert listener.topics[-1] == {"T": 6}
+            await asker.send("U")
+            assert listener.topics[-1] == {"U": 6}
+            await asker.beat("g", topics={"T": "*"})
+            assert listener.topics[-1] == {"%RETRY%g": 6}
+
+    simulate(lambda network: main())
+
+
+def test_a_name_server_that_hangs_holds_the_maker_of_a_topic_up_for_a_moment_only() -> None:
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        listener = Listener()
+        async with listening(listener, 9876) as address, serving(nameservers=(address,)) as asker:
+            listener.seconds = 60
+            began = loop.time()
+            await asker.send("T")
+            assert 1 <= loop.time() - began < 1.1
+            await asker.send("T")
+            assert loop.time() - began < 1.2
 
     simulate(lambda network: main())
 

@@ -23,6 +23,7 @@ from sprocket.base.ports import Clock, Disk, Entropy
 from sprocket.broker.config import BrokerConfig
 from sprocket.broker.dispatch import Dispatch
 from sprocket.broker.parts import Parts, Place, World
+from sprocket.broker.registration import Registration
 from sprocket.broker.settings import Settings
 from sprocket.message.hosts import pack
 from sprocket.protocol.command import Command, Reply
@@ -207,13 +208,26 @@ class Broker:
         if self._dispatch is None:
             error = ServiceNotAvailable("the broker is starting")
             return Reply(code=error.code, remark=error.remark)
-        return self._dispatch(command, peer)
+        registration = self._parts.registration
+        before = registration.changes
+        reply = self._dispatch(command, peer)
+        if registration.changes == before or reply is None:
+            return reply
+        return _announced(reply, registration)
 
 
 def _look_at(failure: asyncio.Future[None]) -> None:
     """Whoever waits gets the failure; if nobody does, it has been logged."""
     if not failure.cancelled():
         failure.exception()
+
+
+async def _announced(
+    reply: Reply | Awaitable[Reply | None], registration: Registration
+) -> Reply | None:
+    """The answer to a request that made or changed a topic, once the name servers know of it."""
+    await registration.announced()
+    return reply if isinstance(reply, Reply) else await reply
 
 
 async def _packed(address: str) -> bytes:

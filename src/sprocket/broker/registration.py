@@ -17,6 +17,7 @@ from collections.abc import Iterable
 
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import SprocketError
+from sprocket.base.watermark import Watermark
 from sprocket.broker.settings import Settings
 from sprocket.broker.topics import Topics
 from sprocket.protocol.bodies import DataVersion, RegisterBody, TopicConfig, TopicTable
@@ -30,6 +31,8 @@ log = logging.getLogger(__name__)
 _AGAIN_SECONDS = 2.0
 #: How long a broker that starts waits for its name servers, s.
 _FIRST_SECONDS = 1.0
+#: How long an answer waits until the name servers know of a new topic, s.
+_ANNOUNCE_SECONDS = 1.0
 #: How long leaving may take, s.
 _LEAVE_SECONDS = 2.0
 _CRC_MASK = 0x7FFFFFFF
@@ -41,6 +44,9 @@ class Registration:
 
     Args:
         address, ha_address: where clients and slaves reach the broker.
+
+    Attributes:
+        changes: how often a topic was made, changed or removed.
     """
 
     def __init__(
@@ -58,11 +64,23 @@ class Registration:
         self._address = address
         self._ha_address = ha_address
         self._links = [_Link() for _ in settings.config.nameservers]
+        self.changes = 0
 
     def changed(self, topic: str) -> None:
         """A topic was made, changed or removed: the name servers are told soon."""
+        self.changes += 1
         for link in self._links:
             link.tell(topic)
+
+    async def announced(self) -> None:
+        """Returns when the name servers know what changed before, or after a moment.
+
+        So that a client that is told of a new topic finds it there too.
+        """
+        deadline = Deadline.after(_ANNOUNCE_SECONDS)
+        for link in self._links:
+            if link.is_whole:
+                await link.heard.reach(self.changes, deadline)
 
     def again(self) -> None:
         """Everything has changed: the name servers are told soon."""
@@ -118,6 +136,7 @@ class Registration:
 
     async def _register(self, address: str, link: _Link) -> None:
         """Tells one name server what it has not heard, or everything."""
+        changes = self.changes
         body = self._body(self._told(link))
         config = self._settings.config
         header = RegisterBroker(
@@ -137,11 +156,13 @@ class Registration:
             if not link.has_complained:
                 log.warning("name server %s does not take the registration: %s", address, error)
             link.has_complained, link.is_whole = True, False
+            link.heard.rise(changes)
             return
         if link.has_complained or not link.was_ever_whole:
             log.info("registered at name server %s", address)
         link.has_complained = False
         link.is_whole = link.was_ever_whole = True
+        link.heard.rise(changes)
 
     def _told(self, link: _Link) -> dict[str, TopicConfig]:
         """The topics that a name server is to hear of next."""
@@ -187,11 +208,21 @@ class _Link:
         was_ever_whole: whether it had it once.
         has_complained: whether it is known not to answer.
         news: topics that changed since it was told.
+        heard: of how many changes it knows, or will not be waited for.
     """
 
-    __slots__ = ("_peer", "_wakeup", "has_complained", "is_whole", "news", "was_ever_whole")
+    __slots__ = (
+        "_peer",
+        "_wakeup",
+        "has_complained",
+        "heard",
+        "is_whole",
+        "news",
+        "was_ever_whole",
+    )
 
     def __init__(self) -> None:
+        self.heard = Watermark()
         self.is_whole = False
         self.was_ever_whole = False
         self.has_complained = False
