@@ -78,7 +78,6 @@ DEVIATIONS: dict[tuple[str, str | int], Otherwise] = {
     ("more", "end: commit again"): Otherwise(3, NO_TRANSACTIONS),
     ("more", "end: rollback after commit"): Otherwise(None, NO_TRANSACTIONS),
     ("more", "query AaTopic key BB"): Otherwise(22, KEYS_COMPARED),
-    ("more", "code 308 with nothing"): Otherwise(3, "comparing groups is not there"),
     ("more", "code 323 with nothing"): Otherwise(3, NO_TRANSACTIONS),
     ("more", "code 400 with nothing"): Otherwise(3, "the broker assigns no queues"),
     ("more", "query assignment (400), group without mode"): Otherwise(

@@ -26,29 +26,54 @@ def test_what_a_group_commits_is_what_it_gets() -> None:
     assert offsets.is_changed
 
 
-def test_a_reset_wins_over_commits_under_way_until_the_consumer_hears_of_it() -> None:
+def pull_at(offsets: ConsumerOffsets, offset: int, address: str = "a") -> int | None:
+    return offsets.pull_at("g", "T", queue_number=0, offset=offset, address=address)
+
+
+def reset_to_100() -> ConsumerOffsets:
     offsets = table()
     offsets.commit("g", "T", queue_number=0, offset=500)
     offsets.reset("g", "T", queue_number=0, offset=100)
+    return offsets
+
+
+def test_a_reset_wins_over_commits_under_way_until_the_consumer_shows_that_it_heard() -> None:
+    offsets = reset_to_100()
     assert not offsets.commit("g", "T", queue_number=0, offset=501)
+    assert pull_at(offsets, 501) == 100
+    assert not offsets.commit("g", "T", queue_number=0, offset=502)
+    assert offsets.commit("g", "T", queue_number=0, offset=100)
+    assert not offsets.commit("g", "T", queue_number=0, offset=502)
     assert offsets.committed("g", "T", 0) == 100
-    assert offsets.take_reset("g", "T", 0) == 100
-    assert offsets.take_reset("g", "T", 0) is None
+    assert pull_at(offsets, 100) is None
     assert offsets.commit("g", "T", queue_number=0, offset=101)
     assert offsets.committed("g", "T", 0) == 101
     offsets.validate()
 
 
-def test_a_group_takes_over_the_offsets_of_another() -> None:
+def test_each_consumer_is_told_of_a_reset_once_and_may_then_pull_where_it_wants() -> None:
+    offsets = reset_to_100()
+    assert pull_at(offsets, 100, "a") == 100  # it may still hold messages from before
+    assert pull_at(offsets, 501, "b") == 100
+    assert pull_at(offsets, 501, "b") is None
+    assert pull_at(offsets, 501, "c") is None
+
+
+def test_a_consumer_that_begins_where_it_was_told_to_is_not_sent_there_again() -> None:
+    offsets = reset_to_100()
+    offsets.asked("g", "T", queue_number=0, address="a")
+    assert pull_at(offsets, 501, "b") == 100
+    assert pull_at(offsets, 100, "a") is None
+
+
+def test_topics_of_a_group_and_groups_of_a_topic() -> None:
     offsets = table()
     offsets.commit("g", "T", queue_number=1, offset=4)
     offsets.commit("g", "U", queue_number=0, offset=7)
-    offsets.copy_group("g", "h", "T")
-    assert offsets.topics_of("h") == ["T"]
-    offsets.copy_group("g", "i")
-    assert offsets.topics_of("i") == ["T", "U"]
-    assert offsets.groups_of("T") == ["g", "h", "i"]
-    assert offsets.queues("i", "T") == {1: 4}
+    offsets.put("h", "T", queue_number=1, offset=2)
+    assert offsets.topics_of("g") == ["T", "U"]
+    assert offsets.groups_of("T") == ["g", "h"]
+    assert offsets.queues("g", "T") == {1: 4}
 
 
 def test_topics_and_groups_can_be_forgotten() -> None:
@@ -121,7 +146,7 @@ def test_saved_and_loaded_it_is_the_same(history: list[tuple[str, str, str, int]
         except SystemBusy:
             pass
         if verb == "take":
-            offsets.take_reset(group, topic, number)
+            offsets.pull_at(group, topic, queue_number=number, offset=number, address="a")
         elif verb == "topic":
             offsets.forget_topic(topic)
         elif verb == "group":

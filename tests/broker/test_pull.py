@@ -250,6 +250,9 @@ def test_a_commit_under_way_during_a_reset_is_ignored() -> None:
         assert await asker.commit("g", "T", 6) == SUCCESS
         assert await asker.committed("g", "T") == 0
         assert (await asker.pull("T", 6)).remark == "OFFSET_RESET"
+        assert await asker.commit("g", "T", 7) == SUCCESS
+        assert await asker.committed("g", "T") == 0
+        assert (await asker.pull("T", 0)).code == SUCCESS
         assert await asker.commit("g", "T", 1) == SUCCESS
         assert await asker.committed("g", "T") == 1
 

@@ -145,6 +145,11 @@ class BrokerConfig:
     lite_pull: bool = setting(
         True, "Whether lite pull consumers are served.", rocketmq="litePullMessageEnable"
     )
+    server_side_reset: bool = setting(
+        True,
+        "Whether consumers hear of a reset by their pulls alone; if not, by a request too.",
+        rocketmq="useServerSideResetOffset",
+    )
     flush_timeout_ms: int = setting(
         5_000,
         "How long a send waits for the disk with SYNC_FLUSH.",

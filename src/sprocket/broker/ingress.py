@@ -15,6 +15,7 @@ from sprocket.base.errors import IllegalMessage, NoPermission, SystemFailure
 from sprocket.base.ports import Clock
 from sprocket.broker import rewrite
 from sprocket.broker.settings import Settings
+from sprocket.broker.volumes import Volumes
 from sprocket.delay.levels import DelayLevels
 from sprocket.message import properties as names
 from sprocket.message.properties import encode
@@ -38,11 +39,18 @@ class Ingress:
     """
 
     def __init__(
-        self, store: Store, *, levels: DelayLevels, settings: Settings, clock: Clock
+        self,
+        store: Store,
+        *,
+        levels: DelayLevels,
+        settings: Settings,
+        volumes: Volumes,
+        clock: Clock,
     ) -> None:
         self._store = store
         self._levels = levels
         self._settings = settings
+        self._volumes = volumes
         self._clock = clock
         self._waits_for_disk = settings.store.flush == "SYNC_FLUSH"
         self.count = 0
@@ -65,9 +73,11 @@ class Ingress:
         draft.properties = encode(properties).encode("utf-8", "replace")
         self.count += 1
         try:
-            return self._store.append(draft)
+            appended = self._store.append(draft)
         except IllegalDraft as error:
             raise IllegalMessage(f"the message is illegal: {error}") from error
+        self._volumes.put(draft.topic, appended.record_bytes)
+        return appended
 
     def _rewrite(self, draft: Draft, properties: dict[str, str]) -> None:
         if properties.get(names.HALF, "").lower() == "true":
@@ -94,9 +104,12 @@ class Ingress:
             draft.properties = encode(own).encode("utf-8", "replace")
         self.count += len(drafts)
         try:
-            return self._store.append_batch(drafts)
+            appended = self._store.append_batch(drafts)
         except IllegalDraft as error:
             raise IllegalMessage(f"a message of the batch is illegal: {error}") from error
+        size = sum(each.record_bytes for each in appended)
+        self._volumes.put(drafts[0].topic, size, count=len(drafts))
+        return appended
 
     def accept_due(self, draft: Draft) -> Appended:
         """Takes in a message whose delay is over; it is stored as it is.
@@ -104,7 +117,9 @@ class Ingress:
         Raises:
             IllegalDraft, DiskFull, StoreError, ClosedError: the store does not take it.
         """
-        return self._store.append(draft)
+        appended = self._store.append(draft)
+        self._volumes.put(draft.topic, appended.record_bytes)
+        return appended
 
     def settled(self, appended: Appended, properties: Mapping[str, str]) -> Awaitable[int] | None:
         """What a reply has to wait for: a response code once it is known; None for nothing."""

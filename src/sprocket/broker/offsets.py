@@ -1,8 +1,12 @@
 """How far each consumer group has come in each queue.
 
 A committed offset is the next message to consume. What is committed is kept as it is told, also
-backwards and beyond the end: the group knows best. A reset stays beside the committed offset until
-the group's consumer pulls and is told of it; commits that were under way before are ignored.
+backwards and beyond the end: the group knows best.
+
+A reset is the committed offset at once. Until a consumer shows that it has heard of it, commits are
+ignored: they were under way before. A consumer that pulls is told of the reset, once for each
+connection; its next pull shows that it has heard, wherever it goes on. One that asked for the
+group's offset since, and begins there, has heard of it too.
 
 File: `consumerOffset.json`, `{"offsetTable":{"topic@group":{queue:offset}}, ...}`. Keys of other
 forms (`topic@group@broadcast`) are kept as they came.
@@ -12,6 +16,7 @@ Source: ConsumerOffsetManager of RocketMQ 5.x.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -23,6 +28,20 @@ from sprocket.protocol.bodies import DataVersion
 _SEPARATOR = "@"
 #: Commits after which the table counts as changed. Source: consumerOffsetUpdateVersionStep.
 _COMMITS_PER_VERSION = 500
+
+
+@dataclass(slots=True)
+class Reset:
+    """Where an operator sends a group.
+
+    Attributes:
+        told: addresses of consumers that were told.
+        asked: addresses of those that asked for the group's offset.
+    """
+
+    offset: int
+    told: set[str] = field(default_factory=set)
+    asked: set[str] = field(default_factory=set)
 
 
 class ConsumerOffsets:
@@ -40,30 +59,28 @@ class ConsumerOffsets:
         self._entries_max = entries_max
         self._committed: dict[str, dict[int, int]] = {}
         self._pulled: dict[str, dict[int, int]] = {}
-        self._resets: dict[str, dict[int, int]] = {}
+        self._resets: dict[str, dict[int, Reset]] = {}
         self._entries = 0
         self._commits = 0
 
     def committed(self, group: str, topic: str, queue_number: int) -> int | None:
-        """The next offset the group wants to consume; a reset one first. None if it told none."""
-        key = f"{topic}{_SEPARATOR}{group}"
-        if self._resets and (reset := self._resets.get(key, {}).get(queue_number)) is not None:
-            return reset
-        queues = self._committed.get(key)
+        """The next offset the group wants to consume; None if it told none."""
+        queues = self._committed.get(f"{topic}{_SEPARATOR}{group}")
         return None if queues is None else queues.get(queue_number)
 
     def commit(self, group: str, topic: str, *, queue_number: int, offset: int) -> bool:
         """Takes a group's word for how far it is.
 
         Returns:
-            False if it was ignored, since the offset has been reset meanwhile.
+            False if it was ignored, since the offset was reset and no consumer has heard of it.
 
         Raises:
             SystemBusy: the table is full.
         """
         key = f"{topic}{_SEPARATOR}{group}"
-        if self._resets and queue_number in self._resets.get(key, ()):
-            return False
+        reset = self._reset_of(group, topic, queue_number)
+        if reset is not None:
+            return offset == reset.offset
         queues = self._committed.get(key)
         if queues is None or queue_number not in queues:
             if self._entries >= self._entries_max:
@@ -96,20 +113,41 @@ class ConsumerOffsets:
         return self._pulled.get(f"{topic}{_SEPARATOR}{group}", {}).get(queue_number)
 
     def reset(self, group: str, topic: str, *, queue_number: int, offset: int) -> None:
-        """Sets where the group goes on, from its next pull on."""
-        self._resets.setdefault(f"{topic}{_SEPARATOR}{group}", {})[queue_number] = offset
+        """Sets where the group goes on; see above for what becomes of commits."""
+        self._resets.setdefault(f"{topic}{_SEPARATOR}{group}", {})[queue_number] = Reset(offset)
         self.put(group, topic, queue_number=queue_number, offset=offset)
 
-    def take_reset(self, group: str, topic: str, queue_number: int) -> int | None:
-        """The reset that the group's consumer is to be told of, once; None if there is none."""
+    def pull_at(
+        self, group: str, topic: str, *, queue_number: int, offset: int, address: str
+    ) -> int | None:
+        """Where to send a consumer that pulls from an offset; None if it may pull there.
+
+        Args:
+            address: of the consumer.
+        """
+        reset = self._reset_of(group, topic, queue_number)
+        if reset is None:
+            return None
+        is_there = offset == reset.offset and address in reset.asked
+        if address not in reset.told and not is_there:
+            reset.told.add(address)
+            return reset.offset
+        key = f"{topic}{_SEPARATOR}{group}"
+        del self._resets[key][queue_number]
+        if not self._resets[key]:
+            del self._resets[key]
+        return None
+
+    def asked(self, group: str, topic: str, *, queue_number: int, address: str) -> None:
+        """A consumer was told the committed offset."""
+        reset = self._reset_of(group, topic, queue_number)
+        if reset is not None:
+            reset.asked.add(address)
+
+    def _reset_of(self, group: str, topic: str, queue_number: int) -> Reset | None:
         if not self._resets:
             return None
-        key = f"{topic}{_SEPARATOR}{group}"
-        queues = self._resets.get(key, {})
-        offset = queues.pop(queue_number, None)
-        if not queues:
-            self._resets.pop(key, None)
-        return offset
+        return self._resets.get(f"{topic}{_SEPARATOR}{group}", {}).get(queue_number)
 
     def put(self, group: str, topic: str, *, queue_number: int, offset: int) -> None:
         """Sets a committed offset in the name of an operator, whatever the limit."""
@@ -130,12 +168,6 @@ class ConsumerOffsets:
     def queues(self, group: str, topic: str) -> Mapping[int, int]:
         """All committed offsets of a group in a topic, by queue number."""
         return self._committed.get(f"{topic}{_SEPARATOR}{group}", {})
-
-    def copy_group(self, source: str, target: str, topic: str | None = None) -> None:
-        """Gives a group the offsets of another, in one topic or in all."""
-        for name in [topic] if topic else self.topics_of(source):
-            for queue_number, offset in self.queues(source, name).items():
-                self.put(target, name, queue_number=queue_number, offset=offset)
 
     def forget_topic(self, topic: str) -> None:
         """Drops all offsets of a topic."""

@@ -24,8 +24,10 @@ from sprocket.broker.operate.figures import FigureRequests, State
 from sprocket.broker.operate.groups import GroupRequests
 from sprocket.broker.operate.progress import ProgressRequests
 from sprocket.broker.operate.queues import Queues
+from sprocket.broker.operate.resets import ResetRequests
 from sprocket.broker.operate.settings import SettingRequests
 from sprocket.broker.operate.topics import TopicRequests
+from sprocket.broker.operate.volumes import VolumeRequests
 from sprocket.broker.positions import Positions
 from sprocket.broker.pull import Pulls
 from sprocket.broker.query import Queries
@@ -37,6 +39,7 @@ from sprocket.broker.settings import Settings
 from sprocket.broker.stamp import Stamp
 from sprocket.broker.state import Rounds, StateFile
 from sprocket.broker.topics import Topics, own_topics
+from sprocket.broker.volumes import Volumes
 from sprocket.delay.deliver import Delivery
 from sprocket.delay.levels import DelayLevels
 from sprocket.delay.schedule import Progress
@@ -97,7 +100,9 @@ class Parts:
             address=place.address,
             ha_address=place.ha_address,
         )
-        self.ingress = Ingress(store, levels=levels, settings=settings, clock=world.clock)
+        self.ingress = Ingress(
+            store, levels=levels, settings=settings, volumes=self.volumes, clock=world.clock
+        )
         self.delivery = Delivery(
             store,
             self.ingress.accept_due,
@@ -113,8 +118,12 @@ class Parts:
             clock=world.clock,
         )
         access = ReadAccess(self.topics, self.groups, clients=self.clients, settings=settings)
-        self.pulls = Pulls(store, access, offsets=self.offsets, settings=settings)
-        self.state = State(store, self.ingress, pulls=self.pulls, clock=world.clock)
+        self.pulls = Pulls(
+            store, access, offsets=self.offsets, settings=settings, volumes=self.volumes
+        )
+        self.state = State(
+            store, self.ingress, pulls=self.pulls, volumes=self.volumes, clock=world.clock
+        )
         ids = UniqueIds(
             address=place.packed[:-4],
             process=world.entropy.below(_PROCESSES),
@@ -124,7 +133,7 @@ class Parts:
         answers = {
             **self._messages(store, settings, world=world),
             **self._consumers(store, world.clock),
-            **self._operators(store, settings, address=place.address),
+            **self._operators(store, settings, clock=world.clock, address=place.address),
         }
         self.dispatch = Dispatch(answers, refusals=self.stamp.refusals())
 
@@ -136,6 +145,7 @@ class Parts:
         self.offsets = ConsumerOffsets(clock, entries_max=config.offsets_max)
         self.clients = Clients(members_max=config.members_max)
         self.locks = QueueLocks(config.lock_lease_ms)
+        self.volumes = Volumes(clock.now_ms())
         self.progress = Progress()
 
     def _files(self, store: Store, *, disk: Disk, root: str) -> None:
@@ -174,7 +184,12 @@ class Parts:
             batch_bytes_max=settings.store.message_bytes_max,
         )
         send_backs = SendBacks(
-            store, self.ingress, rules=rules, settings=settings, entropy=world.entropy
+            store,
+            self.ingress,
+            rules=rules,
+            settings=settings,
+            volumes=self.volumes,
+            entropy=world.entropy,
         )
         return {
             **sends.answers(),
@@ -192,26 +207,55 @@ class Parts:
             **Locks(self.locks, clock).answers(),
         }
 
-    def _operators(self, store: Store, settings: Settings, *, address: str) -> Mapping[int, Answer]:
+    def _operators(
+        self, store: Store, settings: Settings, *, clock: Clock, address: str
+    ) -> Mapping[int, Answer]:
         """What operators ask."""
         queues = Queues(self.topics, store, broker_name=settings.config.name)
-        topics = TopicRequests(self.topics, store, offsets=self.offsets, clients=self.clients)
         groups = GroupRequests(
-            self.groups, self.clients, offsets=self.offsets, locks=self.locks, address=address
+            self.groups,
+            self.clients,
+            offsets=self.offsets,
+            locks=self.locks,
+            volumes=self.volumes,
+            address=address,
         )
+        topics = TopicRequests(
+            self.topics,
+            store,
+            offsets=self.offsets,
+            clients=self.clients,
+            volumes=self.volumes,
+        )
+        return {
+            **topics.answers(),
+            **groups.answers(),
+            **self._positions(queues, settings, clock=clock, address=address),
+            **FigureRequests(queues, self.offsets, state=self.state).answers(),
+            **VolumeRequests(self.volumes, clock, cluster=settings.config.cluster).answers(),
+            **ConnectionRequests(self.clients, store).answers(),
+            **SettingRequests(settings, on_permission=self.registration.again).answers(),
+        }
+
+    def _positions(
+        self, queues: Queues, settings: Settings, *, clock: Clock, address: str
+    ) -> Mapping[int, Answer]:
+        """How far consumers are, and where they are to go on."""
         progress = ProgressRequests(
             queues,
             self.offsets,
             groups=self.groups,
             clients=self.clients,
-            pulls=self.pulls,
+            volumes=self.volumes,
+            clock=clock,
             address=address,
         )
-        return {
-            **topics.answers(),
-            **groups.answers(),
-            **progress.answers(),
-            **FigureRequests(queues, self.offsets, state=self.state).answers(),
-            **ConnectionRequests(self.clients, store).answers(),
-            **SettingRequests(settings, on_permission=self.registration.again).answers(),
-        }
+        resets = ResetRequests(
+            queues,
+            self.offsets,
+            groups=self.groups,
+            clients=self.clients,
+            pulls=self.pulls,
+            settings=settings,
+        )
+        return {**progress.answers(), **resets.answers()}

@@ -67,8 +67,10 @@ class Positions:
         """
         header = command.read(QueryOffset)
         self._groups.find(header.consumer_group)
-        offset = self._offsets.committed(header.consumer_group, header.topic, header.queue_id)
+        group, topic, number = header.consumer_group, header.topic, header.queue_id
+        offset = self._offsets.committed(group, topic, number)
         if offset is not None and offset >= 0:
+            self._offsets.asked(group, topic, queue_number=number, address=peer.address)
             return _offset(offset)
         if header.set_zero_if_not_found is False:
             raise QueryNotFound("Not found, do not set to zero, maybe this group boot first")

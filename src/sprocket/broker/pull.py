@@ -18,6 +18,7 @@ from sprocket.broker.access import Permit, ReadAccess
 from sprocket.broker.dispatch import Answers
 from sprocket.broker.offsets import ConsumerOffsets
 from sprocket.broker.settings import Settings
+from sprocket.broker.volumes import Volumes
 from sprocket.protocol.codes import RequestCode, ResponseCode
 from sprocket.protocol.command import Command, Reply
 from sprocket.protocol.requests.pull import (
@@ -67,8 +68,10 @@ class Pulls:
         *,
         offsets: ConsumerOffsets,
         settings: Settings,
+        volumes: Volumes,
     ) -> None:
         self._store = store
+        self._volumes = volumes
         self._access = access
         self._offsets = offsets
         self._settings = settings
@@ -109,7 +112,7 @@ class Pulls:
 
     def _pull(self, header: PullMessage, peer: Peer) -> Reply | Awaitable[Reply]:
         permit = self._access.permit(header, peer)
-        reset = self._reset(header, permit)
+        reset = self._reset(header, permit, peer)
         if reset is not None:
             return reset
         found = self._read(header, header.queue_offset, permit.wants)
@@ -141,7 +144,11 @@ class Pulls:
             bytes_max=bytes_max,
             wants=wants,
         )
-        self.count += found.count
+        if found.count:
+            self.count += found.count
+            self._volumes.got(
+                header.consumer_group, header.topic, count=found.count, size=found.bytes
+            )
         return found
 
     def _hold_ms(self, header: PullMessage) -> int:
@@ -160,11 +167,13 @@ class Pulls:
         try:
             while await self._has_more(header, found, deadline):
                 permit = self._access.permit(header, peer)
+                if (reset := self._reset(header, permit, peer)) is not None:
+                    return reset
                 found = self._read(header, found.next_offset, permit.wants)
                 if found.status is not ReadStatus.NO_MATCHED_MESSAGE:
                     return _answer(found, permit, header.queue_offset)
             permit = self._access.permit(header, peer)
-            return self._reset(header, permit) or _answer(found, permit, header.queue_offset)
+            return self._reset(header, permit, peer) or _answer(found, permit, header.queue_offset)
         finally:
             self._held_count -= 1
 
@@ -188,10 +197,12 @@ class Pulls:
             if not limits:
                 del self._held[key]
 
-    def _reset(self, header: PullMessage, permit: Permit) -> Reply | None:
+    def _reset(self, header: PullMessage, permit: Permit, peer: Peer) -> Reply | None:
         """The answer that sends a consumer to where an operator wants its group."""
         group, topic, number = header.consumer_group, header.topic, header.queue_id
-        offset = self._offsets.take_reset(group, topic, number)
+        offset = self._offsets.pull_at(
+            group, topic, queue_number=number, offset=header.queue_offset, address=peer.address
+        )
         if offset is None:
             return None
         low, high = self._store.min_offset(topic, number), self._store.max_offset(topic, number)

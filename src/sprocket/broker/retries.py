@@ -18,6 +18,7 @@ from sprocket.broker.ingress import Ingress
 from sprocket.broker.queue_locks import QueueLocks
 from sprocket.broker.settings import Settings
 from sprocket.broker.topics import Topics
+from sprocket.broker.volumes import Volumes
 from sprocket.message.properties import decode_bytes
 from sprocket.message.record import Record, parse
 from sprocket.message.topic import RETRY_PREFIX, dead_letter_topic, is_writable, retry_topic
@@ -102,9 +103,11 @@ class SendBacks:
         *,
         rules: GroupRules,
         settings: Settings,
+        volumes: Volumes,
         entropy: Entropy,
     ) -> None:
         self._store = store
+        self._volumes = volumes
         self._ingress = ingress
         self._rules = rules
         self._settings = settings
@@ -148,6 +151,7 @@ class SendBacks:
                 queue_number=self._entropy.below(group.retry_queue_nums),
             )
         self._ingress.accept(draft, properties)
+        self._volumes.returned(header.group, record.topic)
         return Reply()
 
     def _record(self, log_offset: int) -> Record:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from sprocket.protocol.bodies import (
     ConsumeStats,
     ConsumeStatsList,
+    CorrectionOffsets,
     OffsetTable,
     Progress,
     Queue,
-    ResetOffsetBody,
 )
 from sprocket.protocol.requests.group import AllConsumeStats, ConsumeStatsOf
-from sprocket.protocol.requests.offset import AllOffsets, CloneOffset, ResetOffset
-from tests.broker.parts import SUCCESS, Asker, play
+from sprocket.protocol.requests.offset import AllOffsets, QueryCorrectionOffset
+from tests.broker.parts import SUCCESS, Asker, play, pull_of
 
 
 async def filled(asker: Asker) -> None:
@@ -46,6 +44,10 @@ def test_progress_is_shown_by_queue() -> None:
         assert await stats(asker, topic="T") == shown
         assert await stats(asker, topic_list="T;U") == shown
         assert await stats(asker, topic="nothing") == {}
+        pull = pull_of("T", 0)
+        await asker.call(pull)
+        reply = await asker.call(ConsumeStatsOf(consumer_group="g"))
+        assert ConsumeStats.decode(reply.body).consume_tps == 0.3
         reply = await asker.call(AllConsumeStats(is_order=False))
         assert ConsumeStatsList.decode(reply.body).total_diff == 2
 
@@ -61,40 +63,20 @@ def test_topics_that_a_group_no_longer_subscribes_are_left_out() -> None:
     play(test)
 
 
-def test_a_group_is_reset_to_a_time_an_offset_or_the_end() -> None:
-    async def reset(asker: Asker, **more: int) -> dict[int, int]:
-        reply = await asker.call(ResetOffset(topic="T", group="g", **more))  # type: ignore[arg-type]
-        assert reply.code == SUCCESS, reply.remark
-        table = ResetOffsetBody.decode(reply.body).offset_table
-        for each, offset in table.items():
-            assert await asker.committed("g", "T", each.queue_id) == offset
-        return {each.queue_id: offset for each, offset in table.items()}
+def test_all_offsets_are_listed_and_groups_are_compared() -> None:
+    async def compare(asker: Asker, **more: str) -> dict[int, int]:
+        reply = await asker.call(QueryCorrectionOffset(topic="T", **more))
+        return CorrectionOffsets.decode(reply.body).correction_offsets
 
     async def test(asker: Asker) -> None:
         await filled(asker)
-        assert await reset(asker, timestamp=0) == {0: 0, 1: 0}
-        assert await reset(asker, timestamp=-1) == {0: 3, 1: 1}
-        assert await reset(asker, queue_id=0, offset=1) == {0: 1}
-        assert await reset(asker, queue_id=0, timestamp=0) == {0: 0}
-        assert await reset(asker, timestamp=1 << 60) == {0: 3, 1: 1}
-        for wrong, code in (
-            (ResetOffset(topic="nothing", group="g"), 17),
-            (ResetOffset(topic="T", group="nobody"), 26),
-            (ResetOffset(topic="T", group="g", queue_id=0, offset=4), 1),
-        ):
-            assert await asker.code(wrong) == code
-
-    play(test)
-
-
-def test_offsets_are_copied_and_listed() -> None:
-    async def test(asker: Asker) -> None:
-        await filled(asker)
-        assert await asker.code(CloneOffset(src_group="g", dest_group="h", topic="T")) == SUCCESS
-        assert await asker.committed("h", "T") == 2
+        await asker.beat("h", client_id="c2", topics={"T": "*"})
+        await asker.commit("h", "T", 1)
         reply = await asker.call(AllOffsets())
         table = OffsetTable.decode(reply.body).offset_table
-        assert table == {"T@g": {0: 2}, "T@h": {0: 2}}
-        await asyncio.sleep(0)
+        assert table == {"T@g": {0: 2}, "T@h": {0: 1}}
+        assert await compare(asker) == {0: 1}
+        assert await compare(asker, filter_groups="h,x") == {0: 2}
+        assert await compare(asker, filter_groups="h", compare_group="h") == {0: 2**63 - 1}
 
     play(test)

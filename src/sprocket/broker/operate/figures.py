@@ -17,6 +17,7 @@ from sprocket.broker.offsets import ConsumerOffsets
 from sprocket.broker.operate.queues import Queues
 from sprocket.broker.operate.rates import Rates
 from sprocket.broker.pull import Pulls
+from sprocket.broker.volumes import MINUTE, Volumes
 from sprocket.protocol.bodies import (
     ConsumeTimeSpans,
     KvTable,
@@ -73,7 +74,8 @@ class FigureRequests:
             )
             for queue in queues
         }
-        return Reply(body=TopicStatsTable(offset_table=table, topic_put_tps=0.0).encode())
+        rate = self._state.puts_per_second(topic)
+        return Reply(body=TopicStatsTable(offset_table=table, topic_put_tps=rate).encode())
 
     def time_spans(self, command: Command, peer: Peer) -> Reply:
         """When the first, the last, and a group's next message of each queue were stored.
@@ -122,8 +124,11 @@ def _text(time_ms: int) -> str:
 class State:
     """What the broker has done since its start."""
 
-    def __init__(self, store: Store, ingress: Ingress, *, pulls: Pulls, clock: Clock) -> None:
+    def __init__(
+        self, store: Store, ingress: Ingress, *, pulls: Pulls, volumes: Volumes, clock: Clock
+    ) -> None:
         self._store = store
+        self._volumes = volumes
         self._ingress = ingress
         self._pulls = pulls
         self._clock = clock
@@ -142,6 +147,12 @@ class State:
             now_ms = self._clock.now_ms()
             self._put.sample(now_ms, self._ingress.count)
             self._got.sample(now_ms, self._pulls.count)
+            self._volumes.sample(now_ms)
+
+    def puts_per_second(self, topic: str) -> float:
+        """Messages of a topic that came in each second of the last minute."""
+        flow = self._volumes.of_topic(topic)
+        return 0.0 if flow is None else flow.over(MINUTE, self._clock.now_ms()).per_second
 
     def table(self) -> dict[str, str]:
         """By RocketMQ's names."""

@@ -11,6 +11,7 @@ from sprocket.broker.dispatch import Answers
 from sprocket.broker.groups import Groups
 from sprocket.broker.offsets import ConsumerOffsets
 from sprocket.broker.queue_locks import QueueLocks
+from sprocket.broker.volumes import Volumes
 from sprocket.protocol.bodies import (
     GroupConfig,
     GroupConfigList,
@@ -41,12 +42,14 @@ class GroupRequests:
         *,
         offsets: ConsumerOffsets,
         locks: QueueLocks,
+        volumes: Volumes,
         address: str,
     ) -> None:
         self._groups = groups
         self._clients = clients
         self._offsets = offsets
         self._locks = locks
+        self._volumes = volumes
         self._address = address
 
     def answers(self) -> Answers:
@@ -103,6 +106,7 @@ class GroupRequests:
         header = command.read(DeleteGroup)
         self._groups.remove(header.group_name)
         self._locks.forget_group(header.group_name)
+        self._volumes.forget_group(header.group_name)
         if header.clean_offset:
             self._offsets.forget_group(header.group_name)
         return Reply()

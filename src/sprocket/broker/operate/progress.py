@@ -1,4 +1,4 @@
-"""Operators' requests about how far consumers are, and where they are to go on.
+"""Operators' requests about how far consumers are.
 
 Source: AdminBrokerProcessor of RocketMQ 5.x.
 """
@@ -7,30 +7,32 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sprocket.base.errors import GroupNotFound, SystemFailure, TopicNotFound
+from sprocket.base.ports import Clock
 from sprocket.broker.clients import Clients
 from sprocket.broker.dispatch import Answers
 from sprocket.broker.groups import Groups
 from sprocket.broker.offsets import ConsumerOffsets
 from sprocket.broker.operate.queues import Queues
-from sprocket.broker.pull import Pulls
+from sprocket.broker.volumes import MINUTE, Volumes
 from sprocket.protocol.bodies import (
     ConsumeStats,
     ConsumeStatsList,
+    CorrectionOffsets,
     OffsetTable,
     Progress,
     Queue,
-    ResetOffsetBody,
 )
 from sprocket.protocol.codes import RequestCode
 from sprocket.protocol.command import Command, Reply
 from sprocket.protocol.requests.group import ConsumeStatsOf
-from sprocket.protocol.requests.offset import CloneOffset, ResetOffset
+from sprocket.protocol.requests.offset import QueryCorrectionOffset
 from sprocket.remoting.transport import Peer
+
+_HIGHEST = 2**63 - 1
 
 
 class ProgressRequests:
-    """Shows, sets and copies consumer offsets."""
+    """Shows consumer offsets."""
 
     def __init__(
         self,
@@ -39,14 +41,16 @@ class ProgressRequests:
         *,
         groups: Groups,
         clients: Clients,
-        pulls: Pulls,
+        volumes: Volumes,
+        clock: Clock,
         address: str,
     ) -> None:
         self._queues = queues
         self._offsets = offsets
         self._groups = groups
         self._clients = clients
-        self._pulls = pulls
+        self._volumes = volumes
+        self._clock = clock
         self._address = address
 
     def answers(self) -> Answers:
@@ -55,8 +59,7 @@ class ProgressRequests:
             RequestCode.GET_CONSUME_STATS: self.stats,
             RequestCode.GET_BROKER_CONSUME_STATS: self.every_stats,
             RequestCode.GET_ALL_CONSUMER_OFFSET: self.every_offset,
-            RequestCode.INVOKE_BROKER_TO_RESET_OFFSET: self.reset,
-            RequestCode.CLONE_GROUP_OFFSET: self.clone,
+            RequestCode.QUERY_CORRECTION_OFFSET: self.correction,
         }
 
     def stats(self, command: Command, peer: Peer) -> Reply:
@@ -69,16 +72,13 @@ class ProgressRequests:
             topics = [name for name in header.topic_list.split(";") if name]
         else:
             topics = self._offsets.topics_of(group)
-        return Reply(body=ConsumeStats(offset_table=self._table(group, topics)).encode())
+        return Reply(body=self._stats(group, topics).encode())
 
     def every_stats(self, command: Command, peer: Peer) -> Reply:
         """How far all groups are."""
         listed, behind = [], 0
         for group in self._groups.by_name:
-            stats = [
-                ConsumeStats(offset_table=self._table(group, [topic]))
-                for topic in self._offsets.topics_of(group)
-            ]
+            stats = [self._stats(group, [topic]) for topic in self._offsets.topics_of(group)]
             listed.append({group: stats})
             behind += sum(
                 progress.broker_offset - progress.consumer_offset
@@ -89,6 +89,14 @@ class ProgressRequests:
             broker_addr=self._address, consume_stats_list=listed, total_diff=behind
         )
         return Reply(body=answer.encode())
+
+    def _stats(self, group: str, topics: Iterable[str]) -> ConsumeStats:
+        table = self._table(group, topics)
+        now_ms, rate = self._clock.now_ms(), 0.0
+        for topic in {queue.topic for queue in table}:
+            flow = self._volumes.of_group(group, topic)
+            rate += 0.0 if flow is None else flow.over(MINUTE, now_ms).per_second
+        return ConsumeStats(consume_tps=rate, offset_table=table)
 
     def _table(self, group: str, topics: Iterable[str]) -> dict[Queue, Progress]:
         online = self._clients.group(group)
@@ -103,7 +111,7 @@ class ProgressRequests:
                     broker_offset=self._queues.high(queue),
                     consumer_offset=offset,
                     last_timestamp=max(self._queues.time_of(queue, offset - 1), 0),
-                    pull_offset=offset if pulled is None else pulled,
+                    pull_offset=max(offset, pulled or 0),
                 )
         return table
 
@@ -117,42 +125,22 @@ class ProgressRequests:
         )
         return Reply(body=table.encode())
 
-    def reset(self, command: Command, peer: Peer) -> Reply:
-        """Sends a group to an offset or a time. Its consumers hear of it by their next pulls.
+    def correction(self, command: Command, peer: Peer) -> Reply:
+        """The lowest offset of all groups in each queue of a topic.
 
-        Raises:
-            TopicNotFound, GroupNotFound: there is no such topic or group.
-            SystemFailure: the offset lies outside the queue.
+        Where the group to compare with is behind it, the highest number there is: it has nothing
+        to be corrected there.
         """
-        header = command.read(ResetOffset)
-        group, topic = header.group, header.topic
-        queues = self._queues.readable(topic)
-        if not queues:
-            raise TopicNotFound(f"Topic {topic} does not exist")
-        if self._groups.get(group) is None:
-            raise GroupNotFound(f"Group {group} does not exist")
-        if header.queue_id >= 0:
-            queues = [queue for queue in queues if queue.queue_id == header.queue_id]
-        wanted: dict[Queue, int] = {}
-        for queue in queues:
-            low, high = self._queues.low(queue), self._queues.high(queue)
-            if header.queue_id >= 0 and header.offset is not None and header.offset >= 0:
-                wanted[queue] = header.offset
-            elif header.timestamp < 0:
-                wanted[queue] = high
-            else:
-                wanted[queue] = self._queues.offset_at(queue, header.timestamp)
-            if not low <= wanted[queue] <= high:
-                raise SystemFailure(
-                    f"Target offset {wanted[queue]} not in consume queue range [{low}-{high}]"
-                )
-        for queue, offset in wanted.items():
-            self._offsets.reset(group, topic, queue_number=queue.queue_id, offset=offset)
-            self._pulls.end_held(group, topic, queue.queue_id)
-        return Reply(body=ResetOffsetBody(offset_table=wanted).encode())
-
-    def clone(self, command: Command, peer: Peer) -> Reply:
-        """Gives a group the offsets of another."""
-        header = command.read(CloneOffset)
-        self._offsets.copy_group(header.src_group, header.dest_group, header.topic)
-        return Reply()
+        header = command.read(QueryCorrectionOffset)
+        topic = header.topic or ""
+        left_out = (header.filter_groups or "").split(",")
+        lowest: dict[int, int] = {}
+        for group in self._offsets.groups_of(topic):
+            if group not in left_out:
+                for number, offset in self._offsets.queues(group, topic).items():
+                    lowest[number] = min(offset, lowest.get(number, offset))
+        compared = self._offsets.queues(header.compare_group or "", topic)
+        for number, offset in compared.items():
+            if offset < lowest.get(number, offset):
+                lowest[number] = _HIGHEST
+        return Reply(body=CorrectionOffsets(correction_offsets=lowest).encode())

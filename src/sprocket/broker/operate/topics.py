@@ -11,6 +11,7 @@ from sprocket.broker.clients import Clients
 from sprocket.broker.dispatch import Answers
 from sprocket.broker.offsets import ConsumerOffsets
 from sprocket.broker.topics import Topics
+from sprocket.broker.volumes import Volumes
 from sprocket.protocol.bodies import (
     DataVersion,
     GroupList,
@@ -37,12 +38,19 @@ class TopicRequests:
     """Makes, changes, shows and deletes topics."""
 
     def __init__(
-        self, topics: Topics, store: Store, *, offsets: ConsumerOffsets, clients: Clients
+        self,
+        topics: Topics,
+        store: Store,
+        *,
+        offsets: ConsumerOffsets,
+        clients: Clients,
+        volumes: Volumes,
     ) -> None:
         self._topics = topics
         self._store = store
         self._offsets = offsets
         self._clients = clients
+        self._volumes = volumes
 
     def answers(self) -> Answers:
         """By request code."""
@@ -130,6 +138,7 @@ class TopicRequests:
             raise InvalidParameter(f"no topic is called {name!r}")
         self._topics.remove(name)
         self._offsets.forget_topic(name)
+        self._volumes.forget_topic(name)
         self._store.delete_topic(name)
         return Reply()
 

@@ -1,0 +1,145 @@
+"""Operators' requests that move a group: to a time or an offset (222), to where another is (314).
+
+The broker holds the new position at once and ends the group's held pulls; its consumers hear of it
+by their pulls, and what they commit before that does not count. With the setting
+`server_side_reset` off, they are told by request 220 besides, as older brokers do.
+Source: AdminBrokerProcessor.resetOffsetInner and cloneGroupOffset, Broker2Client.resetOffset of
+RocketMQ 5.x.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+
+from sprocket.base.errors import ConsumerOffline, GroupNotFound, SystemFailure, TopicNotFound
+from sprocket.broker.callbacks import tell_reset
+from sprocket.broker.clients import Clients
+from sprocket.broker.dispatch import Answers
+from sprocket.broker.groups import Groups
+from sprocket.broker.offsets import ConsumerOffsets
+from sprocket.broker.operate.queues import Queues
+from sprocket.broker.pull import Pulls
+from sprocket.broker.settings import Settings
+from sprocket.protocol.bodies import Queue, ResetOffsetBody
+from sprocket.protocol.codes import RequestCode
+from sprocket.protocol.command import Command, Reply
+from sprocket.protocol.requests.offset import CloneOffset, ResetClientOffset, ResetOffset
+from sprocket.remoting.transport import Peer
+
+log = logging.getLogger(__name__)
+
+
+class ResetRequests:
+    """Sets and copies consumer offsets."""
+
+    def __init__(
+        self,
+        queues: Queues,
+        offsets: ConsumerOffsets,
+        *,
+        groups: Groups,
+        clients: Clients,
+        pulls: Pulls,
+        settings: Settings,
+    ) -> None:
+        self._queues = queues
+        self._offsets = offsets
+        self._groups = groups
+        self._clients = clients
+        self._pulls = pulls
+        self._settings = settings
+
+    def answers(self) -> Answers:
+        """By request code."""
+        return {
+            RequestCode.INVOKE_BROKER_TO_RESET_OFFSET: self.reset,
+            RequestCode.CLONE_GROUP_OFFSET: self.clone,
+        }
+
+    def reset(self, command: Command, peer: Peer) -> Reply:
+        """Sends a group to an offset or a time.
+
+        Raises:
+            TopicNotFound, GroupNotFound: there is no such topic or group.
+            SystemFailure: there is no such queue, or the offset lies outside it.
+            ConsumerOffline: its consumers are to be told, and there are none.
+        """
+        header = command.read(ResetOffset)
+        queues = self._queues.readable(header.topic)
+        if not queues:
+            raise TopicNotFound(f"Topic {header.topic} does not exist")
+        if self._groups.get(header.group) is None:
+            raise GroupNotFound(f"Group {header.group} does not exist")
+        if header.queue_id >= 0:
+            queues = [queue for queue in queues if queue.queue_id == header.queue_id]
+        if not queues:
+            raise SystemFailure("No queues to reset.")
+        wanted = {queue: self._wanted(queue, header) for queue in queues}
+        is_by_callback = not self._settings.config.server_side_reset
+        if is_by_callback:
+            self._tell(header, wanted)
+        self._move(header.group, wanted, ends_held=not is_by_callback)
+        log.info("%s resets %s in %s: %s", peer.address, header.group, header.topic, wanted)
+        return Reply(body=ResetOffsetBody(offset_table=wanted).encode())
+
+    def _wanted(self, queue: Queue, header: ResetOffset) -> int:
+        low, high = self._queues.low(queue), self._queues.high(queue)
+        if header.queue_id >= 0 and header.offset is not None and header.offset >= 0:
+            wanted = header.offset
+        elif header.timestamp < 0:
+            wanted = high
+        else:
+            wanted = self._queues.offset_at(queue, header.timestamp)
+        if not low <= wanted <= high:
+            raise SystemFailure(f"Target offset {wanted} not in consume queue range [{low}-{high}]")
+        if not self._settings.config.server_side_reset and not header.is_force:
+            known = self._offsets.committed(header.group, queue.topic, queue.queue_id)
+            return wanted if known is None else min(wanted, known)
+        return wanted
+
+    def _tell(self, header: ResetOffset, wanted: Mapping[Queue, int]) -> None:
+        group = self._clients.group(header.group)
+        if group is None:
+            raise ConsumerOffline(
+                f"Consumer not online, so can not reset offset, Group: {header.group} "
+                f"Topic: {header.topic} Timestamp: {header.timestamp}"
+            )
+        told = ResetClientOffset(topic=header.topic, group=header.group, timestamp=header.timestamp)
+        tell_reset(told, wanted, group.members.values())
+
+    def _move(self, group: str, wanted: Mapping[Queue, int], *, ends_held: bool) -> None:
+        for queue, offset in wanted.items():
+            topic, number = queue.topic, queue.queue_id
+            self._offsets.reset(group, topic, queue_number=number, offset=offset)
+            if ends_held:
+                self._pulls.end_held(group, topic, number)
+
+    def clone(self, command: Command, peer: Peer) -> Reply:
+        """Sends a group to where another is, in one topic or in all of the other's.
+
+        Topics that the other group does not subscribe any more are left out, unless all are wanted.
+        """
+        header = command.read(CloneOffset)
+        source = self._clients.group(header.src_group)
+        topics = [header.topic] if header.topic else self._offsets.topics_of(header.src_group)
+        for topic in topics:
+            is_known = self._queues.has(topic)
+            if source is not None and source.subscriptions and not header.offline:
+                is_known = is_known and topic in source.subscriptions
+            if is_known:
+                self._copy(header, topic)
+        return Reply()
+
+    def _copy(self, header: CloneOffset, topic: str) -> None:
+        known = self._offsets.queues(header.src_group, topic)
+        if self._clients.group(header.dest_group) is None:
+            for number, offset in known.items():
+                self._offsets.put(header.dest_group, topic, queue_number=number, offset=offset)
+            return
+        wanted = {
+            queue: known[queue.queue_id]
+            for queue in self._queues.readable(topic)
+            if queue.queue_id in known
+        }
+        self._move(header.dest_group, wanted, ends_held=True)

@@ -1,0 +1,82 @@
+"""Operators' requests for volumes: how much of a topic came in, how much went out to a group (315).
+
+Source: AdminBrokerProcessor.ViewBrokerStatsData, BrokerStatsManager of RocketMQ 5.x.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sprocket.base.errors import SystemFailure
+from sprocket.base.ports import Clock
+from sprocket.broker.dispatch import Answers
+from sprocket.broker.volumes import DAY, HOUR, MINUTE, Flow, Span, Volume, Volumes
+from sprocket.protocol.bodies import BrokerStatsBody, StatsItem
+from sprocket.protocol.codes import RequestCode
+from sprocket.protocol.command import Command, Reply
+from sprocket.protocol.requests.admin import BrokerStats
+from sprocket.remoting.transport import Peer
+
+#: What a statistic is of, by the beginning of its name.
+_TOPIC, _GROUP, _RETURNS = "TOPIC_PUT", "GROUP_GET", "SNDBCK_PUT"
+_PUT, _GOT = "BROKER_PUT", "BROKER_GET"
+_COUNT, _SIZE = "_NUMS", "_SIZE"
+
+
+class VolumeRequests:
+    """Tells volumes by RocketMQ's names: `TOPIC_PUT_NUMS`, `GROUP_GET_SIZE` and the like.
+
+    Args:
+        cluster: the key of what concerns the whole broker.
+    """
+
+    def __init__(self, volumes: Volumes, clock: Clock, *, cluster: str) -> None:
+        self._volumes = volumes
+        self._clock = clock
+        self._cluster = cluster
+
+    def answers(self) -> Answers:
+        """By request code."""
+        return {RequestCode.VIEW_BROKER_STATS_DATA: self.show}
+
+    def show(self, command: Command, peer: Peer) -> Reply:
+        """One statistic over the last minute, hour and day.
+
+        Raises:
+            SystemFailure: there is none of that name, or nothing went through lately.
+        """
+        header = command.read(BrokerStats)
+        name, key = header.stats_name, header.stats_key
+        is_size = name.endswith(_SIZE)
+        kind = name.removesuffix(_SIZE if is_size else _COUNT)
+        over = None if kind == name else self._find(kind, key)
+        if over is None:
+            raise SystemFailure(f"The stats <{name}> <{key}> not exist")
+        now_ms = self._clock.now_ms()
+        minute, hour, day = (
+            _item(over(span, now_ms), is_size=is_size) for span in (MINUTE, HOUR, DAY)
+        )
+        answer = BrokerStatsBody(stats_day=day, stats_hour=hour, stats_minute=minute)
+        return Reply(body=answer.encode())
+
+    def _find(self, kind: str, key: str) -> Callable[[Span, int], Volume] | None:
+        if key == self._cluster and kind in (_PUT, _GOT):
+            return self._volumes.put_over if kind == _PUT else self._volumes.got_over
+        topic, _, group = key.rpartition("@")
+        flow: Flow | None = None
+        if kind == _TOPIC:
+            flow = self._volumes.of_topic(key)
+        elif kind == _GROUP:
+            flow = self._volumes.of_group(group, topic)
+        elif kind == _RETURNS:
+            flow = self._volumes.returns_of(group, topic)
+        return None if flow is None else flow.over
+
+
+def _item(volume: Volume, *, is_size: bool) -> StatsItem:
+    total = volume.bytes if is_size else volume.messages
+    return StatsItem(
+        avgpt=total / volume.calls if volume.calls else 0.0,
+        sum=total,
+        tps=1000 * total / volume.ms,
+    )
