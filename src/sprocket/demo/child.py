@@ -1,0 +1,111 @@
+"""A child process that is gone, with all its own children, when we are done with it.
+
+It runs in a process group of its own, so that Ctrl-C reaches only us and we decide what becomes
+of it. It gets lines on its standard input and says lines on its standard output; the end of its
+input is its sign to end, and it is killed if it does not. POSIX only for the group; elsewhere the
+process itself is ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+_GRACE_S = 3.0
+_LOOK_AGAIN_S = 0.02
+#: Longest line that it may say.
+_LINE_BYTES_MAX = 1024 * 1024
+
+
+class Child:
+    """Use it with `async with`.
+
+    Args:
+        arguments: the command.
+        log: file that gets what it writes to standard error.
+    """
+
+    def __init__(self, arguments: Sequence[str], log: Path) -> None:
+        self._arguments = arguments
+        self._log = log
+        self._process: asyncio.subprocess.Process | None = None
+
+    async def __aenter__(self) -> Self:
+        with self._log.open("wb") as log:
+            self._process = await asyncio.create_subprocess_exec(
+                *self._arguments,
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=log,
+                limit=_LINE_BYTES_MAX,
+                start_new_session=sys.platform != "win32",
+            )
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Returns when nothing of it runs any more."""
+        process = self._running()
+        if process.stdin is not None:
+            process.stdin.close()
+        if kind is not None:
+            self._signal(signal.SIGTERM)
+        try:
+            async with asyncio.timeout(_GRACE_S):
+                await process.wait()
+                await self._group_gone()
+        except TimeoutError:
+            pass
+        finally:
+            self._kill()
+            await process.wait()
+
+    def tell(self, line: bytes) -> None:
+        """Gives it a line. It does not matter if it is gone."""
+        stdin = self._running().stdin
+        assert stdin is not None
+        with contextlib.suppress(ConnectionError):
+            stdin.write(line + b"\n")
+
+    async def lines(self) -> AsyncIterator[bytes]:
+        """What it says, until it ends."""
+        stdout = self._running().stdout
+        assert stdout is not None
+        async for line in stdout:
+            yield line
+
+    def _running(self) -> asyncio.subprocess.Process:
+        assert self._process is not None, "not started"
+        return self._process
+
+    async def _group_gone(self) -> None:
+        while self._signal(0):  # noqa: ASYNC110 - nobody tells of the end of a grandchild
+            await asyncio.sleep(_LOOK_AGAIN_S)
+
+    def _kill(self) -> None:
+        self._signal(signal.SIGTERM if sys.platform == "win32" else signal.SIGKILL)
+
+    def _signal(self, number: int) -> bool:
+        """Signals the whole group; False if nobody is left in it."""
+        process = self._running()
+        try:
+            if sys.platform != "win32":
+                os.killpg(process.pid, number)
+            elif number and process.returncode is None:
+                process.send_signal(number)
+            else:
+                return process.returncode is None
+        except (ProcessLookupError, PermissionError):
+            return False
+        return True

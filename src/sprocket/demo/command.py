@@ -1,0 +1,69 @@
+"""The main job's options, its exit codes, and what is said when it ends."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from sprocket.base.errors import SprocketError
+from sprocket.demo.plan import BROKER_PORT, NAMESERVER_PORT, Plan
+from sprocket.demo.screen import Screen
+from sprocket.demo.tour import tour
+from sprocket.runtime.clock import SystemClock
+from sprocket.runtime.entropy import SystemEntropy
+from sprocket.runtime.process import INTERRUPTED, run
+
+FAILED = 1
+_USUAL = Plan()
+_PORTS = "default: {}, or a free one if that is taken"
+
+
+def command(
+    store: Annotated[
+        Path, typer.Option(help="Folder of everything that is kept; made if it is missing.")
+    ] = _USUAL.store,
+    messages: Annotated[int, typer.Option(min=10, max=10_000_000, help="How many to send.")] = (
+        _USUAL.messages
+    ),
+    spark: Annotated[bool, typer.Option("--spark/--no-spark", help="Whether Spark runs.")] = True,
+    nameserver_port: Annotated[
+        int | None,
+        typer.Option(min=0, max=65535, help=f"0 for any; {_PORTS.format(NAMESERVER_PORT)}."),
+    ] = None,
+    broker_port: Annotated[
+        int | None,
+        typer.Option(min=0, max=65535, help=f"0 for any; {_PORTS.format(BROKER_PORT)}."),
+    ] = None,
+) -> None:
+    """Sends orders through a node on this machine, bills them in a group, reads them with Spark."""
+    logging.basicConfig(level=logging.WARNING, format="%(message)s")
+    plan = Plan(store, messages, spark, nameserver_port, broker_port)
+    sys.exit(demonstrate(plan, Screen(Console())))
+
+
+def demonstrate(plan: Plan, screen: Screen) -> int:
+    """Does it, says how it went, and returns the exit code."""
+
+    async def whole() -> int:
+        result = await tour(plan, screen, clock=SystemClock(), entropy=SystemEntropy())
+        screen.finished(result, plan)
+        return 0
+
+    try:
+        code = run(whole())
+    except (SprocketError, OSError) as error:
+        screen.failed(str(error))
+        return FAILED
+    if code == INTERRUPTED:
+        screen.stopped()
+    return code
+
+
+def main() -> None:
+    """Runs the command line and exits."""
+    typer.run(command)

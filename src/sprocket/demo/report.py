@@ -1,0 +1,128 @@
+"""The Spark part of the demonstration: topic in, Parquet and totals out.
+
+`python -m sprocket.demo.report` is a process of its own: it starts Spark, waits on standard input
+for its task, and tells on standard output what it does and found (`events`). When its input ends,
+so does the process, and Spark with it: nothing outlives the demonstration.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sprocket.base.errors import SprocketError
+from sprocket.demo.events import (
+    Event,
+    Failure,
+    RegionTotal,
+    Report,
+    Step,
+    Task,
+    decode_task,
+    encode,
+)
+from sprocket.demo.orders import STATUSES
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Say = Callable[[Event], None]
+
+_ORDER = "order string, customer string, items int, amount double"
+
+
+def report(spark: SparkSession, task: Task, say: Say) -> Report:
+    """Reads the topic, writes it as Parquet by region and status, and adds it up."""
+    from pyspark.sql import functions as f
+
+    messages = (
+        spark.read.format("rocketmq")
+        .option("namesrvAddr", task.nameservers)
+        .option("subscribe", task.topic)
+        .load()
+    )
+    orders = messages.select(
+        "message_id",
+        "key",
+        f.col("properties")["region"].alias("region"),
+        f.col("tag").alias("status"),
+        "store_timestamp",
+        "body",
+        f.from_json(f.col("body").cast("string"), _ORDER).alias("order"),
+    )
+    say(Step("Spark reads the topic and writes Parquet by region and status"))
+    orders.write.mode("overwrite").partitionBy("region", "status").parquet(task.folder)
+    say(Step("Spark adds up what it wrote"))
+    return _summed(spark.read.parquet(task.folder), Path(task.folder))
+
+
+def _summed(orders: DataFrame, folder: Path) -> Report:
+    from pyspark.sql import functions as f
+
+    counted = orders.groupBy("region").agg(
+        f.count("*").alias("messages"),
+        f.coalesce(f.sum("order.amount"), f.lit(0.0)).alias("amount"),
+        *(f.count_if(f.col("status") == status).alias(status) for status in STATUSES),
+    )
+    rows = counted.orderBy("region").collect()
+    regions = [
+        RegionTotal(row.region, {status: row[status] for status in STATUSES}, row.amount)
+        for row in rows
+    ]
+    messages = sum(row.messages for row in rows)
+    files = list(folder.rglob("*.parquet"))
+    return Report(
+        messages=messages,
+        others=messages - sum(sum(one.orders.values()) for one in regions),
+        regions=regions,
+        files=len(files),
+        file_bytes=sum(one.stat().st_size for one in files),
+    )
+
+
+def main() -> int:
+    """Starts Spark, waits for the task, does it."""
+    from sprocket.spark import session
+
+    say = _take_output()
+    try:
+        say(Step("Spark starts"))
+        spark = session("sprocket-demo")
+        line = sys.stdin.readline()
+        if not line:
+            return 0
+        threading.Thread(target=_end_with_input, daemon=True).start()
+        say(report(spark, decode_task(line), say))
+        spark.stop()
+    except SprocketError as error:
+        say(Failure(str(error)))
+        return 1
+    except Exception as error:  # the root of this process: its parent tells people why
+        say(Failure(f"{type(error).__name__}: {error}"))
+        raise
+    return 0
+
+
+def _take_output() -> Say:
+    """Keeps standard output for events; whatever else writes there goes to standard error."""
+    events = os.fdopen(os.dup(sys.stdout.fileno()), "wb", buffering=0)
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+
+    def say(event: Event) -> None:
+        events.write(encode(event) + b"\n")
+
+    return say
+
+
+def _end_with_input() -> None:
+    """Ends the process when its parent is gone; the JVM ends with the pipe to it."""
+    sys.stdin.read()
+    os._exit(1)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
