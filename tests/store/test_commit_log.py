@@ -22,7 +22,7 @@ def empty(disk: MemoryDisk | None = None, file_bytes: int = 256) -> CommitLog:
 
 def write(log: CommitLog, record: bytes) -> int:
     if log.end + len(record) > log.room_end:
-        log.roll()
+        log.make_room(len(record))
     at = log.end
     log.buffer[at - log.base : at - log.base + len(record)] = record
     log.end += len(record)
@@ -94,7 +94,7 @@ def test_a_full_disk_leaves_the_log_as_it_was() -> None:
     write(log, b"x" * 200)
     disk.fail("map", errno.ENOSPC)
     with pytest.raises(DiskFull):
-        log.roll()
+        log.make_room(100)
     assert (log.end, bytes(log.buffer[200:208])) == (200, bytes(8))
     assert write(log, b"y" * 100) == 256
 
@@ -123,17 +123,33 @@ def test_cutting_clears_what_lies_behind() -> None:
     log = empty()
     for _ in range(3):
         write(log, b"x" * 200)
-    assert log.cut(300, is_torn=True) > 0
+    log.cut(300, is_torn=True)
     assert log.segments.starts == [0, 256]
     assert write(log, b"y" * 10) == 300
     assert bytes(log.segments.at(256).buffer[54:]) == bytes(256 - 54)
+
+
+@pytest.mark.parametrize("is_torn", [False, True])
+def test_the_rest_of_a_large_file_is_cleared_before_it_is_reached(is_torn: bool) -> None:
+    log = empty(file_bytes=4 << 20)
+    write(log, b"x" * ((4 << 20) - 8))
+    log.cut(100, is_torn=is_torn)
+    buffer = log.segments.at(0).buffer
+    assert buffer[3 << 20] == ord("x"), "not at once"
+    while log.end < (3 << 20) + (1 << 19):
+        write(log, b"y" * 70_000)
+        assert not any(buffer[log.end : log.end + 8]), "the place of the next record"
+    while log.clear_ahead():
+        pass
+    assert not any(bytes(buffer[log.end :]))
+    assert write(log, b"z" * ((4 << 20) - 8 - log.end)) < 4 << 20
 
 
 def test_cutting_where_a_file_begins_removes_it() -> None:
     log = empty()
     for _ in range(2):
         write(log, b"x" * 200)
-    assert log.cut(256, is_torn=True) == 0
+    log.cut(256, is_torn=True)
     assert log.segments.starts == [0]
     assert write(log, b"y" * 10) == 256
 

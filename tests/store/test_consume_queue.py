@@ -6,13 +6,18 @@ import pytest
 
 from sprocket.base.errors import OffsetOutOfRange
 from sprocket.store.consume_queue import ENTRY, ConsumeQueue
+from sprocket.store.segments import Segments
 from sprocket.store.views import Entry
 from sprocket.testing.disk import FaultyDisk, MemoryDisk
 from tests.support import run
 
 
+def files(disk: MemoryDisk) -> Segments:
+    return Segments(disk, "/q/t/0", 160, setting="mappedFileSizeConsumeQueue")
+
+
 def a_queue(disk: MemoryDisk | None = None) -> ConsumeQueue:
-    queue = ConsumeQueue(disk or MemoryDisk(), "/q/t/0", "t", 0, 160)
+    queue = ConsumeQueue(files(disk or MemoryDisk()), "t", 0)
     queue.cut(1 << 40, is_torn=False)
     queue.set_log_start(0)
     return queue
@@ -74,10 +79,20 @@ def test_cutting_forgets_records_from_a_log_offset_on(is_torn: bool) -> None:
     queue = fill(a_queue(disk), 20)
     assert queue.cut(950, is_torn=is_torn) == 900
     assert queue.max_offset == 10
+    run(queue.sync())
     assert a_queue(disk).max_offset == 10
     assert len(disk.names("/q/t/0")) == 2
     assert queue.cut(0, is_torn=is_torn) == -1
     assert queue.max_offset == 0
+
+
+def test_a_first_file_that_never_reached_the_disk_takes_the_next_with_it() -> None:
+    disk = MemoryDisk()
+    fill(a_queue(disk), 20)
+    disk.remove(f"/q/t/0/{0:020d}")
+    queue = ConsumeQueue(files(disk), "t", 0)
+    assert queue.cut(0, is_torn=True) == -1
+    assert (queue.max_offset, queue.has_files) == (0, False)
 
 
 def test_a_torn_tail_is_cleared_behind_holes_too() -> None:
@@ -87,6 +102,8 @@ def test_a_torn_tail_is_cleared_behind_holes_too() -> None:
     raw[60:80] = bytes(20)
     queue.cut(300, is_torn=True)
     assert queue.max_offset == 3
+    assert queue.unsynced_log_offset == 300, "recovery would cut it there again"
+    run(queue.sync())
     assert not any(bytes(raw[60:]))
 
 
@@ -132,11 +149,11 @@ def test_only_what_is_unsynced_asks_for_a_sync() -> None:
     queue = fill(a_queue(disk), 3)
     assert (queue.unsynced_log_offset, queue.unsynced_bytes) == (0, 60)
     run(queue.sync())
-    assert not queue.is_unsynced
+    assert queue.unsynced_log_offset == -1
     fill(queue, 1, start=3)
     assert (queue.unsynced_log_offset, queue.unsynced_bytes) == (300, 20)
     run(queue.sync())
-    later = ConsumeQueue(disk.after_power_loss(), "/q/t/0", "t", 0, 160)
+    later = ConsumeQueue(files(disk.after_power_loss()), "t", 0)
     later.cut(1 << 40, is_torn=True)
     assert later.max_offset == 4
 
@@ -146,7 +163,7 @@ def test_clearing_reaches_the_disk_with_the_next_sync() -> None:
     queue = fill(a_queue(disk), 8)
     run(queue.sync())
     queue.cut(200, is_torn=True)
-    assert queue.is_unsynced
+    assert queue.unsynced_log_offset == 200
     run(queue.sync())
     raw = disk.after_power_loss().read(f"/q/t/0/{0:020d}")
     assert raw is not None

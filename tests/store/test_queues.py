@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sprocket.store.drafts import IllegalDraft
-from sprocket.store.queues import ConsumeQueues
+from sprocket.store.queues import MAPPED_QUEUES_MAX, ConsumeQueues
 from sprocket.store.views import Entry
 from sprocket.testing.disk import MemoryDisk
 from tests.support import run
@@ -104,3 +104,16 @@ def test_unused_queues_are_unmapped_and_come_back() -> None:
         queues.rest()
     assert not queue.has_room()
     assert queue.position(0) == (0, 100)
+
+
+def test_a_bounded_number_of_queues_stays_mapped() -> None:
+    disk = MemoryDisk()
+    queues = all_queues(disk)
+    for offset in range(3):
+        for number in range(MAPPED_QUEUES_MAX + 50):
+            queues.apply(entry("a", number, offset, (offset * 1000 + number) * 100))
+            assert len(queues._mapped) <= MAPPED_QUEUES_MAX + 1
+        assert sum(1 for q in queues.by_name.values() if q.has_room()) <= MAPPED_QUEUES_MAX + 1
+    assert {queue.max_offset for queue in queues.by_name.values()} == {3}
+    run(queues.sync())
+    assert {q.max_offset for q in all_queues(disk).by_name.values()} == {3}

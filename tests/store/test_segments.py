@@ -105,14 +105,13 @@ def test_resting_files_come_back_when_they_are_needed() -> None:
         files.at(0)
 
 
-def test_clearing_writes_only_where_something_is() -> None:
-    segment = row(MemoryDisk(), 3 << 20).make(0)
-    segment.buffer[10] = 1
-    segment.buffer[2 << 20] = 1
-    assert segment.clear_from(11) == 1 << 20
-    assert segment.buffer[10] == 1
-    assert segment.clear_from(0) == 1 << 20
-    assert not any(bytes(segment.buffer))
+def test_clearing_leaves_no_byte_and_no_other_is_touched() -> None:
+    files = row(MemoryDisk(), 300_000)
+    files.make(0)
+    segment = files.make(300_000)
+    segment.buffer[:] = b"x" * 300_000
+    segment.clear(300_011, 500_000)
+    assert bytes(segment.buffer) == b"x" * 11 + bytes(199_989) + b"x" * 100_000
 
 
 def test_only_what_was_synced_outlives_a_power_loss() -> None:

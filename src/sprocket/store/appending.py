@@ -94,7 +94,7 @@ class Appending:
             self._check(draft, size)
         written = self._log
         if written.end + size > written.room_end:
-            written.roll()
+            written.make_room(size)
         if not queue.has_room():
             queue.make_room()
         return self._write(draft, queue, size)
@@ -116,7 +116,7 @@ class Appending:
         appended = []
         for draft, queue, size in zip(drafts, queues, sizes, strict=True):
             if self._log.end + size > self._log.room_end:
-                self._log.roll()
+                self._log.make_room(size)
             appended.append(self._write(draft, queue, size))
         return appended
 

@@ -38,10 +38,10 @@ class CommitLog:
         end: log offset after the last record.
         base: log offset where the current file begins.
         buffer: the current file.
-        room_end: log offset up to which records may reach in the current file.
+        room_end: log offset up to which records may reach now; beyond it `make_room` must be asked.
     """
 
-    __slots__ = ("base", "buffer", "end", "room_end", "segments")
+    __slots__ = ("_cleared_to", "base", "buffer", "end", "room_end", "segments")
 
     def __init__(self, disk: Disk, directory: str, file_bytes: int) -> None:
         self.segments = Segments(disk, directory, file_bytes, setting="mappedFileSizeCommitLog")
@@ -49,6 +49,8 @@ class CommitLog:
         self.base = 0
         self.buffer = _EMPTY
         self.room_end = 0
+        #: Bytes from `end` to here are zero. After a crash the rest of the file may be anything.
+        self._cleared_to = 0
 
     @property
     def start(self) -> LogOffset:
@@ -67,8 +69,20 @@ class CommitLog:
             self._enter(self.segments.at(end))
         else:
             self.base, self.buffer, self.room_end = end, _EMPTY, end
+            self._cleared_to = end
 
-    def roll(self) -> None:
+    def make_room(self, size: int) -> None:
+        """Sees to it that a record of a size that a file can hold fits at `end`.
+
+        Raises:
+            DiskFull: there is no room for the next file.
+        """
+        while self.end + size > self.room_end and self.clear_ahead():
+            pass
+        if self.end + size > self.room_end:
+            self._roll()
+
+    def _roll(self) -> None:
         """Marks the rest of the current file blank and goes to the next.
 
         Raises:
@@ -92,12 +106,13 @@ class CommitLog:
             self.segments.make(self.base + file_bytes)
 
     def reserve(self, sizes: Iterable[int]) -> None:
-        """Makes the files that records of these sizes will need, so that `roll` cannot fail.
+        """Makes the files that records of these sizes will need, so that `make_room` cannot fail.
 
         Raises:
             DiskFull: there is no room for them.
         """
-        end, room_end = self.end, self.room_end
+        end = self.end
+        room_end = self.base + self.segments.file_bytes - BLANK_BYTES if self.buffer else end
         for size in sizes:
             if end + size > room_end:
                 segment = self.segments.make(self._start_after(end))
@@ -116,6 +131,23 @@ class CommitLog:
         self.base = segment.start
         self.buffer = segment.buffer
         self.room_end = segment.end - BLANK_BYTES
+        self._cleared_to = segment.end
+
+    def clear_ahead(self, byte_count: int = 1 << 20) -> bool:
+        """Clears some of what may stand behind the end after a crash.
+
+        Returns:
+            False if there was nothing left to clear.
+        """
+        file_end = self.base + len(self.buffer)
+        start = self._cleared_to
+        if start >= file_end:
+            return False
+        end = min(max(start, self.end) + byte_count, file_end)
+        self.segments.at(self.base).clear(start, end)
+        self._cleared_to = end
+        self.room_end = end - BLANK_BYTES
+        return True
 
     def slice(self, start: int, end: int) -> memoryview:
         """Bytes [start, end) of the log, which must lie in one file; no copy.
@@ -168,22 +200,20 @@ class CommitLog:
         return stored_ms
 
     async def sync(self, start: int, end: int) -> None:
-        """Returns when bytes [start, end) of the log are on the disk.
+        """Returns when bytes [start, end) of the log are on the disk, and the zeros behind `end`.
 
         Raises:
             OSError: the disk failed.
         """
-        await self.segments.sync(start, end)
+        await self.segments.sync(start, max(end, self._cleared_to))
 
-    def cut(self, end: int, *, is_torn: bool) -> int:
+    def cut(self, end: int, *, is_torn: bool) -> None:
         """Makes `end` the end of the log; what lies behind it is gone.
 
         Args:
-            is_torn: looks through the rest of the file for bytes that are not zero, which could be
-                taken for records after another crash; else only the place of the next record.
-
-        Returns:
-            How many bytes were not zero, in whole chunks.
+            is_torn: after a crash: the rest of the file may hold what would be taken for records
+                after another crash, and is cleared bit by bit, always before it is reached. If
+                false this is done only if something stands where the next record goes.
         """
         limit = self.segments.limit
         if end > limit:
@@ -191,12 +221,11 @@ class CommitLog:
         self.segments.remove_from(end if end % self.segments.file_bytes else max(end, 1))
         self.stand_at(end)
         if not self.buffer:
-            return 0
-        segment = self.segments.at(end)
-        at = end - segment.start
-        if not is_torn and not any(segment.buffer[at : at + BLANK_BYTES]):
-            return 0
-        return segment.clear_from(end)
+            return
+        at = end - self.base
+        if is_torn or any(self.buffer[at : at + BLANK_BYTES]):
+            self._cleared_to = end
+            self.clear_ahead()
 
     def close(self) -> None:
         """Lets go of the files; slices that are out stay valid."""

@@ -19,7 +19,6 @@ from bisect import bisect_left
 from collections.abc import Callable
 
 from sprocket.base.errors import OffsetOutOfRange
-from sprocket.base.ports import Disk
 from sprocket.base.watermark import Watermark
 from sprocket.message.record import topic_part
 from sprocket.store.segments import Segment, Segments
@@ -46,15 +45,13 @@ class ConsumeQueue:
     """
 
     __slots__ = (
-        "_base", "_buffer", "_cleared_end", "_end", "_segments", "_synced_offset", "arrival",
+        "_base", "_buffer", "_end", "_is_uncleared", "_segments", "_synced_offset", "arrival",
         "is_used", "max_offset", "min_offset", "number", "topic", "topic_part",
         "unsynced_log_offset",
     )  # fmt: skip
 
-    def __init__(
-        self, disk: Disk, directory: str, topic: str, number: int, file_bytes: int
-    ) -> None:
-        """Looks which files there are; `cut` must be called before anything else."""
+    def __init__(self, segments: Segments, topic: str, number: int) -> None:
+        """`cut` must be called before anything else."""
         self.topic = topic
         self.number = number
         self.topic_part = topic_part(topic.encode())
@@ -65,9 +62,9 @@ class ConsumeQueue:
         #: Whether it was written or read since somebody last looked.
         self.is_used = False
         self._synced_offset = 0
-        #: Up to here the last file was cleared, which must reach the disk too; 0 if it was not.
-        self._cleared_end = 0
-        self._segments = Segments(disk, directory, file_bytes, setting="mappedFileSizeConsumeQueue")
+        #: Whether anything may stand behind the last entry, after a crash.
+        self._is_uncleared = False
+        self._segments = segments
         #: The current file and the queue offsets [_base, _end) that it holds.
         self._buffer = _EMPTY
         self._base = 0
@@ -136,7 +133,7 @@ class ConsumeQueue:
         """
         first = self.max_offset
         if offset < first:
-            self._truncate(offset, is_torn=True)
+            self._truncate(offset, log_offset, is_torn=True)
             return
         if first == self._segments.start // ENTRY_BYTES:
             self._segments.remove_from(0)
@@ -202,9 +199,9 @@ class ConsumeQueue:
         Returns:
             Log offset of the newest record left; -1 if none.
         """
-        self._truncate(self._first_unwanted(log_offset), is_torn=is_torn)
-        self._synced_offset = self.max_offset
         self.unsynced_log_offset = -1
+        self._truncate(self._first_unwanted(log_offset), log_offset, is_torn=is_torn)
+        self._synced_offset = self.max_offset
         if self.max_offset == self._segments.start // ENTRY_BYTES:
             return -1
         newest, size = self.position(self.max_offset - 1)
@@ -227,22 +224,28 @@ class ConsumeQueue:
             if not is_unwanted(first):
                 offsets = range(first, (position + self._segments.file_bytes) // ENTRY_BYTES)
                 return first + bisect_left(offsets, True, key=is_unwanted)
-        return self._segments.start // ENTRY_BYTES
+        return 0
 
-    def _truncate(self, offset: int, *, is_torn: bool) -> None:
+    def _truncate(self, offset: int, log_offset: int, *, is_torn: bool) -> None:
+        """Makes `offset` the end. What stands behind it is cleared by the next sync.
+
+        Until then the records from `log_offset` on count as unsynced, so that recovery would cut
+        the queue here again.
+        """
         self.max_offset = offset
         self._synced_offset = min(self._synced_offset, offset)
-        keep = self._segments.start + 1
-        self._segments.remove_from(max(offset * ENTRY_BYTES, keep))
+        position = offset * ENTRY_BYTES
+        keeps_first = position >= self._segments.start
+        self._segments.remove_from(max(position, self._segments.start + 1) if keeps_first else 0)
         self._buffer, self._base, self._end = _EMPTY, 0, 0
         if not self._segments.has(offset * ENTRY_BYTES):
             return
         segment = self._segments.at(offset * ENTRY_BYTES)
         at = offset * ENTRY_BYTES - segment.start
-        if (is_torn or any(segment.buffer[at : at + ENTRY_BYTES])) and segment.clear_from(
-            offset * ENTRY_BYTES
-        ):
-            self._cleared_end = segment.end // ENTRY_BYTES
+        if is_torn or any(segment.buffer[at : at + ENTRY_BYTES]):
+            self._is_uncleared = True
+            if self.unsynced_log_offset < 0:
+                self.unsynced_log_offset = log_offset
         self._enter(segment)
 
     def set_log_start(self, log_start: int) -> None:
@@ -254,22 +257,27 @@ class ConsumeQueue:
         self.min_offset = max(self.min_offset, self._segments.start // ENTRY_BYTES)
         self.min_offset = self.first_offset_where(is_there)
 
-    @property
-    def is_unsynced(self) -> bool:
-        """Whether something in it is not known to be on the disk."""
-        return self.unsynced_log_offset >= 0 or self._cleared_end > 0
-
     async def sync(self) -> None:
         """Returns when all that was done before the call is on the disk.
 
         Raises:
             OSError: the disk failed.
         """
-        start, end = self._synced_offset, self.max_offset
-        cleared_end, self._cleared_end = self._cleared_end, 0
-        self.unsynced_log_offset = -1
-        await self._segments.sync(start * ENTRY_BYTES, max(end, cleared_end) * ENTRY_BYTES)
-        self._synced_offset = max(self._synced_offset, end)
+        start, end = self._synced_offset * ENTRY_BYTES, self.max_offset * ENTRY_BYTES
+        synced_offset = self.max_offset
+        if self._is_uncleared:
+            self._is_uncleared = False
+            if self._segments.has(end):
+                segment = self._segments.at(end)
+                segment.clear(end, segment.end)
+                end = segment.end
+        unsynced, self.unsynced_log_offset = self.unsynced_log_offset, -1
+        try:
+            await self._segments.sync(start, end)
+        except BaseException:  # cancelled, or failed: it is not known to be on the disk
+            self.unsynced_log_offset = unsynced
+            raise
+        self._synced_offset = max(self._synced_offset, synced_offset)
 
     def rest(self) -> None:
         """Unmaps its files until it is used again."""
@@ -280,5 +288,5 @@ class ConsumeQueue:
         """Removes its files; it begins anew at offset 0."""
         self._buffer, self._base, self._end = _EMPTY, 0, 0
         self._segments.remove_from(0)
-        self.min_offset = self.max_offset = self._synced_offset = self._cleared_end = 0
+        self.min_offset = self.max_offset = self._synced_offset = 0
         self.unsynced_log_offset = -1

@@ -21,6 +21,8 @@ from sprocket.store.views import View
 
 #: Every so many passes over the views, those with little to sync are synced too.
 _THOROUGH_PASSES = 5
+#: So much is cleared at a time of what a crash has left behind the log.
+_CLEARED_BYTES = 8 << 20
 
 
 class Flush:
@@ -94,6 +96,21 @@ class Flush:
         self._checkpoint.replay_from = replay_from
         await self._checkpoint.save()
 
+    async def finish(self) -> None:
+        """Brings everything to the disk, and clears what a crash has left behind the log.
+
+        Raises:
+            OSError: the disk failed.
+        """
+        has_more = self._log.clear_ahead(_CLEARED_BYTES)
+        if has_more:
+            while has_more:
+                has_more = self._log.clear_ahead(_CLEARED_BYTES)
+                await asyncio.sleep(0)
+            await self._log.sync(self.flushed.value, self._log.end)
+        await self.sync_log()
+        await self.sync_views(is_thorough=True)
+
     async def run_log(self) -> None:
         """Syncs the log until cancelled.
 
@@ -109,6 +126,7 @@ class Flush:
             else:
                 await asyncio.sleep(pause)
             await self.sync_log()
+            self._log.clear_ahead(_CLEARED_BYTES)
             with contextlib.suppress(StoreError):  # the append that needs the file will raise it
                 self._log.prepare_next()
 

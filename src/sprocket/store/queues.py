@@ -6,10 +6,16 @@ alone.
 
 from __future__ import annotations
 
+from functools import partial
+
 from sprocket.base.ports import Disk
 from sprocket.store.consume_queue import ENTRY_BYTES, ConsumeQueue
 from sprocket.store.drafts import check_queue
+from sprocket.store.segments import Segments
 from sprocket.store.views import IN_NO_QUEUE, Entry
+
+#: So many queues keep files mapped; a process may have as few as 1024 descriptors.
+MAPPED_QUEUES_MAX = 256
 
 #: A queue with less unsynced waits for the next thorough sync: two pages.
 _SYNC_BYTES_MIN = 8192
@@ -18,7 +24,7 @@ _SYNC_BYTES_MIN = 8192
 class ConsumeQueues:
     """The queues by topic and number."""
 
-    __slots__ = ("_directory", "_disk", "_file_bytes", "by_name")
+    __slots__ = ("_directory", "_disk", "_file_bytes", "_mapped", "by_name")
 
     def __init__(self, disk: Disk, directory: str, file_bytes: int) -> None:
         """
@@ -29,6 +35,8 @@ class ConsumeQueues:
         self._directory = directory
         self._file_bytes = -(-file_bytes // ENTRY_BYTES) * ENTRY_BYTES
         self.by_name: dict[tuple[str, int], ConsumeQueue] = {}
+        #: Queues with mapped files, in the order they were first mapped.
+        self._mapped: dict[ConsumeQueue, None] = {}
         for topic in disk.names(directory):
             for number in disk.names(f"{directory}/{topic}"):
                 if number.isascii() and number.isdigit():
@@ -44,9 +52,32 @@ class ConsumeQueues:
         if queue is None:
             check_queue(topic, number)
             directory = f"{self._directory}/{topic}/{number}"
-            queue = ConsumeQueue(self._disk, directory, topic, number, self._file_bytes)
-            self.by_name[topic, number] = queue
+            segments = Segments(
+                self._disk, directory, self._file_bytes, setting="mappedFileSizeConsumeQueue"
+            )
+            queue = self.by_name[topic, number] = ConsumeQueue(segments, topic, number)
+            segments.on_map = partial(self._make_way, queue)
         return queue
+
+    def _make_way(self, queue: ConsumeQueue) -> None:
+        """Notes that a queue maps a file, and unmaps others if there are too many.
+
+        Each mapped file takes descriptors, of which a process has few. Queues that were used since
+        the last time stay, if that leaves enough.
+        """
+        mapped = self._mapped
+        mapped[queue] = None
+        if len(mapped) <= MAPPED_QUEUES_MAX:
+            return
+        unused = [other for other in mapped if not other.is_used and other is not queue]
+        for other in mapped:
+            other.is_used = False
+        for other in unused or [other for other in mapped if other is not queue]:
+            self._rest(other)
+
+    def _rest(self, queue: ConsumeQueue) -> None:
+        queue.rest()
+        self._mapped.pop(queue, None)
 
     def apply(self, entry: Entry) -> None:
         """Writes the entry of a record, unless its transaction state keeps it out of its queue."""
@@ -62,14 +93,14 @@ class ConsumeQueues:
         newest = -1
         for queue in self.by_name.values():
             newest = max(newest, queue.cut(log_offset, is_torn=is_torn))
-            queue.rest()
+            self._rest(queue)
         return newest
 
     def set_log_start(self, log_start: int) -> None:
         """Moves every queue's minimum to the first message that the log still has."""
         for queue in self.by_name.values():
             queue.set_log_start(log_start)
-            queue.rest()
+            self._rest(queue)
 
     @property
     def unsynced_log_offset(self) -> int:
@@ -87,24 +118,29 @@ class ConsumeQueues:
             OSError: the disk failed.
         """
         for queue in list(self.by_name.values()):
-            if queue.is_unsynced and (is_thorough or queue.unsynced_bytes >= _SYNC_BYTES_MIN):
+            if queue.unsynced_log_offset >= 0 and (
+                is_thorough or queue.unsynced_bytes >= _SYNC_BYTES_MIN
+            ):
                 await queue.sync()
 
     def rest(self) -> None:
         """Unmaps the queues that nobody used since the last call."""
         for queue in self.by_name.values():
-            if queue.is_used or queue.is_unsynced:
+            if queue.is_used or queue.unsynced_log_offset >= 0:
                 queue.is_used = False
             else:
-                queue.rest()
+                self._rest(queue)
 
     def remove(self, topic: str) -> None:
         """Removes all queues of a topic with their files."""
         for key in [key for key in self.by_name if key[0] == topic]:
-            self.by_name.pop(key).remove()
+            queue = self.by_name.pop(key)
+            queue.remove()
+            self._mapped.pop(queue, None)
 
     def close(self) -> None:
         """Lets go of all files and queues."""
         for queue in self.by_name.values():
             queue.rest()
         self.by_name.clear()
+        self._mapped.clear()

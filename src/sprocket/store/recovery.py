@@ -41,13 +41,11 @@ class Recovered(NamedTuple):
         replayed_from: log offset where replaying began.
         records: how many records were replayed.
         stored_ms: when the last of them was stored; 0 if there was none.
-        cleared_bytes: how much behind the end was not zero, in whole chunks.
     """
 
     replayed_from: int
     records: int
     stored_ms: int
-    cleared_bytes: int
 
 
 async def recover(
@@ -91,8 +89,8 @@ async def recover(
         if count % _PAUSE_RECORDS == 0:
             await asyncio.sleep(0)
     end = _after_blank(log, end)
-    cleared = log.cut(end, is_torn=not was_stopped)
-    return Recovered(start, count, stored_ms, cleared)
+    log.cut(end, is_torn=not was_stopped)
+    return Recovered(start, count, stored_ms)
 
 
 def _replay_start(

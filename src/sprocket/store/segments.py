@@ -8,12 +8,14 @@ Source of names and sizes: MappedFileQueue and UtilAll.offset2FileName of Rocket
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from sprocket.base.errors import ConfigError, DiskFull, OffsetOutOfRange, StoreError
 from sprocket.base.ports import Disk, MappedFile
 
 NAME_DIGITS = 20
 
-_CHUNK = 1 << 20
+_CHUNK = 1 << 16
 _ZEROS = bytes(_CHUNK)
 
 
@@ -34,22 +36,19 @@ class Segment:
         self.buffer = file.buffer
         self.end = start + len(self.buffer)
 
-    def clear_from(self, offset: int) -> int:
-        """Writes zeros from an offset on, only where there are others. Returns how many bytes."""
-        cleared = 0
-        size = len(self.buffer)
-        for start in range(offset - self.start, size, _CHUNK):
-            part = self.buffer[start : min(start + _CHUNK, size)]
+    def clear(self, start: int, end: int) -> None:
+        """Makes bytes [start, end) of the run zero; writes only where they are not."""
+        last = end - self.start
+        for first in range(start - self.start, last, _CHUNK):
+            part = self.buffer[first : min(first + _CHUNK, last)]
             if bytes(part) != _ZEROS[: len(part)]:
                 part[:] = _ZEROS[: len(part)]
-                cleared += len(part)
-        return cleared
 
 
 class Segments:
     """The files of one folder, in order of their offsets, each `file_bytes` long."""
 
-    __slots__ = ("_disk", "_mapped", "directory", "file_bytes", "starts")
+    __slots__ = ("_disk", "_mapped", "directory", "file_bytes", "on_map", "starts")
 
     def __init__(self, disk: Disk, directory: str, file_bytes: int, *, setting: str) -> None:
         """Looks which files there are. An empty one, left by a crash, is removed.
@@ -66,6 +65,8 @@ class Segments:
         #: Offsets of the files there are, rising.
         self.starts: list[int] = []
         self._mapped: dict[int, Segment] = {}
+        #: Is told before a file is mapped; must not touch the files of this folder.
+        self.on_map: Callable[[], None] | None = None
         for name in disk.names(directory):
             if len(name) == NAME_DIGITS and name.isascii() and name.isdigit():
                 self._admit(name, setting)
@@ -133,6 +134,8 @@ class Segments:
 
     def _map(self, start: int) -> Segment:
         path = f"{self.directory}/{start:0{NAME_DIGITS}d}"
+        if self.on_map is not None:
+            self.on_map()
         try:
             file = self._disk.map(path, self.file_bytes)
         except OSError as error:

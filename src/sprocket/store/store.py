@@ -131,22 +131,17 @@ class Store:
         for view in self._views:
             view.set_log_start(self._log.start)
         self._appending.newest_ms = max(recovered.stored_ms, self._checkpoint.log_ms)
-        if not was_stopped or recovered.records or recovered.cleared_bytes:
+        if not was_stopped or recovered.records:
             log.warning(
                 "recovered %s: replayed %d records from log offset %d, the log ends at %d",
                 self._root, recovered.records, recovered.replayed_from, self._log.end,
             )  # fmt: skip
-        await self._sync_recovered(recovered.replayed_from, recovered.cleared_bytes)
+        await self._log.sync(recovered.replayed_from, self._log.end)
+        self._flush.flushed.rise(self._log.end)
+        self._checkpoint.log_ms = self._appending.newest_ms
+        await self._flush.sync_views(is_thorough=False)
         self._appending.refusal = None
         self._look_at_disk()
-
-    async def _sync_recovered(self, replayed_from: int, cleared_bytes: int) -> None:
-        end = self._log.end
-        file_end = end - end % self._config.log_file_bytes + self._config.log_file_bytes
-        await self._log.sync(replayed_from, file_end if cleared_bytes else end)
-        self._flush.flushed.rise(end)
-        self._checkpoint.log_ms = self._appending.newest_ms
-        await self._flush.sync_views(is_thorough=True)
 
     async def close(self) -> None:
         """Brings everything to the disk and gives the folder back. Appending ends at once.
@@ -161,8 +156,7 @@ class Store:
         self._appending.refusal = ClosedError("the store is closed")
         try:
             if not has_failed:
-                await self._flush.sync_log()
-                await self._flush.sync_views(is_thorough=True)
+                await self._flush.finish()
                 self._disk.remove(f"{self._root}/abort")
         except OSError as error:
             raise StoreError(f"cannot close the store in {self._root}: {error}") from error
@@ -185,7 +179,7 @@ class Store:
                 tasks.create_task(self._flush.run_views())
                 tasks.create_task(self._index.run())
                 tasks.create_task(self._watch_disk())
-        except* OSError as errors:
+        except* (OSError, StoreError) as errors:
             failure = StoreError(f"the disk of {self._root} failed: {errors.exceptions[0]}")
             self._appending.refusal = failure
             self.flushed.fail(failure)
