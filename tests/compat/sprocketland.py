@@ -23,6 +23,8 @@ Settings = Mapping[str, object]
 STORE_SIZES: Settings = {
     "store.log_file_bytes": 16 * 1024 * 1024,
     "store.queue_file_bytes": 3000 * 20,
+    "store.index_slots": 10_000,
+    "store.index_entries": 40_000,
 }
 
 

@@ -1,0 +1,282 @@
+"""One store, opened in turn by our node and by the Java broker: each has all that the other wrote.
+
+Every story has three parts: one kind begins the store and ends, in order or killed; the other
+opens it, finds everything, adds to it and ends in the same way; the first opens it again. Files
+are small, so that log, consume queues and index have several.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from tests.compat.javaland import (
+    JavaBroker,
+    JavaCallError,
+    JavaDriver,
+    JavaNameServer,
+    Json,
+    free_broker_port,
+)
+from tests.compat.sprocketland import SprocketNode
+
+pytestmark = pytest.mark.java
+
+LOG_FILE_BYTES = 128 * 1024
+QUEUE_FILE_BYTES = 40 * 20
+INDEX_SLOTS, INDEX_ENTRIES = 100, 400
+
+QUEUES = {"Plain": 4, "Made": 6, "Later": 1}
+#: Level 3: long enough for it to come due under another server.
+DELAY_LEVEL, DELAY_SECONDS = 3, 10.0
+
+
+class Ours:
+    """Our node on a store."""
+
+    def __init__(self, work: Path, store: Path, port: int) -> None:
+        settings = {
+            "store.log_file_bytes": LOG_FILE_BYTES,
+            "store.queue_file_bytes": QUEUE_FILE_BYTES,
+            "store.index_slots": INDEX_SLOTS,
+            "store.index_entries": INDEX_ENTRIES,
+            "broker.offset_save_ms": 100,
+        }
+        self._node = SprocketNode(work, store=store, settings=settings)
+        self._node.port = port
+
+    @property
+    def names(self) -> str:
+        return self._node.names
+
+    def start(self) -> None:
+        self._node.start()
+
+    def stop(self) -> None:
+        self._node.stop()
+
+    def kill(self) -> None:
+        self._node.kill()
+
+
+class Javas:
+    """Java's broker on a store, with a name server of its own."""
+
+    def __init__(self, work: Path, store: Path, port: int) -> None:
+        self._names = JavaNameServer(work)
+        settings = {
+            "mappedFileSizeCommitLog": LOG_FILE_BYTES,
+            "mappedFileSizeConsumeQueue": QUEUE_FILE_BYTES,
+            "maxHashSlotNum": INDEX_SLOTS,
+            "maxIndexNum": INDEX_ENTRIES,
+            "flushConsumerOffsetInterval": 100,
+            "popConsumerFSServiceInit": False,
+        }
+        self._broker = JavaBroker(
+            work, self._names.address, store=store, port=port, settings=settings
+        )
+
+    @property
+    def names(self) -> str:
+        return self._names.address
+
+    def start(self) -> None:
+        if not self._names.is_running:
+            self._names.start()
+        self._broker.start()
+
+    def stop(self) -> None:
+        self._broker.stop()
+
+    def kill(self) -> None:
+        self._broker.kill()
+
+    def close(self) -> None:
+        self._broker.kill()
+        self._names.kill()
+
+
+class Visitor:
+    """What Java clients write into a store during one part of a story, and find in it later."""
+
+    def __init__(self, driver: JavaDriver, names: str, part: int) -> None:
+        self._driver = driver
+        self.part = part
+        self._name = f"part{part}-at-{names.rpartition(':')[2]}"
+        more = {"namesrv": names, "instance": self._name, "name": self._name}
+        driver.call("producer.start", group="p", **more)
+        driver.call("pull.start", **{**more, "group": "reader", "name": f"{self._name}-pull"})
+
+    def leave(self) -> None:
+        """Stops the clients, so that those of the next part have connections of their own."""
+        self._driver.call("producer.stop", name=self._name)
+        self._driver.call("pull.stop", name=f"{self._name}-pull")
+
+    def call(self, command: str, **args: object) -> Json:
+        name = self._name if command.startswith("producer.") else f"{self._name}-pull"
+        client = {"client": self._name} if command.startswith("query.") else {}
+        return self._driver.call(command, **{"name": name, **client, **args})
+
+    def write(self) -> None:
+        """Adds to every topic."""
+        if self.part == 0:
+            for topic, queues in QUEUES.items():
+                self.call("query.createTopic", topic=topic, queues=queues)
+                wait_until(lambda topic=topic: self.knows(topic))
+        bytes_of = random.Random(self.part).randbytes
+        messages = [
+            {
+                "body": bytes_of(300 + number),
+                "queueId": number % 4,
+                "tag": "AB"[number % 2],
+                "keys": [f"k{self.part}-{number}"],
+                "properties": {"n": str(number), "größe": "日本"},
+            }
+            for number in range(300)
+        ]
+        results = self.call("producer.sendMany", topic="Plain", messages=messages)["results"]
+        assert {result["status"] for result in results} == {"SEND_OK"}
+        batch = [{"text": f"b{number}", "keys": "batched"} for number in range(5)]
+        self.call("producer.sendBatch", topic="Made", messages=batch, queueId=5)
+        self.call("producer.send", topic="Made", body=bytes_of(30_000), queueId=0)
+        self.call("producer.send", topic="Made", body=b"compressed " * 1000, queueId=1)
+        self.call(
+            "producer.send",
+            topic="Later",
+            text=f"delayed in part {self.part}",
+            delayLevel=DELAY_LEVEL,
+        )
+
+    def commit(self) -> None:
+        """Moves the group on; Java makes a group when it pulls, not when it commits."""
+        for queue in range(4):
+            offset = self.part * 10 + queue + 1
+            self.call("pull.updateOffset", topic="Plain", queueId=queue, offset=offset)
+            wait_until(lambda queue=queue, offset=offset: self.committed(queue) == offset)
+
+    def committed(self, queue: int) -> int:
+        offset: int = self.call("pull.fetchOffset", topic="Plain", queueId=queue)["offset"]
+        return offset
+
+    def knows(self, topic: str) -> bool:
+        try:
+            return len(self.call("producer.queues", topic=topic)["queues"]) == QUEUES[topic]
+        except JavaCallError:
+            return False
+
+    def read(self) -> dict[str, list[Json]]:
+        """All messages of all queues of the two topics that only `write` changes."""
+        return {
+            f"{topic}-{queue}": self.read_queue(topic, queue)
+            for topic in ("Plain", "Made")
+            for queue in range(QUEUES[topic])
+        }
+
+    def read_queue(self, topic: str, queue: int) -> list[Json]:
+        found: list[Json] = []
+        while True:
+            pulled = self.call("pull.pull", topic=topic, queueId=queue, offset=len(found))
+            if pulled["status"] != "FOUND":
+                assert pulled["status"] == "NO_NEW_MSG"
+                assert pulled["maxOffset"] == len(found)
+                return found
+            found += pulled["messages"]
+
+    def find(self, key: str) -> list[int]:
+        """Numbers of the messages that a key leads to."""
+        try:
+            found = self.call("query.byKey", topic="Plain", key=key)["messages"]
+        except JavaCallError:
+            return []
+        return [int(message["properties"]["n"]) for message in found]
+
+    def due(self) -> list[str]:
+        """Delayed messages that have come."""
+        return [message["body"].decode() for message in self.read_queue("Later", 0)]
+
+
+def wait_until(seen: Callable[[], bool], within: float = 30.0) -> None:
+    deadline = time.monotonic() + within
+    while not seen():
+        assert time.monotonic() < deadline, "it has not come about in time"
+        time.sleep(0.1)
+
+
+def has_saved(store: Path, part: int) -> bool:
+    """Whether the offsets of a part are in their file."""
+    path = store / "config" / "consumerOffset.json"
+    text = "".join(path.read_text().split()) if path.exists() else ""
+    return '"Plain@reader":{' + ",".join(f"{q}:{part * 10 + q + 1}" for q in range(4)) + "}" in text
+
+
+def check_everything(visitor: Visitor, before: dict[str, list[Json]]) -> None:
+    """What the part before read is all there, found in every way, and goes on."""
+    for topic in ("Plain", "Made"):
+        wait_until(lambda topic=topic: visitor.knows(topic))
+    found = visitor.read()
+    for queue, messages in before.items():
+        assert found[queue] == messages, queue
+    last = visitor.part - 1
+    assert [visitor.committed(queue) for queue in range(4)] == [last * 10 + q + 1 for q in range(4)]
+    for part in range(visitor.part):
+        for number in (0, 150, 299):
+            assert visitor.find(f"k{part}-{number}") == [number], (part, number)
+    view = found["Plain-2"][7]
+    for message_id in (view["offsetMsgId"], view["msgId"]):
+        viewed = visitor.call("query.view", topic="Plain", id=message_id)["message"]
+        assert viewed["sha256"] == view["sha256"]
+    times = [message["storeTimestamp"] for message in found["Plain-0"]]
+    at = times[len(times) // 2]
+    searched = visitor.call("query.search", topic="Plain", queueId=0, timestamp=at)
+    assert searched["offset"] == times.index(at)
+    sent = visitor.call("producer.send", topic="Made", text="goes on", queueId=3)
+    assert sent["queueOffset"] == len(before["Made-3"])
+
+
+@pytest.fixture(scope="module")
+def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[JavaDriver]:
+    with JavaDriver(work=tmp_path_factory.mktemp("stores-driver")) as running:
+        yield running
+
+
+@pytest.mark.parametrize("end", ["stop", "kill"])
+@pytest.mark.parametrize("first", ["ours", "java"])
+def test_a_store_goes_from_hand_to_hand(
+    driver: JavaDriver, tmp_path: Path, first: str, end: str
+) -> None:
+    store, port = tmp_path / "store", free_broker_port()
+    ours, javas = Ours(tmp_path, store, port), Javas(tmp_path, store, port)
+    hosts = [ours, javas, ours] if first == "ours" else [javas, ours, javas]
+    found: dict[str, list[Json]] = {}
+    try:
+        for part, host in enumerate(hosts):
+            host.start()
+            visitor = Visitor(driver, host.names, part)
+            if part:
+                check_everything(visitor, found)
+            if part < 2:
+                visitor.write()
+                found = visitor.read()
+                visitor.commit()
+                wait_until(partial(has_saved, store, part))
+            else:
+                check_delayed(visitor, is_exact=end == "stop")
+            visitor.leave()
+            if part < 2:
+                getattr(host, end)()
+    finally:
+        ours.kill()
+        javas.close()
+
+
+def check_delayed(visitor: Visitor, *, is_exact: bool) -> None:
+    """Each came once; or more than once, if a kill took the progress made since the last save."""
+    expected = [f"delayed in part {part}" for part in range(visitor.part)]
+    wait_until(lambda: set(visitor.due()) == set(expected), 2 * DELAY_SECONDS)
+    if is_exact:
+        assert visitor.due() == expected
