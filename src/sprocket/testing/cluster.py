@@ -54,6 +54,7 @@ class Machine:
         self.name = name
         self.address = network.address_of(name)
         self.disk = disk
+        self.clock = LoopClock()
         self.starts = 0
         self._serve = serve
         self._process: Process | None = None
@@ -195,7 +196,7 @@ class Cluster:
             store=self._store_config,
             root="/data",
             disk=machine.disk,
-            clock=LoopClock(),
+            clock=machine.clock,
             entropy=self._entropy.fork(f"{machine.name} {machine.starts}"),
         )
 

@@ -192,9 +192,13 @@ def simulate(
     try:
         try:
             result = loop.run_until_complete(main(network))
-        finally:
-            with contextlib.suppress(Stuck):  # whatever led there is the better news
+        except Stuck:
+            raise  # a loop that is stuck brings nothing to its end
+        except BaseException:  # it goes on up; what it left running would only blur it
+            with contextlib.suppress(Stuck):
                 loop.run_until_complete(_cancel_the_rest())
+            raise
+        loop.run_until_complete(_cancel_the_rest())
     finally:
         loop.close()
         if has_gc:

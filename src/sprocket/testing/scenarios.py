@@ -63,10 +63,12 @@ SCENARIOS: dict[str, Scenario] = {
         "Connections break, ways are cut or slow.", ("break", "break", "cut", "slow"), members=3
     ),
     "restarts": Scenario(
-        "Brokers are stopped in order and started again.", ("restart-broker", "break"), count=4
+        "Brokers are stopped in order and started again.",
+        ("restart-broker", "restart-broker", "break", "clock"),
     ),
     "kills": Scenario(
-        "Broker processes are killed and started again.", ("kill-broker", "break"), count=4
+        "Broker processes are killed and started again.",
+        ("kill-broker", "kill-broker", "break", "clock"),
     ),
     "nameservers": Scenario(
         "Name servers go and come back, and brokers too.",
@@ -83,16 +85,14 @@ SCENARIOS: dict[str, Scenario] = {
     ),
     "power": Scenario(
         "Brokers lose their power; a send is answered when it is on the disk.",
-        ("power-broker", "break", "restart-broker"),
+        ("power-broker", "power-broker", "break", "restart-broker"),
         store=replace(SMALL_STORE, flush="SYNC_FLUSH"),
-        habits=Habits(listener_seconds=0.02),
-        sync_seconds=(0.01, 1.5),
     ),
     "storm": Scenario(
         "All of it at once, with two brokers.",
         (
-            *("break", "cut", "slow", "restart-broker", "kill-broker", "restart-nameserver"),
-            *("join", "leave", "kill-member"),
+            *("break", "cut", "slow", "clock", "restart-broker", "kill-broker"),
+            *("restart-nameserver", "join", "leave", "kill-member"),
         ),
         count=8,
         nameservers=2,

@@ -13,6 +13,9 @@ from sprocket.testing.workload import Workload
 
 T = TypeVar("T")
 
+#: How far a wall clock may be off.
+_SKEW_MS_MAX = 60_000
+
 
 class Weather:
     """Makes faults, and ends them.
@@ -39,6 +42,7 @@ class Weather:
             "break": self._break,
             "cut": self._cut,
             "slow": self._slow,
+            "clock": self._clock,
             "restart-broker": lambda: self._restart(self._cluster.brokers),
             "kill-broker": lambda: self._kill(self._cluster.brokers, power_lost=False),
             "power-broker": lambda: self._kill(self._cluster.brokers, power_lost=True),
@@ -82,6 +86,11 @@ class Weather:
         seconds = self._entropy.between(0.05, 2.0)
         self._journal.note("weather", f"slows {one} to {other} by {seconds:.2f} s")
         self._network.slow(one, other, seconds)
+
+    async def _clock(self) -> None:
+        machine = self._choose(self._cluster.machines)
+        machine.clock.skew_ms = int(self._entropy.between(-_SKEW_MS_MAX, _SKEW_MS_MAX))
+        self._journal.note("weather", f"sets {machine.name}'s clock off by {machine.clock.skew_ms}")
 
     async def _restart(self, machines: Sequence[Machine]) -> None:
         machine = self._choose(machines)
