@@ -133,6 +133,11 @@ class CommitLog:
         self.room_end = segment.end - BLANK_BYTES
         self._cleared_to = segment.end
 
+    @property
+    def is_cleared(self) -> bool:
+        """Whether all behind `end` is known to be zero."""
+        return self._cleared_to >= self.base + len(self.buffer)
+
     def clear_ahead(self, byte_count: int = 1 << 20) -> bool:
         """Clears some of what may stand behind the end after a crash.
 

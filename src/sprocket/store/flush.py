@@ -21,8 +21,9 @@ from sprocket.store.views import View
 
 #: Every so many passes over the views, those with little to sync are synced too.
 _THOROUGH_PASSES = 5
-#: So much is cleared at a time of what a crash has left behind the log.
-_CLEARED_BYTES = 8 << 20
+#: So much is cleared at a time of what a crash may have left behind the log, and at the end.
+_CLEARED_BYTES = 1 << 20
+_FINALLY_CLEARED_BYTES = 32 << 20
 
 
 class Flush:
@@ -96,20 +97,21 @@ class Flush:
         self._checkpoint.replay_from = replay_from
         await self._checkpoint.save()
 
-    async def finish(self) -> None:
-        """Brings everything to the disk, and clears what a crash has left behind the log.
+    async def finish(self) -> bool:
+        """Brings everything to the disk.
+
+        Returns:
+            False if what a crash has left behind the log has not all been cleared: the next start
+            must be as careful as after a crash.
 
         Raises:
             OSError: the disk failed.
         """
-        has_more = self._log.clear_ahead(_CLEARED_BYTES)
-        if has_more:
-            while has_more:
-                has_more = self._log.clear_ahead(_CLEARED_BYTES)
-                await asyncio.sleep(0)
+        if self._log.clear_ahead(_FINALLY_CLEARED_BYTES):
             await self._log.sync(self.flushed.value, self._log.end)
         await self.sync_log()
         await self.sync_views(is_thorough=True)
+        return self._log.is_cleared
 
     async def run_log(self) -> None:
         """Syncs the log until cancelled.

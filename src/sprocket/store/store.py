@@ -155,8 +155,7 @@ class Store:
         has_failed = isinstance(refusal, StoreError) and not isinstance(refusal, DiskFull)
         self._appending.refusal = ClosedError("the store is closed")
         try:
-            if not has_failed:
-                await self._flush.finish()
+            if not has_failed and await self._flush.finish():
                 self._disk.remove(f"{self._root}/abort")
         except OSError as error:
             raise StoreError(f"cannot close the store in {self._root}: {error}") from error
