@@ -227,13 +227,20 @@ class Parts:
             clients=self.clients,
             volumes=self.volumes,
         )
+        connections = ConnectionRequests(
+            self.clients,
+            store,
+            topics=self.topics,
+            groups=self.groups,
+            broker_name=settings.config.name,
+        )
         return {
             **topics.answers(),
             **groups.answers(),
             **self._positions(queues, settings, clock=clock, address=address),
             **FigureRequests(queues, self.offsets, state=self.state).answers(),
             **VolumeRequests(self.volumes, clock, cluster=settings.config.cluster).answers(),
-            **ConnectionRequests(self.clients, store).answers(),
+            **connections.answers(),
             **SettingRequests(settings, on_permission=self.registration.again).answers(),
         }
 

@@ -15,6 +15,7 @@ from sprocket.client.deliver import Concurrent, Ordered
 from sprocket.client.iterate import Iterated
 from sprocket.client.membership import Membership
 from sprocket.client.offsets import Beginning, Start
+from sprocket.client.operated import Facts, Operated
 from sprocket.client.pull import FeedParts
 from sprocket.client.redeliver import Redelivery
 from sprocket.client.session import Session
@@ -228,6 +229,10 @@ class PushConsumer:
         finish = self._finish if self.ordered else None
         parts = FeedParts(session, self.group, self.config, self._offer, finish)
         self._membership = Membership(self._subscriptions, self._beginning, parts)
+        facts = Facts(self.group, self.config, self.ordered, self._nameservers, version)
+        session.operated[self.group] = Operated(
+            self._membership, self._subscriptions, facts, clock=session.world.clock
+        )
         try:
             await self._membership.start()
         except BaseException:  # goes on up; only nothing must stay half open
@@ -271,6 +276,7 @@ class PushConsumer:
         delivery, self._delivery = self._delivery, None
         if session is None:
             return
+        session.operated.pop(self.group, None)
         if membership is not None:
             await membership.stop_fetching()
         if delivery is not None:

@@ -81,6 +81,11 @@ class Membership:
         """Queues that it fetches from."""
         return sorted(self._held)
 
+    @property
+    def feeds(self) -> list[Feed]:
+        """The queues that it holds, as it reads them."""
+        return [held.feed for _, held in sorted(self._held.items())]
+
     def describe(self) -> ConsumerData:
         """What heartbeats say of it."""
         return ConsumerData(
@@ -294,6 +299,26 @@ class Membership:
                 await self._leases.give_back([queue])
             logger.info("%s: %s released at %d", self.group, queue, held.feed.window.next_offset)
         self._perform(self._rebalance.released(queue))
+
+    async def move(self, queue: QueueId, offset: int) -> None:
+        """Goes on from an offset, which is committed; drops what was fetched of the queue.
+
+        Nothing happens if the queue is not held.
+        """
+        held = self._held.get(queue)
+        if held is None:
+            return
+        held.task.cancel()
+        await asyncio.wait([held.task])
+        if self._parts.finish is not None:
+            await self._parts.finish(held.feed.window)
+        held.feed.window.close()
+        if self._held.get(queue) != held or self._is_leaving:
+            return
+        feed = Feed(queue, held.feed.subscription, offset, self._parts)
+        feed.window.trusted_until = held.feed.window.trusted_until
+        self._held[queue] = _Held(feed, asyncio.ensure_future(self._run(feed)))
+        await self._commit(feed)
 
     # Leases.
 

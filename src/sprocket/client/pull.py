@@ -184,7 +184,7 @@ class Feed:
         tags = self.subscription.filter
         found = scan(reply.body, self.queue.broker, opens_bodies=True)
         if self._is_retry:
-            yield from (_as_sent(message) for message in found)
+            yield from (as_sent(message) for message in found)
         elif tags.is_all:
             yield from found
         else:
@@ -210,7 +210,7 @@ class Feed:
         self.committed = None
 
 
-def _as_sent(message: StoredMessage) -> StoredMessage:
+def as_sent(message: StoredMessage) -> StoredMessage:
     """A message of a retry topic under the topic that it was sent to."""
     topic = message.properties.get(RETRY_TOPIC)
     if topic is not None:

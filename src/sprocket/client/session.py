@@ -73,6 +73,7 @@ class Session:
     Attributes:
         client_id: as brokers and other members know us.
         ids: makes unique ids of messages.
+        operated: by consumer group, who answers what operators ask of the member.
     """
 
     def __init__(
@@ -101,6 +102,7 @@ class Session:
         self._groups: set[str] = set()
         self._producers: Counter[str] = Counter()
         self._consumers: dict[str, Member] = {}
+        self.operated: dict[str, Callable[[Command], Reply | Awaitable[Reply] | None]] = {}
         #: By address, the connection on which that broker has had our heartbeat.
         self._greeted: dict[str, Peer] = {}
         self._greeting: dict[str, asyncio.Task[Peer]] = {}
@@ -313,12 +315,15 @@ class Session:
 
     # What brokers ask us.
 
-    def _answer(self, command: Command, peer: Peer) -> Reply | None:
+    def _answer(self, command: Command, peer: Peer) -> Reply | Awaitable[Reply] | None:
         if command.code == IdsChanged.code:
             member = self._consumers.get(command.read(IdsChanged).consumer_group)
             if member is not None:
                 member.look_again()
             return None
+        named = command.fields.get("consumerGroup") or command.fields.get("group", "")
+        if (operated := self.operated.get(named)) is not None:
+            return operated(command)
         return Reply(
             code=ResponseCode.REQUEST_CODE_NOT_SUPPORTED,
             remark=f"request type {command.code} not supported",

@@ -76,6 +76,11 @@ class Window:
         return len(self._held)
 
     @property
+    def bytes(self) -> int:
+        """Their bodies together."""
+        return self._bytes
+
+    @property
     def in_flight(self) -> int:
         """Messages that were handed out and are not done."""
         return len(self._held) - len(self._waiting)

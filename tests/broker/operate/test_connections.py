@@ -60,6 +60,8 @@ def test_what_a_client_is_asked_through_the_broker_is_answered_by_it() -> None:
             directly = ConsumeDirectly(consumer_group="g", client_id="c2", msg_id=sent["msgId"])
             reply = await asker.call(directly)
             assert (reply.remark, b"now" in bytes(reply.body)) == ("done", True)
+            passed_on = other.told[-1].fields
+            assert (passed_on["brokerName"], passed_on["groupSysFlag"]) == ("broker-a", "0")
             directly.msg_id = "nonsense"
             assert await asker.code(directly) == 1
             reply = await asker.call(ConsumeStatus(topic="T", group="g"))

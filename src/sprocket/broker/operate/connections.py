@@ -16,6 +16,8 @@ from sprocket.base.errors import (
 from sprocket.broker.callbacks import ask
 from sprocket.broker.clients import Client, Clients
 from sprocket.broker.dispatch import Answers
+from sprocket.broker.groups import Groups
+from sprocket.broker.topics import Topics
 from sprocket.message.ids import parse_offset_id
 from sprocket.protocol.bodies import (
     ClientConnection,
@@ -41,9 +43,14 @@ from sprocket.store.store import Store
 class ConnectionRequests:
     """Shows who is connected, and asks clients what they are doing."""
 
-    def __init__(self, clients: Clients, store: Store) -> None:
+    def __init__(
+        self, clients: Clients, store: Store, *, topics: Topics, groups: Groups, broker_name: str
+    ) -> None:
         self._clients = clients
         self._store = store
+        self._topics = topics
+        self._groups = groups
+        self._broker_name = broker_name
 
     def answers(self) -> Answers:
         """By request code."""
@@ -118,6 +125,11 @@ class ConnectionRequests:
             record = self._store.lookup(log_offset)
         except (UsageError, OffsetOutOfRange) as error:
             raise SystemFailure(f"there is no message {header.msg_id}: {error}") from error
+        topic = self._topics.get(header.topic or "")
+        group = self._groups.get(header.consumer_group)
+        header.broker_name = self._broker_name
+        header.topic_sys_flag = None if topic is None else topic.topic_sys_flag
+        header.group_sys_flag = None if group is None else group.group_sys_flag
         return _passed_on(client, header, bytes(record))
 
     def status(self, command: Command, peer: Peer) -> Awaitable[Reply]:
