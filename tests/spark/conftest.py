@@ -24,6 +24,8 @@ def spark() -> Iterator[SparkSession]:
         find_java()
     except UsageError as error:
         pytest.skip(str(error))
-    made = session("tests", "local[2]")
+    # Java's better compiler would take longer than it saves here.
+    quick = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+    made = session("tests", "local[2]", **quick)
     yield made
     made.stop()

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import sys
 from typing import TYPE_CHECKING
 
@@ -30,6 +31,8 @@ def test_settings_can_be_keywords_and_go_before_ours() -> None:
     assert found["spark.ui.enabled"] == "true"
     assert found["spark.sql.shuffle.partitions"] == "2"
     assert "spark.sql.shuffle.partitions" not in settings("yarn", {})
+    options = settings("local", {"spark.driver.extraJavaOptions": "-Xss4m"})
+    assert re.search("log4j2.* -Xss4m$", options["spark.driver.extraJavaOptions"])
     with pytest.raises(UsageError, match="driver_memory"):
         settings("local", {"driver_memory": "4g"})
 

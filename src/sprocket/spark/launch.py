@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 PYSPARK_OLDEST = (4, 0)
 
 _LOCAL = re.compile(r"local(?:\[(\d+|\*)(?:,\d+)?\])?")
+_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _QUIET = Path(__file__).with_name("log4j2.properties")
 
 
@@ -90,8 +91,11 @@ def prepare_environment(master: str) -> None:
 
 
 def settings(master: str, conf: Mapping[str, str | int | bool]) -> dict[str, str]:
-    """Spark's settings: ours, and over them the user's."""
-    return {**_ours(master), **dict(_theirs(conf))}
+    """Spark's settings: ours, and over them the user's; Java's options are joined."""
+    ours, theirs = _ours(master), dict(_theirs(conf))
+    if _JAVA_OPTIONS in theirs:
+        theirs[_JAVA_OPTIONS] = f"{ours[_JAVA_OPTIONS]} {theirs[_JAVA_OPTIONS]}"
+    return {**ours, **theirs}
 
 
 def _ours(master: str) -> dict[str, str]:
@@ -100,7 +104,7 @@ def _ours(master: str) -> dict[str, str]:
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
-        "spark.driver.extraJavaOptions": f'"-Dlog4j2.configurationFile={_QUIET.as_uri()}"',
+        _JAVA_OPTIONS: f'"-Dlog4j2.configurationFile={_QUIET.as_uri()}"',
     }
     cores = local_cores(master)
     if cores is not None:
