@@ -56,3 +56,8 @@ def test_a_body_that_opens_to_too_much_is_refused(kind: Compression) -> None:
     assert len(open_body(bomb, kind.sys_flag, 1 << 20)) == 1 << 20
     with pytest.raises(CorruptRecord, match="more than"):
         open_body(bomb, kind.sys_flag, (1 << 20) - 1)
+
+
+def test_blocks_of_lz4_stand_alone_since_java_opens_no_others() -> None:
+    frame = compress(b"a long story " * 20_000, Compression.LZ4)
+    assert frame[4] & 0x20, "the frame's flag for independent blocks"

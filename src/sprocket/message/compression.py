@@ -50,7 +50,8 @@ def compress(body: bytes | bytearray | memoryview, kind: Compression, level: int
     if kind is Compression.LZ4:
         import lz4.frame
 
-        return bytes(lz4.frame.compress(body, store_size=False))
+        # Java's library refuses blocks that refer to each other.
+        return bytes(lz4.frame.compress(body, block_linked=False, store_size=False))
     import zstandard
 
     return zstandard.ZstdCompressor(level=level).compress(body)
