@@ -9,7 +9,13 @@ from types import TracebackType
 from typing import NamedTuple, Self
 
 from sprocket.base.deadline import Deadline
-from sprocket.base.errors import ClosedError, ConnectFailed, ReplyError, UsageError
+from sprocket.base.errors import (
+    ClosedError,
+    ConnectFailed,
+    GroupNotFound,
+    ReplyError,
+    UsageError,
+)
 from sprocket.client.config import PullConfig, nameserver_addresses
 from sprocket.client.offsets import Offsets
 from sprocket.client.routes import MASTER
@@ -191,7 +197,12 @@ class PullConsumer:
         """Commits for the group: it goes on at `offset`, the first it has not consumed."""
         if offset < 0:
             raise UsageError(f"an offset is not below 0: {offset}")
-        await (await self._offsets(queue)).commit(queue, offset)
+        offsets = await self._offsets(queue)
+        try:
+            await offsets.commit(queue, offset)
+        except GroupNotFound:
+            await self.pull(queue, offset, count=1)  # makes the group, as to commit does not
+            await offsets.commit(queue, offset)
 
     async def min_offset(self, queue: QueueId) -> QueueOffset:
         """The offset of the first message that is still there."""

@@ -19,7 +19,7 @@ from datetime import datetime
 from typing import Literal
 
 from sprocket.base.deadline import Deadline
-from sprocket.base.errors import GroupNotFound, QueryNotFound, UsageError
+from sprocket.base.errors import QueryNotFound, UsageError
 from sprocket.client.session import Session
 from sprocket.message.offsets import QueueOffset
 from sprocket.message.queue import QueueId
@@ -113,7 +113,11 @@ class Offsets:
             return None
 
     async def commit(self, queue: QueueId, offset: int) -> None:
-        """Commits: the group goes on at `offset`, the first message it has not consumed."""
+        """Commits: the group goes on at `offset`, the first message it has not consumed.
+
+        Raises:
+            GroupNotFound: the broker does not know the group: nobody has pulled for it yet.
+        """
         header = UpdateOffset(
             consumer_group=self._group,
             topic=queue.topic,
@@ -121,11 +125,7 @@ class Offsets:
             commit_offset=offset,
             bname=queue.broker,
         )
-        try:
-            await self._ask(queue, header)
-        except GroupNotFound:
-            await self.committed(queue)  # to ask makes the group, to commit does not
-            await self._ask(queue, header)
+        await self._ask(queue, header)
 
     async def first(self, queue: QueueId) -> QueueOffset:
         """The offset of the first message that is still there."""
