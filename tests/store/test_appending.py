@@ -96,6 +96,28 @@ def test_a_record_that_no_file_can_hold_is_refused() -> None:
     run(check())
 
 
+@pytest.mark.parametrize(
+    "field", ["flag", "sys_flag", "born_ms", "reconsume_times", "prepared_offset", "tag_code"]
+)
+@pytest.mark.parametrize("value", [1 << 63, -(1 << 63) - 1])
+def test_a_number_that_does_not_fit_is_refused_and_leaves_no_trace(field: str, value: int) -> None:
+    async def check() -> None:
+        disk = MemoryDisk()
+        store = await opened(disk)
+        store.append(a_draft(b"before"))
+        with pytest.raises(IllegalDraft, match=r"fit|range"):
+            store.append(a_draft(b"", **{field: value}))
+        with pytest.raises(IllegalDraft, match=field):
+            store.append_batch([a_draft(b"good"), a_draft(b"", **{field: value})])
+        assert bodies(store) == [b"before"]
+        assert bodies(await opened(disk.after_kill())) == [b"before"]
+        store.append(a_draft(b"after"))
+        assert bodies(store) == [b"before", b"after"]
+        assert bodies(await opened(disk.after_kill())) == [b"before", b"after"]
+
+    run(check())
+
+
 def test_a_batch_is_stored_in_order() -> None:
     async def check() -> None:
         store = await opened(MemoryDisk())

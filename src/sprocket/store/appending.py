@@ -1,11 +1,12 @@
 """Writes messages: the one place where records, and through them entries, come into being.
 
-A message is checked, gets its place in the log and in its queue, is encoded, written to the mapped
-file, and goes into the views. Nothing here waits.
+A message is checked, gets its place in the log and in its queue, is encoded straight into the
+mapped file, and goes into the views. Nothing here waits.
 """
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -16,7 +17,7 @@ from sprocket.message.properties import PROPERTIES_BYTES_MAX
 from sprocket.message.record import Draft, Encoder, record_bytes
 from sprocket.store.commit_log import CommitLog
 from sprocket.store.consume_queue import ConsumeQueue
-from sprocket.store.drafts import check_sizes
+from sprocket.store.drafts import IllegalDraft, check_numbers, check_sizes
 from sprocket.store.queues import ConsumeQueues
 from sprocket.store.views import IN_NO_QUEUE, Entry, View
 
@@ -110,6 +111,7 @@ class Appending:
         ]
         for draft, size in zip(drafts, sizes, strict=True):
             self._check(draft, size)
+            check_numbers(draft)
         self._log.reserve(sizes)
         for queue in dict.fromkeys(queues):
             queue.make_room(queues.count(queue) if len(drafts) > 1 else 1)
@@ -129,15 +131,7 @@ class Appending:
         log_offset = written.end
         self.newest_ms = stored_ms = self._clock.now_ms()
         queue_offset = 0 if draft.sys_flag & IN_NO_QUEUE else queue.max_offset
-        at = log_offset - written.base
-        written.buffer[at : at + size] = self._encoder.encode(
-            draft,
-            queue.topic_part,
-            log_offset=log_offset,
-            queue_offset=queue_offset,
-            stored_ms=stored_ms,
-        )
-        written.end = end = log_offset + size
+        place = (log_offset, queue_offset, stored_ms)
         entry = Entry(
             draft.topic,
             draft.queue_number,
@@ -150,8 +144,17 @@ class Appending:
             draft.keys,
             draft.unique_key,
         )
-        if not draft.sys_flag & IN_NO_QUEUE:
-            queue.apply(entry)
+        try:
+            self._encoder.encode_into(
+                written.buffer, log_offset - written.base, draft, queue.topic_part, place
+            )
+            if not draft.sys_flag & IN_NO_QUEUE:
+                queue.apply(entry)
+        except struct.error as error:  # neither log nor queue has moved on yet
+            at = log_offset - written.base
+            written.buffer[at : at + size] = bytes(size)
+            raise IllegalDraft(f"a number does not fit into its field: {error}") from error
+        written.end = end = log_offset + size
         for view in self._views:
             view.apply(entry)
         if self.on_append is not None:

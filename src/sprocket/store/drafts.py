@@ -9,6 +9,16 @@ from sprocket.message.record import Draft
 #: Longer folder names are refused by most file systems.
 FOLDER_BYTES_MAX = 255
 
+_NUMBER_BITS = (
+    ("queue_number", 32),
+    ("flag", 32),
+    ("sys_flag", 32),
+    ("born_ms", 64),
+    ("reconsume_times", 32),
+    ("prepared_offset", 64),
+    ("tag_code", 64),
+)
+
 _NO_FOLDERS = ("", ".", "..")
 _SEPARATORS = "/\\\0"
 
@@ -46,3 +56,14 @@ def check_sizes(draft: Draft, record_bytes: int, *, body_max: int, record_max: i
         raise IllegalDraft(
             f"the record has {record_bytes} bytes, a file of the log holds {record_max} at most"
         )
+
+
+def check_numbers(draft: Draft) -> None:
+    """Refuses a message with a number that does not fit into its field of the record.
+
+    Raises:
+        IllegalDraft: names the field.
+    """
+    for name, bits in _NUMBER_BITS:
+        if not -(1 << bits - 1) <= getattr(draft, name) < 1 << bits - 1:
+            raise IllegalDraft(f"{name} does not fit into {bits} bits: {getattr(draft, name)}")
