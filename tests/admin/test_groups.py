@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sprocket.admin import groups
-from sprocket.base.errors import UsageError
+from sprocket.base.errors import GroupNotFound, UsageError
 from tests.admin.test_topics import operating
 from tests.support import run
 
@@ -15,9 +15,12 @@ def test_a_group_is_made_listed_and_deleted() -> None:
         async with operating() as (_, caller):
             assert await groups.create(caller, "billing", retry_max_times=3) == ["broker-a"]
             assert "billing" in await groups.names(caller)
+            assert (await groups.settings(caller, "billing"))["broker-a"].retry_max_times == 3
             await groups.delete(caller, "billing")
             assert "billing" not in await groups.names(caller)
             await groups.delete(caller, "billing")
+            with pytest.raises(GroupNotFound):
+                await groups.settings(caller, "billing")
 
     run(story())
 

@@ -1,11 +1,48 @@
-"""Consumer groups: make, delete, list."""
+"""Consumer groups: make, delete, list, who is in them and what they want."""
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
+from sprocket.admin import topics
 from sprocket.admin.caller import Caller
-from sprocket.message.topic import check_group
-from sprocket.protocol.bodies import GroupConfig, GroupTable
+from sprocket.base.errors import ConsumerOffline, GroupNotFound
+from sprocket.message.topic import check_group, dead_letter_topic, retry_topic
+from sprocket.protocol.bodies import ConsumerConnection, GroupConfig, GroupTable
+from sprocket.protocol.requests.client import ConsumerConnections
 from sprocket.protocol.requests.group import AllGroupConfigs, CreateGroup, DeleteGroup
+
+
+class Member(NamedTuple):
+    """A consumer that is in a group.
+
+    Attributes:
+        language: of its client, as it says.
+        brokers: names of those that it is connected to.
+    """
+
+    client_id: str
+    address: str
+    language: str
+    version: int
+    brokers: list[str]
+
+
+class Online(NamedTuple):
+    """A group that has members.
+
+    Attributes:
+        consume_type: `CONSUME_PASSIVELY` (push), `CONSUME_ACTIVELY` (pull), `CONSUME_POP`.
+        message_model: `CLUSTERING`, `BROADCASTING`.
+        consume_from: where it begins that never consumed: `CONSUME_FROM_LAST_OFFSET`, ….
+        subscriptions: expressions by topic; the group's retry topic is one of them.
+    """
+
+    consume_type: str
+    message_model: str
+    consume_from: str
+    subscriptions: dict[str, str]
+    members: list[Member]
 
 
 async def create(
@@ -41,9 +78,12 @@ async def create(
 async def delete(
     caller: Caller, group: str, *, with_offsets: bool = True, cluster: str | None = None
 ) -> list[str]:
-    """Deletes a consumer group, and where it stood, on all masters or those of a cluster.
+    """Deletes a consumer group on all masters or those of a cluster, with its messages to retry.
 
     No error if there is none.
+
+    Args:
+        with_offsets: whether where it stood, and its dead letters, go too.
 
     Returns:
         Names of the brokers that were told.
@@ -51,6 +91,9 @@ async def delete(
     masters = await caller.masters(cluster=cluster)
     for address in masters.values():
         await caller.ask(address, DeleteGroup(group_name=group, clean_offset=with_offsets))
+    if with_offsets:
+        for topic in (retry_topic(group), dead_letter_topic(group)):
+            await topics.delete(caller, topic, cluster=cluster)
     return list(masters)
 
 
@@ -58,6 +101,56 @@ async def names(caller: Caller, *, cluster: str | None = None) -> list[str]:
     """Names of the groups that any master knows, sorted."""
     found: set[str] = set()
     for address in (await caller.masters(cluster=cluster)).values():
-        reply = await caller.ask(address, AllGroupConfigs())
-        found |= GroupTable.decode(reply.body).subscription_group_table.keys()
+        found |= (await _table(caller, address)).subscription_group_table.keys()
     return sorted(found)
+
+
+async def settings(caller: Caller, group: str) -> dict[str, GroupConfig]:
+    """A group's settings by name of the broker.
+
+    Raises:
+        GroupNotFound: no broker knows it.
+    """
+    found = {}
+    for broker, address in (await caller.masters()).items():
+        config = (await _table(caller, address)).subscription_group_table.get(group)
+        if config is not None:
+            found[broker] = config
+    if not found:
+        raise GroupNotFound(f"no broker knows a consumer group {group}")
+    return found
+
+
+async def online(caller: Caller, group: str) -> Online:
+    """A group's members and what they want, as all brokers together see them.
+
+    Raises:
+        ConsumerOffline: it has no members.
+    """
+    seen: Online | None = None
+    members: dict[str, Member] = {}
+    for broker, address in (await caller.masters()).items():
+        try:
+            reply = await caller.ask(address, ConsumerConnections(consumer_group=group))
+        except ConsumerOffline:
+            continue
+        told = ConsumerConnection.decode(reply.body)
+        wants = {t: each.sub_string or "*" for t, each in told.subscription_table.items()}
+        seen = Online(
+            told.consume_type or "",
+            told.message_model or "",
+            told.consume_from_where or "",
+            wants if seen is None else {**seen.subscriptions, **wants},
+            [],
+        )
+        for each in told.connection_set:
+            new = Member(each.client_id, each.client_addr, each.language or "", each.version, [])
+            members.setdefault(each.client_id, new).brokers.append(broker)
+    if seen is None:
+        raise ConsumerOffline(f"no member of consumer group {group} is online")
+    return seen._replace(members=[members[client_id] for client_id in sorted(members)])
+
+
+async def _table(caller: Caller, address: str) -> GroupTable:
+    reply = await caller.ask(address, AllGroupConfigs())
+    return GroupTable.decode(reply.body)

@@ -1,0 +1,92 @@
+"""Single consumers, asked through their broker: what they hold and do; to consume one message."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from sprocket.admin import groups
+from sprocket.admin.caller import Caller
+from sprocket.base.errors import ConsumerOffline
+from sprocket.message.ids import parse_offset_id
+from sprocket.message.queue import QueueId
+from sprocket.protocol.bodies import ConsumeDirectlyResult, RunningInfo
+from sprocket.protocol.requests.client import ConsumeDirectly, ConsumerRunning
+
+
+class Outcome(NamedTuple):
+    """How a consumer ended with a message.
+
+    Attributes:
+        result: `CR_SUCCESS`, `CR_LATER`, `CR_ROLLBACK`, `CR_COMMIT`, `CR_THROW_EXCEPTION`,
+            `CR_RETURN_NULL`.
+        remark: what it raised, if it did.
+        spent_ms: how long it took.
+    """
+
+    client_id: str
+    result: str
+    remark: str | None
+    spent_ms: int
+
+
+async def running(
+    caller: Caller, group: str, client_id: str, *, with_stacks: bool = False
+) -> RunningInfo:
+    """What a member of a group is doing.
+
+    Raises:
+        ConsumerOffline: it is not online.
+        ReplyError: it does not answer.
+    """
+    header = ConsumerRunning(consumer_group=group, client_id=client_id, jstack_enable=with_stacks)
+    address = await _address(caller, group, client_id)
+    return RunningInfo.decode((await caller.ask(address, header)).body)
+
+
+async def owners(caller: Caller, group: str) -> dict[QueueId, str]:
+    """Which member, by client id, holds which queue.
+
+    Raises:
+        ConsumerOffline: no member is online.
+        ReplyError: one of them does not answer.
+    """
+    held: dict[QueueId, str] = {}
+    for member in (await groups.online(caller, group)).members:
+        info = await running(caller, group, member.client_id)
+        for queue in (*info.mq_table, *(info.mq_pop_table or {})):
+            held[QueueId(queue.topic, queue.broker_name, queue.queue_id)] = member.client_id
+    return held
+
+
+async def consume_directly(
+    caller: Caller, group: str, topic: str, offset_id: str, *, client_id: str | None = None
+) -> Outcome:
+    """Has a member consume a stored message now; no position changes.
+
+    Args:
+        offset_id: names the message by its place.
+        client_id: which member; the first one without it.
+
+    Raises:
+        UsageError: the text is no offset id.
+        ConsumerOffline: no such member is online.
+        ReplyError: there is no such message, or the member does not answer.
+    """
+    address, _ = parse_offset_id(offset_id)
+    if client_id is None:
+        client_id = (await groups.online(caller, group)).members[0].client_id
+    header = ConsumeDirectly(
+        consumer_group=group, client_id=client_id, msg_id=offset_id, topic=topic
+    )
+    reply = await caller.ask(address, header)
+    told = ConsumeDirectlyResult.decode(reply.body)
+    return Outcome(client_id, told.consume_result or "", told.remark, told.spent_time_mills)
+
+
+async def _address(caller: Caller, group: str, client_id: str) -> str:
+    """A broker that the member is connected to."""
+    masters = await caller.masters()
+    for member in (await groups.online(caller, group)).members:
+        if member.client_id == client_id:
+            return masters[member.brokers[0]]
+    raise ConsumerOffline(f"no member {client_id} of consumer group {group} is online")

@@ -1,0 +1,147 @@
+"""Where consumer groups are: how far behind, moved elsewhere, copied from another."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from sprocket.admin import topics
+from sprocket.admin.caller import MASTER, Caller
+from sprocket.base.errors import UsageError
+from sprocket.message.queue import QueueId
+from sprocket.protocol.bodies import ConsumeStats, ResetOffsetBody
+from sprocket.protocol.requests.group import ConsumeStatsOf
+from sprocket.protocol.requests.offset import CloneOffset, ResetOffset
+
+#: Moments that `reset` takes besides ms since 1970 UTC: the oldest message, the end.
+FIRST, LAST = 0, -1
+
+
+class QueueLag(NamedTuple):
+    """How far a group is in a queue.
+
+    Attributes:
+        committed: the next message to consume.
+        end: where the queue's next message goes.
+        pulled: the next message to fetch; at least `committed`.
+        consumed_ms: when the last consumed message was stored, ms since 1970 UTC; 0 for none.
+    """
+
+    topic: str
+    broker: str
+    number: int
+    committed: int
+    end: int
+    pulled: int
+    consumed_ms: int
+
+    @property
+    def behind(self) -> int:
+        """Messages that are not consumed."""
+        return max(self.end - self.committed, 0)
+
+
+class Lag(NamedTuple):
+    """How far a group is.
+
+    Attributes:
+        per_second: messages that it fetched each second of the last minute.
+    """
+
+    queues: list[QueueLag]
+    per_second: float
+
+    @property
+    def behind(self) -> int:
+        """Messages that are not consumed, in all queues."""
+        return sum(queue.behind for queue in self.queues)
+
+
+async def lag(caller: Caller, group: str, *, topic: str | None = None) -> Lag:
+    """How far a group is in its topics, or in one; no queues if it never consumed."""
+    found: list[QueueLag] = []
+    per_second = 0.0
+    for address in (await caller.masters()).values():
+        header = ConsumeStatsOf(consumer_group=group, topic=topic)
+        stats = ConsumeStats.decode((await caller.ask(address, header)).body)
+        per_second += stats.consume_tps
+        for queue, progress in stats.offset_table.items():
+            found.append(
+                QueueLag(
+                    queue.topic,
+                    queue.broker_name,
+                    queue.queue_id,
+                    progress.consumer_offset,
+                    progress.broker_offset,
+                    max(progress.pull_offset, progress.consumer_offset),
+                    progress.last_timestamp,
+                )
+            )
+    return Lag(sorted(found), per_second)
+
+
+async def reset(
+    caller: Caller,
+    group: str,
+    topic: str,
+    *,
+    at_ms: int = FIRST,
+    queue: QueueId | None = None,
+    offset: int | None = None,
+) -> dict[QueueId, int]:
+    """Moves a group, whether it is online or not: to a moment, or one queue to an offset.
+
+    Members that consume go on from there within moments; what they had under way may be consumed
+    twice, and commits nothing.
+
+    Args:
+        at_ms: ms since 1970 UTC, or `FIRST`, or `LAST`. The first message stored at it or later.
+        queue: only this one.
+        offset: of `queue`; then the moment does not count.
+
+    Returns:
+        Where each queue stands now.
+
+    Raises:
+        UsageError: an offset without a queue, or no broker holds the queue.
+        TopicNotFound, GroupNotFound: there is no such topic or group.
+        ReplyError: the offset lies outside the queue.
+    """
+    if offset is not None and queue is None:
+        raise UsageError("an offset is of one queue: say which")
+    header = ResetOffset(
+        topic=topic,
+        group=group,
+        timestamp=at_ms,
+        is_force=True,
+        queue_id=-1 if queue is None else queue.number,
+        offset=-1 if offset is None else offset,
+    )
+    parts = await topics.route(caller, topic)
+    addresses = [
+        part.addresses[MASTER]
+        for part in parts
+        if MASTER in part.addresses and (queue is None or part.broker == queue.broker)
+    ]
+    if not addresses:
+        raise UsageError(f"no broker holds {topic if queue is None else queue}")
+    moved: dict[QueueId, int] = {}
+    for address in addresses:
+        table = ResetOffsetBody.decode((await caller.ask(address, header)).body).offset_table
+        for each, position in table.items():
+            moved[QueueId(each.topic, each.broker_name, each.queue_id)] = position
+    return dict(sorted(moved.items()))
+
+
+async def clone(
+    caller: Caller, source: str, target: str, *, topic: str | None = None
+) -> dict[QueueId, int]:
+    """Gives a group the positions of another, in one topic or in all.
+
+    Returns:
+        Where the target stands now.
+    """
+    header = CloneOffset(src_group=source, dest_group=target, topic=topic, offline=True)
+    for address in (await caller.masters()).values():
+        await caller.ask(address, header)
+    known = await lag(caller, target, topic=topic)
+    return {QueueId(q.topic, q.broker, q.number): q.committed for q in known.queues}

@@ -1,0 +1,77 @@
+"""Reading the messages of a topic, queue after queue, without being a consumer of it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+from sprocket.admin import topics
+from sprocket.admin.caller import MASTER, Caller
+from sprocket.base.errors import ReplyError
+from sprocket.message.message import StoredMessage
+from sprocket.message.record import scan
+from sprocket.protocol.codes import ResponseCode
+from sprocket.protocol.requests.offset import OffsetReply, SearchOffset
+from sprocket.protocol.requests.pull import SUBSCRIPTION, PullMessage, PullReply
+
+#: The group that RocketMQ's tools read as; brokers have it, and it commits nothing.
+READER = "TOOLS_CONSUMER"
+FOREVER = 2**63 - 1
+
+_AT_ONCE = 32
+_ENDS = (ResponseCode.PULL_NOT_FOUND, ResponseCode.PULL_OFFSET_MOVED)
+
+
+async def messages(
+    caller: Caller, topic: str, *, begin_ms: int = 0, end_ms: int = FOREVER
+) -> AsyncIterator[StoredMessage]:
+    """Messages that were stored between two times, ms since 1970 UTC, the end not included.
+
+    In the order of queues; a queue is read up to where it ended when its turn came.
+
+    Raises:
+        TopicNotFound: no broker has the topic.
+    """
+    for part in await topics.route(caller, topic):
+        address = part.addresses.get(MASTER)
+        if address is None:
+            continue
+        for queue in await topics.status(caller, topic):
+            if queue.broker != part.broker:
+                continue
+            begin = queue.min_offset
+            if begin_ms > 0:
+                search = SearchOffset(topic=topic, queue_id=queue.number, timestamp=begin_ms)
+                found = (await caller.ask(address, search)).read(OffsetReply)
+                begin = max(begin, found.offset)
+            async for message in _queue(caller, address, queue, topic=topic, begin=begin):
+                if message.stored_ms >= end_ms:
+                    break
+                if message.stored_ms >= begin_ms:
+                    yield message
+
+
+async def _queue(
+    caller: Caller, address: str, queue: topics.QueueStatus, *, topic: str, begin: int
+) -> AsyncIterator[StoredMessage]:
+    offset = begin
+    while offset < queue.max_offset:
+        header = PullMessage(
+            consumer_group=READER,
+            topic=topic,
+            queue_id=queue.number,
+            queue_offset=offset,
+            max_msg_nums=_AT_ONCE,
+            sys_flag=SUBSCRIPTION,
+            subscription="*",
+            bname=queue.broker,
+        )
+        try:
+            reply = await caller.ask(address, header)
+        except ReplyError as error:
+            if error.code in _ENDS:
+                return
+            raise
+        for message in scan(reply.body, queue.broker, opens_bodies=True):
+            if message.queue_offset < queue.max_offset:
+                yield message
+        offset = max(reply.read(PullReply).next_begin_offset, offset + 1)

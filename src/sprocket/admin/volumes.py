@@ -1,0 +1,79 @@
+"""How much goes through: what came into a topic, and what went out to its groups."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from sprocket.admin import topics
+from sprocket.admin.caller import MASTER, Caller
+from sprocket.base.errors import SystemFailure
+from sprocket.protocol.bodies import BrokerStatsBody, GroupList, StatsItem
+from sprocket.protocol.requests.admin import BrokerStats
+from sprocket.protocol.requests.topic import TopicConsumers
+
+_IN, _OUT = "TOPIC_PUT_NUMS", "GROUP_GET_NUMS"
+
+
+class Volume(NamedTuple):
+    """Messages of a topic, on all its brokers together.
+
+    Attributes:
+        group: who got them; None for what came in.
+        minute, hour, day: how many over the last of each, up to now.
+        per_second: over the last minute.
+    """
+
+    group: str | None
+    minute: int
+    hour: int
+    day: int
+    per_second: float
+
+
+async def of_topic(caller: Caller, topic: str) -> list[Volume]:
+    """What came into a topic, then what went out to each group that consumes it.
+
+    Raises:
+        TopicNotFound: no broker has it.
+    """
+    addresses = [
+        part.addresses[MASTER]
+        for part in await topics.route(caller, topic)
+        if MASTER in part.addresses
+    ]
+    volumes = [await _sum(caller, addresses, _IN, topic)]
+    for group in await groups_of(caller, topic):
+        told = await _sum(caller, addresses, _OUT, f"{topic}@{group}")
+        volumes.append(told._replace(group=group))
+    return volumes
+
+
+async def groups_of(caller: Caller, topic: str) -> list[str]:
+    """Groups that consume a topic, or did, sorted.
+
+    Raises:
+        TopicNotFound: no broker has it.
+    """
+    found: set[str] = set()
+    for part in await topics.route(caller, topic):
+        if MASTER in part.addresses:
+            reply = await caller.ask(part.addresses[MASTER], TopicConsumers(topic=topic))
+            found |= set(GroupList.decode(reply.body).group_list)
+    return sorted(found)
+
+
+async def _sum(caller: Caller, addresses: list[str], name: str, key: str) -> Volume:
+    minute, hour, day, per_second = 0, 0, 0, 0.0
+    for address in addresses:
+        try:
+            reply = await caller.ask(address, BrokerStats(stats_name=name, stats_key=key))
+        except SystemFailure:  # nothing of it went through this broker lately
+            continue
+        told = BrokerStatsBody.decode(reply.body)
+        nothing = StatsItem()
+        last = told.stats_minute or nothing
+        minute += last.sum
+        per_second += last.tps
+        hour += (told.stats_hour or nothing).sum
+        day += (told.stats_day or nothing).sum
+    return Volume(None, minute, hour, day, per_second)
