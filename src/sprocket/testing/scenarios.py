@@ -36,6 +36,7 @@ class Scenario:
         faults: names of `weather`, drawn with equal chances; more often named, more often drawn.
         count: how many faults.
         nameservers, brokers, producers, members: how many of each.
+        late: members that join when the weather is fair again.
         messages: how many each producer sends.
         seconds: about how long sending and bad weather last, in virtual time.
         habits: how clients behave.
@@ -50,6 +51,7 @@ class Scenario:
     brokers: int = 1
     producers: int = 2
     members: int = 2
+    late: int = 0
     messages: int = 25
     seconds: float = 20.0
     habits: Habits = _USUAL
@@ -84,9 +86,12 @@ SCENARIOS: dict[str, Scenario] = {
         habits=Habits(failures=0.25),
     ),
     "power": Scenario(
-        "Brokers lose their power; a send is answered when it is on the disk.",
+        "Brokers with slow disks lose their power; a send is answered when it is on the disk.",
         ("power-broker", "power-broker", "break", "restart-broker"),
+        members=0,
+        late=2,
         store=replace(SMALL_STORE, flush="SYNC_FLUSH"),
+        sync_seconds=(0.01, 1.5),
     ),
     "storm": Scenario(
         "All of it at once, with two brokers.",
@@ -200,6 +205,8 @@ class _Run:
         if scenario.faults:
             await weather.pass_over(scenario.faults, scenario.count, seconds=scenario.seconds)
         await weather.clear()
+        for _ in range(scenario.late):
+            await self.workload.join()
         await asyncio.gather(*sending)
 
     async def _quiet_times(self, watching: asyncio.Future[None]) -> None:
