@@ -83,7 +83,7 @@ SCENARIOS: dict[str, Scenario] = {
     "retries": Scenario(
         "Listeners give messages back, while brokers and members go and come.",
         ("break", "restart-broker", "kill-broker", "leave", "join", "kill-member"),
-        habits=Habits(failures=0.25),
+        habits=Habits(failures=0.25, listener_seconds=4.0),
     ),
     "power": Scenario(
         "Brokers with slow disks lose their power; a send is answered when it is on the disk.",
