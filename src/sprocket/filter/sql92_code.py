@@ -1,0 +1,236 @@
+"""Terms become one Python function, so that judging a message interprets nothing.
+
+The function is built as a syntax tree out of the templates below. What a user wrote enters as
+constants only: never as source text, and never as a name. Its argument gives a property's text by
+name, or None. Its value is true, false or None, by the rules of three-valued logic; it raises
+`NotComparable` where a text that is no number is compared with one. Pure.
+
+In the templates a capital letter is another tree, `v` and `w` are variables of the template's own.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from itertools import count
+from types import CodeType, FunctionType
+from typing import cast
+
+from sprocket.filter import sql92_terms as terms
+from sprocket.filter.sql92_numbers import as_boolean, as_double, as_int, as_long
+from sprocket.filter.sql92_terms import NUMBERS, TEXTS, Kind, Term
+
+#: Gives a property's text, or None.
+Get = Callable[[str], str | None]
+Test = Callable[[Get], bool | None]
+
+#: Conditions, strings behind IN not counted. Each costs some 0.2 µs a message.
+CONDITIONS_MAX = 128
+
+_READERS = {Kind.INT: "as_int", Kind.LONG: "as_long", Kind.DOUBLE: "as_double"}
+_TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_SEARCHES = {
+    "CONTAINS": "K in v", "STARTSWITH": "v.startswith(K)", "ENDSWITH": "v.endswith(K)",
+}  # fmt: skip
+
+
+def compiled(term: Term) -> Test:
+    """The function for a condition.
+
+    Raises:
+        SqlInvalid: it is made of too many conditions.
+    """
+    tree = ast.parse("lambda get: None")
+    statement = cast(ast.Expr, tree.body[0])
+    cast(ast.Lambda, statement.value).body = _Writer().write(term)
+    module = compile(ast.fix_missing_locations(tree), "<SQL filter>", "exec")
+    (code,) = (each for each in module.co_consts if isinstance(each, CodeType))
+    names: dict[str, object] = {
+        "__builtins__": {},
+        **{each.__name__: each for each in (as_int, as_long, as_double, as_boolean)},
+        "same": _same,
+        "nothing": _nothing,
+    }
+    return cast(Test, FunctionType(code, names))
+
+
+def _same(left: object, right: object) -> bool | None:
+    """An equality in general: null equals null, and only a null on the left makes it unknown."""
+    if left is None:
+        return True if right is None else None
+    return False if right is None else left == right
+
+
+def _nothing(value: object) -> None:
+    """Nothing, once the value has been worked out: that may fail."""
+
+
+class _Writer:
+    """Writes the tree of a term."""
+
+    def __init__(self) -> None:
+        self._numbers = count()
+        self._conditions = 0
+
+    def write(self, term: Term) -> ast.expr:
+        """The tree for any term."""
+        if term.kind is Kind.BOOLEAN:
+            self._conditions += 1
+            if self._conditions > CONDITIONS_MAX:
+                fault = f"an expression has at most {CONDITIONS_MAX} conditions"
+                raise terms.SqlInvalid(fault, term.column)
+        match term:
+            case terms.Constant():
+                return ast.Constant(term.value)
+            case terms.Property():
+                return self._fill("get(K)", K=ast.Constant(term.name))
+            case terms.Negative():
+                return self._fill("nothing(X)", X=self.write(term.term))
+            case terms.Junction():
+                return self._junction(term.terms, is_and=term.is_and)
+            case terms.Not():
+                return self._not(term.term)
+            case terms.IsNull():
+                return self._fill("X is None", X=self.write(term.term))
+            case terms.IsThere():
+                return self._fill("None if X is None else False", X=self.write(term.term))
+            case _:
+                return self._comparison(term)
+
+    def _comparison(self, term: Term) -> ast.expr:
+        match term:
+            case terms.Equality():
+                return self._equality(term.left, term.right)
+            case terms.Order():
+                return self._order(term)
+            case terms.Between():
+                return self._between(term)
+            case terms.Member():
+                test = "v in K" if term.is_in else "v not in K"
+                return self._fill(
+                    f"None if (v := get(N)) is None else {test}",
+                    N=ast.Constant(term.name),
+                    K=_constant(term.values),
+                )
+            case terms.Search():
+                return self._search(term)
+        raise TypeError(f"{term!r} cannot be written")
+
+    def _junction(self, conditions: Sequence[Term], *, is_and: bool) -> ast.expr:
+        """A balanced tree, so that a long chain is not deep; the order stays as it is."""
+        if len(conditions) == 1:
+            return self.write(conditions[0])
+        middle = len(conditions) // 2
+        template = (
+            "False if (v := L) is False else w if (w := R) is False or v else None"
+            if is_and
+            else "True if (v := L) else w if (w := R) or v is False else None"
+        )
+        left = self._junction(conditions[:middle], is_and=is_and)
+        return self._fill(template, L=left, R=self._junction(conditions[middle:], is_and=is_and))
+
+    def _not(self, term: Term) -> ast.expr:
+        return self._fill("None if (v := X) is None else not v", X=self.write(term))
+
+    def _equality(self, left: Term, right: Term) -> ast.expr:
+        if left.kind in NUMBERS and right.kind in NUMBERS:
+            return ast.Constant(_value(left, right) == _value(right, left))
+        parts = {"L": self.write(left), "R": self.write(right)}
+        if left.kind in TEXTS and right.kind in (*NUMBERS, Kind.TEXT):
+            return self._fill(f"None if (v := L) is None else {_read(right)} == R", **parts)
+        if left.kind in NUMBERS and right.kind in TEXTS:
+            return self._fill(f"False if (v := R) is None else L == {_read(left)}", **parts)
+        if left.kind in TEXTS and right.kind is Kind.BOOLEAN:
+            return self._fill("same(as_boolean(L), R)", **parts)
+        return self._fill("same(L, R)", **parts)
+
+    def _order(self, term: terms.Order) -> ast.expr:
+        sign, left, right = term.sign, term.left, term.right
+        if left.kind in NUMBERS and right.kind in NUMBERS:
+            parts = {"L": _value(left, right), "R": _value(right, left)}
+            return self._fill(
+                f"L {sign} R", **{place: ast.Constant(value) for place, value in parts.items()}
+            )
+        if left.kind in NUMBERS:
+            sign, left, right = _TURNED[sign], right, left
+        if Kind.NOTHING in (left.kind, right.kind):
+            template = "nothing((L, R))"
+        elif right.kind is Kind.PROPERTY:
+            template = (
+                f"None if (v := L) is None or (w := R) is None "
+                f"else as_double(v) {sign} as_double(w)"
+            )
+        else:
+            template = f"None if (v := L) is None else {_read(right)} {sign} R"
+        return self._fill(template, L=self.write(left), R=self.write(right))
+
+    def _between(self, term: terms.Between) -> ast.expr:
+        kind = term.low.kind
+        if term.term.kind is Kind.PROPERTY and kind in NUMBERS and kind is term.high.kind:
+            return self._fill(
+                f"None if (v := X) is None else L <= {_read(term.low)} <= H",
+                X=self.write(term.term),
+                L=self.write(term.low),
+                H=self.write(term.high),
+            )
+        bounds = (
+            terms.ordered(">=", term.term, term.low),
+            terms.ordered("<=", term.term, term.high),
+        )
+        return self._junction(bounds, is_and=True)
+
+    def _search(self, term: terms.Search) -> ast.expr:
+        operand = self.write(term.term)
+        if not term.wanted:
+            return ast.Constant(False)
+        if term.term.kind not in TEXTS:
+            return self._fill("nothing(X) is True", X=operand)
+        test = _SEARCHES[term.how] if term.is_found else f"not {_SEARCHES[term.how]}"
+        return self._fill(
+            f"(v := X) is not None and {test}", X=operand, K=ast.Constant(term.wanted)
+        )
+
+    def _fill(self, template: str, **parts: ast.expr) -> ast.expr:
+        """A copy of a template with other trees in its capital letters, and its own variables."""
+        number = next(self._numbers)
+        names: dict[str, ast.expr | str] = {**parts, "v": f"v{number}", "w": f"w{number}"}
+        return cast(ast.expr, _filled(_template(template), names))
+
+
+def _filled(node: ast.AST, names: Mapping[str, ast.expr | str]) -> ast.AST:
+    if isinstance(node, ast.Name):
+        name = names.get(node.id, node.id)
+        return ast.Name(name, node.ctx) if isinstance(name, str) else name
+    if not node._fields:
+        return node
+    copy = type(node)()
+    for field, value in ast.iter_fields(node):
+        if isinstance(value, ast.AST):
+            value = _filled(value, names)
+        elif isinstance(value, list):
+            value = [_filled(each, names) for each in value]
+        setattr(copy, field, value)
+    return copy
+
+
+def _read(constant: Term) -> str:
+    """How a template reads its variable `v` to compare it with a constant."""
+    reader = _READERS.get(constant.kind)
+    return "v" if reader is None else f"{reader}(v)"
+
+
+@lru_cache(maxsize=64)
+def _template(source: str) -> ast.expr:
+    return ast.parse(source, mode="eval").body
+
+
+def _constant(values: frozenset[str]) -> ast.expr:
+    return ast.Constant(cast(str, values))  # the typing of `ast` forgets sets
+
+
+def _value(term: Term, other: Term) -> int | float:
+    """A constant as it is compared with another: both as decimal numbers if one is."""
+    assert isinstance(term, terms.Constant)
+    assert isinstance(term.value, int | float)
+    return float(term.value) if Kind.DOUBLE in (term.kind, other.kind) else term.value

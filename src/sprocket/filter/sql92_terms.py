@@ -1,0 +1,305 @@
+"""Terms: what an SQL92 expression is made of, and which of them may stand together.
+
+Each function makes one term of others, or says at which column they do not fit. The rules are
+RocketMQ's: a property is a text; `>`, `<`, `>=`, `<=` and BETWEEN compare numbers; IN looks for
+texts. Where Java takes an equality whose sides can never be equal, it is refused here, since it
+would never match anything. Pure.
+
+Source: ComparisonExpression, ConstantExpression, UnaryExpression, LogicExpression and
+SelectorParser.asBooleanExpression of RocketMQ 5.x.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from sprocket.base.errors import SubscriptionInvalid, UsageError
+
+#: Terms may be inside each other this deep.
+DEPTH_MAX = 32
+
+_CLOSER = "NOT binds closer than"
+_PARENTHESES = "put what belongs to it in parentheses"
+_INT_MAX = 2**31 - 1
+_LONG_MAX = 2**63 - 1
+
+
+class SqlInvalid(SubscriptionInvalid, UsageError):
+    """An SQL92 expression cannot be read.
+
+    Attributes:
+        fault: what is wrong.
+        column: where in its text, from 1.
+    """
+
+    def __init__(self, fault: str, column: int) -> None:
+        super().__init__(f"SQL filter, column {column}: {fault}")
+        self.fault = fault
+        self.column = column
+
+
+class Kind(Enum):
+    """What a term's value is.
+
+    Members:
+        PROPERTY: a text, or null if the message has no such property.
+        TEXT, INT, LONG, DOUBLE: a constant. The width of a number decides how texts are read.
+        BOOLEAN: true, false or null.
+        NOTHING: always null: the negative of something that is no number.
+    """
+
+    PROPERTY = "a property"
+    TEXT = "a string"
+    INT = "a number"
+    LONG = "a long number"
+    DOUBLE = "a decimal number"
+    BOOLEAN = "a condition"
+    NOTHING = "a negative"
+
+
+NUMBERS = (Kind.INT, Kind.LONG, Kind.DOUBLE)
+TEXTS = (Kind.PROPERTY, Kind.TEXT)
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """Anything that has a value.
+
+    Attributes:
+        column: where it begins in the text, from 1.
+        depth: how many terms are inside each other here.
+    """
+
+    column: int
+    kind: Kind
+    depth: int
+
+
+@dataclass(frozen=True, slots=True)
+class Constant(Term):
+    value: str | int | float | bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Property(Term):
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Negative(Term):
+    term: Term
+
+
+@dataclass(frozen=True, slots=True)
+class IsThere(Term):
+    """A property that stands where a condition should: false, or null if it is missing."""
+
+    term: Term
+
+
+@dataclass(frozen=True, slots=True)
+class Not(Term):
+    term: Term
+
+
+@dataclass(frozen=True, slots=True)
+class Junction(Term):
+    """Conditions joined by AND (`is_and`), or by OR."""
+
+    is_and: bool
+    terms: tuple[Term, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Equality(Term):
+    left: Term
+    right: Term
+
+
+@dataclass(frozen=True, slots=True)
+class Order(Term):
+    """`sign` is `<`, `<=`, `>` or `>=`."""
+
+    sign: str
+    left: Term
+    right: Term
+
+
+@dataclass(frozen=True, slots=True)
+class Between(Term):
+    term: Term
+    low: Term
+    high: Term
+
+
+@dataclass(frozen=True, slots=True)
+class IsNull(Term):
+    term: Term
+
+
+@dataclass(frozen=True, slots=True)
+class Member(Term):
+    """IN, or NOT IN."""
+
+    name: str
+    values: frozenset[str]
+    is_in: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Search(Term):
+    """`how` is CONTAINS, STARTSWITH or ENDSWITH; `is_found` False for the NOT form."""
+
+    how: str
+    term: Term
+    wanted: str
+    is_found: bool
+
+
+def _called(term: Term) -> str:
+    """What a message calls a term."""
+    if isinstance(term, Constant) and term.kind is Kind.BOOLEAN:
+        return "NULL" if term.value is None else str(term.value).upper()
+    return term.kind.value
+
+
+def text(column: int, value: str) -> Constant:
+    """A string between quotes."""
+    return Constant(column, Kind.TEXT, 1, value)
+
+
+def whole(column: int, digits: str) -> Constant:
+    """A number without a decimal point, maybe with an `L` behind it."""
+    value = int(digits.rstrip("lL")) if len(digits) <= 20 else _LONG_MAX + 1
+    if value > _LONG_MAX:
+        raise SqlInvalid(f"a whole number is at most {_LONG_MAX}", column)
+    return Constant(column, Kind.INT if value <= _INT_MAX else Kind.LONG, 1, value)
+
+
+def decimal(column: int, digits: str) -> Constant:
+    """A number with a decimal point or an exponent."""
+    value = float(digits)
+    if value == float("inf"):
+        raise SqlInvalid("the number is too large", column)
+    return Constant(column, Kind.DOUBLE, 1, value)
+
+
+def boolean(column: int, value: bool | None) -> Constant:
+    """TRUE, FALSE or NULL."""
+    return Constant(column, Kind.BOOLEAN, 1, value)
+
+
+def named(column: int, name: str) -> Property:
+    """A property."""
+    return Property(column, Kind.PROPERTY, 1, name)
+
+
+def negative(column: int, term: Term) -> Term:
+    """A term with a minus in front."""
+    if isinstance(term, Constant) and term.kind in NUMBERS:
+        assert isinstance(term.value, int | float)
+        return Constant(column, term.kind, 1, -term.value)
+    return Negative(column, Kind.NOTHING, _deeper(column, term), term)
+
+
+def condition(term: Term) -> Term:
+    """A term where something true or false must stand."""
+    if term.kind is Kind.BOOLEAN:
+        return term
+    if isinstance(term, Property):
+        return IsThere(term.column, Kind.BOOLEAN, 1, term)
+    raise SqlInvalid(f"{_called(term)} alone is not true or false", term.column)
+
+
+def negated(column: int, term: Term) -> Not:
+    """NOT."""
+    inner = condition(term)
+    return Not(column, Kind.BOOLEAN, _deeper(column, inner), inner)
+
+
+def joined(terms: Sequence[Term], *, is_and: bool) -> Junction:
+    """AND, or OR."""
+    conditions = tuple(condition(term) for term in terms)
+    column = conditions[0].column
+    return Junction(column, Kind.BOOLEAN, _deeper(column, *conditions), is_and, conditions)
+
+
+def equal(left: Term, right: Term) -> Equality:
+    """`=`."""
+    for term in (left, right):
+        if isinstance(term, Constant) and term.value is None:
+            raise SqlInvalid("nothing equals NULL; write IS NULL", term.column)
+    _check_comparable(left, right)
+    return Equality(left.column, Kind.BOOLEAN, _deeper(left.column, left, right), left, right)
+
+
+def _check_comparable(left: Term, right: Term) -> None:
+    """Refuses an equality that Java takes and that is never true."""
+    if left.kind is Kind.BOOLEAN and right.kind is not Kind.BOOLEAN:
+        if isinstance(left, Not):
+            raise SqlInvalid(f"{_CLOSER} =; {_PARENTHESES}", left.column)
+        hint = f"; write it with {_called(left)} at the right" if right.kind in TEXTS else ""
+        raise SqlInvalid(f"{_called(left)} never equals {_called(right)}{hint}", left.column)
+    if right.kind is Kind.BOOLEAN and left.kind in (*NUMBERS, Kind.NOTHING):
+        raise SqlInvalid(f"{_called(left)} never equals {_called(right)}", left.column)
+
+
+def ordered(sign: str, left: Term, right: Term) -> Order:
+    """`>` and its like."""
+    _check_number(left, sign)
+    _check_number(right, sign)
+    return Order(left.column, Kind.BOOLEAN, _deeper(left.column, left, right), sign, left, right)
+
+
+def _check_number(term: Term, sign: str) -> None:
+    if isinstance(term, Not):
+        raise SqlInvalid(f"{_CLOSER} {sign}; {_PARENTHESES}", term.column)
+    if term.kind in (Kind.TEXT, Kind.BOOLEAN):
+        raise SqlInvalid(f"{sign} compares numbers, not {_called(term)}", term.column)
+
+
+def between(term: Term, low: Term, high: Term, *, is_in: bool) -> Term:
+    """BETWEEN, or NOT BETWEEN; the bounds count as in between."""
+    for each in (term, low, high):
+        _check_number(each, "BETWEEN")
+    if is_in and _is_turned(low, high):
+        raise SqlInvalid("BETWEEN needs the lower number first", low.column)
+    column = term.column
+    found = Between(column, Kind.BOOLEAN, _deeper(column, term, low, high), term, low, high)
+    return found if is_in else negated(column, found)
+
+
+def _is_turned(low: Term, high: Term) -> bool:
+    if not isinstance(low, Constant) or not isinstance(high, Constant):
+        return False
+    assert isinstance(low.value, int | float)
+    assert isinstance(high.value, int | float)
+    return high.value < low.value
+
+
+def is_null(term: Term, *, is_there: bool) -> Term:
+    """IS NULL, or IS NOT NULL."""
+    found = IsNull(term.column, Kind.BOOLEAN, _deeper(term.column, term), term)
+    return negated(term.column, found) if is_there else found
+
+
+def member(term: Term, values: Sequence[str], *, is_in: bool) -> Member:
+    """IN, or NOT IN."""
+    if not isinstance(term, Property):
+        raise SqlInvalid(f"IN needs a property on its left, not {_called(term)}", term.column)
+    return Member(term.column, Kind.BOOLEAN, 2, term.name, frozenset(values), is_in)
+
+
+def search(how: str, term: Term, wanted: str, *, is_found: bool) -> Search:
+    """CONTAINS and its like."""
+    column = term.column
+    return Search(column, Kind.BOOLEAN, _deeper(column, term), how, term, wanted, is_found)
+
+
+def _deeper(column: int, *terms: Term) -> int:
+    depth = 1 + max(term.depth for term in terms)
+    if depth > DEPTH_MAX:
+        raise SqlInvalid(f"terms are inside each other more than {DEPTH_MAX} deep", column)
+    return depth
