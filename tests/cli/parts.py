@@ -8,7 +8,8 @@ import os
 import queue
 import sys
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from typing import NamedTuple
 
@@ -83,3 +84,12 @@ def running_node(store: str) -> Iterator[str]:
         loop, end = ending[0]
         loop.call_soon_threadsafe(end.set)
         thread.join()
+
+
+def eventually(condition: Callable[[], bool], seconds: float = 20.0) -> None:
+    """Waits until something is so."""
+    for _ in range(int(seconds * 20)):
+        if condition():
+            return
+        time.sleep(0.05)
+    raise AssertionError(f"still not so after {seconds} s")

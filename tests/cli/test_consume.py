@@ -72,7 +72,7 @@ def test_json_has_all_that_is_known(node: str) -> None:
     ("arguments", "code", "complaint"),
     [
         (("no-such-topic", "--end"), 1, "no-such-topic"),
-        (("t", "--from", "yesterday"), 2, "--from takes first, last, a time"),
+        (("t", "--from", "yesterday"), 2, "a time is first, last, like"),
         (("t", "--tags", "||"), 1, "'||' names no tag"),
         (("t", "--group", "g", "--end"), 2, "--end is for reading without --group"),
     ],
@@ -125,5 +125,5 @@ def test_a_beginning_is_a_word_a_time_or_how_long_ago(text: str, start: str | in
 
 @pytest.mark.parametrize("text", ["", "never", "15x", "-5", "99999999999999999999"])
 def test_other_beginnings_are_refused(text: str) -> None:
-    with pytest.raises(UsageError, match="--from takes"):
+    with pytest.raises(UsageError, match="a time is"):
         start_at(text, NOW_MS)

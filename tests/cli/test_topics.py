@@ -40,6 +40,14 @@ def test_the_status_shows_each_queue(node: str) -> None:
     assert row.split()[:5] == ["broker-a", "0", "0", "2", "2"]
 
 
+def test_the_volume_of_a_topic_is_shown(node: str) -> None:
+    topic(node, "create", "loud", "--queues", "1")
+    sprocket("send", "loud", "x", "--nameserver", node)
+    (came,) = map(json.loads, topic(node, "volume", "loud", "--json").lines)
+    assert (came["group"], came["minute"], came["day"]) == (None, 1, 1)
+    assert topic(node, "volume", "loud").lines[1].split() == ["came", "in", "1", "1", "1", "0.1"]
+
+
 def test_deleting_asks_first(node: str) -> None:
     topic(node, "create", "kept")
     assert topic(node, "delete", "kept").code == 1

@@ -23,8 +23,11 @@ async def view(caller: Caller, offset_id: str, *, topic: str | None = None) -> S
     """
     address, offset = parse_offset_id(offset_id)
     reply = await caller.ask(address, ViewMessage(topic=topic, offset=offset))
+    brokers = {known: name for name, known in (await caller.masters()).items()}
     try:
-        return record.decode(bytes(reply.body), opens_body=True)
+        return record.decode(
+            bytes(reply.body), broker_name=brokers.get(address, ""), opens_body=True
+        )
     except CorruptRecord:
         raise QueryNotFound(f"no message begins at {offset} of {address}") from None
 

@@ -91,5 +91,5 @@ def start_at(text: str, now_ms: int) -> Literal["first", "last"] | int:
         return max(0, int(datetime.fromisoformat(text).astimezone().timestamp() * 1000))
     except (ValueError, OverflowError, OSError):
         raise UsageError(
-            f"--from takes first, last, a time like '2030-01-31 08:00', or 15m, not {text!r}"
+            f"a time is first, last, like '2030-01-31 08:00', or like 15m (ago), not {text!r}"
         ) from None

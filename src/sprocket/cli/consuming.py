@@ -138,10 +138,6 @@ def show_line(message: StoredMessage) -> None:
 
 def show_json(message: StoredMessage) -> None:
     """One line of JSON; a body that is not text as base64."""
-    text = _text(message.body)
-    body = {"body": text}
-    if text is None:
-        body = {"body_base64": base64.b64encode(message.body).decode()}
     render.json(
         {
             "topic": message.topic,
@@ -156,9 +152,17 @@ def show_json(message: StoredMessage) -> None:
             "born_ms": message.born_ms,
             "stored_ms": message.stored_ms,
             "reconsume_times": message.reconsume_times,
-            **body,
+            **body_of(message),
         }
     )
+
+
+def body_of(message: StoredMessage) -> dict[str, str]:
+    """A body for programs: as text, or as base64 if it is none."""
+    text = _text(message.body)
+    if text is None:
+        return {"body_base64": base64.b64encode(message.body).decode()}
+    return {"body": text}
 
 
 def show_raw(message: StoredMessage) -> None:

@@ -10,6 +10,8 @@ import typer
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+_FOREVER = 2**63 - 1
+
 #: Where a command looks for a name server if nobody says.
 NAMESERVER = "127.0.0.1:9876"
 
@@ -51,12 +53,46 @@ Host = Annotated[
         "--host", metavar="ADDRESS", help="Address to listen at; 0.0.0.0 or :: for all of them."
     ),
 ]
+Group = Annotated[str, typer.Argument(metavar="GROUP", help="Name of the consumer group.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+Since = Annotated[
+    str | None,
+    typer.Option(
+        "--since", metavar="TIME", help="Stored from then on: 2030-01-31 08:00, or 15m ago."
+    ),
+]
+Until = Annotated[
+    str | None, typer.Option("--until", metavar="TIME", help="Stored before that time.")
+]
 Topic = Annotated[str, typer.Argument(metavar="TOPIC", help="Name of the topic.")]
 
 
 def examples(*lines: str) -> str:
     """The end of a command's help: lines to copy."""
     return "Examples:\n\n" + "\n\n".join(f"  {line}" for line in lines)
+
+
+def confirm(question: str, *, yes: bool) -> None:
+    """Goes on if `yes`, or if whoever sits there says so; ends the command otherwise."""
+    if not yes:
+        typer.confirm(question, abort=True)
+
+
+def span(since: str | None, until: str | None) -> tuple[int, int]:
+    """Two times as ms since 1970 UTC; all there is between where one is not given.
+
+    Raises:
+        UsageError: a text is no time.
+    """
+    import time
+
+    from sprocket.cli.consume import start_at
+
+    now_ms = int(time.time() * 1000)
+    bounds = {"first": 0, "last": now_ms}
+    begin = 0 if since is None else start_at(since, now_ms)
+    end = _FOREVER if until is None else start_at(until, now_ms)
+    return int(bounds.get(str(begin), begin)), int(bounds.get(str(end), end))
 
 
 def command(app: typer.Typer, name: str, *lines: str) -> Callable[[F], F]:

@@ -10,7 +10,16 @@ import typer
 
 from sprocket.cli import render
 from sprocket.cli.asking import ask
-from sprocket.cli.options import NAMESERVER, Json, NameServers, Timeout, Topic, command
+from sprocket.cli.options import (
+    NAMESERVER,
+    Json,
+    NameServers,
+    Timeout,
+    Topic,
+    Yes,
+    command,
+    confirm,
+)
 
 if TYPE_CHECKING:
     from sprocket.admin.caller import Caller
@@ -79,7 +88,7 @@ def create(
 @command(app, "delete", "sprocket topic delete orders", "sprocket topic delete orders --yes")
 def delete(
     topic: Topic,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Yes = False,
     cluster: Cluster = None,
     nameserver: NameServers = NAMESERVER,
     timeout: Timeout = 5.0,
@@ -87,8 +96,7 @@ def delete(
     """Deletes a topic with all its messages."""
     from sprocket.admin import topics
 
-    if not yes:
-        typer.confirm(f"Delete {topic} with all its messages?", abort=True)
+    confirm(f"Delete {topic} with all its messages?", yes=yes)
 
     async def question(caller: Caller) -> list[str]:
         return await topics.delete(caller, topic, cluster=cluster)
@@ -161,6 +169,33 @@ def status(
                 moment(queue.updated_ms) if queue.updated_ms else None,
             )
             for queue in queues
+        ),
+    )
+
+
+@command(app, "volume", "sprocket topic volume orders", "sprocket topic volume orders --json")
+def volume(
+    topic: Topic,
+    nameserver: NameServers = NAMESERVER,
+    as_json: Json = False,
+    timeout: Timeout = 5.0,
+) -> None:
+    """Shows how much came into a topic, and went out to its groups, in the last day."""
+    from sprocket.admin import volumes
+
+    async def question(caller: Caller) -> list[volumes.Volume]:
+        return await volumes.of_topic(caller, topic)
+
+    told = ask(nameserver, timeout, question)
+    if as_json:
+        for each in told:
+            render.json(each._asdict())
+        return
+    render.table(
+        ("who", "last minute", "last hour", "last day", "per second"),
+        (
+            ("came in" if each.group is None else each.group, *each[1:4], round(each.per_second, 2))
+            for each in told
         ),
     )
 

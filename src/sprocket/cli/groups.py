@@ -1,0 +1,346 @@
+"""`sprocket group`: consumer groups, who is in them, how far they are, where they go on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from sprocket.base.errors import ConsumerOffline, UsageError
+from sprocket.cli import render
+from sprocket.cli.asking import ask
+from sprocket.cli.consume import start_at
+from sprocket.cli.options import (
+    NAMESERVER,
+    Group,
+    Json,
+    NameServers,
+    Timeout,
+    Topic,
+    Yes,
+    command,
+    confirm,
+)
+from sprocket.cli.topics import moment
+
+if TYPE_CHECKING:
+    from sprocket.admin.caller import Caller
+    from sprocket.admin.groups import Online
+    from sprocket.admin.positions import Lag
+    from sprocket.message.queue import QueueId
+
+app = typer.Typer(help="Consumer groups: who is in them, how far they are, where they go on.")
+
+OneTopic = Annotated[
+    str | None, typer.Option("--topic", "-t", metavar="TOPIC", help="Only this topic.")
+]
+
+
+@command(
+    app, "list", "sprocket group list", "sprocket group list --status", "sprocket group list --json"
+)
+def list_groups(
+    with_status: Annotated[
+        bool, typer.Option("--status", help="Also members and lag; asks about each group.")
+    ] = False,
+    nameserver: NameServers = NAMESERVER,
+    as_json: Json = False,
+    timeout: Timeout = 5.0,
+) -> None:
+    """Lists consumer groups."""
+    from sprocket.admin import groups
+
+    if not with_status:
+        for name in ask(nameserver, timeout, groups.names):
+            render.json({"group": name}) if as_json else typer.echo(name)
+        return
+
+    async def question(caller: Caller) -> list[dict[str, Any]]:
+        names = await groups.names(caller)
+        with render.progress("groups", len(names)) as advance:
+            rows = []
+            for name in names:
+                rows.append(await _status(caller, name))
+                advance(1)
+        return rows
+
+    rows = ask(nameserver, timeout, question)
+    if as_json:
+        for row in rows:
+            render.json(row)
+        return
+    headings = ("group", "members", "kind", "model", "behind", "per second")
+    render.table(headings, (tuple(row.values()) for row in rows))
+
+
+async def _status(caller: Caller, group: str) -> dict[str, Any]:
+    from sprocket.admin import groups, positions
+
+    try:
+        online: Online | None = await groups.online(caller, group)
+    except ConsumerOffline:
+        online = None
+    lag = await positions.lag(caller, group)
+    return {
+        "group": group,
+        "members": 0 if online is None else len(online.members),
+        "kind": None if online is None else _kind(online.consume_type),
+        "model": None if online is None else online.message_model.lower(),
+        "behind": lag.behind,
+        "per_second": round(lag.per_second, 2),
+    }
+
+
+def _kind(consume_type: str) -> str:
+    kinds = {"CONSUME_PASSIVELY": "push", "CONSUME_ACTIVELY": "pull", "CONSUME_POP": "pop"}
+    return kinds.get(consume_type, consume_type)
+
+
+@command(app, "show", "sprocket group show billing", "sprocket group show billing --json")
+def show(
+    group: Group,
+    nameserver: NameServers = NAMESERVER,
+    as_json: Json = False,
+    timeout: Timeout = 5.0,
+) -> None:
+    """Shows a group's settings at each broker."""
+    import msgspec
+
+    from sprocket.admin import groups
+    from sprocket.protocol.bodies import GroupConfig
+
+    async def question(caller: Caller) -> dict[str, GroupConfig]:
+        return await groups.settings(caller, group)
+
+    found = ask(nameserver, timeout, question)
+    if as_json:
+        for broker, config in found.items():
+            render.json({"broker": broker, **msgspec.to_builtins(config)})
+        return
+    render.table(
+        ("broker", "consumes", "broadcasts", "in order", "retries", "retry queues"),
+        (
+            (
+                broker,
+                config.consume_enable,
+                config.consume_broadcast_enable,
+                config.consume_message_orderly,
+                config.retry_max_times,
+                config.retry_queue_nums,
+            )
+            for broker, config in found.items()
+        ),
+    )
+
+
+@command(
+    app,
+    "members",
+    "sprocket group members billing",
+    "sprocket group members billing --stacks 10.0.0.7@81#c0ffee",
+)
+def members(
+    group: Group,
+    stacks_of: Annotated[
+        str | None,
+        typer.Option("--stacks", metavar="CLIENT", help="Where the code of this member is."),
+    ] = None,
+    nameserver: NameServers = NAMESERVER,
+    as_json: Json = False,
+    timeout: Timeout = 5.0,
+) -> None:
+    """Shows who consumes in a group, and what it subscribes."""
+    from sprocket.admin import consumers, groups
+    from sprocket.protocol.bodies import RunningInfo
+
+    if stacks_of is not None:
+        wanted = stacks_of
+
+        async def running(caller: Caller) -> RunningInfo:
+            return await consumers.running(caller, group, wanted, with_stacks=True)
+
+        typer.echo(ask(nameserver, timeout, running).jstack or "")
+        return
+
+    async def question(caller: Caller) -> Online:
+        return await groups.online(caller, group)
+
+    online = ask(nameserver, timeout, question)
+    if as_json:
+        for member in online.members:
+            render.json({**member._asdict(), "subscriptions": online.subscriptions})
+        return
+    render.table(
+        ("client", "address", "language", "brokers"),
+        ((m.client_id, m.address, m.language, " ".join(m.brokers)) for m in online.members),
+    )
+    typer.echo()
+    render.table(("topic", "subscribes"), sorted(online.subscriptions.items()))
+    typer.echo(
+        f"\n{_kind(online.consume_type)}, {online.message_model.lower()}, {online.consume_from}"
+    )
+
+
+@command(
+    app,
+    "lag",
+    "sprocket group lag billing",
+    "sprocket group lag billing --topic orders --owners --json",
+)
+def lag(
+    group: Group,
+    topic: OneTopic = None,
+    with_owners: Annotated[
+        bool, typer.Option("--owners", help="Also which member holds each queue; asks them.")
+    ] = False,
+    nameserver: NameServers = NAMESERVER,
+    as_json: Json = False,
+    timeout: Timeout = 5.0,
+) -> None:
+    """Shows how far a group is in each queue."""
+    from sprocket.admin import consumers, positions
+    from sprocket.message.queue import QueueId
+
+    async def question(caller: Caller) -> tuple[Lag, dict[QueueId, str]]:
+        known = await positions.lag(caller, group, topic=topic)
+        return known, await consumers.owners(caller, group) if with_owners else {}
+
+    known, owners = ask(nameserver, timeout, question)
+    rows = [
+        (queue, owners.get(QueueId(queue.topic, queue.broker, queue.number)))
+        for queue in known.queues
+    ]
+    if as_json:
+        for queue, owner in rows:
+            render.json({**queue._asdict(), "behind": queue.behind, "owner": owner})
+        return
+    headings = ["topic", "broker", "queue", "consumed", "end", "behind", "last consumed"]
+    render.table(
+        headings + ["owner"] * with_owners,
+        (
+            (
+                *queue[:5],
+                queue.behind,
+                moment(queue.consumed_ms) if queue.consumed_ms else None,
+                *[owner] * with_owners,
+            )
+            for queue, owner in rows
+        ),
+    )
+    typer.echo(f"\n{known.behind} behind, {known.per_second:.2f} per second")
+
+
+@command(
+    app,
+    "reset",
+    "sprocket group reset billing orders --to first",
+    'sprocket group reset billing orders --to "2030-01-31 08:00" --yes',
+    "sprocket group reset billing orders --queue broker-a:3 --offset 1500",
+)
+def reset(
+    group: Group,
+    topic: Topic,
+    to: Annotated[
+        str | None,
+        typer.Option(
+            "--to",
+            metavar="first|last|TIME",
+            help="The oldest message, the end, a time (2030-01-31 08:00), or how long ago (15m).",
+        ),
+    ] = None,
+    queue: Annotated[
+        str | None, typer.Option("--queue", metavar="BROKER:NUMBER", help="Only this queue.")
+    ] = None,
+    offset: Annotated[
+        int | None, typer.Option("--offset", min=0, help="An offset of --queue, instead of --to.")
+    ] = None,
+    yes: Yes = False,
+    nameserver: NameServers = NAMESERVER,
+    as_json: Json = False,
+    timeout: Timeout = 5.0,
+) -> None:
+    """Moves a group, online or not. What it consumed behind that point, it consumes again."""
+    import time
+
+    from sprocket.admin import positions
+    from sprocket.message.queue import QueueId
+
+    if (to is None) == (offset is None):
+        raise UsageError("say where: --to, or --queue with --offset")
+    start = start_at(to or "first", int(time.time() * 1000))
+    at_ms = {"first": positions.FIRST, "last": positions.LAST}.get(str(start), start)
+    only = None if queue is None else QueueId(topic, *_queue(queue))
+    where = f"to {to}" if offset is None else f"to offset {offset}"
+    confirm(f"Move {group} in {only or topic} {where}?", yes=yes)
+
+    async def question(caller: Caller) -> dict[QueueId, int]:
+        return await positions.reset(
+            caller, group, topic, at_ms=int(at_ms), queue=only, offset=offset
+        )
+
+    _show_positions(ask(nameserver, timeout, question), as_json=as_json)
+
+
+def _queue(text: str) -> tuple[str, int]:
+    broker, _, number = text.rpartition(":")
+    if not broker or not number.isascii() or not number.isdigit():
+        raise UsageError(f"--queue takes BROKER:NUMBER, not {text!r}")
+    return broker, int(number)
+
+
+def _show_positions(positions: dict[QueueId, int], *, as_json: bool) -> None:
+    if as_json:
+        for queue, offset in positions.items():
+            render.json({**queue._asdict(), "offset": offset})
+        return
+    render.table(
+        ("topic", "broker", "queue", "next offset"),
+        ((*queue, offset) for queue, offset in positions.items()),
+    )
+
+
+@command(
+    app,
+    "clone",
+    "sprocket group clone billing billing-test",
+    "sprocket group clone billing billing-test --topic orders --yes",
+)
+def clone(
+    source: Annotated[str, typer.Argument(metavar="GROUP", help="Whose positions are copied.")],
+    target: Annotated[str, typer.Argument(metavar="TARGET", help="The group that gets them.")],
+    topic: OneTopic = None,
+    yes: Yes = False,
+    nameserver: NameServers = NAMESERVER,
+    as_json: Json = False,
+    timeout: Timeout = 5.0,
+) -> None:
+    """Has a group go on where another one is."""
+    from sprocket.admin import positions
+
+    confirm(f"Move {target} to where {source} is?", yes=yes)
+
+    async def question(caller: Caller) -> dict[QueueId, int]:
+        return await positions.clone(caller, source, target, topic=topic)
+
+    _show_positions(ask(nameserver, timeout, question), as_json=as_json)
+
+
+@command(app, "delete", "sprocket group delete billing", "sprocket group delete billing --yes")
+def delete(
+    group: Group,
+    keeps: Annotated[
+        bool, typer.Option("--keep", help="Keep its positions, retries and dead letters.")
+    ] = False,
+    yes: Yes = False,
+    nameserver: NameServers = NAMESERVER,
+    timeout: Timeout = 5.0,
+) -> None:
+    """Deletes a group, where it stood, its retries and its dead letters."""
+    from sprocket.admin import groups
+
+    confirm(f"Delete consumer group {group}{'' if keeps else ' with its dead letters'}?", yes=yes)
+
+    async def question(caller: Caller) -> list[str]:
+        return await groups.delete(caller, group, with_offsets=not keeps)
+
+    typer.echo(f"{group}: deleted on {', '.join(ask(nameserver, timeout, question))}")

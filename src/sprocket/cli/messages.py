@@ -1,0 +1,251 @@
+"""`sprocket message`: finding messages, sending them again, having one consumed now."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from sprocket.base.errors import QueryNotFound
+from sprocket.cli import render
+from sprocket.cli.asking import ask
+from sprocket.cli.options import (
+    NAMESERVER,
+    Group,
+    Json,
+    NameServers,
+    Since,
+    Timeout,
+    Topic,
+    Until,
+    Yes,
+    command,
+    confirm,
+    span,
+)
+from sprocket.cli.topics import moment
+
+if TYPE_CHECKING:
+    from sprocket.admin.caller import Caller
+    from sprocket.admin.consumers import Outcome
+    from sprocket.admin.resend import Resent
+    from sprocket.message.message import StoredMessage
+
+app = typer.Typer(help="Single messages: find, show, send again, have one consumed now.")
+
+MessageId = Annotated[
+    str,
+    typer.Argument(
+        metavar="ID",
+        help="Its offset id; or, with --topic, its unique id, which is what send tells.",
+    ),
+]
+OfTopic = Annotated[
+    str | None,
+    typer.Option("--topic", "-t", metavar="TOPIC", help="ID is a unique id of this topic."),
+]
+
+
+@command(
+    app,
+    "find",
+    "sprocket message find orders o-1",
+    "sprocket message find orders o-1 --since 2h --json",
+)
+def find(
+    topic: Topic,
+    key: Annotated[str, typer.Argument(metavar="KEY", help="A key that it was sent with.")],
+    count: Annotated[
+        int, typer.Option("--count", "-c", min=1, max=64, help="At most so many of each broker.")
+    ] = 64,
+    since: Since = None,
+    until: Until = None,
+    nameserver: NameServers = NAMESERVER,
+    as_json: Json = False,
+    timeout: Timeout = 5.0,
+) -> None:
+    """Finds messages by a key."""
+    from sprocket.admin import messages
+
+    begin_ms, end_ms = span(since, until)
+
+    async def question(caller: Caller) -> list[StoredMessage]:
+        return await messages.query(
+            caller, topic, key, count_max=count, begin_ms=begin_ms, end_ms=end_ms
+        )
+
+    show_list(ask(nameserver, timeout, question), as_json=as_json)
+
+
+@command(
+    app,
+    "show",
+    "sprocket message show 7F00000100002A9F0000000000000A1C",
+    "sprocket message show 7F0000010000C0FFEE0000000000002A --topic orders --json",
+)
+def show(
+    message_id: MessageId,
+    topic: OfTopic = None,
+    nameserver: NameServers = NAMESERVER,
+    as_json: Json = False,
+    timeout: Timeout = 5.0,
+) -> None:
+    """Shows all of a message."""
+
+    async def question(caller: Caller) -> list[StoredMessage]:
+        return await found(caller, message_id, topic)
+
+    for message in ask(nameserver, timeout, question):
+        facts = facts_of(message)
+        if as_json:
+            render.json(facts)
+            continue
+        properties = facts.pop("properties")
+        facts = {**facts, "born": moment(message.born_ms), "stored": moment(message.stored_ms)}
+        render.table(("what", "value"), [(name, str(value)) for name, value in facts.items()])
+        typer.echo()
+        render.table(("property", "value"), sorted(properties.items()))
+
+
+@command(
+    app,
+    "resend",
+    "sprocket message resend 7F00000100002A9F0000000000000A1C",
+    "sprocket message resend 7F0000010000C0FFEE0000000000002A --topic orders --to test --yes",
+)
+def resend(
+    message_id: MessageId,
+    topic: OfTopic = None,
+    to: Annotated[
+        str | None,
+        typer.Option("--to", metavar="TOPIC", help="Another topic than the one it was sent to."),
+    ] = None,
+    yes: Yes = False,
+    nameserver: NameServers = NAMESERVER,
+    as_json: Json = False,
+    timeout: Timeout = 5.0,
+) -> None:
+    """Sends a message again as a new one: its body, tag, keys and user properties."""
+    from sprocket.admin import resend as again
+
+    confirm(f"Send {message_id} to {to or 'its topic'} again, for all its groups?", yes=yes)
+
+    async def question(caller: Caller) -> Resent:
+        (message, *_) = await found(caller, message_id, topic)
+        return await again.resend(caller, message, topic=to)
+
+    show_resent(ask(nameserver, timeout, question), as_json=as_json)
+
+
+@command(
+    app,
+    "consume-directly",
+    "sprocket message consume-directly billing 7F00000100002A9F0000000000000A1C",
+)
+def consume_directly(
+    group: Group,
+    message_id: MessageId,
+    topic: OfTopic = None,
+    client: Annotated[
+        str | None, typer.Option("--client", metavar="ID", help="Which member; else the first one.")
+    ] = None,
+    yes: Yes = False,
+    nameserver: NameServers = NAMESERVER,
+    as_json: Json = False,
+    timeout: Timeout = 15.0,
+) -> None:
+    """Has a member of a group consume one message now, whether it did before or not."""
+    from sprocket.admin import consumers
+    from sprocket.admin import resend as again
+
+    confirm(f"Have {client or group} consume {message_id} now?", yes=yes)
+
+    async def question(caller: Caller) -> Outcome:
+        (message, *_) = await found(caller, message_id, topic)
+        place = again.place_of(message)
+        return await consumers.consume_directly(
+            caller, group, message.topic, place, client_id=client
+        )
+
+    outcome = ask(nameserver, timeout, question)
+    if as_json:
+        render.json(outcome._asdict())
+    else:
+        render.table(("client", "result", "remark", "ms"), [outcome])
+
+
+async def found(caller: Caller, message_id: str, topic: str | None) -> list[StoredMessage]:
+    """The message of an id; several if it was stored more than once.
+
+    Raises:
+        UsageError: the text is no id.
+        QueryNotFound: there is none.
+    """
+    from sprocket.admin import messages
+
+    if topic is None:
+        return [await messages.view(caller, message_id)]
+    several = await messages.by_unique_id(caller, topic, message_id)
+    if not several:
+        raise QueryNotFound(f"no message {message_id} in topic {topic}")
+    return several
+
+
+def facts_of(message: StoredMessage) -> dict[str, Any]:
+    """All of a message, for programs; a body that is not text as base64."""
+    from sprocket.admin.resend import place_of
+    from sprocket.cli.consuming import body_of
+
+    return {
+        "topic": message.topic,
+        "broker": message.queue.broker,
+        "queue": message.queue.number,
+        "queue_offset": message.queue_offset,
+        "offset_id": place_of(message),
+        "message_id": message.properties.get("UNIQ_KEY"),
+        "tag": message.tag,
+        "keys": message.keys,
+        "reconsume_times": message.reconsume_times,
+        "born_ms": message.born_ms,
+        "born_host": message.born_host,
+        "stored_ms": message.stored_ms,
+        "store_host": message.store_host,
+        "flag": message.flag,
+        "properties": message.properties,
+        **body_of(message),
+    }
+
+
+def show_list(messages: list[StoredMessage], *, as_json: bool) -> None:
+    """Prints messages, one a line."""
+    from sprocket.admin.resend import origin_of, place_of
+
+    if as_json:
+        for message in messages:
+            render.json(facts_of(message))
+        return
+    render.table(
+        ("offset id", "topic", "queue", "offset", "tag", "keys", "tries", "stored"),
+        (
+            (
+                place_of(message),
+                origin_of(message),
+                f"{message.queue.broker}:{message.queue.number}",
+                message.queue_offset,
+                message.tag,
+                " ".join(message.keys) or None,
+                message.reconsume_times,
+                moment(message.stored_ms),
+            )
+            for message in messages
+        ),
+    )
+
+
+def show_resent(sent: Resent, *, as_json: bool) -> None:
+    """Prints where a message went."""
+    if as_json:
+        render.json(sent._asdict())
+        return
+    where = f"{sent.topic}@{sent.broker}:{sent.queue_number} offset {sent.queue_offset}"
+    typer.echo(f"{where} id {sent.message_id} offset id {sent.offset_id}")
