@@ -9,7 +9,19 @@ import pytest
 
 from tests.cli.parts import sprocket
 
-COMMANDS = ("standalone", "nameserver", "broker", "send", "consume", "topic", "group", "message", "deadletters", "cluster", "config")
+COMMANDS = (
+    "standalone",
+    "nameserver",
+    "broker",
+    "send",
+    "consume",
+    "topic",
+    "group",
+    "message",
+    "deadletters",
+    "cluster",
+    "config",
+)
 
 
 def test_help_names_every_command() -> None:
