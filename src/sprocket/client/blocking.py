@@ -232,6 +232,7 @@ class PushConsumer(_Face[consumer.PushConsumer]):
         nameservers: str | Sequence[str] | None = None,
         start: Start = "last",
         ordered: bool = False,
+        broadcasting: bool = False,
         config: ConsumerConfig | None = None,
         world: World | None = None,
     ) -> None:
@@ -241,6 +242,7 @@ class PushConsumer(_Face[consumer.PushConsumer]):
                 nameservers=nameservers,
                 start=start,
                 ordered=ordered,
+                broadcasting=broadcasting,
                 config=config,
                 world=world,
             )
@@ -249,6 +251,9 @@ class PushConsumer(_Face[consumer.PushConsumer]):
     subscribe = _on_the_loop(consumer.PushConsumer.subscribe)
     unsubscribe = _on_the_loop(consumer.PushConsumer.unsubscribe)
     later = _on_the_loop(consumer.PushConsumer.later)
+    pause = _on_the_loop(consumer.PushConsumer.pause)
+    resume = _on_the_loop(consumer.PushConsumer.resume)
+    statistics = _on_the_loop(consumer.PushConsumer.statistics)
     wait_closed = _waiting(consumer.PushConsumer.wait_closed)
 
     @overload

@@ -111,23 +111,9 @@ class ProducerConfig(ClientConfig):
 
 
 @dataclass(frozen=True, slots=True)
-class ConsumerConfig(ClientConfig):
-    """Settings of a `PushConsumer`."""
+class FetchConfig(ClientConfig):
+    """What consumers have in common that hold queues and fetch from them."""
 
-    concurrency: int = setting(
-        20,
-        "How many listener calls may be under way at once.",
-        rocketmq="consumeThreadMin",
-        minimum=1,
-        maximum=10_000,
-    )
-    reconsume_max: int | None = setting(
-        None,
-        "How many times a failing message is tried again before it becomes a dead letter. None: 16 "
-        "times; in ordered consumption without end.",
-        rocketmq="maxReconsumeTimes",
-        minimum=0,
-    )
     pull_batch: int = setting(
         32,
         "Messages that one pull asks for; brokers give 32 at most unless set otherwise.",
@@ -169,6 +155,14 @@ class ConsumerConfig(ClientConfig):
         rocketmq="consumeConcurrentlyMaxSpan",
         minimum=1,
     )
+    topic_count_max: int | None = setting(
+        None,
+        "Unfinished messages of one topic; its queues that are held share it evenly. None: only "
+        "the limit of each queue counts.",
+        rocketmq="pullThresholdForTopic",
+        minimum=1,
+    )
+    topic_bytes_max: int | None = setting(None, "The same in bytes of their bodies.", minimum=1)
     commit_ms: int = setting(
         5_000,
         "How often positions are committed.",
@@ -177,6 +171,37 @@ class ConsumerConfig(ClientConfig):
     )
     rebalance_ms: int = setting(
         20_000, "How often queues are shared out anew.", rocketmq="waitInterval", minimum=10
+    )
+    assign: Strategy = field(default=average)
+
+    def __post_init__(self) -> None:
+        check(self)
+        _check_hold(self.hold_ms, self.pull_timeout_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerConfig(FetchConfig):
+    """Settings of a `PushConsumer`."""
+
+    concurrency: int = setting(
+        20,
+        "How many listener calls may be under way at once.",
+        rocketmq="consumeThreadMin",
+        minimum=1,
+        maximum=10_000,
+    )
+    reconsume_max: int | None = setting(
+        None,
+        "How many times a failing message is tried again before it becomes a dead letter. None: 16 "
+        "times; in ordered consumption without end.",
+        rocketmq="maxReconsumeTimes",
+        minimum=0,
+    )
+    consume_timeout_ms: int = setting(
+        15 * 60_000,
+        "How long a listener may have a message before it is given back to come again elsewhere; "
+        "not in ordered consumption, nor when iterating. The listener is not interrupted.",
+        minimum=10,
     )
     reoffer_ms: int = setting(
         5_000,
@@ -200,11 +225,27 @@ class ConsumerConfig(ClientConfig):
     drain_ms: int = setting(
         10_000, "How long stopping waits for listener calls under way.", minimum=0
     )
-    assign: Strategy = field(default=average)
+    offsets_folder: str | None = setting(
+        None,
+        "Broadcasting: where positions are kept on this machine. Without it ~/.rocketmq_offsets, "
+        "as for Java clients.",
+        rocketmq="rocketmq.client.localOffsetStoreDir",
+    )
 
-    def __post_init__(self) -> None:
-        check(self)
-        _check_hold(self.hold_ms, self.pull_timeout_ms)
+
+@dataclass(frozen=True, slots=True)
+class LitePullConfig(FetchConfig):
+    """Settings of a `LitePullConsumer`."""
+
+    auto_commit: bool = setting(
+        True,
+        "Whether positions are committed by themselves: what a poll returned, once the next one "
+        "is asked for.",
+        rocketmq="autoCommit",
+    )
+    poll_batch: int = setting(
+        32, "Messages that one poll returns at most.", minimum=1, maximum=100_000
+    )
 
 
 @dataclass(frozen=True, slots=True)

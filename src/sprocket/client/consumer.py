@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncGenerator, Callable, Sequence
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self, TypeVar, overload
 
@@ -13,12 +14,16 @@ from sprocket.base.errors import ClosedError, UsageError
 from sprocket.client.config import ConsumerConfig, nameserver_addresses
 from sprocket.client.deliver import Concurrent, Ordered
 from sprocket.client.iterate import Iterated
-from sprocket.client.membership import Membership
+from sprocket.client.local_offsets import LocalOffsets
+from sprocket.client.manner import BROADCASTING, SHARING
+from sprocket.client.membership import Membership, Ways
 from sprocket.client.offsets import Beginning, Start
 from sprocket.client.operated import Facts, Operated
+from sprocket.client.pauses import Pauses
 from sprocket.client.pull import FeedParts
-from sprocket.client.redeliver import Redelivery
+from sprocket.client.redeliver import Dropping, GivesBack, Redelivery
 from sprocket.client.session import Session
+from sprocket.client.statistics import Counters, Statistics, held_in
 from sprocket.client.subscription import (
     BatchListener,
     Later,
@@ -34,6 +39,11 @@ from sprocket.message.queue import QueueId
 from sprocket.message.topic import check_group, check_topic, retry_topic
 
 __all__ = ["Later", "PushConsumer", "Start"]
+
+#: The last part of a broadcasting consumer's client id, and the folder of its positions, unless
+#: the configuration names another; the same as for Java clients.
+_BROADCASTING_INSTANCE = "DEFAULT"
+_OFFSETS_FOLDER = "~/.rocketmq_offsets"
 
 #: Tries after the first, in concurrent consumption, unless the configuration says otherwise.
 _RECONSUME_MAX = 16
@@ -82,6 +92,11 @@ class PushConsumer:
             were stored. Then a queue is read under a lease, and a message that fails holds up its
             queue: it is tried again every second, without end unless `reconsume_max` says so.
             `Later(-1)` makes it a dead letter.
+        broadcasting: whether every member gets every message. Then positions are kept in a file of
+            this machine (see `config.offsets_folder`) under the client id, which is
+            `address@DEFAULT`, as for Java clients, or `address@instance`; members on one machine
+            need an `instance` each. A message that fails is dropped with a warning: nothing is
+            given back.
         config: concurrency, limits and times.
         world: clock and randomness, for simulations.
 
@@ -99,6 +114,7 @@ class PushConsumer:
         nameservers: str | Sequence[str] | None = None,
         start: Start = "last",
         ordered: bool = False,
+        broadcasting: bool = False,
         config: ConsumerConfig | None = None,
         world: World | None = None,
     ) -> None:
@@ -106,6 +122,10 @@ class PushConsumer:
         self.group = group
         self.config = config or ConsumerConfig()
         self.ordered = ordered
+        self.broadcasting = broadcasting
+        self._pauses = Pauses()
+        self._counters = Counters(group)
+        self._local: LocalOffsets | None = None
         self._beginning = Beginning.of(start)
         self._nameservers = nameserver_addresses(nameservers, os.environ)
         self._world = world
@@ -218,43 +238,94 @@ class PushConsumer:
             return
         self._closed.clear()
         session = self._session = Session.join(
-            self._nameservers, self.config, self._world, group=self.group
+            self._nameservers, self._joined_as(), self._world, group=self.group
         )
-        self._direct()
-        retries = retry_topic(self.group)
         version = session.world.clock.now_ms()
-        self._subscriptions.setdefault(
-            retries, Subscription(retries, TagFilter.parse("*"), version)
-        )
-        finish = self._finish if self.ordered else None
-        parts = FeedParts(session, self.group, self.config, self._offer, finish)
-        self._membership = Membership(self._subscriptions, self._beginning, parts)
-        facts = Facts(self.group, self.config, self.ordered, self._nameservers, version)
-        session.operated[self.group] = Operated(
-            self._membership, self._subscriptions, facts, clock=session.world.clock
-        )
         try:
-            await self._membership.start()
+            if self.broadcasting:
+                self._local = self._open_local(session)
+            else:
+                retries = retry_topic(self.group)
+                everything = Subscription(retries, TagFilter.parse("*"), version)
+                self._subscriptions.setdefault(retries, everything)
+            self._direct()
+            membership = self._membership = self._member(session)
+            facts = Facts(self.group, self.config, self.ordered, self._nameservers, version)
+            session.operated[self.group] = Operated(
+                membership, self._subscriptions, facts, clock=session.world.clock
+            )
+            await membership.start()
         except BaseException:  # goes on up; only nothing must stay half open
             await self.close()
             raise
+
+    def _joined_as(self) -> ConsumerConfig:
+        """The configuration, with a client id that stays the same if positions depend on it."""
+        if not self.broadcasting or self.config.instance is not None:
+            return self.config
+        return replace(self.config, instance=_BROADCASTING_INSTANCE)
+
+    def _open_local(self, session: Session) -> LocalOffsets:
+        disk = session.world.disk
+        if disk is None:
+            raise UsageError("broadcasting needs a disk for its positions")
+        folder = self.config.offsets_folder or os.path.expanduser(_OFFSETS_FOLDER)
+        return LocalOffsets.open(disk, folder, client_id=session.client_id, group=self.group)
+
+    def _member(self, session: Session) -> Membership:
+        parts = FeedParts(
+            session,
+            self.group,
+            self.config,
+            self._offer,
+            self._counters,
+            finish=self._finish if self.ordered else None,
+            renewal_ms=self.config.lease_renewal_ms,
+            manner=BROADCASTING if self.broadcasting else SHARING,
+            pauses=self._pauses,
+        )
+        ways = Ways(local=self._local)
+        return Membership(self._subscriptions, self._beginning, parts, ways=ways)
+
+    def pause(self, topic: str | None = None) -> None:
+        """Fetches nothing more, of one topic or at all; what was fetched is still delivered.
+
+        The consumer stays a member and keeps its queues, whose messages wait at the brokers.
+        """
+        if topic is None:
+            self._pauses.pause_all()
+        else:
+            self._pauses.pause_topic(topic)
+
+    def resume(self, topic: str | None = None) -> None:
+        """Goes on with one topic, or with all."""
+        if topic is None:
+            self._pauses.resume_all()
+        else:
+            self._pauses.resume_topic(topic)
+
+    def statistics(self) -> Statistics:
+        """Rates, times and failures by topic, and how much waits in memory."""
+        feeds = self._membership.feeds if self._membership is not None else []
+        held = [held_in(feed.queue.topic, feed.window) for feed in feeds]
+        return self._counters.told(asyncio.get_running_loop().time(), held, queues=len(feeds))
 
     def _direct(self) -> None:
         """Makes what delivers, once it is known where to and through whom."""
         session, subscriptions, config = self._session, self._subscriptions, self.config
         if session is None or self._delivery is not None or self._is_iterated is None:
             return
-        redelivery = Redelivery(
-            session,
-            self.group,
-            reconsume_max=_RECONSUME_MAX if config.reconsume_max is None else config.reconsume_max,
-            timeout_ms=config.call_timeout_ms,
-        )
+        redelivery: GivesBack = Dropping()
+        if not self.broadcasting:
+            times = _RECONSUME_MAX if config.reconsume_max is None else config.reconsume_max
+            redelivery = Redelivery(
+                session, self.group, reconsume_max=times, timeout_ms=config.call_timeout_ms
+            )
         if self._is_iterated:
             self._delivery = Iterated(redelivery, config.reoffer_ms / 1000)
         else:
             strategy = Ordered if self.ordered else Concurrent
-            self._delivery = strategy(subscriptions, redelivery, config)
+            self._delivery = strategy(subscriptions, redelivery, config, counters=self._counters)
         for window in self._early:
             self._delivery.offer(window)
         self._early.clear()
@@ -283,6 +354,9 @@ class PushConsumer:
             await delivery.stop(Deadline.after_ms(self.config.drain_ms))
         if membership is not None:
             await membership.leave()
+        local, self._local = self._local, None
+        if local is not None:
+            local.close()
         await session.leave(group=self.group)
         self._closed.set()
 

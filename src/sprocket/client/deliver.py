@@ -14,24 +14,80 @@ Source: ConsumeMessageConcurrentlyService, ConsumeMessageOrderlyService of Rocke
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Mapping, Sequence
 
 from sprocket.base.deadline import Deadline
 from sprocket.client.config import ConsumerConfig
-from sprocket.client.redeliver import Redelivery
+from sprocket.client.redeliver import GivesBack
+from sprocket.client.statistics import Counters
 from sprocket.client.subscription import Later, Subscription
 from sprocket.client.window import Window
-from sprocket.client.workers import Workers, cancelled, checked, failed
+from sprocket.client.workers import Turn, Workers, cancelled, checked, failed
 from sprocket.message.message import StoredMessage
+
+logger = logging.getLogger(__name__)
 
 #: The delay level that means: never, it is a dead letter.
 _NEVER = -1
+#: The delay level for a message whose listener took too long, 10 s.
+_EXPIRED_LEVEL = 3
+#: Seconds between two looks for such listeners.
+_LOOK_SECONDS_MAX = 60.0
 
 
 class Concurrent(Workers):
-    """Delivers messages in any order, as many at once as there are workers."""
+    """Delivers messages in any order, as many at once as there are workers.
 
-    async def serve(self) -> None:
+    A message whose listener takes longer than the consume timeout is given back meanwhile, and its
+    result counts no more; so a listener that hangs does not hold up its queue's position for ever.
+    """
+
+    def __init__(
+        self,
+        subscriptions: Mapping[str, Subscription],
+        redelivery: GivesBack,
+        config: ConsumerConfig,
+        *,
+        counters: Counters,
+    ) -> None:
+        super().__init__(subscriptions, redelivery, config, counters=counters)
+        self._timeout = config.consume_timeout_ms / 1000
+        self._expiring = asyncio.ensure_future(self._keep_expiring())
+
+    async def stop(self, deadline: Deadline) -> None:
+        """As `Workers.stop`."""
+        await super().stop(deadline)
+        self._expiring.cancel()
+        await asyncio.wait([self._expiring])
+
+    async def _keep_expiring(self) -> None:
+        while True:
+            await asyncio.sleep(min(self._timeout / 2, _LOOK_SECONDS_MAX))
+            latest = self.loop.time() - self._timeout
+            for turn in list(self.turns):
+                if turn.window is not None and turn.began <= latest:
+                    await self._expire(turn, turn.window, turn.messages)
+
+    async def _expire(self, turn: Turn, window: Window, messages: Sequence[StoredMessage]) -> None:
+        turn.window = None
+        kept = []
+        for message in [each for each in messages if window.holds(each)]:
+            logger.warning(
+                "the listener has %s at %d for more than %g s; the message is given back",
+                message.queue, message.queue_offset, self._timeout,
+            )  # fmt: skip
+            if await self.redelivery.give_back(message, _EXPIRED_LEVEL):
+                window.done(message)
+                self.counters.expired(message.queue.topic, self.loop.time())
+            else:
+                kept.append(message)
+        if kept and turn.messages is messages:  # the next look tries again
+            turn.window = window
+        elif kept:
+            self.shelf.keep(window, [message for message in kept if window.holds(message)])
+
+    async def serve(self, turn: Turn) -> None:
         """Takes one message, or a batch of one window, and delivers it."""
         taken = self.ready.take()
         if self.ready:
@@ -42,7 +98,11 @@ class Concurrent(Workers):
         listener = self.listener_of(message)
         if listener is None:
             self.shelf.keep(window, [message])
-        elif listener.batch is None and not listener.is_blocking:
+            return
+        messages = turn.messages = [message]
+        turn.began = began = self.loop.time()
+        turn.window = window
+        if listener.batch is None and not listener.is_blocking:
             # As `call` would, without its cost: this is where most messages pass.
             try:
                 later = await listener.function(message)
@@ -50,20 +110,28 @@ class Concurrent(Workers):
                 later = failed(error, message)
             except asyncio.CancelledError as error:
                 later = cancelled(error, message)
-            if later is None:
-                window.done(message)
-            else:
-                await self._give_back(window, [message], checked(later))
+            if later is not None:
+                later = checked(later)
+            ended = self.loop.time()
+            self.counters.called(
+                message.queue.topic,
+                ended,
+                count=1,
+                seconds=ended - began,
+                has_failed=later is not None,
+            )
         else:
-            messages = [message]
             if listener.batch is not None and listener.batch > 1:
                 messages += window.take_many(listener.batch - 1, topic=message.queue.topic)
             later = await self.call(listener, messages)
-            if later is None:
-                for each in messages:
-                    window.done(each)
-            else:
-                await self._give_back(window, messages, later)
+        if later is None:
+            for each in messages:
+                window.done(each)
+        elif turn.window is not None:  # else it took too long, and was given back already
+            turn.window = None
+            await self._give_back(window, messages, later)
+        turn.window = None
+        turn.messages = []
 
     async def _give_back(
         self, window: Window, messages: Sequence[StoredMessage], later: Later
@@ -72,6 +140,8 @@ class Concurrent(Workers):
         for message in messages:
             if window.is_closed:  # the queue's next holder gets it again anyway
                 return
+            if not window.holds(message):
+                continue
             if await self.redelivery.give_back(message, later.delay_level):
                 window.done(message)
             else:
@@ -86,10 +156,12 @@ class Ordered(Workers):
     def __init__(
         self,
         subscriptions: Mapping[str, Subscription],
-        redelivery: Redelivery,
+        redelivery: GivesBack,
         config: ConsumerConfig,
+        *,
+        counters: Counters,
     ) -> None:
-        super().__init__(subscriptions, redelivery, config)
+        super().__init__(subscriptions, redelivery, config, counters=counters)
         self._reconsume_max = config.reconsume_max
         self._suspend_seconds = config.suspend_ms / 1000
         #: Windows whose head failed, until they go on.
@@ -97,7 +169,7 @@ class Ordered(Workers):
         #: By window, the end of its batch under way.
         self._busy: dict[Window, asyncio.Future[None]] = {}
 
-    async def serve(self) -> None:
+    async def serve(self, turn: Turn) -> None:
         """Takes a window off the list, delivers one batch of it, and puts it on again."""
         window = self.ready.take_window()
         if self.ready:

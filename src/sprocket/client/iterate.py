@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator
 
 from sprocket.base.deadline import Deadline
 from sprocket.client.ready import Ready, Shelf
-from sprocket.client.redeliver import Redelivery
+from sprocket.client.redeliver import GivesBack
 from sprocket.client.subscription import Later
 from sprocket.client.window import Window
 from sprocket.message.message import StoredMessage
@@ -21,7 +21,7 @@ class Iterated:
     broken off, or failed) is handed out again.
     """
 
-    def __init__(self, redelivery: Redelivery, reoffer_seconds: float) -> None:
+    def __init__(self, redelivery: GivesBack, reoffer_seconds: float) -> None:
         self._redelivery = redelivery
         self._ready = Ready()
         self._shelf = Shelf(reoffer_seconds, self.offer)

@@ -12,30 +12,44 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
 from sprocket.base.backoff import pauses
-from sprocket.base.deadline import Deadline
-from sprocket.base.errors import RouteNotFound, SprocketError, TransportError
-from sprocket.client.config import ConsumerConfig
+from sprocket.base.errors import SprocketError
+from sprocket.client.assign import average
 from sprocket.client.leases import Leases
+from sprocket.client.local_offsets import LocalOffsets
+from sprocket.client.lookup import Alone, Lookup, Routed, Shared
 from sprocket.client.offsets import Beginning, Offsets
 from sprocket.client.pull import Feed, FeedParts
 from sprocket.client.rebalance import Acquire, Instruction, Rebalance
-from sprocket.client.routes import MASTER, TopicRoute
 from sprocket.client.session import Session, either
+from sprocket.client.shares import OnShare, Shares
 from sprocket.client.subscription import Subscription
 from sprocket.message.queue import QueueId
-from sprocket.protocol.bodies import ConsumerData, GroupMemberList
-from sprocket.protocol.requests.client import GroupMembers
+from sprocket.protocol.bodies import ConsumerData
 
 logger = logging.getLogger(__name__)
 
 #: Seconds before the next look when something was missing or failed: at first, at most.
 _SOON = 1.0
 _SOON_LONGEST = 5.0
+
+
+class Ways(NamedTuple):
+    """What differs from a consumer that shares all queues and has its positions at brokers.
+
+    Attributes:
+        chosen: the queues of a topic that it reads by itself, without being a member.
+        local: where a broadcasting consumer keeps its positions.
+        on_share: told when its share of a topic is another one.
+    """
+
+    chosen: Callable[[str], Sequence[QueueId]] | None = None
+    local: LocalOffsets | None = None
+    on_share: OnShare | None = None
 
 
 class _Held(NamedTuple):
@@ -50,28 +64,41 @@ class Membership:
         subscriptions: by topic, the group's retry topic included; the owner may change it.
         beginning: where queues without a committed offset begin.
         parts: what its feeds share.
+        ways: see `Ways`.
     """
 
     def __init__(
-        self, subscriptions: Mapping[str, Subscription], beginning: Beginning, parts: FeedParts
+        self,
+        subscriptions: Mapping[str, Subscription],
+        beginning: Beginning,
+        parts: FeedParts,
+        *,
+        ways: Ways | None = None,
     ) -> None:
+        ways = ways or Ways()
         self.group = parts.group
         self._subscriptions = subscriptions
         self._beginning = beginning
         self._parts = parts
         self._session: Session = parts.session
-        self._config: ConsumerConfig = parts.config
+        self._config = parts.config
+        self._ways = ways
         self._offsets = Offsets(parts.session, parts.group, parts.config.call_timeout_ms)
         #: Ordered consumption only.
         self._leases = None
-        if parts.finish is not None:
+        if parts.finish is not None and not parts.manner.is_broadcasting:
             self._leases = Leases(parts.session, parts.group, parts.config.call_timeout_ms)
         self._renew_now = asyncio.Event()
-        self._rebalance = Rebalance(parts.session.client_id, parts.config.assign)
+        self._routed = Routed(parts.session, parts.group, parts.config.call_timeout_ms)
+        is_alone = ways.chosen is not None or parts.manner.is_broadcasting
+        self._lookup: Lookup = (
+            Alone(self._routed, ways.chosen) if is_alone else Shared(self._routed)
+        )
+        strategy = average if is_alone else parts.config.assign
+        self._rebalance = Rebalance(parts.session.client_id, strategy)
+        self._shares = Shares(parts.config, ways.on_share)
         self._held: dict[QueueId, _Held] = {}
         self._began_ms = parts.session.world.clock.now_ms()
-        #: By topic, the queues that were there when it began, as far as name servers told.
-        self._known_first: dict[str, frozenset[QueueId]] = {}
         self._again = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
         self._is_leaving = False
@@ -90,8 +117,8 @@ class Membership:
         """What heartbeats say of it."""
         return ConsumerData(
             group_name=self.group,
-            consume_type="CONSUME_PASSIVELY",
-            message_model="CLUSTERING",
+            consume_type=self._parts.manner.consume_type,
+            message_model=self._parts.manner.message_model,
             consume_from_where=self._beginning.where,
             subscriptions=[each.describe() for each in self._subscriptions.values()],
         )
@@ -112,9 +139,10 @@ class Membership:
     async def start(self) -> None:
         """Becomes a member, as far as brokers can be reached, and begins to look."""
         for topic in list(self._subscriptions):
-            await self._route(topic)
-        self._session.add_consumer(self)
-        await self._session.beat()
+            await self._routed.route(topic)
+        if self._ways.chosen is None:
+            self._session.add_consumer(self)
+            await self._session.beat()
         self._begin(self._keep_looking)
         self._begin(self._keep_committing)
         if self._leases is not None:
@@ -130,13 +158,15 @@ class Membership:
 
     async def leave(self) -> None:
         """Commits what is done, and is no member any more."""
-        await self._commit_all()
+        if self._parts.manner.commits:
+            await self.commit_all()
         for held in self._held.values():
             held.feed.window.close()
         if self._leases is not None:
             await self._leases.give_back_all()
         self._held.clear()
-        await self._session.remove_consumer(self)
+        if self._ways.chosen is None:
+            await self._session.remove_consumer(self)
 
     def subscribed(self) -> None:
         """A subscription came or went: tell the brokers, and look."""
@@ -161,62 +191,24 @@ class Membership:
         """One look at all topics; whether it told everything."""
         is_settled = True
         for topic in list(self._subscriptions):
-            route = await self._route(topic)
-            members = None if route is None else await self._members(route)
-            if route is None or members is None:
+            found = await self._lookup.look(topic)
+            if found is None:
                 is_settled = False
                 continue
-            self._perform(self._rebalance.seen(topic, route.readable, members))
+            if topic in self._subscriptions:
+                self._perform(self._rebalance.seen(topic, found.queues, found.members))
+                self._set_share(topic)
         for topic in {queue.topic for queue in self._held} - set(self._subscriptions):
             self._perform(self._rebalance.unsubscribed(topic))
+            self._set_share(topic)
         return is_settled
 
-    async def _route(self, topic: str) -> TopicRoute | None:
-        """The topic's route, or None if it has none, or nobody tells."""
-        deadline = Deadline.after_ms(self._config.call_timeout_ms)
-        try:
-            route = await self._session.routes.of(topic, deadline)
-        except RouteNotFound:
-            self._known_first.setdefault(topic, frozenset())
-            return None
-        except TransportError as error:
-            logger.info("%s: route of %s: %s", self.group, topic, error)
-            return None
-        self._known_first.setdefault(topic, frozenset(route.readable))
-        return route
-
-    async def _members(self, route: TopicRoute) -> list[str] | None:
-        """Client ids of the group's members, this one among them; None if no broker tells so."""
-        for broker in sorted(route.addresses):
-            where = self._session.routes.nearest(broker, MASTER)
-            if where is None:
-                continue
-            for _ in range(2):
-                members = await self._ask_members(where[1])
-                if members is not None and self._session.client_id in members:
-                    return members
-                # It does not know us yet, or any more: tell it, and ask once again.
-                if not await self._greeted(where[1]):
-                    break
-        return None
-
-    async def _ask_members(self, address: str) -> list[str] | None:
-        deadline = Deadline.after_ms(self._config.call_timeout_ms)
-        header = GroupMembers(consumer_group=self.group)
-        try:
-            reply = await self._session.pool.ask(address, header, deadline=deadline)
-            return GroupMemberList.decode(reply.body).consumer_id_list
-        except SprocketError as error:
-            logger.debug("%s: members at %s: %s", self.group, address, error)
-            return None
-
-    async def _greeted(self, address: str) -> bool:
-        try:
-            await self._session.greet(address)
-        except SprocketError as error:
-            logger.info("%s: %s: %s", self.group, address, error)
-            return False
-        return True
+    def _set_share(self, topic: str) -> None:
+        if self._shares.set(topic, self._rebalance.wanted(topic)):
+            limits = self._shares.limits(topic)
+            for queue, held in self._held.items():
+                if queue.topic == topic:
+                    held.feed.limit(limits)
 
     # Performing.
 
@@ -239,8 +231,8 @@ class Membership:
             self._rebalance.gave_up(queue)
             self._look_soon()
             return
-        task = asyncio.ensure_future(self._run(feed))
-        self._held[queue] = _Held(feed, task)
+        feed.limit(self._shares.limits(queue.topic))
+        self._held[queue] = _Held(feed, asyncio.ensure_future(self._run(feed)))
         logger.info("%s: %s from %d", self.group, queue, feed.window.next_offset)
         self._perform(self._rebalance.acquired(queue))
 
@@ -260,17 +252,18 @@ class Membership:
         return feed
 
     async def _feed_at_position(self, queue: QueueId, subscription: Subscription) -> Feed:
-        committed = await self._offsets.committed(queue)
+        committed = await self._kept.committed(queue)
         if committed is not None:
             feed = Feed(queue, subscription, committed, self._parts)
             feed.committed = committed
             return feed
-        is_late = queue not in self._known_first.get(queue.topic, frozenset())
+        is_late = queue not in self._routed.known_first.get(queue.topic, frozenset())
         position = await self._offsets.beginning(
             queue, self._beginning, began_ms=self._began_ms, is_late=is_late
         )
         feed = Feed(queue, subscription, position, self._parts)
-        await self._commit(feed)
+        if self._parts.manner.commits:
+            await self._commit(feed)
         return feed
 
     async def _run(self, feed: Feed) -> None:
@@ -294,7 +287,8 @@ class Membership:
             if self._parts.finish is not None:
                 await self._parts.finish(held.feed.window)
             held.feed.window.close()
-            await self._commit(held.feed)
+            if self._parts.manner.commits:
+                await self._commit(held.feed)
             if self._leases is not None:
                 await self._leases.give_back([queue])
             logger.info("%s: %s released at %d", self.group, queue, held.feed.window.next_offset)
@@ -303,28 +297,32 @@ class Membership:
     async def move(self, queue: QueueId, offset: int) -> None:
         """Goes on from an offset, which is committed; drops what was fetched of the queue.
 
-        Nothing happens if the queue is not held.
+        Nothing happens if the queue is not held. In ordered consumption the batch under way ends
+        first; else the change is made before this method waits for anything.
         """
         held = self._held.get(queue)
-        if held is None:
+        while held is not None and self._parts.finish is not None:
+            held.task.cancel()
+            await self._parts.finish(held.feed.window)
+            finished, held = held, self._held.get(queue)
+            if held is finished:
+                break
+        if held is None or self._is_leaving:
             return
         held.task.cancel()
-        await asyncio.wait([held.task])
-        if self._parts.finish is not None:
-            await self._parts.finish(held.feed.window)
         held.feed.window.close()
-        if self._held.get(queue) != held or self._is_leaving:
-            return
         feed = Feed(queue, held.feed.subscription, offset, self._parts)
+        feed.limit(self._shares.limits(queue.topic))
         feed.window.trusted_until = held.feed.window.trusted_until
         self._held[queue] = _Held(feed, asyncio.ensure_future(self._run(feed)))
-        await self._commit(feed)
+        if self._parts.manner.commits:
+            await self._commit(feed)
 
     # Leases.
 
     async def _keep_renewing(self, leases: Leases) -> None:
         while True:
-            await either(self._renew_now, self._config.lease_renewal_ms / 1000)
+            await either(self._renew_now, self._parts.renewal_ms / 1000)
             self._renew_now.clear()
             held = dict(self._held)
             answers = await leases.take(held)
@@ -351,24 +349,35 @@ class Membership:
     async def _keep_committing(self) -> None:
         while True:
             await asyncio.sleep(self._config.commit_ms / 1000)
-            await self._commit_all()
+            if self._parts.manner.commits:
+                await self.commit_all()
 
-    async def _commit_all(self) -> None:
-        await asyncio.gather(*(self._commit(held.feed) for held in self._held.values()))
+    async def commit_all(self) -> bool:
+        """Commits how far all queues are; whether it could be done for all of them."""
+        results = await asyncio.gather(*(self._commit(held.feed) for held in self._held.values()))
+        if self._ways.local is not None:
+            self._ways.local.save()
+        return all(results)
 
-    async def _commit(self, feed: Feed) -> None:
-        """Commits the feed's position if the broker does not have it; next time if it fails."""
+    @property
+    def _kept(self) -> Offsets | LocalOffsets:
+        """Where positions are kept."""
+        return self._offsets if self._ways.local is None else self._ways.local
+
+    async def _commit(self, feed: Feed) -> bool:
+        """Commits the feed's position if it is not kept yet; next time if it fails."""
         window = feed.window
         offset = window.committable
         if offset == feed.committed:
-            return
+            return True
         try:
-            await self._offsets.commit(feed.queue, offset)
+            await self._kept.commit(feed.queue, offset)
         except SprocketError as error:
             logger.info("%s: commit of %d in %s: %s", self.group, offset, feed.queue, error)
-            return
+            return False
         if feed.window is window:
             feed.committed = offset
+        return True
 
     def _begin(self, work: Callable[[], Awaitable[None]]) -> None:
         async def guarded() -> None:

@@ -9,9 +9,9 @@ Source: DefaultMQPushConsumerImpl.pullMessage, PullAPIWrapper of RocketMQ 5.x.
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import logging
 from collections.abc import Awaitable, Callable, Iterator
-from typing import NamedTuple
 
 from sprocket.base.backoff import pauses
 from sprocket.base.deadline import Deadline
@@ -23,9 +23,12 @@ from sprocket.base.errors import (
     SubscriptionMissing,
     SubscriptionOutdated,
 )
-from sprocket.client.config import ConsumerConfig
+from sprocket.client.config import FetchConfig
+from sprocket.client.manner import SHARING, Manner
+from sprocket.client.pauses import Pauses
 from sprocket.client.routes import MASTER
 from sprocket.client.session import Session
+from sprocket.client.statistics import Counters
 from sprocket.client.subscription import Subscription
 from sprocket.client.window import Limits, Window
 from sprocket.message.message import StoredMessage
@@ -36,7 +39,13 @@ from sprocket.message.record import scan
 from sprocket.message.topic import is_retry_topic
 from sprocket.protocol.codes import ResponseCode
 from sprocket.protocol.command import Command
-from sprocket.protocol.requests.pull import COMMIT_OFFSET, SUSPEND, PullMessage, PullReply
+from sprocket.protocol.requests.pull import (
+    COMMIT_OFFSET,
+    SUBSCRIPTION,
+    SUSPEND,
+    PullMessage,
+    PullReply,
+)
 from sprocket.remoting.transport import Peer
 
 logger = logging.getLogger(__name__)
@@ -51,19 +60,28 @@ _GOES_ON = frozenset(
 )
 
 
-class FeedParts(NamedTuple):
+@dataclasses.dataclass(frozen=True, slots=True)
+class FeedParts:
     """What the feeds of one consumer share.
 
     Attributes:
         offer: told of a window that has something to deliver.
+        counters: told of what pulls bring.
         finish: waits until nothing of a window is under way, for ordered consumption; else None.
+        renewal_ms: how often leases are renewed, for ordered consumption.
+        manner: what brokers see of the consumer.
+        pauses: queues of which nothing is fetched.
     """
 
     session: Session
     group: str
-    config: ConsumerConfig
+    config: FetchConfig
     offer: Callable[[Window], None]
+    counters: Counters
     finish: Callable[[Window], Awaitable[None]] | None = None
+    renewal_ms: int = 20_000
+    manner: Manner = SHARING
+    pauses: Pauses = dataclasses.field(default_factory=Pauses)
 
 
 class Feed:
@@ -98,6 +116,7 @@ class Feed:
         again = None
         while True:
             await self._room()
+            await self._parts.pauses.over(self.queue)
             try:
                 await self._pull()
             except (SubscriptionMissing, SubscriptionOutdated) as error:
@@ -110,6 +129,11 @@ class Feed:
                 continue
             again = again or pauses(longest / 10, longest, entropy=entropy)
             await asyncio.sleep(next(again))
+
+    def limit(self, limits: Limits) -> None:
+        """Sets other limits of what is fetched and not finished."""
+        self._limits = limits
+        self.window.limit(limits)
 
     async def _room(self) -> None:
         window = self.window
@@ -131,11 +155,13 @@ class Feed:
             self._peer = peer
         header = self._request(is_master=number == MASTER)
         deadline = Deadline.after_ms(self._parts.config.pull_timeout_ms)
+        began = asyncio.get_running_loop().time()
         reply = await peer.call(header, deadline=deadline)
         if reply.code in _GOES_ON:
             if header.sys_flag & COMMIT_OFFSET:
                 self.committed = QueueOffset(max(self.committed or 0, header.commit_offset))
-            self._take(reply)
+            if self.queue not in self._parts.pauses:  # else it is asked for again afterwards
+                self._take(reply, began)
         elif reply.code == ResponseCode.PULL_OFFSET_MOVED:
             self._moved(reply, number)
         else:
@@ -145,23 +171,26 @@ class Feed:
     def _request(self, *, is_master: bool) -> PullMessage:
         config = self._parts.config
         committable = self.window.committable
-        commits = is_master and committable != self.committed
+        manner = self._parts.manner
+        commits = manner.commits_by_pull and is_master and committable != self.committed
+        flags = SUBSCRIPTION if manner.tells_filter else 0
         return PullMessage(
             consumer_group=self._parts.group,
             topic=self.queue.topic,
             queue_id=self.queue.number,
             queue_offset=self.window.next_offset,
             max_msg_nums=config.pull_batch,
-            sys_flag=SUSPEND | (COMMIT_OFFSET if commits else 0),
+            sys_flag=SUSPEND | flags | (COMMIT_OFFSET if commits else 0),
             commit_offset=committable if commits else 0,
             suspend_timeout_millis=config.hold_ms,
             sub_version=self.subscription.version,
+            subscription=self.subscription.filter.expression if manner.tells_filter else None,
             expression_type="TAG",
             max_msg_bytes=config.pull_bytes_max,
             bname=self.queue.broker,
         )
 
-    def _take(self, reply: Command) -> None:
+    def _take(self, reply: Command, began: float) -> None:
         fields = reply.read(PullReply)
         self._number = fields.suggest_which_broker_id
         window = self.window
@@ -176,6 +205,8 @@ class Feed:
                 window.fetched(messages, messages[-1].queue_offset + 1)
                 self._parts.offer(window)
             raise
+        now = asyncio.get_running_loop().time()
+        self._parts.counters.pulled(self.queue.topic, now, count=len(messages), seconds=now - began)
         if window.fetched(messages, fields.next_begin_offset):
             self._parts.offer(window)
 

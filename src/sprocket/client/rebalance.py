@@ -56,6 +56,10 @@ class Rebalance:
         """Queues that are held now."""
         return sorted(queue for queue, stage in self._stages.items() if stage is _Stage.HELD)
 
+    def wanted(self, topic: str) -> list[QueueId]:
+        """The topic's queues that the last look gave this member, sorted."""
+        return sorted(self._wanted.get(topic, ()))
+
     @property
     def is_idle(self) -> bool:
         """Whether nothing is held, or on its way there or back."""

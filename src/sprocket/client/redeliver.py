@@ -10,6 +10,7 @@ Source: DefaultMQPushConsumerImpl.sendMessageBack of RocketMQ 5.x.
 from __future__ import annotations
 
 import logging
+from typing import Protocol
 
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import SprocketError
@@ -38,6 +39,30 @@ _INNER_GROUP = "CLIENT_INNER_PRODUCER"
 #: The delay level of the first return; each further one takes the next.
 _FIRST_LEVEL = 3
 _LEVEL_MAX = 18
+
+
+class GivesBack(Protocol):
+    """Takes messages that failed."""
+
+    async def give_back(self, message: StoredMessage, delay_level: int = 0) -> bool:
+        """Whether the consumer is rid of the message; if not, it must keep it."""
+        ...
+
+
+class Dropping:
+    """Drops messages that failed, with a word in the log, as broadcasting does.
+
+    A message given back would come again to one member only, and not to the one that failed.
+    """
+
+    async def give_back(self, message: StoredMessage, delay_level: int = 0) -> bool:
+        """True: the consumer is rid of it."""
+        logger.warning(
+            "%s at %d failed and is dropped: broadcasting gives nothing back",
+            message.queue,
+            message.queue_offset,
+        )
+        return True
 
 
 class Redelivery:

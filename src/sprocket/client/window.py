@@ -152,11 +152,23 @@ class Window:
         if not self.is_closed:
             self._waiting.extendleft(reversed(messages))
 
+    def holds(self, message: StoredMessage) -> bool:
+        """Whether the message is not done."""
+        return message.queue_offset in self._held
+
+    def limit(self, limits: Limits) -> None:
+        """Sets other limits from now on."""
+        self.limits = limits
+        self._tell_of_room()
+
     def done(self, message: StoredMessage) -> None:
         """Finishes a message: consumed, or safely given back to the broker."""
         if self._held.pop(message.queue_offset, None) is None:
             return
         self._bytes -= len(message.body)
+        self._tell_of_room()
+
+    def _tell_of_room(self) -> None:
         if self.on_room is not None and self.has_room:
             on_room, self.on_room = self.on_room, None
             on_room()

@@ -16,7 +16,8 @@ from typing import Any
 from sprocket.base.deadline import Deadline
 from sprocket.client.config import ConsumerConfig
 from sprocket.client.ready import Ready, Shelf
-from sprocket.client.redeliver import Redelivery
+from sprocket.client.redeliver import GivesBack
+from sprocket.client.statistics import Counters
 from sprocket.client.subscription import Later, Listener, Subscription
 from sprocket.client.window import Window
 from sprocket.message.message import StoredMessage
@@ -28,6 +29,17 @@ logger = logging.getLogger(__name__)
 _TURNS = 64
 
 
+class Turn:
+    """What one worker is at: messages of a window, since a moment of the loop's time."""
+
+    __slots__ = ("began", "messages", "window")
+
+    def __init__(self) -> None:
+        self.window: Window | None = None
+        self.messages: list[StoredMessage] = []
+        self.began = 0.0
+
+
 class Workers:
     """What the delivery strategies have in common; `serve` is theirs.
 
@@ -35,19 +47,24 @@ class Workers:
         subscriptions: by topic; looked at for each message, so the owner may change it.
         redelivery: takes what failed.
         config: how many workers, and the pauses.
+        counters: told of each call's end.
     """
 
     def __init__(
         self,
         subscriptions: Mapping[str, Subscription],
-        redelivery: Redelivery,
+        redelivery: GivesBack,
         config: ConsumerConfig,
+        *,
+        counters: Counters,
     ) -> None:
         self.ready = Ready()
         self.shelf = Shelf(config.reoffer_ms / 1000, self.offer)
         self.redelivery = redelivery
         self.loop = asyncio.get_running_loop()
         self._subscriptions = subscriptions
+        self.counters = counters
+        self.turns: set[Turn] = set()
         self._workers_max = config.concurrency
         self._workers: set[asyncio.Task[None]] = set()
         #: Workers without work, each waiting to be woken.
@@ -57,8 +74,12 @@ class Workers:
         self._is_stopped = False
         self._threads: ThreadPoolExecutor | None = None
 
-    async def serve(self) -> None:
-        """Takes something that is ready, wakes the next worker if there is more, delivers it."""
+    async def serve(self, turn: Turn) -> None:
+        """Takes something that is ready, wakes the next worker if there is more, delivers it.
+
+        Args:
+            turn: where it says what it is at.
+        """
         raise NotImplementedError
 
     def offer(self, window: Window) -> None:
@@ -113,6 +134,19 @@ class Workers:
 
     async def call(self, listener: Listener, messages: list[StoredMessage]) -> Later | None:
         """Has a listener consume messages; whatever it raises means later."""
+        began = self.loop.time()
+        later = await self._outcome(listener, messages)
+        ended = self.loop.time()
+        self.counters.called(
+            messages[0].queue.topic,
+            ended,
+            count=len(messages),
+            seconds=ended - began,
+            has_failed=later is not None,
+        )
+        return later
+
+    async def _outcome(self, listener: Listener, messages: list[StoredMessage]) -> Later | None:
         payload: Any = messages[0] if listener.batch is None else messages
         try:
             if listener.is_blocking:
@@ -135,6 +169,14 @@ class Workers:
 
     async def _work(self) -> None:
         self._is_waking = False
+        turn = Turn()
+        self.turns.add(turn)
+        try:
+            await self._serve_on(turn)
+        finally:
+            self.turns.discard(turn)
+
+    async def _serve_on(self, turn: Turn) -> None:
         turns = 0
         while not self._is_stopped:
             if not self.ready:
@@ -143,7 +185,7 @@ class Workers:
                 await waiting
                 self._is_waking = False
                 continue
-            await self.serve()
+            await self.serve(turn)
             turns += 1
             if turns % _TURNS == 0:
                 await asyncio.sleep(0)

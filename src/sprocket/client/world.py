@@ -10,7 +10,7 @@ import socket
 from dataclasses import dataclass
 from ipaddress import ip_address
 
-from sprocket.base.ports import Clock, Entropy
+from sprocket.base.ports import Clock, Disk, Entropy
 
 #: An address of documentation pages: nothing is ever sent to it, see `_own_address`.
 _ELSEWHERE = ("192.0.2.1", 9)
@@ -25,20 +25,24 @@ class World:
         entropy: randomness, for ids, first turns and pauses.
         host: this machine's IP address, first part of the client id and of message ids.
         process: this process's number.
+        disk: where broadcasting consumers keep their positions; without one they cannot be.
     """
 
     clock: Clock
     entropy: Entropy
     host: str
     process: int
+    disk: Disk | None = None
 
     @staticmethod
     def real() -> World:
         """This machine and process."""
         from sprocket.runtime.clock import SystemClock
+        from sprocket.runtime.disk import SystemDisk
         from sprocket.runtime.entropy import SystemEntropy
 
-        return World(SystemClock(), SystemEntropy(), _own_address(), os.getpid())
+        address = _own_address()
+        return World(SystemClock(), SystemEntropy(), address, os.getpid(), SystemDisk())
 
     @property
     def packed_host(self) -> bytes:
