@@ -51,7 +51,8 @@ PURE_PACKAGES = ("message", "protocol", "filter")
 PURE_MODULES = (
     "delay/levels", "delay/schedule", "nameserver/routes", "nameserver/settings",
     "broker/rewrite", "broker/queue_locks", "client/assign", "client/choose", "client/rebalance",
-    "client/window", "spark/ranges",
+    "client/window", "spark/ranges", "transaction/check", "transaction/half",
+    "transaction/ledger",
 )  # fmt: skip
 IMPURE = {
     "asyncio", "random", "socket", "os", "threading", "time", "datetime", "uuid", "secrets",

@@ -15,8 +15,6 @@ def message(properties: str) -> SendMessageV2:
 
 def test_what_is_not_there_yet_is_refused_and_not_stored_as_something_else() -> None:
     async def test(asker: Asker) -> None:
-        reply = await asker.call(message("TRAN_MSG\x01true\x02PGROUP\x01p\x02"), b"half")
-        assert (reply.code, "transaction" in (reply.remark or "")) == (16, True)
         for name in ("TIMER_DELIVER_MS", "TIMER_DELAY_SEC", "TIMER_DELAY_MS"):
             reply = await asker.call(message(f"{name}\x015\x02"), b"timed")
             assert (reply.code, "timer" in (reply.remark or "")) == (1, True)

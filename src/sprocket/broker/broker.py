@@ -162,10 +162,12 @@ class Broker:
         for file in parts.files:
             file.load()
         parts.delivery.start()
+        parts.settlement.start()
         self._dispatch = parts.dispatch
         settings = self._settings
         self._run("store", self._store.run)
         self._run("delivery of delayed messages", parts.delivery.run)
+        self._run("questions about transactions", parts.asking.run)
         self._run("watch over clients", parts.membership.run)
         self._run("leases", parts.expire_leases)
         self._run("figures", parts.state.run)
@@ -196,6 +198,7 @@ class Broker:
 
     async def _save(self) -> None:
         """Saves the tables, once the log is on the disk."""
+        self._parts.settlement.tell()
         try:
             deadline = Deadline.after(_FLUSH_SECONDS)
             await self._store.flushed.reach(self._store.log_end, deadline)

@@ -145,6 +145,11 @@ class BrokerConfig:
     lite_pull: bool = setting(
         True, "Whether lite pull consumers are served.", rocketmq="litePullMessageEnable"
     )
+    sql_filters: bool = setting(
+        True,
+        "Whether consumers may choose messages by SQL92 over their properties.",
+        rocketmq="enablePropertyFilter",
+    )
     server_side_reset: bool = setting(
         True,
         "Whether consumers hear of a reset by their pulls alone; if not, by a request too.",
@@ -182,6 +187,33 @@ class BrokerConfig:
         "How long a name server may take to answer one.",
         rocketmq="registerBrokerTimeoutMills",
         minimum=100,
+    )
+    reject_transactions: bool = setting(
+        False,
+        "Whether half messages of transactions are refused.",
+        rocketmq="rejectTransactionMessage",
+    )
+    transaction_timeout_ms: int = setting(
+        6_000,
+        "How long a producer may take to end a transaction before it is asked.",
+        rocketmq="transactionTimeOut",
+        minimum=100,
+    )
+    transaction_check_ms: int = setting(
+        30_000,
+        "Pause between two questions about one transaction.",
+        rocketmq="transactionCheckInterval",
+        minimum=100,
+    )
+    transaction_checks_max: int = setting(
+        15,
+        "Questions before a transaction that nobody ends is parked.",
+        rocketmq="transactionCheckMax",
+        minimum=1,
+        maximum=100_000,
+    )
+    transactions_max: int = setting(
+        500_000, "Undecided transactions held; more half messages are refused.", minimum=1
     )
     topics_max: int = setting(50_000, "Topics held at most.", minimum=32)
     groups_max: int = setting(50_000, "Consumer groups held at most.", minimum=32)

@@ -2,7 +2,8 @@
 
 A producer's send, a message that a consumer gave back, a delayed one that is due: each is checked,
 rewritten, appended, and, where the mode asks for it, waited for. Nothing here awaits before the
-message is in the log. Replication and half messages of transactions will find their place here.
+message is in the log. A half message of a transaction is noted in the ledger as it is stored.
+Replication will find its place here.
 Source: HookUtils and DefaultMessageStore.asyncPutMessage of RocketMQ 5.x.
 """
 
@@ -11,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Mapping, Sequence
 
 from sprocket.base.deadline import Deadline
-from sprocket.base.errors import IllegalMessage, NoPermission, SystemFailure
+from sprocket.base.errors import IllegalMessage, NoPermission, SystemBusy, SystemFailure
 from sprocket.base.ports import Clock
 from sprocket.broker import rewrite
 from sprocket.broker.settings import Settings
@@ -24,6 +25,8 @@ from sprocket.protocol.codes import ResponseCode
 from sprocket.store.appending import Appended
 from sprocket.store.drafts import IllegalDraft
 from sprocket.store.store import Store
+from sprocket.transaction.half import Half, is_half
+from sprocket.transaction.ledger import Ledger
 
 #: Properties that ask for delivery at a time of the sender's choice.
 _TIMED = frozenset({names.TIMER_DELIVER_MS, names.TIMER_DELAY_SECONDS, names.TIMER_DELAY_MS})
@@ -46,8 +49,10 @@ class Ingress:
         settings: Settings,
         volumes: Volumes,
         clock: Clock,
+        ledger: Ledger,
     ) -> None:
         self._store = store
+        self._ledger = ledger
         self._levels = levels
         self._settings = settings
         self._volumes = volumes
@@ -64,12 +69,18 @@ class Ingress:
 
         Raises:
             IllegalMessage: body or properties are too large, or its name cannot be stored.
-            NoPermission: it belongs to a transaction.
+            NoPermission: it belongs to a transaction, and the broker takes none.
+            SystemBusy: there are too many undecided transactions.
             SystemFailure: it asks for a time or delay that cannot be.
             DiskFull, StoreError, ClosedError: the store takes nothing now.
         """
         if not _SPECIAL.isdisjoint(properties):
+            if is_half(draft.topic, properties):
+                return self._accept_half(draft, properties)
             self._rewrite(draft, properties)
+        return self._store_new(draft, properties)
+
+    def _store_new(self, draft: Draft, properties: dict[str, str]) -> Appended:
         draft.properties = encode(properties).encode("utf-8", "replace")
         self.count += 1
         try:
@@ -79,9 +90,37 @@ class Ingress:
         self._volumes.put(draft.topic, appended.record_bytes)
         return appended
 
+    def _accept_half(self, draft: Draft, properties: dict[str, str]) -> Appended:
+        config = self._settings.config
+        if config.reject_transactions:
+            raise NoPermission(
+                f"the broker[{config.name}] sending transaction message is forbidden"
+            )
+        if len(self._ledger) >= config.transactions_max:
+            raise SystemBusy(f"{len(self._ledger)} transactions are undecided, the broker's limit")
+        rewrite.prepare(draft, properties)
+        appended = self._store_new(draft, properties)
+        self._ledger.add(
+            Half.of(
+                properties,
+                offset=appended.queue_offset,
+                log_offset=appended.log_offset,
+                born_ms=draft.born_ms,
+                stored_ms=appended.stored_ms,
+            )
+        )
+        return appended
+
+    def accept_committed(self, draft: Draft, properties: dict[str, str]) -> Appended:
+        """Takes in a message whose transaction was committed.
+
+        Raises:
+            IllegalMessage, SystemFailure, DiskFull, StoreError, ClosedError: as `accept`.
+        """
+        self._rewrite(draft, properties)
+        return self._store_new(draft, properties)
+
     def _rewrite(self, draft: Draft, properties: dict[str, str]) -> None:
-        if properties.get(names.HALF, "").lower() == "true":
-            raise self._no_transactions()
         if names.DELAY in properties:
             rewrite.delay(draft, properties, levels=self._levels, now_ms=self._clock.now_ms())
         elif not _TIMED.isdisjoint(properties):
@@ -93,12 +132,12 @@ class Ingress:
         """Takes in messages that were sent together: all of them, or none.
 
         Raises:
-            IllegalMessage: also where one of them asks for a delay.
-            NoPermission, DiskFull, StoreError, ClosedError: as `accept`.
+            IllegalMessage: also where one of them asks for a delay, or belongs to a transaction.
+            DiskFull, StoreError, ClosedError: as `accept`.
         """
         for draft, own in zip(drafts, properties, strict=True):
             if own.get(names.HALF, "").lower() == "true":
-                raise self._no_transactions()
+                raise IllegalMessage("messages of a batch cannot belong to transactions")
             if names.DELAY in own or not _TIMED.isdisjoint(own):
                 raise IllegalMessage("messages of a batch cannot be delayed")
             draft.properties = encode(own).encode("utf-8", "replace")
@@ -112,7 +151,7 @@ class Ingress:
         return appended
 
     def accept_due(self, draft: Draft) -> Appended:
-        """Takes in a message whose delay is over; it is stored as it is.
+        """Takes in a message of the broker's own, such as one whose delay is over, as it is.
 
         Raises:
             IllegalDraft, DiskFull, StoreError, ClosedError: the store does not take it.
@@ -132,7 +171,3 @@ class Ingress:
         if await self._store.flushed.reach(end, deadline):
             return ResponseCode.SUCCESS
         return ResponseCode.FLUSH_DISK_TIMEOUT
-
-    def _no_transactions(self) -> NoPermission:
-        name = self._settings.config.name
-        return NoPermission(f"the broker[{name}] sending transaction message is forbidden")

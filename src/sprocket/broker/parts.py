@@ -39,6 +39,7 @@ from sprocket.broker.settings import Settings
 from sprocket.broker.stamp import Stamp
 from sprocket.broker.state import Rounds, StateFile
 from sprocket.broker.topics import Topics, own_topics
+from sprocket.broker.transactions import LiveProducers, ParkingIngress, Transactions
 from sprocket.broker.volumes import Volumes
 from sprocket.delay.deliver import Delivery
 from sprocket.delay.levels import DelayLevels
@@ -46,6 +47,10 @@ from sprocket.delay.schedule import Progress
 from sprocket.message.ids import UniqueIds
 from sprocket.remoting.pool import Pool
 from sprocket.store.store import Store
+from sprocket.transaction.asking import Asking
+from sprocket.transaction.check import Rules
+from sprocket.transaction.ledger import Ledger
+from sprocket.transaction.settle import Settlement
 
 _PROCESSES = 1 << 16
 _LEASE_SCAN_SECONDS = 20.0
@@ -101,8 +106,14 @@ class Parts:
             ha_address=place.ha_address,
         )
         self.ingress = Ingress(
-            store, levels=levels, settings=settings, volumes=self.volumes, clock=world.clock
+            store,
+            levels=levels,
+            settings=settings,
+            volumes=self.volumes,
+            clock=world.clock,
+            ledger=self.ledger,
         )
+        self._settling(store, settings, clock=world.clock, host=place.packed)
         self.delivery = Delivery(
             store,
             self.ingress.accept_due,
@@ -147,6 +158,7 @@ class Parts:
         self.locks = QueueLocks(config.lock_lease_ms)
         self.volumes = Volumes(clock.now_ms())
         self.progress = Progress()
+        self.ledger = Ledger()
 
     def _files(self, store: Store, *, disk: Disk, root: str) -> None:
         folder = f"{root}/config"
@@ -157,6 +169,33 @@ class Parts:
         self.files = (self.topics_file, self.groups_file, offsets, delays)
         self.offset_rounds = Rounds(offsets, self.offsets, store)
         self.delay_rounds = Rounds(delays, self.progress, store)
+
+    def _settling(self, store: Store, settings: Settings, *, clock: Clock, host: bytes) -> None:
+        """How transactions end."""
+
+        def rules() -> Rules:
+            config = settings.config
+            return Rules(
+                config.transaction_timeout_ms,
+                config.transaction_check_ms,
+                config.transaction_checks_max,
+            )
+
+        self.settlement = Settlement(
+            store,
+            ParkingIngress(self.ingress, self.topics),
+            ledger=self.ledger,
+            offsets=self.offsets,
+            clock=clock,
+            host=host,
+        )
+        self.asking = Asking(
+            self.settlement,
+            self.ledger,
+            producers=LiveProducers(self.clients, broker_name=settings.config.name, host=host),
+            rules=rules,
+            clock=clock,
+        )
 
     def _topic_changed(self, name: str) -> None:
         self.topics_file.changed()
@@ -196,6 +235,7 @@ class Parts:
             **send_backs.answers(),
             **self.pulls.answers(),
             **Queries(store).answers(),
+            **Transactions(store, self.ingress, settlement=self.settlement).answers(),
         }
 
     def _consumers(self, store: Store, clock: Clock) -> Mapping[int, Answer]:

@@ -1,7 +1,7 @@
 """How a message is changed on its way into the log. Pure.
 
 A draft and its properties come in and are changed in place; nothing is stored here. The order of
-the steps is `ingress`'s. Transactions' half messages will find their place beside the delayed ones.
+the steps is `ingress`'s.
 Source: SendMessageProcessor, AbstractSendMessageProcessor.consumerSendMsgBack of RocketMQ 5.x.
 """
 
@@ -14,6 +14,9 @@ from sprocket.message.hashing import tag_code
 from sprocket.message.ids import offset_id
 from sprocket.message.record import Draft, Record
 from sprocket.message.topic import dead_letter_topic, retry_topic
+from sprocket.transaction.half import prepare
+
+__all__ = ["delay", "given_up", "is_given_up", "prepare", "retried"]
 
 #: What an ordinary first retry waits: level 3, and one more with each further try.
 _FIRST_RETRY_LEVEL = 3

@@ -116,6 +116,8 @@ class Sends:
         topic, queue_number = self._placing.place(header, peer)
         properties = decode(_checked(header.properties)) if header.properties else {}
         unique_key = self._stamp.mark(properties, self._clock.now_ms())
+        if names.HALF in properties:
+            properties.setdefault(names.PRODUCER_GROUP, header.producer_group)
         get = properties.get
         name = topic.topic_name
         if name.startswith(RETRY_PREFIX):

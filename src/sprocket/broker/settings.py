@@ -32,11 +32,16 @@ _LIVE = frozenset(
         "pull_count_max",
         "pull_bytes_max",
         "lite_pull",
+        "sql_filters",
         "flush_timeout_ms",
         "offset_save_ms",
         "delay_save_ms",
         "registration_ms",
         "registration_timeout_ms",
+        "reject_transactions",
+        "transaction_timeout_ms",
+        "transaction_check_ms",
+        "transaction_checks_max",
     }
 )
 

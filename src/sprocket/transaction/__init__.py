@@ -1,0 +1,1 @@
+"""Transactions: half messages, how they end, and who is asked about those that do not."""

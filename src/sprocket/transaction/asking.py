@@ -1,0 +1,167 @@
+"""Asks producers about transactions that they did not end, and parks those that nobody ends.
+
+Source: TransactionalMessageCheckService, AbstractTransactionalMessageCheckListener of RocketMQ 5.x.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Protocol
+
+from sprocket.base.errors import ClosedError, CorruptRecord, OffsetOutOfRange, StoreError
+from sprocket.base.ports import Clock
+from sprocket.message import properties as names
+from sprocket.store.drafts import IllegalDraft
+from sprocket.transaction.check import Agenda, Rules, Verdict, due_ms, judge
+from sprocket.transaction.half import Half
+from sprocket.transaction.ledger import Ledger
+from sprocket.transaction.settle import Found, Settlement
+
+log = logging.getLogger(__name__)
+
+#: Halves that are looked at before others have their turn on the loop.
+_ROUND_MAX = 32
+_PAUSE_SECONDS_MAX = 1.0
+#: Pause after the store did not take a copy.
+_AGAIN_MS = 1_000
+#: A half that is so far behind the newest one is copied, so that the queue need not be read from
+#: there on, and the word on all that ended since need not be kept.
+_BEHIND_MAX = 65_536
+
+
+class Producers(Protocol):
+    """The producers that are connected."""
+
+    def has(self, group: str) -> bool:
+        """Whether one of the group is there."""
+        ...
+
+    def ask(self, copy: Half, found: Found, asked: bytes) -> None:
+        """Asks one of the half's group.
+
+        Args:
+            copy: the newest copy, which the answer is to name.
+            asked: its record as it is shown.
+        """
+        ...
+
+
+class Asking:
+    """The loop.
+
+    Attributes:
+        count: questions put since the start.
+    """
+
+    def __init__(
+        self,
+        settlement: Settlement,
+        ledger: Ledger,
+        *,
+        producers: Producers,
+        rules: Callable[[], Rules],
+        clock: Clock,
+    ) -> None:
+        self._settlement = settlement
+        self._ledger = ledger
+        self._producers = producers
+        self._rules = rules
+        self._clock = clock
+        self._agenda = Agenda()
+        self._noted = 0
+        self.count = 0
+
+    async def run(self) -> None:
+        """Looks at what is due, until cancelled."""
+        while True:
+            pause = self._round()
+            await asyncio.sleep(pause)
+
+    def _round(self) -> float:
+        """One turn; returns the pause until the next, s."""
+        rules = self._rules()
+        if self._ledger.untold:
+            self._settlement.tell()
+        self._note(rules)
+        for _ in range(_ROUND_MAX):
+            offset = self._agenda.take(self._clock.now_ms())
+            if offset is None:
+                break
+            half = self._ledger.get(offset)
+            if half is not None:
+                self._guarded(half, rules, self._look)
+        is_behind = self._catch_up(rules)
+        due = self._agenda.next_ms()
+        if due is None:
+            return 0.0 if is_behind else _PAUSE_SECONDS_MAX
+        left = (due - self._clock.now_ms()) / 1000
+        return 0.0 if is_behind else min(max(left, 0.0), _PAUSE_SECONDS_MAX)
+
+    def _note(self, rules: Rules) -> None:
+        """Puts new halves on the agenda. Most have ended before they come to that."""
+        for half in self._ledger.since(self._noted):
+            self._agenda.put(due_ms(half, rules), half.offset)
+        self._noted = self._ledger.half_next
+        self._agenda.tidy(len(self._ledger), self._ledger.__contains__)
+
+    def _catch_up(self, rules: Rules) -> bool:
+        """Copies halves that are far behind; whether there are more."""
+        for _ in range(_ROUND_MAX):
+            half = self._ledger.first()
+            if half is None or self._ledger.half_next - half.offset <= _BEHIND_MAX:
+                return False
+            if not self._guarded(half, rules, self._renew):
+                return False
+        return True
+
+    def _guarded(self, half: Half, rules: Rules, do: Callable[[Half, Found, Rules], None]) -> bool:
+        try:
+            found = self._settlement.read(half.log_offset)
+        except (OffsetOutOfRange, CorruptRecord) as error:
+            log.error("half message at %d is given up: %s", half.log_offset, error)
+            self._settlement.lose(half)
+            return True
+        try:
+            do(half, found, rules)
+        except (CorruptRecord, IllegalDraft) as error:
+            log.error("half message at %d cannot be copied: %s", half.log_offset, error)
+            return self._try_to_park(half, found)
+        except (StoreError, ClosedError) as error:
+            self._put_off(half, error)
+            return False
+        return True
+
+    def _try_to_park(self, half: Half, found: Found) -> bool:
+        try:
+            self._settlement.park(half, found)
+        except (StoreError, ClosedError) as error:
+            self._put_off(half, error)
+            return False
+        return True
+
+    def _put_off(self, half: Half, error: Exception) -> None:
+        log.warning("half message at %d is looked at again later: %s", half.log_offset, error)
+        self._agenda.put(self._clock.now_ms() + _AGAIN_MS, half.offset)
+
+    def _look(self, half: Half, found: Found, rules: Rules) -> None:
+        if self._settlement.end_if_committed(half, found):
+            return
+        group = found.properties.get(names.PRODUCER_GROUP, "")
+        now_ms = self._clock.now_ms()
+        verdict = judge(half, rules, now_ms=now_ms, can_ask=self._producers.has(group))
+        if verdict is Verdict.WAIT:
+            log.info("nobody of group %s is there to end its transactions", group)
+            self._agenda.put(now_ms + rules.interval_ms, half.offset)
+        elif verdict is Verdict.PARK:
+            log.warning("transaction of group %s at %d is parked", group, half.log_offset)
+            self._settlement.park(half, found)
+        else:
+            copy, asked = self._settlement.copy(half, found, checks=half.checks + 1)
+            self._producers.ask(copy, found, asked)
+            self.count += 1
+
+    def _renew(self, half: Half, found: Found, rules: Rules) -> None:
+        copy, _ = self._settlement.copy(half, found, checks=half.checks)
+        self._agenda.put(due_ms(half, rules), copy.offset)

@@ -1,0 +1,343 @@
+"""Ends transactions: commits, rolls back, parks, and keeps the ledger in the store.
+
+A commit and the word on it lie close together in the log, the commit first, so that a crash can
+lose the word but never the message. Where the memory of this process does not reach, the key index
+answers whether a transaction has been committed: its message carries the same unique key.
+Source: EndTransactionProcessor, TransactionalMessageServiceImpl of RocketMQ 5.x.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterator
+from typing import NamedTuple, Protocol
+
+from sprocket.base.errors import ClosedError, CorruptRecord, StoreError, SystemFailure
+from sprocket.base.ports import Clock
+from sprocket.message import properties as names
+from sprocket.message.properties import decode_bytes
+from sprocket.message.record import COMMITTED, TRANSACTION_MASK, Draft, Record, parse
+from sprocket.message.topic import CHECKS_EXHAUSTED, HALF, HALF_SETTLED, SCHEDULE
+from sprocket.store.appending import Appended
+from sprocket.store.store import Store
+from sprocket.transaction import half as halves
+from sprocket.transaction.half import QUEUE, SYSTEM_GROUP, Half
+from sprocket.transaction.ledger import Ledger, Outcome, Positions
+
+log = logging.getLogger(__name__)
+
+#: Copies that one op record tells of; about 4 KiB of text, as in Java.
+_TOLD_MAX = 400
+_COUNT_MAX = 256
+_BYTES_MAX = 1 << 20
+#: Records with one unique key that are looked at.
+_FOUND_MAX = 16
+
+
+class Door(Protocol):
+    """The way into the log."""
+
+    def accept_committed(self, draft: Draft, properties: dict[str, str]) -> Appended:
+        """Stores a message that was committed, under its own topic."""
+        ...
+
+    def accept_due(self, draft: Draft) -> Appended:
+        """Stores a message as it is."""
+        ...
+
+
+class Offsets(Protocol):
+    """Where offsets of groups are kept."""
+
+    def committed(self, group: str, topic: str, queue_number: int) -> int | None:
+        """The next offset of the group."""
+        ...
+
+    def put(self, group: str, topic: str, *, queue_number: int, offset: int) -> None:
+        """Sets it."""
+        ...
+
+
+class Found(NamedTuple):
+    """A half message as it was read from the log."""
+
+    record: Record
+    properties: dict[str, str]
+
+    @property
+    def half(self) -> Half:
+        """What the ledger knows it by."""
+        record = self.record
+        return Half.of(
+            self.properties,
+            offset=record.queue_offset,
+            log_offset=record.log_offset,
+            born_ms=record.born_ms,
+            stored_ms=record.stored_ms,
+        )
+
+
+class Settlement:
+    """Ends transactions.
+
+    Args:
+        ledger: whoever stores a half adds it there.
+        host: the broker's address as records carry it.
+
+    Attributes:
+        counts: transactions that ended since the start, by how.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        door: Door,
+        *,
+        ledger: Ledger,
+        offsets: Offsets,
+        clock: Clock,
+        host: bytes,
+    ) -> None:
+        self._store = store
+        self._door = door
+        self._ledger = ledger
+        self._offsets = offsets
+        self._clock = clock
+        self._host = host
+        self._began_at = 0
+        self._is_telling = False
+        self.counts = dict.fromkeys(Outcome, 0)
+
+    # The ledger and its queues.
+
+    def start(self) -> None:
+        """Folds the ledger from the store."""
+        begin = Positions(self._position(HALF), self._position(HALF_SETTLED))
+        self._ledger.begin(begin)
+        by_key: dict[str, int] = {}
+        for record in self._records(HALF, begin.half):
+            found = Found(record, decode_bytes(record.properties))
+            half, key = found.half, found.properties.get(names.UNIQUE_KEY, "")
+            is_unnamed_copy = half.root == half.offset and half.checks > 0
+            self._ledger.add(half, replaces=by_key.get(key) if is_unnamed_copy else None)
+            by_key.setdefault(key, half.root)
+        for record in self._records(HALF_SETTLED, begin.op):
+            self._ledger.told(record.queue_offset, halves.ended_in(record))
+        self._began_at = self._ledger.half_next
+        if len(self._ledger):
+            log.info("%d transactions are undecided", len(self._ledger))
+
+    def _position(self, topic: str) -> int:
+        low, high = self._store.min_offset(topic, QUEUE), self._store.max_offset(topic, QUEUE)
+        kept = self._offsets.committed(SYSTEM_GROUP, topic, QUEUE)
+        return low if kept is None else min(max(kept, low), high)
+
+    def _records(self, topic: str, at: int) -> Iterator[Record]:
+        while True:
+            found = self._store.read(topic, QUEUE, at, count_max=_COUNT_MAX, bytes_max=_BYTES_MAX)
+            try:
+                for part in found.parts:
+                    place = 0
+                    while place < len(part):
+                        record = parse(part, place)
+                        yield record
+                        place += record.size
+            except CorruptRecord as error:
+                log.error("%s: records behind offset %d are left out: %s", topic, at, error)
+            if found.next_offset <= at:
+                return
+            at = found.next_offset
+
+    def tell(self) -> None:
+        """Stores the word on all that has ended, and where a fold may begin."""
+        self._is_telling = False
+        try:
+            while offsets := self._ledger.tell(_TOLD_MAX):
+                now_ms = self._clock.now_ms()
+                appended = self._door.accept_due(
+                    halves.ended(offsets, now_ms=now_ms, host=self._host)
+                )
+                self._ledger.told(appended.queue_offset, offsets)
+        except (StoreError, ClosedError) as error:
+            log.warning("the end of %d transactions is told later: %s", self._ledger.untold, error)
+        at = self._ledger.positions()
+        for topic, offset in ((HALF, at.half), (HALF_SETTLED, at.op)):
+            if self._offsets.committed(SYSTEM_GROUP, topic, QUEUE) != offset:
+                self._offsets.put(SYSTEM_GROUP, topic, queue_number=QUEUE, offset=offset)
+
+    def _tell_soon(self) -> None:
+        """Tells what ends now together with what else ends in this turn of the loop."""
+        if not self._is_telling:
+            self._is_telling = True
+            asyncio.get_running_loop().call_soon(self.tell)
+
+    # Halves.
+
+    def read(self, log_offset: int) -> Found:
+        """The half message at a log offset.
+
+        Raises:
+            OffsetOutOfRange: no record begins there.
+            CorruptRecord: it is none.
+        """
+        record = parse(self._store.lookup(log_offset))
+        if record.topic != HALF:
+            raise CorruptRecord(f"the record at {log_offset} is no half message")
+        return Found(record, decode_bytes(record.properties))
+
+    def commit(self, found: Found) -> Appended | None:
+        """Gives a message to its consumers.
+
+        Returns:
+            Where it was stored; None if it had been before.
+
+        Raises:
+            SystemFailure: the transaction was rolled back.
+            CorruptRecord: the half does not say where it belongs.
+            IllegalMessage, DiskFull, StoreError, ClosedError: the store does not take it.
+        """
+        root = found.half.root
+        outcome = self._outcome(found)
+        if outcome is Outcome.COMMITTED:
+            self._end(root, outcome, count=0)
+            return None
+        if outcome is Outcome.ROLLED_BACK:
+            raise SystemFailure("the transaction was rolled back")
+        properties = dict(found.properties)
+        draft = halves.committed(found.record, properties)
+        appended = self._door.accept_committed(draft, properties)
+        self._end(root, Outcome.COMMITTED)
+        return appended
+
+    def roll_back(self, found: Found) -> None:
+        """Lets a message never be seen.
+
+        Raises:
+            SystemFailure: the transaction was committed.
+        """
+        outcome = self._outcome(found)
+        if outcome is Outcome.COMMITTED:
+            raise SystemFailure("the transaction was committed")
+        self._end(found.half.root, Outcome.ROLLED_BACK, count=outcome is not Outcome.ROLLED_BACK)
+
+    def park(self, half: Half, found: Found) -> None:
+        """Keeps a message whose transaction nobody ended, for an operator to look at.
+
+        Raises:
+            DiskFull, StoreError, ClosedError: the store does not take it.
+        """
+        self._door.accept_due(halves.parked(found.record, dict(found.properties)))
+        self._end(half.root, Outcome.PARKED)
+
+    def copy(self, half: Half, found: Found, *, checks: int) -> tuple[Half, bytes]:
+        """Stores the next copy of a half.
+
+        Returns:
+            The copy, and the record that a producer is asked about.
+
+        Raises:
+            IllegalDraft: there is no room for the properties that a copy has.
+            CorruptRecord, DiskFull, StoreError, ClosedError: as `commit`.
+        """
+        properties = dict(found.properties)
+        draft = halves.copied(found.record, properties, root=half.root, checks=checks)
+        halves.belongs_to(found.record, properties)
+        appended = self._door.accept_due(draft)
+        place = (appended.queue_offset, appended.log_offset)
+        self.prepared(draft.born_ms, properties, appended)
+        self._tell_soon()
+        copy = self._ledger.get(appended.queue_offset)
+        assert copy is not None
+        asked = halves.as_asked(found.record, properties, offset=place[0], log_offset=place[1])
+        return copy, asked
+
+    def prepared(self, born_ms: int, properties: dict[str, str], appended: Appended) -> None:
+        """A half or a copy was stored."""
+        self._ledger.add(
+            Half.of(
+                properties,
+                offset=appended.queue_offset,
+                log_offset=appended.log_offset,
+                born_ms=born_ms,
+                stored_ms=appended.stored_ms,
+            )
+        )
+
+    def resume(self, record: Record) -> None:
+        """Makes a parked message a half again.
+
+        Raises:
+            CorruptRecord: it was not parked.
+            StoreError, ClosedError: the store does not take it.
+        """
+        if record.topic != CHECKS_EXHAUSTED:
+            raise CorruptRecord(f"the message at {record.log_offset} is not parked")
+        properties = decode_bytes(record.properties)
+        appended = self._door.accept_due(halves.resumed(record, properties))
+        self.prepared(record.born_ms, properties, appended)
+
+    def end_if_committed(self, half: Half, found: Found) -> bool:
+        """Whether a half's message is with its consumers already; then it has ended.
+
+        So it is after a crash that took the word on it, and when its producer sent it twice.
+        """
+        if not self._is_committed(found):
+            return False
+        self._end(half.root, Outcome.COMMITTED, count=0)
+        return True
+
+    def lose(self, half: Half) -> None:
+        """Gives up a half whose record cannot be read."""
+        self._ledger.discard(half.offset)
+        self._tell_soon()
+
+    def _end(self, root: int, outcome: Outcome, *, count: int = 1) -> None:
+        self.counts[outcome] += count
+        self._ledger.settle(root, outcome)
+        self._tell_soon()
+
+    def _outcome(self, found: Found) -> Outcome | None:
+        """How a transaction ended; None if it has not."""
+        root = found.half.root
+        outcome = self._ledger.outcome(root)
+        if outcome in (Outcome.COMMITTED, Outcome.ROLLED_BACK):
+            return outcome
+        is_pending = self._ledger.newest(root) is not None
+        if is_pending and root >= self._began_at:
+            return None
+        if self._is_committed(found):
+            return Outcome.COMMITTED
+        if is_pending or outcome is not None:
+            return outcome
+        return Outcome.PARKED if self._is_parked(found) else Outcome.ROLLED_BACK
+
+    def _is_committed(self, found: Found) -> bool:
+        topics = [found.properties.get(names.REAL_TOPIC, "")]
+        if names.DELAY in found.properties:
+            topics.append(SCHEDULE)
+        return any(
+            _is_message_of(record, found)
+            for topic in topics
+            for record in self._of_same_key(topic, found)
+            if record.sys_flag & TRANSACTION_MASK == COMMITTED
+        )
+
+    def _is_parked(self, found: Found) -> bool:
+        return any(
+            _is_message_of(record, found) for record in self._of_same_key(CHECKS_EXHAUSTED, found)
+        )
+
+    def _of_same_key(self, topic: str, found: Found) -> Iterator[Record]:
+        key = found.properties.get(names.UNIQUE_KEY)
+        if key and topic:
+            yield from map(parse, self._store.find(topic, key, count_max=_FOUND_MAX))
+
+
+def _is_message_of(record: Record, found: Found) -> bool:
+    """Whether a record came of a half, of another copy of it, or of the same one sent twice."""
+    if record.prepared_offset == found.record.log_offset:
+        return True
+    group = decode_bytes(record.properties).get(names.PRODUCER_GROUP)
+    same_body = record.body_crc == found.record.body_crc and record.body == found.record.body
+    return same_body and group == found.properties.get(names.PRODUCER_GROUP)
