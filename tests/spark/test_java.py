@@ -62,8 +62,18 @@ def test_without_one_it_is_said_what_was_found_and_what_to_install(tmp_path: Pat
 
 
 def test_the_stand_in_drops_one_flag_and_hands_on_the_rest(tmp_path: Path) -> None:
-    home = home_for_spark(Java(java(tmp_path / "it's a home"), 17))
+    real, cache = Java(java(tmp_path / "it's a home"), 17), {"XDG_CACHE_HOME": str(tmp_path / "c")}
+    home = home_for_spark(real, cache)
+    assert home.is_relative_to(tmp_path / "c")
+    assert home_for_spark(real, cache) == home
     given = ["-Da=b c", "--add-modules=jdk.incubator.vector", "", "-cp", "*", "Main"]
     said = subprocess.run([home / "bin" / "java", *given], capture_output=True, text=True)
     assert said.stdout.splitlines() == ["-Da=b c", "", "-cp", "*", "Main"]
+    assert look_at(home) == Java(home, 17)
+
+
+def test_where_the_cache_cannot_be_written_the_stand_in_is_temporary(tmp_path: Path) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("no folder")
+    home = home_for_spark(Java(java(tmp_path / "a"), 17), {"XDG_CACHE_HOME": str(blocked)})
     assert look_at(home) == Java(home, 17)

@@ -9,6 +9,7 @@ Spark is given a stand-in for JAVA_HOME whose `bin/java` drops that demand and c
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 import re
 import shutil
@@ -18,6 +19,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 
 from sprocket.base.errors import UsageError
@@ -105,20 +107,39 @@ def look_at(home: Path) -> Java | None:
     return Java(home, int(version[2] or 0) if version[1] == "1" else int(version[1]))
 
 
-def home_for_spark(java: Java) -> Path:
-    """The JAVA_HOME to give to Spark. A stand-in is removed when this process ends.
+def home_for_spark(java: Java, environment: Mapping[str, str] | None = None) -> Path:
+    """The JAVA_HOME to give to Spark: a stand-in, kept in the user's cache for the next time.
 
     On Windows it is the runtime's own, which then must have the module that Spark demands.
     """
     if sys.platform == "win32":
         return java.home
-    home = Path(tempfile.mkdtemp(prefix="sprocket-java-"))
-    atexit.register(shutil.rmtree, home, ignore_errors=True)
-    script = home / "bin" / "java"
-    script.parent.mkdir()
-    script.write_text(_STAND_IN.format(java=_quoted(java.home / "bin" / "java")))
-    script.chmod(stat.S_IRWXU)
-    return home
+    script = _STAND_IN.format(java=_quoted(java.home / "bin" / "java")).encode()
+    for folder in _caches(os.environ if environment is None else environment):
+        home = folder / f"java-{sha256(script).hexdigest()[:16]}"
+        with contextlib.suppress(OSError):
+            _put(script, home / "bin" / "java")
+            return home
+    raise UsageError("no folder can be written for Spark's Java: set XDG_CACHE_HOME to one")
+
+
+def _caches(environment: Mapping[str, str]) -> Iterator[Path]:
+    """Folders that only this user writes; the last is a new one that goes with this process."""
+    yield Path(environment.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "sprocket"
+    temporary = tempfile.mkdtemp(prefix="sprocket-")
+    atexit.register(shutil.rmtree, temporary, ignore_errors=True)
+    yield Path(temporary)
+
+
+def _put(script: bytes, path: Path) -> None:
+    """Writes a program unless it is there; whole, since others may be about to run it."""
+    if path.is_file() and path.read_bytes() == script and os.access(path, os.X_OK):
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(f"java.{os.getpid()}")
+    unfinished.write_bytes(script)
+    unfinished.chmod(stat.S_IRWXU)
+    unfinished.replace(path)
 
 
 def _quoted(path: Path) -> str:
