@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Protocol
 
 from sprocket.base.errors import CorruptRecord, RemoteProtocolError
 from sprocket.base.ports import Clock
-from sprocket.client.config import ConsumerConfig
+from sprocket.client.config import FetchConfig
 from sprocket.client.pull import Feed, as_sent
 from sprocket.client.subscription import Later, Listener, Subscription
 from sprocket.message import record
@@ -68,10 +68,11 @@ class Facts(NamedTuple):
     """
 
     group: str
-    config: ConsumerConfig
+    config: FetchConfig
     is_ordered: bool
     nameservers: tuple[str, ...]
     began_ms: int
+    consume_type: str = "CONSUME_PASSIVELY"
 
 
 class _Progress(NamedTuple):
@@ -184,13 +185,13 @@ class Operated:
     def _properties(self) -> dict[str, str]:
         config, facts = self._facts.config, self._facts
         return {
-            **{each.name: str(getattr(config, each.name)) for each in fields(config)},
+            **{each.name: _plain(getattr(config, each.name)) for each in fields(config)},
             "PROP_CLIENT_VERSION": _VERSION_NAME,
             "PROP_CONSUMEORDERLY": str(facts.is_ordered).lower(),
             "PROP_CONSUMER_START_TIMESTAMP": str(facts.began_ms),
-            "PROP_CONSUME_TYPE": "CONSUME_PASSIVELY",
+            "PROP_CONSUME_TYPE": facts.consume_type,
             "PROP_NAMESERVER_ADDR": "".join(f"{each};" for each in facts.nameservers),
-            "PROP_THREADPOOL_CORE_SIZE": str(config.concurrency),
+            "PROP_THREADPOOL_CORE_SIZE": str(getattr(config, "concurrency", 1)),
             "language": "PYTHON",
         }
 
@@ -271,6 +272,11 @@ def stacks() -> str:
         text = "".join(traceback.format_stack(frame, limit=_FRAMES_MAX))
         parts.append(f"thread {number}\n{text}")
     return "\n\n".join(parts)
+
+
+def _plain(value: object) -> str:
+    """A setting as people write it; a function by its name."""
+    return str(getattr(value, "__name__", value))
 
 
 def _queue(queue: QueueId) -> Queue:
