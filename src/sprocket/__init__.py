@@ -34,10 +34,12 @@ if TYPE_CHECKING:
         UsageError,
     )
     from sprocket.client.consumer import PushConsumer
+    from sprocket.client.lite import LitePullConsumer
     from sprocket.client.manual import PullConsumer, Pulled, PullStatus
     from sprocket.client.outbox import SendStatus, Sent
     from sprocket.client.producer import Producer
     from sprocket.client.subscription import Later
+    from sprocket.client.transactional import Outcome, Transaction, TransactionalProducer
     from sprocket.message.message import Message, StoredMessage
     from sprocket.message.queue import QueueId
     from sprocket.standalone import Standalone
@@ -53,8 +55,10 @@ __all__ = [
     "DirectoryInUse",
     "IllegalMessage",
     "Later",
+    "LitePullConsumer",
     "Message",
     "NoPermission",
+    "Outcome",
     "Producer",
     "ProtocolError",
     "PullConsumer",
@@ -72,6 +76,8 @@ __all__ = [
     "StoreError",
     "StoredMessage",
     "TopicNotFound",
+    "Transaction",
+    "TransactionalProducer",
     "TransportError",
     "UsageError",
 ]
@@ -79,7 +85,9 @@ __all__ = [
 #: Where a name lives; those of `base.errors` are all others.
 _HOMES = {
     "Later": "sprocket.client.subscription",
+    "LitePullConsumer": "sprocket.client.lite",
     "Message": "sprocket.message.message",
+    "Outcome": "sprocket.client.transactional",
     "Producer": "sprocket.client.producer",
     "PullConsumer": "sprocket.client.manual",
     "PullStatus": "sprocket.client.manual",
@@ -90,6 +98,8 @@ _HOMES = {
     "Sent": "sprocket.client.outbox",
     "Standalone": "sprocket.standalone",
     "StoredMessage": "sprocket.message.message",
+    "Transaction": "sprocket.client.transactional",
+    "TransactionalProducer": "sprocket.client.transactional",
 }
 
 

@@ -24,6 +24,7 @@ from weakref import WeakKeyDictionary
 from sprocket.base.backoff import pauses
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import ClosedError, ConnectFailed
+from sprocket.client.checks import Checks, answer_check
 from sprocket.client.config import ClientConfig
 from sprocket.client.routes import MASTER, Routes
 from sprocket.client.world import World
@@ -32,6 +33,7 @@ from sprocket.protocol.bodies import ConsumerData, HeartbeatBody, ProducerData
 from sprocket.protocol.codes import ResponseCode
 from sprocket.protocol.command import BINARY, JSON, Command, Reply
 from sprocket.protocol.requests.client import Heartbeat, IdsChanged, Unregister
+from sprocket.protocol.requests.transaction import CheckTransaction
 from sprocket.remoting.pool import Pool
 from sprocket.remoting.transport import Peer
 
@@ -74,6 +76,7 @@ class Session:
         client_id: as brokers and other members know us.
         ids: makes unique ids of messages.
         operated: by consumer group, who answers what operators ask of the member.
+        checkers: by producer group, who answers what brokers ask about transactions.
     """
 
     def __init__(
@@ -103,6 +106,7 @@ class Session:
         self._producers: Counter[str] = Counter()
         self._consumers: dict[str, Member] = {}
         self.operated: dict[str, Callable[[Command], Reply | Awaitable[Reply] | None]] = {}
+        self.checkers: dict[str, list[Checks]] = {}
         #: By address, the connection on which that broker has had our heartbeat.
         self._greeted: dict[str, Peer] = {}
         self._greeting: dict[str, asyncio.Task[Peer]] = {}
@@ -251,7 +255,7 @@ class Session:
             del self._greeted[address]
         for member in self._consumers.values():
             member.lost(address)
-        if self._consumers:
+        if self._consumers or self.checkers:
             self.beat_soon()
 
     # Heartbeats and routes.
@@ -320,6 +324,9 @@ class Session:
             member = self._consumers.get(command.read(IdsChanged).consumer_group)
             if member is not None:
                 member.look_again()
+            return None
+        if command.code == CheckTransaction.code:
+            answer_check(self.checkers, command, peer)
             return None
         named = command.fields.get("consumerGroup") or command.fields.get("group", "")
         if (operated := self.operated.get(named)) is not None:
