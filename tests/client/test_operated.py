@@ -90,21 +90,27 @@ def test_a_busy_consumer_is_moved_and_its_old_work_commits_nothing(
         async with town(server_side_reset=server_side_reset) as there:
             consumer = there.consumer(ordered=ordered)
             seen: list[int] = []
+            ended: list[int] = []
+            overlapping: list[int] = []
             may_end = asyncio.Event()
 
             @consumer.on("T")
             async def listen(message: StoredMessage) -> None:
+                if seen != ended:
+                    overlapping.append(message.queue_offset)
                 seen.append(message.queue_offset)
                 if message.queue_offset == 9:
                     await may_end.wait()
+                ended.append(message.queue_offset)
 
             async with consumer:
                 await until(lambda: 9 in seen)
                 reset = ResetOffset(topic="T", group="g", queue_id=-1, timestamp=0, is_force=True)
                 await there.ask(reset)
-                may_end.set()
+                asyncio.get_running_loop().call_later(0.2, may_end.set)
                 await until(lambda: seen.count(0) == 2 and seen.count(9) == 2)
                 assert sorted(seen[10:]) == list(range(10))
+                assert not (ordered and overlapping)
             assert await there.committed() == 10
 
     run(story())

@@ -447,6 +447,7 @@ class JavaAdmin(JavaProcess):
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=log,
+            cwd=self.work,  # some commands write files into the folder they run in
         )
 
     def _is_ready(self, said_before: int) -> bool:

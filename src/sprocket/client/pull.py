@@ -163,7 +163,7 @@ class Feed:
             if self.queue not in self._parts.pauses:  # else it is asked for again afterwards
                 self._take(reply, began)
         elif reply.code == ResponseCode.PULL_OFFSET_MOVED:
-            self._moved(reply, number)
+            await self._moved(reply, number)
         else:
             self._number = MASTER
             raise ReplyError.of(reply.code, reply.remark or "")
@@ -221,8 +221,11 @@ class Feed:
         else:
             yield from (message for message in found if tags.matches_tag(message.tag))
 
-    def _moved(self, reply: Command, number: int) -> None:
-        """Our position is outside the queue, or was reset: go where the broker says."""
+    async def _moved(self, reply: Command, number: int) -> None:
+        """Our position is outside the queue, or was reset: go where the broker says.
+
+        In ordered consumption the batch under way ends first, so that no two overlap.
+        """
         next_offset = reply.read(PullReply).next_begin_offset
         if number != MASTER:  # a slave that lags is no reason to go back
             self._number = MASTER
@@ -234,6 +237,8 @@ class Feed:
             next_offset,
             reply.remark,
         )
+        if self._parts.finish is not None:
+            await self._parts.finish(self.window)
         window = Window(next_offset, self._limits)
         window.trusted_until = self.window.trusted_until
         self.window.close()
