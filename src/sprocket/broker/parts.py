@@ -20,6 +20,7 @@ from sprocket.broker.locks import Locks
 from sprocket.broker.membership import Membership
 from sprocket.broker.offsets import ConsumerOffsets
 from sprocket.broker.operate.connections import ConnectionRequests
+from sprocket.broker.operate.entries import EntryRequests
 from sprocket.broker.operate.figures import FigureRequests, State
 from sprocket.broker.operate.groups import GroupRequests
 from sprocket.broker.operate.progress import ProgressRequests
@@ -281,6 +282,7 @@ class Parts:
             **FigureRequests(queues, self.offsets, state=self.state).answers(),
             **VolumeRequests(self.volumes, clock, cluster=settings.config.cluster).answers(),
             **connections.answers(),
+            **EntryRequests(store, self.clients).answers(),
             **SettingRequests(settings, on_permission=self.registration.again).answers(),
         }
 
