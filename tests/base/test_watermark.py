@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sprocket.base.deadline import Deadline
@@ -94,6 +94,7 @@ def test_many_that_gave_up_do_not_pile_up() -> None:
     run(main())
 
 
+@settings(deadline=None, max_examples=60)
 @given(
     st.lists(st.integers(1, 20), max_size=12),
     st.lists(st.integers(0, 25), max_size=8),

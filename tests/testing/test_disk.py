@@ -6,7 +6,7 @@ import errno
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sprocket.base.errors import DirectoryInUse
@@ -114,6 +114,7 @@ def test_a_kill_keeps_what_was_written_and_ends_the_lock() -> None:
     after.lock("/")
 
 
+@settings(deadline=None, max_examples=60)
 @given(st.integers(0, 1000), st.lists(st.tuples(st.integers(0, 15), st.booleans()), max_size=30))
 def test_a_loss_of_power_keeps_synced_sectors_and_makes_nothing_up(
     seed: int, writes: list[tuple[int, bool]]

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sprocket.testing.loop import simulate
@@ -84,6 +84,7 @@ def with_pair(test: Callable[[Pair], Awaitable[None]], seed: int = 0) -> None:
     simulate(main, seed=seed)
 
 
+@settings(deadline=None, max_examples=60)
 @given(st.integers(0, 10**9), st.lists(st.binary(max_size=40), max_size=20))
 def test_bytes_arrive_in_order_however_they_are_cut(seed: int, writes: list[bytes]) -> None:
     async def test(pair: Pair) -> None:
