@@ -14,8 +14,8 @@ import pytest
 
 from sprocket.base.errors import ClosedError, SendFailed, UsageError
 from sprocket.client import consumer as plain_consumer
-from sprocket.client import manual, producer
-from sprocket.client.blocking import Producer, PullConsumer, PushConsumer
+from sprocket.client import lite, manual, producer
+from sprocket.client.blocking import LitePullConsumer, Producer, PullConsumer, PushConsumer
 from sprocket.client.config import ProducerConfig
 from sprocket.client.subscription import Later
 from sprocket.message.message import Message, StoredMessage
@@ -190,6 +190,7 @@ def test_a_push_consumer_stays_with_its_process(broker: FakeBroker) -> None:
         (Producer, producer.Producer),
         (PullConsumer, manual.PullConsumer),
         (PushConsumer, plain_consumer.PushConsumer),
+        (LitePullConsumer, lite.LitePullConsumer),
     ],
 )
 def test_every_method_has_its_blocking_twin_with_the_same_signature(

@@ -8,168 +8,33 @@ itself; a push consumer does not, for a child has not joined the group.
 
 from __future__ import annotations
 
-import asyncio
-import os
-import threading
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Sequence
-from concurrent.futures import Future
-from functools import partial, update_wrapper
-from types import TracebackType
-from typing import Any, Concatenate, Generic, ParamSpec, Protocol, Self, TypeVar, overload
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, TypeVar, overload
 
-from sprocket.base.errors import ClosedError, UsageError
-from sprocket.client import consumer, manual, producer
-from sprocket.client.config import ConsumerConfig, ProducerConfig, PullConfig
+from sprocket.client import consumer, lite, manual, producer, transactional
+from sprocket.client.background import Face, on_the_loop, waiting
+from sprocket.client.config import ConsumerConfig, LitePullConfig, ProducerConfig, PullConfig
 from sprocket.client.offsets import Start
 from sprocket.client.subscription import BatchListener, MessageListener
 from sprocket.client.world import World
-from sprocket.message.message import StoredMessage
+from sprocket.message.message import Message, StoredMessage
 from sprocket.message.queue import QueueId
 
-__all__ = ["Producer", "PullConsumer", "PushConsumer"]
+__all__ = [
+    "LitePullConsumer",
+    "Producer",
+    "PullConsumer",
+    "PushConsumer",
+    "TransactionalProducer",
+]
 
-P = ParamSpec("P")
-T = TypeVar("T")
 M = TypeVar("M", bound=MessageListener)
 B = TypeVar("B", bound=BatchListener)
-C = TypeVar("C", bound="_Client")
 
 
-class _Client(Protocol):
-    """What the asynchronous clients have in common."""
-
-    async def start(self) -> None: ...
-
-    async def close(self) -> None: ...
-
-
-class _Background:
-    """The event loop in its thread."""
-
-    def __init__(self) -> None:
-        self.process = os.getpid()
-        self.loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._run, name="sprocket", daemon=True)
-        self._thread.start()
-
-    def _run(self) -> None:
-        asyncio.set_event_loop(self.loop)
-        self.loop.run_forever()
-
-    def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Runs a coroutine on the loop and waits for its end; whatever stops the wait stops it."""
-        if threading.current_thread() is self._thread:
-            work.close()
-            raise UsageError("an async listener must not wait for a blocking client")
-        future: Future[T] = asyncio.run_coroutine_threadsafe(work, self.loop)
-        try:
-            return future.result()
-        except BaseException:  # also Ctrl-C: nobody waits any more
-            future.cancel()
-            raise
-
-
-_background: _Background | None = None
-_starting = threading.Lock()
-
-
-def _loop_of_this_process() -> _Background:
-    """The background loop, made on first use and again after a fork."""
-    global _background, _starting
-    found = _background
-    if found is not None and found.process == os.getpid():
-        return found
-    if found is not None:
-        _starting = threading.Lock()  # a thread that the child does not have may hold the old one
-    with _starting:
-        if _background is None or _background.process != os.getpid():
-            _background = _Background()
-        return _background
-
-
-class _Face(Generic[C]):
-    """A client of this module: an asynchronous one, and where it runs."""
-
-    #: Whether a forked child may go on with it.
-    _survives_fork = True
-
-    def __init__(self, make: Callable[[], C]) -> None:
-        self._make = make
-        self._client = make()
-        self._process = os.getpid()
-        self._is_started = False
-
-    def _run(self, method: Callable[..., Coroutine[Any, Any, T]], *args: Any, **named: Any) -> T:
-        background = _loop_of_this_process()
-        if self._process != background.process:
-            self._begin_in_child(background)
-        return background.run(method(self._client, *args, **named))
-
-    def _begin_in_child(self, background: _Background) -> None:
-        if not self._survives_fork:
-            raise ClosedError("this consumer belongs to the process that started it")
-        self._client = self._make()
-        self._process = background.process
-        if self._is_started:
-            background.run(self._client.start())
-
-    def start(self) -> None:
-        """As the asynchronous client's `start`."""
-        self._run(_start)
-        self._is_started = True
-
-    def close(self) -> None:
-        """As the asynchronous client's `close`."""
-        self._is_started = False
-        if self._process == os.getpid():
-            self._run(_close)
-
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
-
-async def _start(client: _Client) -> None:
-    await client.start()
-
-
-async def _close(client: _Client) -> None:
-    await client.close()
-
-
-def _waiting(
-    method: Callable[Concatenate[C, P], Coroutine[Any, Any, T]],
-) -> Callable[Concatenate[_Face[C], P], T]:
-    """A method that waits for an asynchronous one; signature and words are its."""
-
-    def call(self: _Face[C], /, *args: P.args, **named: P.kwargs) -> T:
-        return self._run(method, *args, **named)
-
-    update_wrapper(call, method)
-    return call
-
-
-def _on_the_loop(
-    method: Callable[Concatenate[C, P], T],
-) -> Callable[Concatenate[_Face[C], P], T]:
-    """A method that does not wait, done on the loop all the same: what it touches lives there."""
-
-    async def do(client: C, /, *args: P.args, **named: P.kwargs) -> T:
-        return method(client, *args, **named)
-
-    update_wrapper(do, method)
-    return _waiting(do)
-
-
-class Producer(_Face[producer.Producer]):
+class Producer(Face[producer.Producer]):
     """Sends messages; see `sprocket.Producer` for what each method does.
 
     Example::
@@ -194,13 +59,70 @@ class Producer(_Face[producer.Producer]):
             lambda: producer.Producer(group, nameservers=nameservers, config=config, world=world)
         )
 
-    send = _waiting(producer.Producer.send)
-    send_batch = _waiting(producer.Producer.send_batch)
-    send_oneway = _waiting(producer.Producer.send_oneway)
-    queues = _waiting(producer.Producer.queues)
+    send = waiting(producer.Producer.send)
+    send_batch = waiting(producer.Producer.send_batch)
+    send_oneway = waiting(producer.Producer.send_oneway)
+    queues = waiting(producer.Producer.queues)
 
 
-class PushConsumer(_Face[consumer.PushConsumer]):
+class TransactionalProducer(Face[transactional.TransactionalProducer]):
+    """Sends messages in transactions; see `sprocket.TransactionalProducer`.
+
+    Example::
+
+        with TransactionalProducer("shop", nameservers="127.0.0.1:9876", check=was_stored) as shop:
+            with shop.transaction(Message("orders", b"one book", keys=["o-1"])):
+                orders.store("o-1")  # the message is seen if this succeeds
+    """
+
+    def __init__(
+        self,
+        group: str,
+        *,
+        nameservers: str | Sequence[str] | None = None,
+        config: ProducerConfig | None = None,
+        world: World | None = None,
+        check: transactional.Check | None = None,
+    ) -> None:
+        super().__init__(
+            lambda: transactional.TransactionalProducer(
+                group, nameservers=nameservers, config=config, world=world, check=check
+            )
+        )
+
+    send = waiting(transactional.TransactionalProducer.send)
+    send_batch = waiting(transactional.TransactionalProducer.send_batch)
+    send_oneway = waiting(transactional.TransactionalProducer.send_oneway)
+    queues = waiting(transactional.TransactionalProducer.queues)
+    send_in_transaction = waiting(transactional.TransactionalProducer.send_in_transaction)
+
+    @contextmanager
+    def transaction(self, message: Message, **named: Any) -> Iterator[transactional.Transaction]:
+        """A transaction, to be used with `with`; arguments as for the asynchronous one."""
+        opened = self._run(_begin, message, **named)
+        try:
+            yield opened
+        except BaseException as error:  # the caller's own work, or whatever ended it
+            self._run(_end, opened, error)
+            raise
+        self._run(_end, opened, None)
+
+
+async def _begin(
+    client: transactional.TransactionalProducer, message: Message, **named: Any
+) -> transactional.Transaction:
+    return await client.transaction(message, **named).__aenter__()
+
+
+async def _end(
+    client: transactional.TransactionalProducer,
+    opened: transactional.Transaction,
+    error: BaseException | None,
+) -> None:
+    await opened.__aexit__(None if error is None else type(error), error, None)
+
+
+class PushConsumer(Face[consumer.PushConsumer]):
     """A member of a consumer group; see `sprocket.PushConsumer` for what each method does.
 
     Plain functions as listeners run in threads of their own, several at once. Example::
@@ -248,13 +170,13 @@ class PushConsumer(_Face[consumer.PushConsumer]):
             )
         )
 
-    subscribe = _on_the_loop(consumer.PushConsumer.subscribe)
-    unsubscribe = _on_the_loop(consumer.PushConsumer.unsubscribe)
-    later = _on_the_loop(consumer.PushConsumer.later)
-    pause = _on_the_loop(consumer.PushConsumer.pause)
-    resume = _on_the_loop(consumer.PushConsumer.resume)
-    statistics = _on_the_loop(consumer.PushConsumer.statistics)
-    wait_closed = _waiting(consumer.PushConsumer.wait_closed)
+    subscribe = on_the_loop(consumer.PushConsumer.subscribe)
+    unsubscribe = on_the_loop(consumer.PushConsumer.unsubscribe)
+    later = on_the_loop(consumer.PushConsumer.later)
+    pause = on_the_loop(consumer.PushConsumer.pause)
+    resume = on_the_loop(consumer.PushConsumer.resume)
+    statistics = on_the_loop(consumer.PushConsumer.statistics)
+    wait_closed = waiting(consumer.PushConsumer.wait_closed)
 
     @overload
     def on(self, topic: str, *, tags: str = "*") -> Callable[[M], M]: ...
@@ -306,7 +228,67 @@ async def _end_of(
     await messages.aclose()
 
 
-class PullConsumer(_Face[manual.PullConsumer]):
+class LitePullConsumer(Face[lite.LitePullConsumer]):
+    """Returns messages to whoever polls; see `sprocket.LitePullConsumer` for each method.
+
+    Example::
+
+        from sprocket.client.blocking import LitePullConsumer
+
+        with LitePullConsumer("audit", nameservers="127.0.0.1:9876") as consumer:
+            consumer.subscribe("orders", tags="paid")
+            while messages := consumer.poll(timeout_ms=10_000):
+                for message in messages:
+                    print(message.queue, message.queue_offset, message.body)
+            consumer.commit()
+    """
+
+    _survives_fork = False
+
+    def __init__(
+        self,
+        group: str,
+        *,
+        nameservers: str | Sequence[str] | None = None,
+        start: Start = "last",
+        config: LitePullConfig | None = None,
+        world: World | None = None,
+    ) -> None:
+        super().__init__(
+            lambda: lite.LitePullConsumer(
+                group, nameservers=nameservers, start=start, config=config, world=world
+            )
+        )
+
+    subscribe = on_the_loop(lite.LitePullConsumer.subscribe)
+    unsubscribe = on_the_loop(lite.LitePullConsumer.unsubscribe)
+    assign = on_the_loop(lite.LitePullConsumer.assign)
+    on_assignment = on_the_loop(lite.LitePullConsumer.on_assignment)
+    pause = on_the_loop(lite.LitePullConsumer.pause)
+    resume = on_the_loop(lite.LitePullConsumer.resume)
+    poll = waiting(lite.LitePullConsumer.poll)
+    commit = waiting(lite.LitePullConsumer.commit)
+    committed = waiting(lite.LitePullConsumer.committed)
+    position = waiting(lite.LitePullConsumer.position)
+    seek = waiting(lite.LitePullConsumer.seek)
+    seek_to_begin = waiting(lite.LitePullConsumer.seek_to_begin)
+    seek_to_end = waiting(lite.LitePullConsumer.seek_to_end)
+    seek_to_time = waiting(lite.LitePullConsumer.seek_to_time)
+    queues = waiting(lite.LitePullConsumer.queues)
+    statistics = on_the_loop(lite.LitePullConsumer.statistics)
+
+    @property
+    def assignment(self) -> list[QueueId]:
+        """Queues that it reads now, sorted."""
+        return self._client.assignment
+
+    @property
+    def client_id(self) -> str | None:
+        """The name by which brokers and other members know it; None before the start."""
+        return self._client.client_id
+
+
+class PullConsumer(Face[manual.PullConsumer]):
     """Reads queues by hand; see `sprocket.PullConsumer` for what each method does.
 
     Example::
@@ -332,11 +314,11 @@ class PullConsumer(_Face[manual.PullConsumer]):
             lambda: manual.PullConsumer(group, nameservers=nameservers, config=config, world=world)
         )
 
-    queues = _waiting(manual.PullConsumer.queues)
-    pull = _waiting(manual.PullConsumer.pull)
-    pull_blocking = _waiting(manual.PullConsumer.pull_blocking)
-    committed = _waiting(manual.PullConsumer.committed)
-    commit = _waiting(manual.PullConsumer.commit)
-    min_offset = _waiting(manual.PullConsumer.min_offset)
-    max_offset = _waiting(manual.PullConsumer.max_offset)
-    offset_at = _waiting(manual.PullConsumer.offset_at)
+    queues = waiting(manual.PullConsumer.queues)
+    pull = waiting(manual.PullConsumer.pull)
+    pull_blocking = waiting(manual.PullConsumer.pull_blocking)
+    committed = waiting(manual.PullConsumer.committed)
+    commit = waiting(manual.PullConsumer.commit)
+    min_offset = waiting(manual.PullConsumer.min_offset)
+    max_offset = waiting(manual.PullConsumer.max_offset)
+    offset_at = waiting(manual.PullConsumer.offset_at)

@@ -266,7 +266,7 @@ class PushConsumer:
         return replace(self.config, instance=_BROADCASTING_INSTANCE)
 
     def _open_local(self, session: Session) -> LocalOffsets:
-        disk = session.world.disk
+        disk = World.real_disk() if self._world is None else self._world.disk
         if disk is None:
             raise UsageError("broadcasting needs a disk for its positions")
         folder = self.config.offsets_folder or os.path.expanduser(_OFFSETS_FOLDER)

@@ -45,11 +45,13 @@ class Ways(NamedTuple):
         chosen: the queues of a topic that it reads by itself, without being a member.
         local: where a broadcasting consumer keeps its positions.
         on_share: told when its share of a topic is another one.
+        on_held: told when it begins to read a queue.
     """
 
     chosen: Callable[[str], Sequence[QueueId]] | None = None
     local: LocalOffsets | None = None
     on_share: OnShare | None = None
+    on_held: Callable[[], None] | None = None
 
 
 class _Held(NamedTuple):
@@ -235,6 +237,8 @@ class Membership:
         self._held[queue] = _Held(feed, asyncio.ensure_future(self._run(feed)))
         logger.info("%s: %s from %d", self.group, queue, feed.window.next_offset)
         self._perform(self._rebalance.acquired(queue))
+        if self._ways.on_held is not None:
+            self._ways.on_held()
 
     async def _new_feed(self, queue: QueueId) -> Feed | None:
         """A feed at the group's position; None if another member has the lease, or nobody cares.
@@ -294,7 +298,7 @@ class Membership:
             logger.info("%s: %s released at %d", self.group, queue, held.feed.window.next_offset)
         self._perform(self._rebalance.released(queue))
 
-    async def move(self, queue: QueueId, offset: int) -> None:
+    async def move(self, queue: QueueId, offset: int, *, commits: bool = True) -> None:
         """Goes on from an offset, which is committed; drops what was fetched of the queue.
 
         Nothing happens if the queue is not held. In ordered consumption the batch under way ends
@@ -315,7 +319,7 @@ class Membership:
         feed.limit(self._shares.limits(queue.topic))
         feed.window.trusted_until = held.feed.window.trusted_until
         self._held[queue] = _Held(feed, asyncio.ensure_future(self._run(feed)))
-        if self._parts.manner.commits:
+        if commits:
             await self._commit(feed)
 
     # Leases.
@@ -352,32 +356,32 @@ class Membership:
             if self._parts.manner.commits:
                 await self.commit_all()
 
-    async def commit_all(self) -> bool:
-        """Commits how far all queues are; whether it could be done for all of them."""
+    async def commit_all(self) -> SprocketError | None:
+        """Commits how far all queues are; returns what went wrong, if something did."""
         results = await asyncio.gather(*(self._commit(held.feed) for held in self._held.values()))
         if self._ways.local is not None:
             self._ways.local.save()
-        return all(results)
+        return next((error for error in results if error is not None), None)
 
     @property
     def _kept(self) -> Offsets | LocalOffsets:
         """Where positions are kept."""
         return self._offsets if self._ways.local is None else self._ways.local
 
-    async def _commit(self, feed: Feed) -> bool:
+    async def _commit(self, feed: Feed) -> SprocketError | None:
         """Commits the feed's position if it is not kept yet; next time if it fails."""
         window = feed.window
         offset = window.committable
         if offset == feed.committed:
-            return True
+            return None
         try:
             await self._kept.commit(feed.queue, offset)
         except SprocketError as error:
             logger.info("%s: commit of %d in %s: %s", self.group, offset, feed.queue, error)
-            return False
+            return error
         if feed.window is window:
             feed.committed = offset
-        return True
+        return None
 
     def _begin(self, work: Callable[[], Awaitable[None]]) -> None:
         async def guarded() -> None:

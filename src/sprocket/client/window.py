@@ -96,6 +96,11 @@ class Window:
         return next(iter(self._held), self.next_offset)
 
     @property
+    def next_to_take(self) -> QueueOffset:
+        """The offset of what is handed out next, as far as is known."""
+        return self._waiting[0].queue_offset if self._waiting else self.next_offset
+
+    @property
     def has_room(self) -> bool:
         """Whether more may be fetched."""
         held = self._held

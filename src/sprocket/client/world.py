@@ -36,13 +36,18 @@ class World:
 
     @staticmethod
     def real() -> World:
-        """This machine and process."""
+        """This machine and process, without its disk."""
         from sprocket.runtime.clock import SystemClock
-        from sprocket.runtime.disk import SystemDisk
         from sprocket.runtime.entropy import SystemEntropy
 
-        address = _own_address()
-        return World(SystemClock(), SystemEntropy(), address, os.getpid(), SystemDisk())
+        return World(SystemClock(), SystemEntropy(), _own_address(), os.getpid())
+
+    @staticmethod
+    def real_disk() -> Disk:
+        """This machine's disk; apart, since only few clients need one."""
+        from sprocket.runtime.disk import SystemDisk
+
+        return SystemDisk()
 
     @property
     def packed_host(self) -> bytes:

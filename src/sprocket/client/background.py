@@ -1,0 +1,156 @@
+"""The event loop in a background thread, and clients that run on it, for programs without a loop.
+
+There is one such loop in a process, made on first use and again after a fork. A client of it waits
+for each asynchronous method; what does not wait is done on the loop all the same.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
+from functools import update_wrapper
+from types import TracebackType
+from typing import Any, Concatenate, Generic, ParamSpec, Protocol, Self, TypeVar
+
+from sprocket.base.errors import ClosedError, UsageError
+
+P = ParamSpec("P")
+T = TypeVar("T")
+C = TypeVar("C", bound="Client")
+
+
+class Client(Protocol):
+    """What the asynchronous clients have in common."""
+
+    async def start(self) -> None: ...
+
+    async def close(self) -> None: ...
+
+
+class _Background:
+    """The event loop in its thread."""
+
+    def __init__(self) -> None:
+        self.process = os.getpid()
+        self.loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._run, name="sprocket", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self.loop)
+        self.loop.run_forever()
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Runs a coroutine on the loop and waits for its end; whatever stops the wait stops it."""
+        if threading.current_thread() is self._thread:
+            work.close()
+            raise UsageError("an async listener must not wait for a blocking client")
+        future: Future[T] = asyncio.run_coroutine_threadsafe(work, self.loop)
+        try:
+            return future.result()
+        except BaseException:  # also Ctrl-C: nobody waits any more
+            future.cancel()
+            raise
+
+
+_background: _Background | None = None
+_starting = threading.Lock()
+
+
+def _loop_of_this_process() -> _Background:
+    """The background loop, made on first use and again after a fork."""
+    global _background, _starting
+    found = _background
+    if found is not None and found.process == os.getpid():
+        return found
+    if found is not None:
+        _starting = threading.Lock()  # a thread that the child does not have may hold the old one
+    with _starting:
+        if _background is None or _background.process != os.getpid():
+            _background = _Background()
+        return _background
+
+
+class Face(Generic[C]):
+    """A client without a loop: an asynchronous one, and where it runs."""
+
+    #: Whether a forked child may go on with it.
+    _survives_fork = True
+
+    def __init__(self, make: Callable[[], C]) -> None:
+        self._make = make
+        self._client = make()
+        self._process = os.getpid()
+        self._is_started = False
+
+    def _run(self, method: Callable[..., Coroutine[Any, Any, T]], *args: Any, **named: Any) -> T:
+        background = _loop_of_this_process()
+        if self._process != background.process:
+            self._begin_in_child(background)
+        return background.run(method(self._client, *args, **named))
+
+    def _begin_in_child(self, background: _Background) -> None:
+        if not self._survives_fork:
+            raise ClosedError("this consumer belongs to the process that started it")
+        self._client = self._make()
+        self._process = background.process
+        if self._is_started:
+            background.run(self._client.start())
+
+    def start(self) -> None:
+        """As the asynchronous client's `start`."""
+        self._run(_start)
+        self._is_started = True
+
+    def close(self) -> None:
+        """As the asynchronous client's `close`."""
+        self._is_started = False
+        if self._process == os.getpid():
+            self._run(_close)
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+async def _start(client: Client) -> None:
+    await client.start()
+
+
+async def _close(client: Client) -> None:
+    await client.close()
+
+
+def waiting(
+    method: Callable[Concatenate[C, P], Coroutine[Any, Any, T]],
+) -> Callable[Concatenate[Face[C], P], T]:
+    """A method that waits for an asynchronous one; signature and words are its."""
+
+    def call(self: Face[C], /, *args: P.args, **named: P.kwargs) -> T:
+        return self._run(method, *args, **named)
+
+    update_wrapper(call, method)
+    return call
+
+
+def on_the_loop(
+    method: Callable[Concatenate[C, P], T],
+) -> Callable[Concatenate[Face[C], P], T]:
+    """A method that does not wait, done on the loop all the same: what it touches lives there."""
+
+    async def do(client: C, /, *args: P.args, **named: P.kwargs) -> T:
+        return method(client, *args, **named)
+
+    update_wrapper(do, method)
+    return waiting(do)

@@ -1,0 +1,36 @@
+"""What a poll returned, and is not done before the next one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sprocket.client.pauses import Pauses
+from sprocket.client.pull import Feed
+from sprocket.client.window import Window
+from sprocket.message.message import StoredMessage
+
+
+class Polled:
+    """Takes messages from windows, the queues in turns, and finishes them later."""
+
+    def __init__(self) -> None:
+        self._taken: list[tuple[Window, StoredMessage]] = []
+        self._turn = 0
+
+    def take(self, feeds: Sequence[Feed], count_max: int, *, paused: Pauses) -> list[StoredMessage]:
+        """Up to `count_max` messages of queues that are not paused."""
+        self._turn = (self._turn + 1) % max(1, len(feeds))
+        for feed in [*feeds[self._turn :], *feeds[: self._turn]]:
+            window = feed.window
+            while feed.queue not in paused and len(self._taken) < count_max:
+                message = window.take()
+                if message is None:
+                    break
+                self._taken.append((window, message))
+        return [message for _, message in self._taken]
+
+    def finish(self) -> None:
+        """What was taken is done; nothing comes of what belongs to a queue that was lost."""
+        for window, message in self._taken:
+            window.done(message)
+        self._taken.clear()
