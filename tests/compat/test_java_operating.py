@@ -143,6 +143,10 @@ def test_messages_are_found(town: Town) -> None:
     queue = str(first["queueId"])
     told = town.admin("queryMsgByOffset", "-t", TOPIC, "-b", "broker-a", "-i", queue, "-o", "0")
     assert f"OffsetID:            {first['offsetMsgId']}" in told
+    told = town.admin(
+        *("queryCq", "-t", TOPIC, "-q", queue, "-i", "0", "-c", "2", "-b", town.node.address)
+    )
+    assert told.count("idx: ") == 2
 
 
 def test_a_message_is_consumed_by_the_member_of_choice(town: Town) -> None:
