@@ -15,7 +15,13 @@ from sprocket.protocol.bodies import BrokerData, QueueData, Route, TopicList
 from sprocket.protocol.command import Command, Reply
 from sprocket.protocol.connection import Connection
 from sprocket.protocol.frame import encode_reply
-from sprocket.protocol.requests.offset import MaxOffset, MinOffset, OffsetReply, SearchOffset
+from sprocket.protocol.requests.offset import (
+    MaxOffset,
+    MinOffset,
+    OffsetReply,
+    SearchOffset,
+    UpdateOffset,
+)
 from sprocket.protocol.requests.pull import PullMessage, PullReply
 from sprocket.protocol.requests.route import RouteOfTopic, TopicNames
 
@@ -74,6 +80,7 @@ class FakeBroker:
         fault: called with each request first; what it returns is answered instead. None goes on.
             `hang_up` cuts the connection.
         pulls: the pulls that came.
+        committed: offsets of groups.
     """
 
     def __init__(self, shelves: Mapping[QueueId, Shelf]) -> None:
@@ -82,6 +89,7 @@ class FakeBroker:
         self.bytes_max = 256 * 1024
         self.fault: Callable[[Command], Reply | None] = lambda _: None
         self.pulls: list[PullMessage] = []
+        self.committed: dict[tuple[str, QueueId], int | None] = {}
         self.address = ""
 
     def answer(self, request: Command) -> Reply:
@@ -93,6 +101,12 @@ class FakeBroker:
         if request.code == TopicNames.code:
             names = sorted({queue.topic for queue in self.shelves})
             return Reply(body=TopicList(topic_list=names).encode())
+        if request.code == UpdateOffset.code:
+            asked = request.read(UpdateOffset)
+            assert asked.bname is not None
+            queue = QueueId(asked.topic, asked.bname, asked.queue_id)
+            self.committed[asked.consumer_group, queue] = asked.commit_offset
+            return Reply()
         if request.code == PullMessage.code:
             return self._pull(request.read(PullMessage))
         return self._offset(request)

@@ -3,14 +3,14 @@ from __future__ import annotations
 from dataclasses import fields
 from pathlib import Path
 
-from sprocket.spark.options import ReadOptions
+from sprocket.spark.options import BatchOptions, StreamOptions
 from sprocket.spark.schema import COLUMNS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "flows" / "spark.md").read_text()
 
 
 def test_the_page_has_every_option_in_the_words_of_its_declaration() -> None:
-    for one in fields(ReadOptions):
+    for one in (*fields(BatchOptions), *fields(StreamOptions)):
         about = one.metadata["option"]
         assert f"| `{about.name}` | {about.doc} |" in PAGE
 

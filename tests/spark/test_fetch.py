@@ -11,7 +11,7 @@ from sprocket.message.record import scan
 from sprocket.protocol.command import Command, Reply
 from sprocket.protocol.requests.pull import PullMessage
 from sprocket.spark.fetch import Fetcher, ReadFailed
-from sprocket.spark.options import ReadOptions, read_options
+from sprocket.spark.options import ReadOptions, batch_options
 from sprocket.spark.ranges import Range
 from tests.spark.support import FakeBroker, Shelf, hang_up, record, serving
 
@@ -29,7 +29,7 @@ def broker(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeBroker]:
 
 def options(broker: FakeBroker, **more: str) -> ReadOptions:
     given = {"namesrvAddr": broker.address, "subscribe": "orders", "pullTimeoutMs": "200"}
-    return read_options({**given, **more})
+    return batch_options({**given, **more})
 
 
 def offsets(broker: FakeBroker, start: int, end: int, **more: str) -> list[int]:

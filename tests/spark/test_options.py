@@ -7,13 +7,13 @@ import pytest
 
 from sprocket.base.errors import ConfigError
 from sprocket.message.queue import QueueId
-from sprocket.spark.options import ReadOptions, read_options
+from sprocket.spark.options import BatchOptions, StreamOptions, batch_options
 
 MINIMAL = {"namesrvAddr": "127.0.0.1:9876", "subscribe": "orders"}
 
 
 def test_few_options_are_enough() -> None:
-    options = read_options(MINIMAL)
+    options = batch_options(MINIMAL)
     assert options.nameservers == ("127.0.0.1:9876",)
     assert options.topics == ("orders",)
     assert options.fails_on_loss
@@ -21,7 +21,7 @@ def test_few_options_are_enough() -> None:
 
 
 def test_names_count_without_case_and_values_are_typed() -> None:
-    options = read_options(
+    options = batch_options(
         {
             "NAMESRVADDR": "a:1; b:2,[::1]:3",
             "subscribe": " orders , returns,orders",
@@ -40,7 +40,7 @@ def test_names_count_without_case_and_values_are_typed() -> None:
 
 
 def test_they_travel_to_other_processes() -> None:
-    options = read_options(
+    options = batch_options(
         {
             "namesrvAddr": "a:1",
             "assign": '{"orders": {"broker-a": [0]}}',
@@ -67,12 +67,12 @@ def test_they_travel_to_other_processes() -> None:
 )
 def test_a_wrong_name_is_refused_with_the_nearest_right_one(wrong: str, right: str) -> None:
     with pytest.raises(ConfigError, match=rf"no option {wrong}: did you mean {right}\?"):
-        read_options({**MINIMAL, wrong: "1"})
+        batch_options({**MINIMAL, wrong: "1"})
 
 
 def test_a_name_like_none_is_refused_with_all_there_are() -> None:
     with pytest.raises(ConfigError, match="there are: namesrvAddr, subscribe, "):
-        read_options({**MINIMAL, "xyzzy": "1"})
+        batch_options({**MINIMAL, "xyzzy": "1"})
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_a_name_like_none_is_refused_with_all_there_are() -> None:
 )
 def test_a_wrong_value_is_refused_by_the_name_of_its_option(name: str, value: str) -> None:
     with pytest.raises(ConfigError, match=name):
-        read_options({**MINIMAL, name.lower(): value})
+        batch_options({**MINIMAL, name.lower(): value})
 
 
 @pytest.mark.parametrize(
@@ -111,10 +111,10 @@ def test_a_wrong_value_is_refused_by_the_name_of_its_option(name: str, value: st
 )
 def test_it_must_be_clear_where_to_read_from(given: dict[str, str], said: str) -> None:
     with pytest.raises(ConfigError, match=said):
-        read_options(given)
+        batch_options(given)
 
 
 def test_every_option_says_what_it_is() -> None:
-    for one in fields(ReadOptions):
+    for one in (*fields(BatchOptions), *fields(StreamOptions)):
         about = one.metadata["option"]
         assert about.doc.strip().endswith("."), about.name

@@ -9,7 +9,7 @@ pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'sp
 
 from sprocket.message.queue import QueueId
 from sprocket.spark.fetch import Chunk, ReadFailed
-from sprocket.spark.options import read_options
+from sprocket.spark.options import batch_options
 from sprocket.spark.read import RocketMQReader, gathered
 from sprocket.spark.schema import arrow_schema
 from tests.spark.support import FakeBroker, Shelf, record, serving
@@ -31,7 +31,7 @@ def reader(broker: FakeBroker, **given: str) -> RocketMQReader:
     options = {"namesrvAddr": broker.address, "subscribe": "orders", **given}
     wanted = [("broker", "string", True), ("queue_id", "int", True)]
     schema = arrow_schema([*wanted, ("queue_offset", "bigint", True), ("body", "binary", True)])
-    return RocketMQReader(read_options(options), schema)
+    return RocketMQReader(batch_options(options), schema)
 
 
 def rows(made: RocketMQReader) -> list[dict[str, object]]:

@@ -16,7 +16,13 @@ from sprocket.message.queue import QueueId
 from sprocket.message.topic import is_readable
 from sprocket.protocol.bodies import Route, TopicList
 from sprocket.protocol.command import Command, Header
-from sprocket.protocol.requests.offset import MaxOffset, MinOffset, OffsetReply, SearchOffset
+from sprocket.protocol.requests.offset import (
+    MaxOffset,
+    MinOffset,
+    OffsetReply,
+    SearchOffset,
+    UpdateOffset,
+)
 from sprocket.protocol.requests.route import RouteOfTopic, TopicNames
 from sprocket.spark.wire import Wire
 
@@ -110,13 +116,24 @@ class Cluster:
             ),
         )
 
+    def commit(self, group: str, offsets: Mapping[QueueId, int]) -> None:
+        """Commits a group's offsets, each the next one to read."""
+        self._ask_brokers(offsets, lambda q: _committing(group, q, offsets[q]))
+
     def _offsets(
         self, queues: Iterable[QueueId], question: Callable[[QueueId], Header]
     ) -> dict[QueueId, int]:
+        replies = self._ask_brokers(queues, question)
+        return {queue: reply.read(OffsetReply).offset for queue, reply in replies.items()}
+
+    def _ask_brokers(
+        self, queues: Iterable[QueueId], question: Callable[[QueueId], Header]
+    ) -> dict[QueueId, Command]:
+        """Asks each queue's broker; the questions to one broker travel together."""
         by_broker: dict[str, list[QueueId]] = {}
         for queue in queues:
             by_broker.setdefault(queue.broker, []).append(queue)
-        found: dict[QueueId, int] = {}
+        found: dict[QueueId, Command] = {}
         for broker, some in by_broker.items():
             address = self.addresses[broker]
             try:
@@ -124,8 +141,7 @@ class Cluster:
             except (TransportError, ReplyError):
                 self._hang_up(address)
                 raise
-            for queue, reply in zip(some, replies, strict=True):
-                found[queue] = reply.read(OffsetReply).offset
+            found.update(zip(some, replies, strict=True))
         return found
 
     def _ask_nameserver(self, header: Header) -> Command:
@@ -157,3 +173,13 @@ def _first(queue: QueueId) -> MinOffset:
 
 def _last(queue: QueueId) -> MaxOffset:
     return MaxOffset(topic=queue.topic, queue_id=queue.number, bname=queue.broker)
+
+
+def _committing(group: str, queue: QueueId, offset: int) -> UpdateOffset:
+    return UpdateOffset(
+        consumer_group=group,
+        topic=queue.topic,
+        queue_id=queue.number,
+        commit_offset=offset,
+        bname=queue.broker,
+    )

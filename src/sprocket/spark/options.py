@@ -75,7 +75,8 @@ class ReadOptions:
         "startingOffsets",
         values.either,
         'Where to begin: `earliest`, `latest`, or `{"orders": {"broker-a": {"0": 17}}}` with -2 '
-        "for earliest and -1 for latest. Default: earliest.",
+        "for earliest and -1 for latest. Default: earliest, in streams latest. A stream that has a "
+        "checkpoint goes on from there.",
     )
     starting_times: Positions | None = option(
         "startingOffsetsByTimestamp",
@@ -95,23 +96,6 @@ class ReadOptions:
         "or fail (`error`).",
         default="latest",
     )
-    ending: Positions | None = option(
-        "endingOffsets",
-        values.latest_or_json,
-        "Where to end, this offset not included: `latest` (the default), or a JSON of offsets with "
-        "-1 for latest.",
-    )
-    ending_times: Positions | None = option(
-        "endingOffsetsByTimestamp",
-        positions.parse_times,
-        "Where to end, by store time in ms, for each topic or queue. Goes before `endingOffsets`.",
-    )
-    ending_time: Positions | None = option(
-        "endingTimestamp",
-        positions.parse_time,
-        "Where to end in every queue, by store time in ms since 1970; a message stored at that "
-        "time is not read. Goes before the other two.",
-    )
     tags: str = option(
         "tags",
         values.tags,
@@ -121,8 +105,8 @@ class ReadOptions:
     group: str = option(
         "group",
         values.group,
-        "Consumer group in whose name is read; brokers check its permission. Its committed offsets "
-        "are not touched by a batch read.",
+        "Consumer group in whose name is read; brokers check its permission. A stream commits to a "
+        "group of its own what is done, for tools that watch lag; it never reads it back.",
         default=READER_GROUP,
     )
     fails_on_loss: bool = option(
@@ -184,6 +168,59 @@ class ReadOptions:
         return TagFilter.parse(self.tags)
 
 
+@dataclass(frozen=True)
+class BatchOptions(ReadOptions):
+    """How to read once: where it ends, too."""
+
+    ending: Positions | None = option(
+        "endingOffsets",
+        values.latest_or_json,
+        "Where to end, this offset not included: `latest` (the default), or a JSON of offsets with "
+        "-1 for latest.",
+    )
+    ending_times: Positions | None = option(
+        "endingOffsetsByTimestamp",
+        positions.parse_times,
+        "Where to end, by store time in ms, for each topic or queue. Goes before `endingOffsets`.",
+    )
+    ending_time: Positions | None = option(
+        "endingTimestamp",
+        positions.parse_time,
+        "Where to end in every queue, by store time in ms since 1970; a message stored at that "
+        "time is not read. Goes before the other two.",
+    )
+
+
+@dataclass(frozen=True)
+class StreamOptions(ReadOptions):
+    """How to read on and on: how much at a time, too."""
+
+    trigger_records_max: int = option(
+        "maxOffsetsPerTrigger",
+        values.whole(1),
+        "Most offsets in one micro-batch, shared among the queues by what waits in each.",
+        default=0,
+    )
+    trigger_records_min: int = option(
+        "minOffsetsPerTrigger",
+        values.whole(1),
+        "Wait until so many offsets have come, or `maxTriggerDelay` has passed.",
+        default=0,
+    )
+    trigger_delay_ms: int = option(
+        "maxTriggerDelay",
+        values.duration,
+        "Longest wait for `minOffsetsPerTrigger`: `15m`, `30s`, `500ms`. Default: 15m.",
+        default=900_000,
+    )
+    route_refresh_ms: int = option(
+        "routeRefreshMs",
+        values.whole(0, 3_600_000),
+        "How often topics and queues are looked up anew, ms.",
+        default=5_000,
+    )
+
+
 #: What people write who come from elsewhere.
 _ELSEWHERE = {
     "kafka.bootstrap.servers": "namesrvAddr",
@@ -206,21 +243,28 @@ _ELSEWHERE = {
 }
 
 
-def parse(given: Mapping[str, str], *, kind: type[T]) -> T:
+def parse(given: Mapping[str, str], *, kind: type[T], others: type[Any], reads: str) -> T:
     """Reads options into a dataclass whose fields are made with `option`.
+
+    Args:
+        others: options of the other way of reading: refused with another text.
+        reads: what `kind` is for, in words.
 
     Raises:
         ConfigError: an option does not exist, or its value cannot be taken. Names the option.
     """
-    known = {_about(one).name.lower(): one for one in fields(kind)}  # type: ignore[arg-type]
+    known = _declared(kind)
+    elsewhere = _declared(others)
     found: dict[str, Any] = {}
     for name, value in given.items():
-        declared = known.get(name.lower())
-        if declared is None:
-            raise ConfigError(unknown(name, [_about(one).name for one in known.values()]))
-        about = _about(declared)
+        entry = known.get(name.lower())
+        if entry is None and name.lower() in elsewhere:
+            raise ConfigError(f"option {elsewhere[name.lower()][1].name} is not for {reads}")
+        if entry is None:
+            raise ConfigError(unknown(name, [about.name for _, about in known.values()]))
+        attribute, about = entry
         try:
-            found[declared.name] = about.parse(about.name, str(value))
+            found[attribute] = about.parse(about.name, str(value))
         except ConfigError:
             raise
         except SprocketError as error:
@@ -231,9 +275,12 @@ def parse(given: Mapping[str, str], *, kind: type[T]) -> T:
     return kind(**found)
 
 
-def _about(declared: Any) -> About:
-    about: About = declared.metadata["option"]
-    return about
+def _declared(kind: type[Any]) -> dict[str, tuple[str, About]]:
+    """Attribute and declaration of each option, by its name in lower case."""
+    return {
+        one.metadata["option"].name.lower(): (one.name, one.metadata["option"])
+        for one in fields(kind)
+    }
 
 
 def unknown(name: str, names: list[str]) -> str:
@@ -247,13 +294,24 @@ def unknown(name: str, names: list[str]) -> str:
     return f"the rocketmq source has no option {name}: {hint}"
 
 
-def read_options(given: Mapping[str, str]) -> ReadOptions:
+def batch_options(given: Mapping[str, str]) -> BatchOptions:
     """The options of a batch read.
 
     Raises:
         ConfigError: an option is unknown, ill-typed or missing, or two contradict each other.
     """
-    options = parse(given, kind=ReadOptions)
+    options = parse(given, kind=BatchOptions, others=StreamOptions, reads="batch reads")
+    check_source(options)
+    return options
+
+
+def stream_options(given: Mapping[str, str]) -> StreamOptions:
+    """The options of a streaming read.
+
+    Raises:
+        ConfigError: an option is unknown, ill-typed or missing, or two contradict each other.
+    """
+    options = parse(given, kind=StreamOptions, others=BatchOptions, reads="streams")
     check_source(options)
     return options
 

@@ -19,7 +19,7 @@ from sprocket.message.queue import QueueId
 from sprocket.message.topic import SYSTEM_PREFIX, is_system_topic
 from sprocket.spark.cluster import Cluster
 from sprocket.spark.fetch import ReadFailed
-from sprocket.spark.options import ReadOptions
+from sprocket.spark.options import BatchOptions, ReadOptions
 from sprocket.spark.positions import EARLIEST, LATEST, Kind, Positions
 from sprocket.spark.ranges import Range, Share, between, cut, records_in, share_count
 
@@ -57,7 +57,7 @@ class Planner:
             return sorted(options.queues)
         names: Iterable[str] = options.topics
         if options.pattern:
-            names = matching(options.pattern, self._retried(self._cluster.topics))
+            names = matching(options.pattern, self.retried(self._cluster.topics))
         return self._queues_of(names)
 
     def starting(self, queues: Iterable[QueueId], *, otherwise: Positions) -> Offsets:
@@ -74,20 +74,6 @@ class Planner:
                 offsets[queue] = min(max(offset, earliest[queue]), latest[queue])
         return offsets
 
-    def ending(self, queues: Iterable[QueueId]) -> Offsets:
-        """Where to end in each queue, that offset not included.
-
-        An offset given by number may lie beyond what is there: readers then wait for it.
-        """
-        options = self._options
-        positions = (
-            options.ending_time
-            or options.ending_times
-            or options.ending
-            or Positions("endingOffsets", LATEST)
-        )
-        return self._resolve(positions, queues)[0]
-
     def shares(self, ranges: list[Range]) -> list[Share]:
         """Ranges cut into what each task reads."""
         options = self._options
@@ -99,21 +85,8 @@ class Planner:
         )
         return cut(ranges, count)
 
-    def batch(self) -> list[Share]:
-        """Everything that a batch read reads."""
-        queues = self.queues()
-        start = self.starting(queues, otherwise=Positions("startingOffsets", EARLIEST))
-        end = self.ending(queues)
-        for queue in queues:
-            if start[queue] > end[queue]:
-                raise ConfigError(
-                    f"{queue} would be read from {start[queue]} to {end[queue]}: it ends before it "
-                    "begins"
-                )
-        return self.shares(between(start, end))
-
     def _queues_of(self, topics: Iterable[str]) -> list[QueueId]:
-        places = [self._retried(partial(self._cluster.place, topic)) for topic in topics]
+        places = [self.retried(partial(self._cluster.place, topic)) for topic in topics]
         return sorted(queue for place in places for queue in place.queues)
 
     def _resolve(
@@ -123,9 +96,9 @@ class Planner:
         wanted = {queue: positions.of(queue) for queue in queues}
         positions.check_names(set(wanted))
         times = {queue: at.value for queue, at in wanted.items() if at.kind is Kind.TIME}
-        earliest = self._retried(lambda: self._cluster.earliest(wanted))
-        by_time = self._retried(lambda: self._cluster.at(times))
-        latest = self._retried(lambda: self._cluster.latest(wanted))
+        earliest = self.retried(lambda: self._cluster.earliest(wanted))
+        by_time = self.retried(lambda: self._cluster.at(times))
+        latest = self.retried(lambda: self._cluster.latest(wanted))
         offsets = {}
         for queue, at in wanted.items():
             by_kind = {
@@ -149,7 +122,7 @@ class Planner:
             raise ReadFailed(f"{what}. Set failOnDataLoss to false to read what is there")
         log.warning("%s; reading what is there", what)
 
-    def _retried(self, ask: Callable[[], T]) -> T:
+    def retried(self, ask: Callable[[], T]) -> T:
         """Asks, and asks again when nobody answered or the answer was to come back later."""
         left = self._options.offset_retries
         while True:
@@ -160,6 +133,39 @@ class Planner:
                     raise
                 left -= 1
             time.sleep(self._options.offset_retry_ms / 1000)
+
+
+class BatchPlanner(Planner):
+    """Plans a read that ends."""
+
+    _options: BatchOptions
+
+    def batch(self) -> list[Share]:
+        """Everything that a batch read reads."""
+        queues = self.queues()
+        start = self.starting(queues, otherwise=Positions("startingOffsets", EARLIEST))
+        end = self.ending(queues)
+        for queue in queues:
+            if start[queue] > end[queue]:
+                raise ConfigError(
+                    f"{queue} would be read from {start[queue]} to {end[queue]}: it ends before it "
+                    "begins"
+                )
+        return self.shares(between(start, end))
+
+    def ending(self, queues: Iterable[QueueId]) -> Offsets:
+        """Where to end in each queue, that offset not included.
+
+        An offset given by number may lie beyond what is there: readers then wait for it.
+        """
+        options = self._options
+        positions = (
+            options.ending_time
+            or options.ending_times
+            or options.ending
+            or Positions("endingOffsets", LATEST)
+        )
+        return self._resolve(positions, queues)[0]
 
 
 def matching(pattern: str, topics: Iterable[str]) -> list[str]:
@@ -174,7 +180,7 @@ def matching(pattern: str, topics: Iterable[str]) -> list[str]:
     ]
 
 
-def plan_batch(options: ReadOptions) -> tuple[list[Share], Mapping[str, str]]:
+def plan_batch(options: BatchOptions) -> tuple[list[Share], Mapping[str, str]]:
     """The shares of a batch read, and the brokers' addresses.
 
     Raises:
@@ -182,7 +188,7 @@ def plan_batch(options: ReadOptions) -> tuple[list[Share], Mapping[str, str]]:
     """
     with Cluster(options.nameservers) as cluster:
         try:
-            shares = Planner(cluster, options).batch()
+            shares = BatchPlanner(cluster, options).batch()
         except TransportError as error:
             servers = ";".join(options.nameservers)
             raise SprocketError(f"offsets cannot be had through {servers}: {error}") from error

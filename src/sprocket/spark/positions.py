@@ -149,11 +149,26 @@ def parse_queues(option: str, text: str) -> frozenset[QueueId]:
 
 def format_offsets(offsets: Mapping[QueueId, int]) -> str:
     """Offsets as the JSON that `startingOffsets` takes, sorted."""
+    return json.dumps(shape_offsets(offsets), separators=(",", ":"))
+
+
+def shape_offsets(offsets: Mapping[QueueId, int]) -> dict[str, dict[str, dict[str, int]]]:
+    """Offsets by topic, broker and queue number: what a checkpoint keeps."""
     shape: dict[str, dict[str, dict[str, int]]] = {}
     for queue in sorted(offsets):
         numbers = shape.setdefault(queue.topic, {}).setdefault(queue.broker, {})
         numbers[str(queue.number)] = offsets[queue]
-    return json.dumps(shape, separators=(",", ":"))
+    return shape
+
+
+def read_shape(shape: Mapping[str, Mapping[str, Mapping[str, int]]]) -> dict[QueueId, int]:
+    """The offsets that `shape_offsets` shaped."""
+    return {
+        QueueId(topic, broker, int(number)): offset
+        for topic, brokers in shape.items()
+        for broker, numbers in brokers.items()
+        for number, offset in numbers.items()
+    }
 
 
 def _queues(option: str, topic: str, entry: Any) -> Iterator[tuple[QueueId, int]]:

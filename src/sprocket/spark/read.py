@@ -15,7 +15,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from sprocket.base.errors import CorruptRecord
 from sprocket.spark.decode import Decoder
 from sprocket.spark.fetch import Chunk, Fetcher, ReadFailed, report_loss
-from sprocket.spark.options import ReadOptions
+from sprocket.spark.options import BatchOptions, ReadOptions
 from sprocket.spark.ranges import Range, Share
 
 #: Records are gathered to so many bytes or offsets before they are decoded: fewer would waste the
@@ -104,7 +104,8 @@ def _joined(parts: list[Chunk]) -> Chunk:
 class RocketMQReader(DataSourceReader):
     """A batch read."""
 
-    def __init__(self, options: ReadOptions, schema: pa.Schema) -> None:
+    def __init__(self, options: BatchOptions, schema: pa.Schema) -> None:
+        self._options = options
         self._reader = ShareReader(options, schema)
 
     def partitions(self) -> list[Any]:
@@ -112,7 +113,7 @@ class RocketMQReader(DataSourceReader):
         # Only the planner's process needs this, and what it imports in turn.
         from sprocket.spark.plan import plan_batch
 
-        shares, addresses = plan_batch(self._reader.options)
+        shares, addresses = plan_batch(self._options)
         return [SharePartition(share, addresses) for share in shares or [()]]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:

@@ -46,6 +46,18 @@ def switch(name: str, value: str) -> bool:
     return word == "true"
 
 
+_DURATION = re.compile(r"(\d{1,9})\s*(ms|s|m|h|d)", re.ASCII)
+_UNITS_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+
+
+def duration(name: str, value: str) -> int:
+    """A time with its unit, as milliseconds: `15m`, `30s`, `500ms`."""
+    found = _DURATION.fullmatch(value.strip().lower())
+    if found is None:
+        raise UsageError(f"option {name} takes a time such as 15m, 30s or 500ms, not {value!r}")
+    return int(found[1]) * _UNITS_MS[found[2]]
+
+
 def addresses(name: str, value: str) -> tuple[str, ...]:
     """`host:port`, several with `;` or `,` in between."""
     found = tuple(one.strip() for one in re.split(r"[;,]", value) if one.strip())
