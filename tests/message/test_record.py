@@ -105,6 +105,28 @@ def test_a_changed_byte_is_read_or_refused_and_nothing_else(
         return
 
 
+@given(drafts, st.data())
+def test_the_properties_part_of_a_record_is_what_parsing_finds(
+    draft: record.Draft, data: st.DataObject
+) -> None:
+    raw = bytearray(encoded(draft))
+    assert record.properties_part(memoryview(raw)) == draft.properties
+    raw[data.draw(st.integers(0, len(raw) - 1))] ^= data.draw(st.integers(1, 255))
+    try:
+        record.properties_part(memoryview(raw))
+    except CorruptRecord:
+        return
+
+
+@given(st.binary(max_size=120))
+def test_garbage_has_no_properties_part_or_one_at_its_end(raw: bytes) -> None:
+    try:
+        found = record.properties_part(memoryview(raw))
+    except CorruptRecord:
+        return
+    assert raw.endswith(found)
+
+
 def test_a_pull_body_is_scanned_record_by_record() -> None:
     bodies = [b"a", b"", b"c" * 1000]
     joined = b"".join(

@@ -7,7 +7,13 @@ from collections.abc import Callable
 import pytest
 
 from sprocket.message.record import scan
-from sprocket.store.reading import SCANNED_ENTRIES_MAX, Read, ReadStatus
+from sprocket.store.reading import (
+    SCANNED_ENTRIES_MAX,
+    SCANNED_RECORDS_MAX,
+    Read,
+    ReadStatus,
+    Wants,
+)
 from sprocket.store.store import Store
 from sprocket.testing.disk import MemoryDisk
 from tests.store.making import SMALL, StoreConfig, a_draft, opened
@@ -30,7 +36,8 @@ def read(
     bytes_max: int = EVERYTHING,
     wants: Callable[[int], bool] | None = None,
 ) -> Read:
-    return store.read("orders", 0, offset, count_max=count_max, bytes_max=bytes_max, wants=wants)
+    wanted = None if wants is None else Wants(wants)
+    return store.read("orders", 0, offset, count_max=count_max, bytes_max=bytes_max, wants=wanted)
 
 
 def found(result: Read) -> list[int]:
@@ -172,6 +179,46 @@ def test_a_filter_looks_at_a_bounded_number_of_entries() -> None:
         looked = []
         result = read(store, 0, wants=lambda code: bool(looked.append(code)))
         assert len(looked) == result.next_offset == SCANNED_ENTRIES_MAX
+
+    run(check())
+
+
+def test_properties_choose_among_records_and_fewer_are_looked_at() -> None:
+    async def check() -> None:
+        count = SCANNED_RECORDS_MAX + 10
+        store = await opened(MemoryDisk(), config=StoreConfig(log_file_bytes=1 << 20))
+        for n in range(count):
+            store.append(a_draft(b"%d" % n, tag_code=n % 3, properties=b"n\x01%d\x02" % n))
+        seen: list[bytes] = []
+        wants = Wants(lambda code: code == 1, lambda text: bool(seen.append(text)))
+        result = store.read("orders", 0, 0, count_max=9, bytes_max=EVERYTHING, wants=wants)
+        assert (result.status, result.next_offset) == (
+            ReadStatus.NO_MATCHED_MESSAGE, SCANNED_RECORDS_MAX,
+        )  # fmt: skip
+        assert seen == [b"n\x01%d\x02" % n for n in range(1, SCANNED_RECORDS_MAX, 3)]
+        wants = Wants(by_properties=lambda text: text.endswith(b"7\x02"))
+        result = store.read("orders", 0, 0, count_max=3, bytes_max=EVERYTHING, wants=wants)
+        assert (found(result), result.next_offset) == ([7, 17, 27], 28)
+
+    run(check())
+
+
+def test_a_missing_log_file_is_passed_over_by_those_who_look_at_properties_too() -> None:
+    async def check() -> None:
+        store = await a_store(100)
+        missing = store._log.segments.starts[2]
+        store._log.segments._remove(missing)
+        seen: list[int] = []
+        offset = 0
+        wants = Wants(by_properties=lambda text: True)
+        while offset < 100:
+            result = store.read(
+                "orders", 0, offset, count_max=32, bytes_max=EVERYTHING, wants=wants
+            )
+            seen += found(result)
+            offset = result.next_offset
+        assert {0, 99} < set(seen)
+        assert 70 < len(seen) < 95
 
     run(check())
 

@@ -5,35 +5,30 @@ Source: PullMessageProcessor of RocketMQ 5.x.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 from sprocket.base.errors import (
     GroupNotFound,
     InvalidParameter,
     NoPermission,
-    SubscriptionInvalid,
     SubscriptionMissing,
     SubscriptionOutdated,
-    SystemFailure,
     TopicNotFound,
 )
+from sprocket.broker.choosing import wants_of
 from sprocket.broker.clients import Clients
 from sprocket.broker.groups import Groups
 from sprocket.broker.settings import Settings
 from sprocket.broker.topics import Topics
-from sprocket.filter.tags import TagFilter
 from sprocket.message.topic import is_readable
-from sprocket.protocol.bodies import GroupConfig, SubscriptionData, TopicConfig
+from sprocket.protocol.bodies import GroupConfig, TopicConfig
 from sprocket.protocol.command import Header
 from sprocket.protocol.requests.pull import SUBSCRIPTION, ForbiddenReply, PullMessage
 from sprocket.remoting.transport import Peer
+from sprocket.store.reading import Wants
 
 FAQ = "See https://rocketmq.apache.org/docs/bestPractice/06FAQ for further details."
 
-_TAG = "TAG"
-#: Parsed expressions are kept for a while, so they must not be long.
-_EXPRESSION_MAX = 65_536
 #: What forbids, as a reply says it. Source: ForbiddenType.
 BY_BROKER, BY_GROUP, BY_TOPIC, BY_BROADCASTING, BY_SUBSCRIPTION = 1, 2, 3, 4, 5
 
@@ -50,12 +45,12 @@ class Permit(NamedTuple):
     """A pull that may go on.
 
     Attributes:
-        wants: by an entry's tag code, whether the group wants the message; None for all.
+        wants: which messages the group wants; None for all.
     """
 
     topic: TopicConfig
     group: GroupConfig
-    wants: Callable[[int], bool] | None
+    wants: Wants | None
 
 
 class ReadAccess:
@@ -88,8 +83,10 @@ class ReadAccess:
             )
         group = self._group(header.consumer_group)
         topic = self._topic(header, peer)
-        is_told = header.sys_flag & SUBSCRIPTION
-        wants = self._told(header) if is_told else self._known(header, group)
+        if header.sys_flag & SUBSCRIPTION:  # it brings its own
+            wants = wants_of(header.expression_type, header.subscription, config)
+        else:
+            wants = self._known(header, group)
         return Permit(topic, group, wants)
 
     def _group(self, name: str) -> GroupConfig:
@@ -114,19 +111,7 @@ class ReadAccess:
             )
         return topic
 
-    def _told(self, header: PullMessage) -> Callable[[int], bool] | None:
-        """The filter of a pull that brings its own subscription."""
-        if (header.expression_type or _TAG) != _TAG:
-            raise self._no_filter(header.expression_type)
-        if len(header.subscription or "") > _EXPRESSION_MAX:
-            raise SubscriptionInvalid(f"an expression has at most {_EXPRESSION_MAX} characters")
-        try:
-            chosen = TagFilter.parse(header.subscription)
-        except SubscriptionInvalid:
-            raise SubscriptionInvalid("parse the consumer's subscription failed") from None
-        return None if chosen.is_all else chosen.codes.__contains__
-
-    def _known(self, header: PullMessage, config: GroupConfig) -> Callable[[int], bool] | None:
+    def _known(self, header: PullMessage, config: GroupConfig) -> Wants | None:
         """The filter that the group's heartbeats told."""
         group = self._clients.group(header.consumer_group)
         if group is None:
@@ -146,19 +131,9 @@ class ReadAccess:
             raise SubscriptionMissing(f"the consumer's subscription not exist\n{FAQ}")
         if subscription.sub_version < header.sub_version:
             raise SubscriptionOutdated("the consumer's subscription not latest")
-        return self._filter_of(subscription)
-
-    def _filter_of(self, subscription: SubscriptionData) -> Callable[[int], bool] | None:
-        if (subscription.expression_type or _TAG) != _TAG:
-            raise self._no_filter(subscription.expression_type)
-        text = subscription.sub_string
-        if not text or text == "*":
-            return None
-        if subscription.code_set:
-            return frozenset(subscription.code_set).__contains__
-        return TagFilter.parse(text).codes.__contains__
-
-    def _no_filter(self, expression_type: str | None) -> SystemFailure:
-        return SystemFailure(
-            f"The broker does not support consumer to filter message by {expression_type}"
+        return wants_of(
+            subscription.expression_type,
+            subscription.sub_string,
+            self._settings.config,
+            codes=subscription.code_set,
         )

@@ -14,6 +14,7 @@ import logging
 
 from sprocket.base.errors import RemoteProtocolError, SystemFailure
 from sprocket.base.ports import Clock
+from sprocket.broker import choosing
 from sprocket.broker.callbacks import peer_of, tell_members
 from sprocket.broker.clients import (
     CLUSTERING,
@@ -171,14 +172,15 @@ class Membership:
         """Whether a consumer's subscription can be served.
 
         Raises:
+            SubscriptionInvalid: its expression cannot be read.
             SystemFailure: it filters in a way that is switched off.
         """
         if not command.body:
             return Reply()
         subscription = CheckClientBody.decode(command.body).subscription_data
-        kind = "TAG" if subscription is None else subscription.expression_type or "TAG"
-        if kind != "TAG":
-            raise SystemFailure(f"The broker does not support consumer to filter message by {kind}")
+        if subscription is not None:
+            config = self._settings.config
+            choosing.check(subscription.expression_type, subscription.sub_string, config)
         return Reply()
 
     def _watch(self, peer: Peer) -> None:

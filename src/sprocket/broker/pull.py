@@ -10,7 +10,7 @@ Source: PullMessageProcessor, DefaultPullMessageResultHandler, PullRequestHoldSe
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import SystemBusy
@@ -29,7 +29,7 @@ from sprocket.protocol.requests.pull import (
     PullReply,
 )
 from sprocket.remoting.transport import Peer
-from sprocket.store.reading import Read, ReadStatus
+from sprocket.store.reading import Read, ReadStatus, Wants
 from sprocket.store.store import Store
 
 #: No pull is held longer, whatever its client says.
@@ -75,6 +75,8 @@ class Pulls:
         self._access = access
         self._offsets = offsets
         self._settings = settings
+        #: Long scans take turns: one slice of one of them for each turn of the loop.
+        self._turns = asyncio.Semaphore(1)
         self._is_stopping = False
         self._held_count = 0
         self.count = 0
@@ -131,7 +133,7 @@ class Pulls:
         if header.sys_flag & COMMIT_OFFSET and header.commit_offset >= 0:
             self._offsets.commit(group, topic, queue_number=number, offset=header.commit_offset)
 
-    def _read(self, header: PullMessage, offset: int, wants: Callable[[int], bool] | None) -> Read:
+    def _read(self, header: PullMessage, offset: int, wants: Wants | None) -> Read:
         config = self._settings.config
         bytes_max = config.pull_bytes_max
         if header.max_msg_bytes is not None and 0 < header.max_msg_bytes < bytes_max:
@@ -180,7 +182,8 @@ class Pulls:
     async def _has_more(self, header: PullMessage, found: Read, deadline: Deadline) -> bool:
         """Waits for what lies behind a read; False if the time is over or the wait was ended."""
         if _is_unfinished(found):
-            await asyncio.sleep(0)  # a long scan goes on at once, but lets others have their turn
+            async with self._turns:
+                await asyncio.sleep(0)  # a long scan goes on at once, but lets others have theirs
             return deadline.left() > 0 and not self._is_stopping
         key = (header.consumer_group, header.topic, header.queue_id)
         limit = asyncio.timeout_at(deadline.at)

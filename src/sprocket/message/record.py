@@ -267,6 +267,28 @@ def parse(buffer: Buffer, at: int = 0) -> Record:
     )  # fmt: skip
 
 
+def properties_part(record: memoryview) -> bytes:
+    """The properties of one whole record, as they stand there; the rest is passed over.
+
+    Raises:
+        CorruptRecord: its lengths do not fit together.
+    """
+    try:
+        at = _HEADS[record[_SYS_FLAG_AT + 3] & _HOSTS_MASK].size
+        (body_bytes,) = _INT.unpack_from(record, at - 4)
+        at += body_bytes
+        if record[7] == MAGIC & 0xFF:
+            at += 3 + record[at]
+        else:
+            at += 4 + (record[at] << 8 | record[at + 1])
+        (properties_bytes,) = _LENGTH.unpack_from(record, at - 2)
+    except (IndexError, struct.error) as error:
+        raise CorruptRecord("a record's lengths lead out of it") from error
+    if body_bytes < 0 or at + properties_bytes != len(record):
+        raise CorruptRecord("the properties do not end with the record")
+    return bytes(record[at:])
+
+
 @lru_cache(maxsize=4096)
 def _topic(raw: bytes) -> str:
     return raw.decode("utf-8", "replace")

@@ -7,16 +7,41 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import Enum
+from typing import NamedTuple
 
 import msgspec
 
-from sprocket.base.errors import OffsetOutOfRange
+from sprocket.base.errors import CorruptRecord, OffsetOutOfRange
 from sprocket.message.offsets import QueueOffset
+from sprocket.message.record import properties_part
 from sprocket.store.commit_log import CommitLog
 from sprocket.store.consume_queue import BLANK_SIZE, ENTRY, ConsumeQueue
 
 #: A filtered read looks at no more entries a call, so that it cannot hold up the loop.
 SCANNED_ENTRIES_MAX = 4096
+#: The same where records themselves are looked at: some 4 µs each.
+SCANNED_RECORDS_MAX = 256
+
+
+class Wants(NamedTuple):
+    """Which messages a read is for.
+
+    Attributes:
+        by_code: answers by an entry's tag code whether its message may be wanted; None: all may.
+        by_properties: answers by the properties of the record, as they stand there; None: all are.
+    """
+
+    by_code: Callable[[int], bool] | None = None
+    by_properties: Callable[[bytes], bool] | None = None
+
+    @property
+    def entries_max(self) -> int:
+        """How many entries one call may look at."""
+        return SCANNED_ENTRIES_MAX if self.by_properties is None else SCANNED_RECORDS_MAX
+
+
+#: Answers by log offset and size whether a record is wanted.
+_Judge = Callable[[int, int], bool]
 
 
 class ReadStatus(Enum):
@@ -59,25 +84,26 @@ def read_queue(
     *,
     count_max: int,
     bytes_max: int,
-    wants: Callable[[int], bool] | None,
+    wants: Wants | None,
 ) -> Read:
     """Messages of a queue from an offset on.
 
     Args:
         count_max: at most so many; one comes even if this is 0.
         bytes_max: at most so long together; the first comes even if it is longer.
-        wants: answers by an entry's tag code whether its message is wanted.
+        wants: which of them; None for all.
     """
     low, high = queue.min_offset, queue.max_offset
     if not low <= offset < high:
         return _outside(offset, low, high)
     count_max = max(count_max, 1)
     try:
-        raw = queue.entries(offset, count_max if wants is None else SCANNED_ENTRIES_MAX)
+        raw = queue.entries(offset, count_max if wants is None else wants.entries_max)
     except OffsetOutOfRange:
         return _nothing(ReadStatus.OFFSET_FOUND_NULL, queue.next_file_offset(offset), low, high)
     limits = (log.start, count_max, bytes_max)
-    looked, count, total, runs = _select(raw, limits, wants)
+    by_code, judge = (None, None) if wants is None else (wants.by_code, _judge(log, wants))
+    looked, count, total, runs = _select(raw, limits, by_code, judge)
     next_offset = offset + looked
     if not count:
         status = ReadStatus.MESSAGE_WAS_REMOVING if total < 0 else ReadStatus.NO_MATCHED_MESSAGE
@@ -99,8 +125,27 @@ def read_queue(
     )
 
 
+def _judge(log: CommitLog, wants: Wants) -> _Judge | None:
+    by_properties = wants.by_properties
+    if by_properties is None:
+        return None
+
+    def is_wanted(start: int, size: int) -> bool:
+        try:
+            return by_properties(properties_part(log.slice(start, start + size)))
+        except OffsetOutOfRange:  # passed over where the records are taken
+            return True
+        except CorruptRecord:
+            return False
+
+    return is_wanted
+
+
 def _select(
-    raw: memoryview, limits: tuple[int, int, int], wants: Callable[[int], bool] | None
+    raw: memoryview,
+    limits: tuple[int, int, int],
+    by_code: Callable[[int], bool] | None,
+    judge: _Judge | None,
 ) -> tuple[int, int, int, list[tuple[int, int]]]:
     """Which records to take, by their entries.
 
@@ -117,11 +162,14 @@ def _select(
     looked = count = total = 0
     is_removed = False
     for start, size, tag_code in ENTRY.iter_unpack(raw):
-        if wants is not None and not wants(tag_code):
+        if by_code is not None and not by_code(tag_code):
             looked += 1
             continue
         if start < log_start or size == BLANK_SIZE:
             is_removed = True
+            looked += 1
+            continue
+        if judge is not None and not judge(start, size):
             looked += 1
             continue
         if total + size > bytes_max and count:
