@@ -73,3 +73,57 @@ def test_a_folder_is_refused_to_another_process(tmp_path: Path) -> None:
 
 def test_usage_is_a_ratio(tmp_path: Path) -> None:
     assert 0.0 <= SystemDisk().usage(str(tmp_path)) <= 1.0
+
+
+def test_zeros_have_room_and_what_was_written_before_them_stays(tmp_path: Path) -> None:
+    async def main() -> None:
+        file = SystemDisk().map(str(tmp_path / "log"), 8 << 20)
+        file.buffer[:3] = b"abc"
+        file.zero(3, 1 << 20)
+        await file.prepare(1 << 20, 4 << 20)
+        assert os.stat(file.path).st_blocks * 512 >= 4 << 20
+        assert bytes(file.buffer[:4]) == b"abc\0"
+        file.close()
+
+    run(main())
+
+
+def test_preparing_stays_behind_what_was_taken_meanwhile(tmp_path: Path) -> None:
+    async def main() -> None:
+        file = SystemDisk().map(str(tmp_path / "log"), 64 << 20)
+        for start in range(0, 64 << 20, 8 << 20):
+            preparing = asyncio.ensure_future(file.prepare(start, start + (8 << 20)))
+            await asyncio.sleep(0)
+            for taken in range(start, start + (4 << 20), 1 << 18):
+                file.zero(taken, taken + (1 << 18))
+                file.buffer[taken : taken + (1 << 18)] = b"x" * (1 << 18)
+            await preparing
+            assert bytes(file.buffer[start : start + (4 << 20)]) == b"x" * (4 << 20)
+        file.close()
+
+    run(main())
+
+
+def test_clearing_a_large_file_takes_no_time_and_gives_its_room_back(tmp_path: Path) -> None:
+    file = SystemDisk().map(str(tmp_path / "log"), 1 << 30)
+    file.buffer[: 1 << 20] = b"x" * (1 << 20)
+    file.buffer[-3:] = b"end"
+    file.clear_from(5000)
+    assert bytes(file.buffer[4999:5002]) == b"x\0\0"
+    assert bytes(file.buffer[-3:]) == bytes(3)
+    assert os.stat(file.path).st_size == 1 << 30
+    assert os.stat(file.path).st_blocks * 512 < 1 << 20
+    file.close()
+
+
+def test_a_cancelled_call_keeps_the_file_open_for_its_thread(tmp_path: Path) -> None:
+    async def main() -> None:
+        file = SystemDisk().map(str(tmp_path / "log"), 8 << 20)
+        preparing = asyncio.ensure_future(file.prepare(0, 8 << 20))
+        await asyncio.sleep(0)
+        preparing.cancel()
+        file.close()
+        await asyncio.gather(preparing, return_exceptions=True)
+
+    run(main())
+    assert (tmp_path / "log").read_bytes() == bytes(8 << 20)

@@ -72,3 +72,16 @@ def test_a_second_signal_ends_it_at_once() -> None:
     out, _ = process.communicate(timeout=20)
     assert out == b""
     assert process.returncode == 130
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no such limit there")
+def test_a_process_may_open_as_many_files_as_it_may_ask_for() -> None:
+    asks = (
+        "import resource as r, sys\n"
+        "from sprocket.runtime.process import run\n"
+        "hard = r.getrlimit(r.RLIMIT_NOFILE)[1]\n"
+        "r.setrlimit(r.RLIMIT_NOFILE, (min(hard, 256), hard))\n"
+        "async def main(): return 7 if r.getrlimit(r.RLIMIT_NOFILE)[0] == hard else 1\n"
+        "sys.exit(run(main()))\n"
+    )
+    assert subprocess.run([sys.executable, "-c", asks], check=False).returncode == 7

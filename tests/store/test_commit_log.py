@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 
 import pytest
@@ -12,6 +13,7 @@ from sprocket.message.record import Encoder, topic_part
 from sprocket.store.commit_log import CommitLog
 from sprocket.testing.disk import FaultyDisk, MemoryDisk
 from tests.store.making import HOST, a_draft
+from tests.support import run
 
 
 def empty(disk: MemoryDisk | None = None, file_bytes: int = 256) -> CommitLog:
@@ -130,19 +132,64 @@ def test_cutting_clears_what_lies_behind() -> None:
 
 
 @pytest.mark.parametrize("is_torn", [False, True])
-def test_the_rest_of_a_large_file_is_cleared_before_it_is_reached(is_torn: bool) -> None:
+def test_the_rest_of_a_large_file_is_cleared(is_torn: bool) -> None:
     log = empty(file_bytes=4 << 20)
     write(log, b"x" * ((4 << 20) - 8))
     log.cut(100, is_torn=is_torn)
-    buffer = log.segments.at(0).buffer
-    assert buffer[3 << 20] == ord("x"), "not at once"
-    while log.end < (3 << 20) + (1 << 19):
-        write(log, b"y" * 70_000)
-        assert not any(buffer[log.end : log.end + 8]), "the place of the next record"
-    while log.clear_ahead():
-        pass
-    assert not any(bytes(buffer[log.end :]))
-    assert write(log, b"z" * ((4 << 20) - 8 - log.end)) < 4 << 20
+    assert not any(bytes(log.segments.at(0).buffer[100:]))
+    assert write(log, b"y" * ((4 << 20) - 108)) == 100
+
+
+def test_a_full_disk_is_found_before_the_record_is_written() -> None:
+    disk = FaultyDisk()
+    log = empty(disk, 4 << 20)
+    write(log, b"x" * 100_000)
+    disk.fail("zero", errno.ENOSPC, times=2)
+    assert write(log, b"y" * 100_000) == 100_000, "there is room already"
+    with pytest.raises(DiskFull):
+        log.make_room(300_000)
+    with pytest.raises(DiskFull):
+        log.reserve([300_000])
+    assert (log.end, any(bytes(log.buffer[200_000:]))) == (200_000, False)
+    assert write(log, b"z" * 300_000) == 200_000
+
+
+def test_room_is_prepared_ahead_of_the_end_and_asked_for_in_time() -> None:
+    async def check() -> None:
+        disk = FaultyDisk()
+        log = empty(disk, 64 << 20)
+        write(log, b"x" * 1000)
+        assert log.is_low.is_set()
+        for _ in range(10):
+            await log.prepare()
+        ahead = log.segments.at(0).prepared_to - log.end
+        assert ahead > 16 << 20
+        log.is_low.clear()
+        disk.fail("zero", errno.ENOSPC, times=9)
+        while not log.is_low.is_set():
+            write(log, b"y" * 100_000)
+        assert log.end < ahead, "asked for when half is used"
+        while log.end + 200_000 < ahead:
+            write(log, b"y" * 100_000)
+        with pytest.raises(DiskFull):
+            await log.prepare()
+
+    run(check())
+
+
+def test_records_that_overtake_the_preparing_are_kept() -> None:
+    async def check() -> None:
+        log = empty(MemoryDisk(), 4 << 20)
+        write(log, b"x" * 1000)
+        preparing = asyncio.ensure_future(log.prepare())
+        await asyncio.sleep(0)
+        write(log, b"y" * 400_000)
+        await preparing
+        assert bytes(log.slice(1000, log.end)) == b"y" * 400_000
+        assert write(log, b"z" * 1_000_000) == 401_000
+        assert not any(bytes(log.buffer[log.end :]))
+
+    run(check())
 
 
 def test_cutting_where_a_file_begins_removes_it() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 from collections.abc import AsyncIterator
 
 import pytest
@@ -119,5 +120,49 @@ def test_closing_on_a_failing_disk_says_so() -> None:
             await store.close()
         later = await opened(disk)
         assert bodies(later) == [b"hello"]
+
+    simulate(check)
+
+
+def test_a_sync_that_is_asked_for_does_not_wait_for_the_next_round() -> None:
+    async def check(_: Network) -> None:
+        async with running(FaultyDisk(seed=1)) as store:
+            place = store.append(a_draft())
+            began = asyncio.get_running_loop().time()
+            await store.sync()
+            assert store.flushed.value == place.end
+            assert asyncio.get_running_loop().time() == began
+
+    simulate(check)
+
+
+def test_a_sync_that_is_asked_for_and_fails_ends_appending() -> None:
+    async def check(_: Network) -> None:
+        disk = FaultyDisk(seed=1)
+        store = await opened(disk)
+        store.append(a_draft())
+        disk.fail("sync")
+        with pytest.raises(StoreError, match="disk of /store failed"):
+            await store.sync()
+        with pytest.raises(StoreError, match="failed"):
+            store.append(a_draft())
+        await store.close()
+        assert disk.size("/store/abort") is not None, "the next opening must recover"
+
+    simulate(check)
+
+
+def test_preparing_goes_on_after_the_disk_was_full() -> None:
+    async def check(_: Network) -> None:
+        disk = FaultyDisk(seed=1)
+        config = StoreConfig(log_file_bytes=16 << 20, index_slots=8, index_entries=32)
+        async with running(disk, config) as store:
+            store.append(a_draft())
+            disk.fail("zero", errno.ENOSPC)
+            await asyncio.sleep(1)
+            for _ in range(6):
+                store.append(a_draft(b"x" * 100_000))
+                await asyncio.sleep(0.1)
+            assert store._log.segments.at(0).prepared_to > store.log_end
 
     simulate(check)

@@ -54,6 +54,34 @@ class MappedFile(Protocol):
         """
         ...
 
+    def zero(self, start: int, end: int) -> None:
+        """Makes bytes [start, end) zero and gives them room on the disk, at once.
+
+        What was written to the mapping without it may end the process when the disk is full.
+
+        Raises:
+            OSError: there is no room.
+        """
+        ...
+
+    async def prepare(self, start: int, end: int) -> None:
+        """Like `zero`, in the background. What `zero` reaches meanwhile belongs to the caller.
+
+        Nothing else may be written into [start, end) before it returns.
+
+        Raises:
+            OSError: there is no room; some of the bytes may have got theirs.
+        """
+        ...
+
+    def clear_from(self, start: int) -> None:
+        """Makes all from `start` on zero without looking at it, and gives its room back.
+
+        Raises:
+            OSError: the disk refuses it.
+        """
+        ...
+
     def close(self) -> None:
         """Unmaps the file. Readers that still hold a slice keep it alive until they let go."""
         ...

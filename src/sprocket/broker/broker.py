@@ -200,11 +200,11 @@ class Broker:
         """Saves the tables, once the log is on the disk."""
         self._parts.settlement.tell()
         try:
-            deadline = Deadline.after(_FLUSH_SECONDS)
-            await self._store.flushed.reach(self._store.log_end, deadline)
+            async with asyncio.timeout(_FLUSH_SECONDS):
+                await self._store.sync()
             for file in self._parts.files:
                 file.save()
-        except SprocketError as error:
+        except (SprocketError, TimeoutError) as error:
             log.error("not everything could be saved: %s", error)
 
     def _answer(self, command: Command, peer: Peer) -> Reply | Awaitable[Reply | None] | None:

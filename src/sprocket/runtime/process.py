@@ -24,8 +24,20 @@ def run(main: Coroutine[Any, Any, int | None]) -> int:
     Returns:
         The exit code: what `main` returned (None counts as 0), 0 after SIGTERM, 130 after Ctrl-C.
     """
+    allow_many_files()
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         return runner.run(_until_signal(main))
+
+
+def allow_many_files() -> None:
+    """Lets the process have as many files and connections open as it may ask for by itself."""
+    if sys.platform == "win32":
+        return
+    import resource
+
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with contextlib.suppress(OSError, ValueError):  # some systems allow less than they say
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def _loop_factory() -> Any:

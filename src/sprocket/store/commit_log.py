@@ -4,11 +4,15 @@ A record never crosses the end of a file. Where the next one does not fit with 8
 rest of the file is marked blank (its size, then the blank magic) and the record begins the next
 file. Behind the last record there are zeros.
 
+Nothing is written into a mapping before zeros were written there by a call, ahead of the end: a
+full disk is an error then, and not the end of the process.
+
 Source: CommitLog.DefaultAppendMessageCallback of RocketMQ 5.x.
 """
 
 from __future__ import annotations
 
+import asyncio
 import struct
 from collections.abc import Iterable
 
@@ -22,6 +26,10 @@ _BLANK = struct.Struct(">ii")
 _INT = struct.Struct(">i")
 _LONG = struct.Struct(">q")
 _EMPTY = memoryview(b"")
+
+#: So much is prepared at least; in the background twice as much each time, up to the most.
+_PREPARED_BYTES_MIN = 1 << 18
+_PREPARED_BYTES_MAX = 1 << 23
 
 _SYS_FLAG_AT = 36
 _STORED_AT = 56
@@ -39,9 +47,12 @@ class CommitLog:
         base: log offset where the current file begins.
         buffer: the current file.
         room_end: log offset up to which records may reach now; beyond it `make_room` must be asked.
+        is_low: set when `prepare` should be called soon.
     """
 
-    __slots__ = ("_cleared_to", "base", "buffer", "end", "room_end", "segments")
+    __slots__ = (
+        "_ahead_bytes", "_segment", "base", "buffer", "end", "is_low", "room_end", "segments",
+    )  # fmt: skip
 
     def __init__(self, disk: Disk, directory: str, file_bytes: int) -> None:
         self.segments = Segments(disk, directory, file_bytes, setting="mappedFileSizeCommitLog")
@@ -49,8 +60,9 @@ class CommitLog:
         self.base = 0
         self.buffer = _EMPTY
         self.room_end = 0
-        #: Bytes from `end` to here are zero. After a crash the rest of the file may be anything.
-        self._cleared_to = 0
+        self.is_low = asyncio.Event()
+        self._segment: Segment | None = None
+        self._ahead_bytes = _PREPARED_BYTES_MIN
 
     @property
     def start(self) -> LogOffset:
@@ -66,23 +78,56 @@ class CommitLog:
         """Sets where the next record goes. No file is made for it yet."""
         self.end = end
         if self.segments.has(end):
-            self._enter(self.segments.at(end))
+            segment = self.segments.at(end)
+            segment.prepared_to = end
+            self._enter(segment)
         else:
-            self.base, self.buffer, self.room_end = end, _EMPTY, end
-            self._cleared_to = end
+            self.base, self.buffer, self.room_end, self._segment = end, _EMPTY, end, None
 
     def make_room(self, size: int) -> None:
         """Sees to it that a record of a size that a file can hold fits at `end`.
 
         Raises:
-            DiskFull: there is no room for the next file.
+            DiskFull: there is no room on the disk.
         """
-        while self.end + size > self.room_end and self.clear_ahead():
-            pass
-        if self.end + size > self.room_end:
-            self._roll()
+        segment = self._segment
+        if segment is None or self.end + size + BLANK_BYTES > segment.end:
+            segment = self._roll()
+        wanted = self.end + size + BLANK_BYTES
+        if wanted > segment.prepared_to:
+            least = min(segment.prepared_to + _PREPARED_BYTES_MIN, segment.end)
+            segment.prepare_to(max(wanted, least))
+        self.room_end = segment.prepared_to - BLANK_BYTES
+        if segment.prepared_to < segment.end:
+            self.is_low.set()
 
-    def _roll(self) -> None:
+    async def prepare(self) -> None:
+        """Sees to it that records find room in the current file for a while.
+
+        Raises:
+            DiskFull: there is none; an append will ask again.
+            StoreError: the disk refuses it.
+        """
+        segment = self._segment
+        if segment is None:
+            return
+        start = segment.prepared_to
+        end = min(start + self._ahead_bytes, segment.end)
+        if start == end:
+            return
+        await segment.prepare_ahead(start, end)
+        self._ahead_bytes = min(2 * self._ahead_bytes, _PREPARED_BYTES_MAX)
+        if segment is self._segment:
+            self._set_room(segment)
+
+    def _set_room(self, segment: Segment) -> None:
+        """Lets records in up to half of what is prepared; then more is asked for in time."""
+        prepared_to = segment.prepared_to
+        if prepared_to < segment.end:
+            prepared_to -= max(prepared_to - self.end, 0) // 2
+        self.room_end = prepared_to - BLANK_BYTES
+
+    def _roll(self) -> Segment:
         """Marks the rest of the current file blank and goes to the next.
 
         Raises:
@@ -90,10 +135,12 @@ class CommitLog:
         """
         next_start = self._start_after(self.end)
         segment = self.segments.make(next_start)
-        if self.buffer and self.end < next_start:
+        if self._segment is not None and self.end < next_start:
+            self._segment.prepare_to(min(self.end + BLANK_BYTES, next_start))
             _BLANK.pack_into(self.buffer, self.end - self.base, next_start - self.end, BLANK_MAGIC)
         self.end = next_start
         self._enter(segment)
+        return segment
 
     def prepare_next(self) -> None:
         """Makes the next file ahead of time, once the current one is three quarters full.
@@ -106,18 +153,21 @@ class CommitLog:
             self.segments.make(self.base + file_bytes)
 
     def reserve(self, sizes: Iterable[int]) -> None:
-        """Makes the files that records of these sizes will need, so that `make_room` cannot fail.
+        """Makes room for records of these sizes, so that `make_room` cannot fail.
 
         Raises:
             DiskFull: there is no room for them.
         """
         end = self.end
-        room_end = self.base + self.segments.file_bytes - BLANK_BYTES if self.buffer else end
+        segment = self._segment
         for size in sizes:
-            if end + size > room_end:
+            if segment is None or end + size + BLANK_BYTES > segment.end:
+                if segment is not None:
+                    segment.prepare_to(min(end + BLANK_BYTES, segment.end))
                 segment = self.segments.make(self._start_after(end))
-                end, room_end = segment.start, segment.end - BLANK_BYTES
+                end = segment.start
             end += size
+            segment.prepare_to(end + BLANK_BYTES)
 
     def _start_after(self, end: int) -> int:
         """Where the file begins that takes a record for which there is no room at `end`.
@@ -128,31 +178,10 @@ class CommitLog:
         return -(-end // file_bytes) * file_bytes
 
     def _enter(self, segment: Segment) -> None:
+        self._segment = segment
         self.base = segment.start
         self.buffer = segment.buffer
-        self.room_end = segment.end - BLANK_BYTES
-        self._cleared_to = segment.end
-
-    @property
-    def is_cleared(self) -> bool:
-        """Whether all behind `end` is known to be zero."""
-        return self._cleared_to >= self.base + len(self.buffer)
-
-    def clear_ahead(self, byte_count: int = 1 << 20) -> bool:
-        """Clears some of what may stand behind the end after a crash.
-
-        Returns:
-            False if there was nothing left to clear.
-        """
-        file_end = self.base + len(self.buffer)
-        start = self._cleared_to
-        if start >= file_end:
-            return False
-        end = min(max(start, self.end) + byte_count, file_end)
-        self.segments.at(self.base).clear(start, end)
-        self._cleared_to = end
-        self.room_end = end - BLANK_BYTES
-        return True
+        self._set_room(segment)
 
     def slice(self, start: int, end: int) -> memoryview:
         """Bytes [start, end) of the log, which must lie in one file; no copy.
@@ -205,34 +234,31 @@ class CommitLog:
         return stored_ms
 
     async def sync(self, start: int, end: int) -> None:
-        """Returns when bytes [start, end) of the log are on the disk, and the zeros behind `end`.
+        """Returns when bytes [start, end) of the log are on the disk, as is the last cut.
 
         Raises:
             OSError: the disk failed.
         """
-        await self.segments.sync(start, max(end, self._cleared_to))
+        await self.segments.sync(start, end)
 
     def cut(self, end: int, *, is_torn: bool) -> None:
         """Makes `end` the end of the log; what lies behind it is gone.
 
         Args:
             is_torn: after a crash: the rest of the file may hold what would be taken for records
-                after another crash, and is cleared bit by bit, always before it is reached. If
-                false this is done only if something stands where the next record goes.
+                after another crash, and is cleared. If false this is done only if something stands
+                where the next record goes.
         """
         limit = self.segments.limit
         if end > limit:
             raise StoreError(f"the log ends at {limit} and cannot be cut at {end}")
         self.segments.remove_from(end if end % self.segments.file_bytes else max(end, 1))
         self.stand_at(end)
-        if not self.buffer:
-            return
         at = end - self.base
-        if is_torn or any(self.buffer[at : at + BLANK_BYTES]):
-            self._cleared_to = end
-            self.clear_ahead()
+        if self._segment is not None and (is_torn or any(self.buffer[at : at + BLANK_BYTES])):
+            self._segment.file.clear_from(at)
 
     def close(self) -> None:
         """Lets go of the files; slices that are out stay valid."""
-        self.buffer = _EMPTY
+        self.buffer, self._segment = _EMPTY, None
         self.segments.close()

@@ -21,9 +21,6 @@ from sprocket.store.views import View
 
 #: Every so many passes over the views, those with little to sync are synced too.
 _THOROUGH_PASSES = 5
-#: So much is cleared at a time of what a crash may have left behind the log, and at the end.
-_CLEARED_BYTES = 1 << 20
-_FINALLY_CLEARED_BYTES = 32 << 20
 
 
 class Flush:
@@ -97,21 +94,14 @@ class Flush:
         self._checkpoint.replay_from = replay_from
         await self._checkpoint.save()
 
-    async def finish(self) -> bool:
+    async def finish(self) -> None:
         """Brings everything to the disk.
-
-        Returns:
-            False if what a crash has left behind the log has not all been cleared: the next start
-            must be as careful as after a crash.
 
         Raises:
             OSError: the disk failed.
         """
-        if self._log.clear_ahead(_FINALLY_CLEARED_BYTES):
-            await self._log.sync(self.flushed.value, self._log.end)
         await self.sync_log()
         await self.sync_views(is_thorough=True)
-        return self._log.is_cleared
 
     async def run_log(self) -> None:
         """Syncs the log until cancelled.
@@ -128,9 +118,16 @@ class Flush:
             else:
                 await asyncio.sleep(pause)
             await self.sync_log()
-            self._log.clear_ahead(_CLEARED_BYTES)
             with contextlib.suppress(StoreError):  # the append that needs the file will raise it
                 self._log.prepare_next()
+
+    async def run_room(self) -> None:
+        """Sees to it that the log has room ahead of its end, until cancelled."""
+        while True:
+            await self._log.is_low.wait()
+            self._log.is_low.clear()
+            with contextlib.suppress(StoreError):  # the append that needs the room will raise it
+                await self._log.prepare()
 
     async def run_views(self) -> None:
         """Syncs the views until cancelled.

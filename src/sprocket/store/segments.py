@@ -26,15 +26,44 @@ class Segment:
         start: offset of its first byte in the whole run.
         end: offset after its last byte.
         buffer: its bytes. Slices stay valid after the file has been closed or removed.
+        prepared_to: offset up to which it is known to have room on the disk, if it is written in
+            order.
     """
 
-    __slots__ = ("buffer", "end", "file", "start")
+    __slots__ = ("buffer", "end", "file", "prepared_to", "start")
 
     def __init__(self, start: int, file: MappedFile) -> None:
         self.start = start
+        self.prepared_to = start
         self.file = file
         self.buffer = file.buffer
         self.end = start + len(self.buffer)
+
+    def prepare_to(self, end: int) -> None:
+        """Sees to it that there is room on the disk up to an offset; what is added is zero.
+
+        Raises:
+            DiskFull: there is none.
+            StoreError: the disk refuses it.
+        """
+        if end > self.prepared_to:
+            try:
+                self.file.zero(self.prepared_to - self.start, end - self.start)
+            except OSError as error:
+                raise refused(f"cannot write to {self.file.path}", error) from error
+            self.prepared_to = end
+
+    async def prepare_ahead(self, start: int, end: int) -> None:
+        """Like `prepare_to`, in the background, from an offset up to which all is written.
+
+        Raises:
+            DiskFull, StoreError: as `prepare_to`.
+        """
+        try:
+            await self.file.prepare(start - self.start, end - self.start)
+        except OSError as error:
+            raise refused(f"cannot write to {self.file.path}", error) from error
+        self.prepared_to = max(self.prepared_to, end)
 
     def clear(self, start: int, end: int) -> None:
         """Makes bytes [start, end) of the run zero; writes only where they are not."""
@@ -139,8 +168,7 @@ class Segments:
         try:
             file = self._disk.map(path, self.file_bytes)
         except OSError as error:
-            kind = DiskFull if error.errno in _NO_ROOM else StoreError
-            raise kind(f"cannot map {path}: {error}") from error
+            raise refused(f"cannot map {path}", error) from error
         segment = self._mapped[start] = Segment(start, file)
         return segment
 
@@ -183,6 +211,12 @@ class Segments:
         """Unmaps all for good."""
         self.rest()
         self.starts.clear()
+
+
+def refused(text: str, error: OSError) -> StoreError:
+    """What a disk's refusal is for us: `DiskFull` if there is no room."""
+    kind = DiskFull if error.errno in _NO_ROOM else StoreError
+    return kind(f"{text}: {error}")
 
 
 #: ENOSPC and EDQUOT; their numbers are the same wherever there is a quota.

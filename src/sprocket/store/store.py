@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from sprocket.base.errors import ClosedError, DiskFull, StoreError
 from sprocket.base.ports import Clock, DirectoryLock, Disk
@@ -33,7 +33,7 @@ from sprocket.store.config import StoreConfig
 from sprocket.store.flush import Flush
 from sprocket.store.key_index import KeyIndex, carrying
 from sprocket.store.queues import ConsumeQueues
-from sprocket.store.reading import NO_QUEUE, Read, Wants, read_queue
+from sprocket.store.reading import NO_QUEUE, Read, read_queue
 from sprocket.store.recovery import recover
 from sprocket.store.tag_codes import TagCodes, parse_delay_levels
 from sprocket.store.views import View
@@ -155,7 +155,8 @@ class Store:
         has_failed = isinstance(refusal, StoreError) and not isinstance(refusal, DiskFull)
         self._appending.refusal = ClosedError("the store is closed")
         try:
-            if not has_failed and await self._flush.finish():
+            if not has_failed:
+                await self._flush.finish()
                 self._disk.remove(f"{self._root}/abort")
         except OSError as error:
             raise StoreError(f"cannot close the store in {self._root}: {error}") from error
@@ -175,14 +176,20 @@ class Store:
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._flush.run_log())
+                tasks.create_task(self._flush.run_room())
                 tasks.create_task(self._flush.run_views())
                 tasks.create_task(self._index.run())
                 tasks.create_task(self._watch_disk())
         except* (OSError, StoreError) as errors:
-            failure = StoreError(f"the disk of {self._root} failed: {errors.exceptions[0]}")
+            raise self._failed(errors.exceptions[0]) from errors
+
+    def _failed(self, error: Exception) -> StoreError:
+        """Ends appending and waiting: what was written since the last good sync is unknown."""
+        failure = StoreError(f"the disk of {self._root} failed: {error}")
+        if not isinstance(self._appending.refusal, ClosedError):
             self._appending.refusal = failure
-            self.flushed.fail(failure)
-            raise failure from errors
+        self.flushed.fail(failure)
+        return failure
 
     async def _watch_disk(self) -> None:
         while True:
@@ -227,15 +234,15 @@ class Store:
         *,
         count_max: int,
         bytes_max: int,
-        wants: Wants | None = None,
+        wants: Callable[[int], bool] | None = None,
     ) -> Read:
         """Messages of a queue from an offset on.
 
         Args:
             count_max: at most so many; one comes even if this is 0.
             bytes_max: at most so long together; the first comes even if it is longer.
-            wants: which of them; None for all. A call then looks at a bounded number of entries;
-                `next_offset` below `max_offset` says there are more.
+            wants: answers by an entry's tag code whether its message is wanted. A call looks at a
+                bounded number of entries; `next_offset` below `max_offset` says there are more.
         """
         queue = self._by_name.get((topic, queue_number))
         if queue is None:
@@ -290,6 +297,17 @@ class Store:
     def flushed(self) -> Watermark:
         """The watermark of the log offset up to which the log is on the disk."""
         return self._flush.flushed
+
+    async def sync(self) -> None:
+        """Returns when all messages appended before the call are on the disk; `flushed` says so.
+
+        Raises:
+            StoreError: the disk failed. Nothing is appended any more; close the store.
+        """
+        try:
+            await self._flush.sync_log()
+        except OSError as error:
+            raise self._failed(error) from error
 
     @property
     def log_start(self) -> LogOffset:

@@ -27,10 +27,12 @@ _ZEROS = bytes(_CHUNK)
 class _File:
     """What the process sees of a file, and what would survive a loss of power."""
 
-    __slots__ = ("durable", "is_name_durable", "live", "size")
+    __slots__ = ("cleared_from", "durable", "is_name_durable", "live", "size")
 
     def __init__(self, size: int) -> None:
         self.size = size
+        #: What lies behind was cut off, which the next sync makes durable.
+        self.cleared_from = size
         self.live = mmap.mmap(-1, max(size, 1))
         self.durable = mmap.mmap(-1, max(size, 1))
         #: False from its making to its first sync: a loss of power may take the whole file.
@@ -48,6 +50,8 @@ class _File:
         return self.live[: self.size]
 
     def sync(self, start: int, end: int) -> None:
+        _clear(self.durable, self.cleared_from, self.size)
+        self.cleared_from = self.size
         first = start - start % SECTOR_BYTES
         last = min(self.size, -(-end // SECTOR_BYTES) * SECTOR_BYTES)
         self.durable[first:last] = self.live[first:last]
@@ -59,6 +63,7 @@ class _File:
         _copy_written(self.live, twin.live)
         _copy_written(self.durable, twin.durable)
         twin.is_name_durable = self.is_name_durable
+        twin.cleared_from = self.cleared_from
         return twin
 
     def torn(self, entropy: SeededEntropy) -> _File | None:
@@ -79,13 +84,14 @@ class _File:
 class MemoryMappedFile:
     """A `MappedFile` of a `MemoryDisk`."""
 
-    __slots__ = ("_buffer", "_disk", "_file", "_path")
+    __slots__ = ("_buffer", "_disk", "_file", "_path", "_taken_to")
 
     def __init__(self, path: str, file: _File, disk: MemoryDisk) -> None:
         self._path = path
         self._file = file
         self._disk = disk
         self._buffer = memoryview(file.live)[: file.size]
+        self._taken_to = 0
 
     @property
     def path(self) -> str:
@@ -105,6 +111,32 @@ class MemoryMappedFile:
         """
         await self._disk.before_sync(self._path)
         self._file.sync(start, end)
+
+    def zero(self, start: int, end: int) -> None:
+        """Makes bytes [start, end) zero and gives them room.
+
+        Raises:
+            OSError: the disk was told to be full.
+        """
+        self._disk.before_zero(self._path)
+        _clear(self._file.live, start, end)
+        self._taken_to = max(self._taken_to, end)
+
+    async def prepare(self, start: int, end: int) -> None:
+        """Like `zero`, a moment later. What `zero` reaches meanwhile belongs to the caller.
+
+        Raises:
+            OSError: the disk was told to be full.
+        """
+        await asyncio.sleep(0)
+        self._disk.before_zero(self._path)
+        _clear(self._file.live, max(start, self._taken_to), end)
+
+    def clear_from(self, start: int) -> None:
+        """Makes all from `start` on zero."""
+        _clear(self._file.live, start, self._file.size)
+        self._file.cleared_from = min(self._file.cleared_from, start)
+        self._taken_to = min(self._taken_to, start)
 
     def close(self) -> None:
         """Lets go of the file. Slices that are out stay readable."""
@@ -214,6 +246,9 @@ class MemoryDisk:
     async def before_sync(self, path: str) -> None:
         """What happens before bytes of `path` are durable; here nothing."""
 
+    def before_zero(self, path: str) -> None:
+        """What happens before bytes of `path` get room; here nothing."""
+
     def _inside_directory(self, path: str) -> str:
         path = posixpath.normpath(path)
         if posixpath.dirname(path) not in self._directories:
@@ -241,7 +276,7 @@ class FaultyDisk(MemoryDisk):
         """Makes the next `times` calls of an operation raise `OSError(error)`.
 
         Args:
-            operation: `map` (of a file that is not there yet), `sync` or `replace`.
+            operation: `map` (of a file that is not there yet), `zero`, `sync` or `replace`.
             error: a number of `errno`, such as `errno.ENOSPC`.
             times: how many calls fail; 0 ends it.
         """
@@ -270,11 +305,23 @@ class FaultyDisk(MemoryDisk):
             await asyncio.sleep(self._entropy.between(low, high))
         self._raise_if_failing("sync", path)
 
+    def before_zero(self, path: str) -> None:
+        """Fails if it was told to."""
+        self._raise_if_failing("zero", path)
+
     def _raise_if_failing(self, operation: str, path: str) -> None:
         error, times = self._failing.get(operation, (0, 0))
         if times > 0:
             self._failing[operation] = (error, times - 1)
             raise OSError(error, os.strerror(error), path)
+
+
+def _clear(memory: mmap.mmap, start: int, end: int) -> None:
+    """Makes bytes zero; writes only where they are not, as holes stay holes."""
+    for first in range(start, end, _CHUNK):
+        last = min(first + _CHUNK, end)
+        if memory[first:last] != _ZEROS[: last - first]:
+            memory[first:last] = _ZEROS[: last - first]
 
 
 def _copy_written(source: mmap.mmap, target: mmap.mmap) -> None:
