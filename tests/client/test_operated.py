@@ -161,6 +161,9 @@ def test_a_consumer_tells_what_it_holds_and_does() -> None:
                 assert (window.cached_msg_min_offset, window.cached_msg_max_offset) == (7, 9)
                 assert window.last_consume_timestamp > 0
                 assert {each.topic for each in info.subscription_set} == {"T", "%RETRY%g"}
+                rates = info.status_table["T"]
+                assert rates.consume_ok_tps > 0
+                assert rates.pull_tps > 0
                 properties = info.properties
                 assert properties["PROP_CONSUME_TYPE"] == "CONSUME_PASSIVELY"
                 assert properties["PROP_CONSUMEORDERLY"] == "false"

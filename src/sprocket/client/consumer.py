@@ -252,7 +252,11 @@ class PushConsumer:
             membership = self._membership = self._member(session)
             facts = Facts(self.group, self.config, self.ordered, self._nameservers, version)
             session.operated[self.group] = Operated(
-                membership, self._subscriptions, facts, clock=session.world.clock
+                membership,
+                self._subscriptions,
+                facts,
+                statistics=self.statistics,
+                clock=session.world.clock,
             )
             await membership.start()
         except BaseException:  # goes on up; only nothing must stay half open

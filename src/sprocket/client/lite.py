@@ -351,7 +351,9 @@ class LitePullConsumer:
         member = Membership(self._subscriptions, self._beginning, parts, ways=ways)
         clock, servers = session.world.clock, self._nameservers
         facts = Facts(self.group, self.config, False, servers, clock.now_ms(), manner.consume_type)
-        session.operated[self.group] = Operated(member, self._subscriptions, facts, clock=clock)
+        session.operated[self.group] = Operated(
+            member, self._subscriptions, facts, statistics=self.statistics, clock=clock
+        )
         await member.start()
         return member
 

@@ -18,6 +18,7 @@ from sprocket.base.errors import CorruptRecord, RemoteProtocolError
 from sprocket.base.ports import Clock
 from sprocket.client.config import FetchConfig
 from sprocket.client.pull import Feed, as_sent
+from sprocket.client.statistics import Statistics, TopicStatistics
 from sprocket.client.subscription import Later, Listener, Subscription
 from sprocket.message import record
 from sprocket.message.message import StoredMessage
@@ -91,11 +92,13 @@ class Operated:
         subscriptions: Mapping[str, Subscription],
         facts: Facts,
         *,
+        statistics: Callable[[], Statistics],
         clock: Clock,
     ) -> None:
         self._member = member
         self._subscriptions = subscriptions
         self._facts = facts
+        self._statistics = statistics
         self._clock = clock
         self._progress: dict[QueueId, _Progress] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -153,10 +156,14 @@ class Operated:
             mq_pop_table={},
             mq_table={_queue(feed.queue): self._state(feed) for feed in self._member.feeds},
             properties=self._properties(),
-            status_table={topic: ConsumeRates() for topic in self._subscriptions},
+            status_table=self._rates(),
             subscription_set=subscriptions,
         )
         return Reply(body=info.encode())
+
+    def _rates(self) -> dict[str, ConsumeRates]:
+        counted = self._statistics().topics
+        return {topic: _rates_of(counted.get(topic)) for topic in self._subscriptions}
 
     def _state(self, feed: Feed) -> WindowState:
         window = feed.window
@@ -229,6 +236,19 @@ class Operated:
             spent_time_mills=int((loop.time() - began) * 1000),
         )
         return Reply(body=result.encode())
+
+
+def _rates_of(counted: TopicStatistics | None) -> ConsumeRates:
+    if counted is None:
+        return ConsumeRates()
+    return ConsumeRates(
+        consume_failed_msgs=counted.failed,
+        consume_failed_tps=counted.failed_per_second,
+        consume_ok_tps=counted.consumed_per_second,
+        consume_rt=counted.listener_ms,
+        pull_rt=counted.pull_ms,
+        pull_tps=counted.pulled_per_second,
+    )
 
 
 def positions_in(body: Buffer) -> dict[QueueId, int]:
