@@ -14,6 +14,7 @@ from sprocket.cli.options import NAMESERVER, Json, NameServers, Topic
 EXAMPLES = (
     "sprocket consume orders --count 10",
     'sprocket consume orders --from last --tags "new || paid" --json',
+    "sprocket consume orders --sql \"amount > 5 AND region = 'eu'\"",
     "sprocket consume orders --from 15m --end",
     'sprocket consume orders --from "2030-01-31 08:00" --group billing',
 )
@@ -41,6 +42,10 @@ def consume(
     tags: Annotated[
         str, typer.Option("--tags", "-t", help="Only these tags, with || between them.")
     ] = "*",
+    sql: Annotated[
+        str | None,
+        typer.Option("--sql", help="Only what this condition over properties says: amount > 5."),
+    ] = None,
     group: Annotated[
         str | None,
         typer.Option(
@@ -55,21 +60,20 @@ def consume(
     import time
 
     from sprocket.cli import consuming
-    from sprocket.filter.tags import TagFilter
 
-    TagFilter.parse(tags)
+    chosen = consuming.chosen_by(tags, sql)
     if group is not None and to_end:
         raise UsageError("--end is for reading without --group")
     show = consuming.show_raw if raw else consuming.show_json if as_json else consuming.show_line
     start = start_at(beginning, int(time.time() * 1000))
     if group is None:
         main = consuming.read(
-            topic, start, tags=tags, to_end=to_end, nameservers=nameserver,
+            topic, start, chosen=chosen, to_end=to_end, nameservers=nameserver,
             taken=consuming.Taken(show, count),
         )  # fmt: skip
     else:
         main = consuming.join(
-            topic, start, tags=tags, group=group, nameservers=nameserver,
+            topic, start, chosen=chosen, group=group, nameservers=nameserver,
             taken=consuming.Taken(show, count),
         )  # fmt: skip
     raise typer.Exit(consuming.run(main))

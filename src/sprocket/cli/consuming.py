@@ -8,7 +8,7 @@ import contextlib
 import logging
 import sys
 from collections.abc import Callable, Coroutine
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import typer
 
@@ -19,6 +19,7 @@ from sprocket.cli.topics import moment
 from sprocket.client.config import PullConfig
 from sprocket.client.consumer import PushConsumer
 from sprocket.client.manual import PullConsumer, PullStatus
+from sprocket.filter.choice import filter_of
 from sprocket.message.message import StoredMessage
 from sprocket.message.queue import QueueId
 from sprocket.runtime import process
@@ -51,13 +52,30 @@ class Taken:
             self._show(message)
 
 
+class Chosen(NamedTuple):
+    """Which messages are shown: those with some tags, or those that a condition is true for."""
+
+    tags: str
+    sql: str | None
+
+
+def chosen_by(tags: str, sql: str | None) -> Chosen:
+    """Checks what a user asks for.
+
+    Raises:
+        UsageError: it cannot be read, or both are given.
+    """
+    filter_of(tags, sql)
+    return Chosen(tags, sql)
+
+
 def run(main: Coroutine[Any, Any, None]) -> int:
     """Runs `read` or `join` until it ends or a signal ends it; the exit code."""
     return process.run(main)
 
 
 async def read(
-    topic: str, start: Start, *, tags: str, to_end: bool, nameservers: str, taken: Taken
+    topic: str, start: Start, *, chosen: Chosen, to_end: bool, nameservers: str, taken: Taken
 ) -> None:
     """Reads all queues of a topic side by side and commits nothing."""
     config = PullConfig(hold_ms=5_000, pull_timeout_ms=10_000)
@@ -67,7 +85,8 @@ async def read(
         ends = [await consumer.max_offset(queue) if to_end else None for queue in queues]
         reading = {
             asyncio.create_task(
-                _follow(consumer, queue, begin, end=end, tags=tags, taken=taken), name=str(queue)
+                _follow(consumer, queue, begin, end=end, chosen=chosen, taken=taken),
+                name=str(queue),
             )
             for queue, begin, end in zip(queues, begins, ends, strict=True)
         }
@@ -91,13 +110,19 @@ async def _begin(consumer: PullConsumer, queue: QueueId, start: Start) -> int:
 
 
 async def _follow(
-    consumer: PullConsumer, queue: QueueId, offset: int, *, end: int | None, tags: str, taken: Taken
+    consumer: PullConsumer,
+    queue: QueueId,
+    offset: int,
+    *,
+    end: int | None,
+    chosen: Chosen,
+    taken: Taken,
 ) -> None:
     """Reads one queue from an offset to `end`, or for ever; goes on when a broker comes back."""
     waits = pauses(0.2, 5.0)
     while not taken.is_full and (end is None or offset < end):
         try:
-            pulled = await consumer.pull_blocking(queue, offset, tags=tags)
+            pulled = await consumer.pull_blocking(queue, offset, tags=chosen.tags, sql=chosen.sql)
         except TransportError as error:
             logger.warning("%s: %s", queue, error)
             await asyncio.sleep(next(waits))
@@ -112,11 +137,11 @@ async def _follow(
 
 
 async def join(
-    topic: str, start: Start, *, tags: str, group: str, nameservers: str, taken: Taken
+    topic: str, start: Start, *, chosen: Chosen, group: str, nameservers: str, taken: Taken
 ) -> None:
     """Consumes as a member of a group; what was shown counts as consumed."""
     async with PushConsumer(group, nameservers=nameservers, start=start) as consumer:
-        consumer.subscribe(topic, tags=tags)
+        consumer.subscribe(topic, tags=chosen.tags, sql=chosen.sql)
         async with contextlib.aclosing(aiter(consumer)) as messages:
             while not taken.is_full:
                 taken.take(await anext(messages))

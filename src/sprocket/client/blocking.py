@@ -62,6 +62,8 @@ class Producer(Face[producer.Producer]):
     send = waiting(producer.Producer.send)
     send_batch = waiting(producer.Producer.send_batch)
     send_oneway = waiting(producer.Producer.send_oneway)
+    request = waiting(producer.Producer.request)
+    reply = waiting(producer.Producer.reply)
     queues = waiting(producer.Producer.queues)
 
 
@@ -173,23 +175,28 @@ class PushConsumer(Face[consumer.PushConsumer]):
     subscribe = on_the_loop(consumer.PushConsumer.subscribe)
     unsubscribe = on_the_loop(consumer.PushConsumer.unsubscribe)
     later = on_the_loop(consumer.PushConsumer.later)
+    reply = waiting(consumer.PushConsumer.reply)
     pause = on_the_loop(consumer.PushConsumer.pause)
     resume = on_the_loop(consumer.PushConsumer.resume)
     statistics = on_the_loop(consumer.PushConsumer.statistics)
     wait_closed = waiting(consumer.PushConsumer.wait_closed)
 
     @overload
-    def on(self, topic: str, *, tags: str = "*") -> Callable[[M], M]: ...
+    def on(self, topic: str, *, tags: str = "*", sql: str | None = None) -> Callable[[M], M]: ...
 
     @overload
-    def on(self, topic: str, *, tags: str = "*", batch: int) -> Callable[[B], B]: ...
+    def on(
+        self, topic: str, *, tags: str = "*", sql: str | None = None, batch: int
+    ) -> Callable[[B], B]: ...
 
-    def on(self, topic: str, *, tags: str = "*", batch: int | None = None) -> Any:
+    def on(
+        self, topic: str, *, tags: str = "*", sql: str | None = None, batch: int | None = None
+    ) -> Any:
         """Decorates the function that gets a topic's messages, as the asynchronous `on`."""
 
         async def subscribe(client: consumer.PushConsumer, function: Any) -> Any:
             on: Any = client.on
-            return on(topic, tags=tags, batch=batch)(function)
+            return on(topic, tags=tags, sql=sql, batch=batch)(function)
 
         return partial(self._run, subscribe)
 

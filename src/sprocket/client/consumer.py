@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self, TypeVar, overload
@@ -19,9 +19,11 @@ from sprocket.client.manner import BROADCASTING, SHARING
 from sprocket.client.membership import Membership, Ways
 from sprocket.client.offsets import Beginning, Start
 from sprocket.client.operated import Facts, Operated
+from sprocket.client.outbox import Sent
 from sprocket.client.pauses import Pauses
 from sprocket.client.pull import FeedParts
 from sprocket.client.redeliver import Dropping, GivesBack, Redelivery
+from sprocket.client.replies import Responder
 from sprocket.client.session import Session
 from sprocket.client.statistics import Counters, Statistics, held_in
 from sprocket.client.subscription import (
@@ -33,18 +35,15 @@ from sprocket.client.subscription import (
 )
 from sprocket.client.window import Window
 from sprocket.client.world import World
-from sprocket.filter.tags import TagFilter
+from sprocket.filter.choice import Filter, filter_of
 from sprocket.message.message import StoredMessage
 from sprocket.message.queue import QueueId
 from sprocket.message.topic import check_group, check_topic, retry_topic
 
 __all__ = ["Later", "PushConsumer", "Start"]
 
-#: The last part of a broadcasting consumer's client id, and the folder of its positions, unless
-#: the configuration names another; the same as for Java clients.
+#: The last part of a broadcasting consumer's client id unless one is set, as for Java clients.
 _BROADCASTING_INSTANCE = "DEFAULT"
-_OFFSETS_FOLDER = "~/.rocketmq_offsets"
-
 #: Tries after the first, in concurrent consumption, unless the configuration says otherwise.
 _RECONSUME_MAX = 16
 
@@ -150,17 +149,22 @@ class PushConsumer:
         return self._session.client_id if self._session is not None else None
 
     @overload
-    def on(self, topic: str, *, tags: str = "*") -> Callable[[M], M]: ...
+    def on(self, topic: str, *, tags: str = "*", sql: str | None = None) -> Callable[[M], M]: ...
 
     @overload
-    def on(self, topic: str, *, tags: str = "*", batch: int) -> Callable[[B], B]: ...
+    def on(
+        self, topic: str, *, tags: str = "*", sql: str | None = None, batch: int
+    ) -> Callable[[B], B]: ...
 
-    def on(self, topic: str, *, tags: str = "*", batch: int | None = None) -> Any:
+    def on(
+        self, topic: str, *, tags: str = "*", sql: str | None = None, batch: int | None = None
+    ) -> Any:
         """Decorates the function that gets a topic's messages; before or after the start.
 
         Args:
             topic: its name.
             tags: `*` for all messages, or tags with `||` between them.
+            sql: instead of tags, a condition over properties: `"amount > 5 AND region = 'eu'"`.
             batch: None: it gets one message. A number: it gets a list of up to so many.
 
         Raises:
@@ -168,13 +172,18 @@ class PushConsumer:
         """
 
         def subscribe(function: Any) -> Any:
-            self._subscribe(topic, tags, Listener.of(function, batch))
+            self._subscribe(topic, filter_of(tags, sql), Listener.of(function, batch))
             return function
 
         return subscribe
 
     def subscribe(
-        self, topic: str, *, tags: str = "*", listener: MessageListener | None = None
+        self,
+        topic: str,
+        *,
+        tags: str = "*",
+        sql: str | None = None,
+        listener: MessageListener | None = None,
     ) -> None:
         """Subscribes a topic; before or after the start.
 
@@ -184,18 +193,19 @@ class PushConsumer:
             listener: gets the messages. Without one they are iterated over.
 
         Raises:
-            UsageError: the topic's name or the tags cannot be; or some topics have a listener
+            SubscriptionInvalid: the tags or the sql cannot be read.
+            UsageError: the topic's name cannot be; or some topics have a listener
                 and some not.
         """
         found = None if listener is None else Listener.of(listener, None)
-        self._subscribe(topic, tags, found)
+        self._subscribe(topic, filter_of(tags, sql), found)
 
     def unsubscribe(self, topic: str) -> None:
         """Gives the topic's queues up. Nothing happens if it is not subscribed."""
         if self._subscriptions.pop(topic, None) is not None and self._membership is not None:
             self._membership.subscribed()
 
-    def _subscribe(self, topic: str, tags: str, listener: Listener | None) -> None:
+    def _subscribe(self, topic: str, wanted: Filter, listener: Listener | None) -> None:
         check_topic(topic)
         is_iterated = listener is None
         if self._is_iterated not in (None, is_iterated):
@@ -204,9 +214,7 @@ class PushConsumer:
             raise UsageError("ordered consumption needs listeners")
         self._is_iterated = is_iterated
         world = self._world or World.real()
-        self._subscriptions[topic] = Subscription(
-            topic, TagFilter.parse(tags), world.clock.now_ms(), listener
-        )
+        self._subscriptions[topic] = Subscription(topic, wanted, world.clock.now_ms(), listener)
         self._direct()
         if self._membership is not None:
             self._membership.subscribed()
@@ -246,7 +254,7 @@ class PushConsumer:
                 self._local = self._open_local(session)
             else:
                 retries = retry_topic(self.group)
-                everything = Subscription(retries, TagFilter.parse("*"), version)
+                everything = Subscription(retries, filter_of("*"), version)
                 self._subscriptions.setdefault(retries, everything)
             self._direct()
             membership = self._membership = self._member(session)
@@ -273,7 +281,7 @@ class PushConsumer:
         disk = World.real_disk() if self._world is None else self._world.disk
         if disk is None:
             raise UsageError("broadcasting needs a disk for its positions")
-        folder = self.config.offsets_folder or os.path.expanduser(_OFFSETS_FOLDER)
+        folder = self.config.offsets_folder
         return LocalOffsets.open(disk, folder, client_id=session.client_id, group=self.group)
 
     def _member(self, session: Session) -> Membership:
@@ -307,6 +315,14 @@ class PushConsumer:
             self._pauses.resume_all()
         else:
             self._pauses.resume_topic(topic)
+
+    async def reply(
+        self, request: StoredMessage, body: bytes, *, properties: Mapping[str, str] | None = None
+    ) -> Sent:
+        """Replies to a message that a producer sent by `request`; errors as for its `reply`."""
+        if self._session is None:
+            raise ClosedError("the consumer is not started, or is closed")
+        return await Responder(self._session).reply(request, body, properties=properties)
 
     def statistics(self) -> Statistics:
         """Rates, times and failures by topic, and how much waits in memory."""

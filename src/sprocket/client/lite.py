@@ -33,7 +33,7 @@ from sprocket.client.shares import OnShare
 from sprocket.client.statistics import Counters, Statistics, held_in
 from sprocket.client.subscription import Subscription
 from sprocket.client.world import World
-from sprocket.filter.tags import TagFilter
+from sprocket.filter.choice import Filter, filter_of
 from sprocket.message.message import StoredMessage
 from sprocket.message.offsets import QueueOffset
 from sprocket.message.queue import QueueId
@@ -151,16 +151,17 @@ class LitePullConsumer:
     ) -> None:
         await self.close()
 
-    def subscribe(self, topic: str, *, tags: str = "*") -> None:
+    def subscribe(self, topic: str, *, tags: str = "*", sql: str | None = None) -> None:
         """Subscribes a topic, whose queues the group's members share.
 
         Raises:
-            UsageError: the topic's name or the tags cannot be, or queues were assigned.
+            SubscriptionInvalid: the tags or the sql cannot be read.
+            UsageError: the topic's name cannot be, or queues were assigned.
         """
         check_topic(topic)
         if self._chosen is not None:
             raise UsageError("queues are assigned by hand; topics cannot be subscribed too")
-        self._set(topic, tags)
+        self._set(topic, filter_of(tags, sql))
         self._again()
 
     def unsubscribe(self, topic: str) -> None:
@@ -168,11 +169,12 @@ class LitePullConsumer:
         if self._subscriptions.pop(topic, None) is not None:
             self._again()
 
-    def assign(self, queues: Iterable[QueueId], *, tags: str = "*") -> None:
+    def assign(self, queues: Iterable[QueueId], *, tags: str = "*", sql: str | None = None) -> None:
         """Reads these queues and no others, whoever else does.
 
         Raises:
-            UsageError: the tags cannot be, or topics were subscribed.
+            SubscriptionInvalid: the tags or the sql cannot be read.
+            UsageError: topics were subscribed.
         """
         if self._chosen is None and self._subscriptions:
             raise UsageError("topics are subscribed; queues cannot be assigned too")
@@ -180,7 +182,7 @@ class LitePullConsumer:
         self._subscriptions.clear()
         for topic in sorted({queue.topic for queue in chosen}):
             check_topic(topic)
-            self._set(topic, tags)
+            self._set(topic, filter_of(tags, sql))
         self._chosen = chosen
         self._again()
 
@@ -315,9 +317,9 @@ class LitePullConsumer:
             raise ClosedError("the consumer is not started, or is closed")
         return self._session
 
-    def _set(self, topic: str, tags: str) -> None:
+    def _set(self, topic: str, wanted: Filter) -> None:
         now_ms = (self._world or World.real()).clock.now_ms()
-        self._subscriptions[topic] = Subscription(topic, TagFilter.parse(tags), now_ms)
+        self._subscriptions[topic] = Subscription(topic, wanted, now_ms)
 
     def _again(self) -> None:
         """What to read is another now."""

@@ -21,7 +21,7 @@ from sprocket.client.offsets import Offsets
 from sprocket.client.routes import MASTER
 from sprocket.client.session import Session
 from sprocket.client.world import World
-from sprocket.filter.tags import TagFilter
+from sprocket.filter.choice import Filter, filter_of
 from sprocket.message.message import StoredMessage
 from sprocket.message.offsets import QueueOffset
 from sprocket.message.queue import QueueId
@@ -38,7 +38,7 @@ class PullStatus(Enum):
     Members:
         FOUND: messages.
         NO_NEW: nothing; the offset is the queue's end.
-        NO_MATCHED: messages there were, but none with those tags; go on at `next_offset`.
+        NO_MATCHED: messages there were, but none that was asked for; go on at `next_offset`.
         OFFSET_ILLEGAL: the offset lies outside the queue; `next_offset` is inside.
     """
 
@@ -154,17 +154,25 @@ class PullConsumer:
         return list((await self._joined().routes.fetch(topic, deadline)).readable)
 
     async def pull(
-        self, queue: QueueId, offset: int, *, tags: str = "*", count: int = 32
+        self,
+        queue: QueueId,
+        offset: int,
+        *,
+        tags: str = "*",
+        sql: str | None = None,
+        count: int = 32,
     ) -> Pulled:
         """Asks for what lies at `offset` and behind, and returns at once.
 
         Args:
             offset: the first one wanted.
             tags: `*` for all messages, or tags with `||` between them.
+            sql: instead of tags, a condition over properties: `"amount > 5 AND region = 'eu'"`.
             count: how many messages at most; brokers give 32 at most unless set otherwise.
         """
         deadline = Deadline.after_ms(self.config.pull_timeout_ms - self.config.hold_ms)
-        return await self._pull(self._request(queue, offset, count), tags, deadline)
+        wanted = filter_of(tags, sql)
+        return await self._pull(self._request(queue, offset, count), wanted, deadline)
 
     async def pull_blocking(
         self,
@@ -172,6 +180,7 @@ class PullConsumer:
         offset: int,
         *,
         tags: str = "*",
+        sql: str | None = None,
         count: int = 32,
         wait_ms: int | None = None,
     ) -> Pulled:
@@ -187,7 +196,8 @@ class PullConsumer:
         request.sys_flag |= SUSPEND
         request.suspend_timeout_millis = hold_ms
         spare_ms = self.config.pull_timeout_ms - self.config.hold_ms
-        return await self._pull(request, tags, Deadline.after_ms(hold_ms + spare_ms))
+        deadline = Deadline.after_ms(hold_ms + spare_ms)
+        return await self._pull(request, filter_of(tags, sql), deadline)
 
     async def committed(self, queue: QueueId) -> QueueOffset | None:
         """The group's committed offset: the next one to consume; None if it has none."""
@@ -240,15 +250,13 @@ class PullConsumer:
             queue_offset=offset,
             max_msg_nums=count,
             sys_flag=SUBSCRIPTION,
-            expression_type="TAG",
             max_msg_bytes=self.config.pull_bytes_max,
             bname=queue.broker,
         )
 
-    async def _pull(self, request: PullMessage, tags: str, deadline: Deadline) -> Pulled:
+    async def _pull(self, request: PullMessage, wanted: Filter, deadline: Deadline) -> Pulled:
         session = self._joined()
-        wanted = TagFilter.parse(tags)
-        request.subscription = wanted.expression
+        request.expression_type, request.subscription = wanted.kind, wanted.expression
         broker = request.bname or ""
         await self._offsets(QueueId(request.topic, broker, request.queue_id))
         where = session.routes.nearest(broker, MASTER)
@@ -261,12 +269,12 @@ class PullConsumer:
         return _pulled(reply, status, broker, wanted)
 
 
-def _pulled(reply: Command, status: PullStatus, broker: str, wanted: TagFilter) -> Pulled:
+def _pulled(reply: Command, status: PullStatus, broker: str, wanted: Filter) -> Pulled:
     fields = reply.read(PullReply)
     messages: list[StoredMessage] = []
     if status is PullStatus.FOUND:
         found = scan(reply.body, broker, opens_bodies=True)
-        messages = [message for message in found if wanted.matches_tag(message.tag)]
+        messages = [message for message in found if wanted.matches(message.properties)]
     return Pulled(
         status,
         messages,

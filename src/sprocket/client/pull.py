@@ -185,7 +185,7 @@ class Feed:
             suspend_timeout_millis=config.hold_ms,
             sub_version=self.subscription.version,
             subscription=self.subscription.filter.expression if manner.tells_filter else None,
-            expression_type="TAG",
+            expression_type=self.subscription.filter.kind,
             max_msg_bytes=config.pull_bytes_max,
             bname=self.queue.broker,
         )
@@ -211,15 +211,15 @@ class Feed:
             self._parts.offer(window)
 
     def _wanted(self, reply: Command) -> Iterator[StoredMessage]:
-        """The messages of a reply that match the tags themselves, not only their hashes."""
-        tags = self.subscription.filter
+        """The messages of a reply that match: a broker may have looked at hashes only."""
+        wanted = self.subscription.filter
         found = scan(reply.body, self.queue.broker, opens_bodies=True)
         if self._is_retry:
             yield from (as_sent(message) for message in found)
-        elif tags.is_all:
+        elif wanted.is_all:
             yield from found
         else:
-            yield from (message for message in found if tags.matches_tag(message.tag))
+            yield from (message for message in found if wanted.matches(message.properties))
 
     async def _moved(self, reply: Command, number: int) -> None:
         """Our position is outside the queue, or was reset: go where the broker says.

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 
 from sprocket.base.errors import UsageError
-from sprocket.filter.tags import TagFilter
+from sprocket.filter.choice import Filter
 from sprocket.message.message import StoredMessage
 from sprocket.protocol.bodies import SubscriptionData
 
@@ -77,7 +77,7 @@ class Subscription(NamedTuple):
     """
 
     topic: str
-    filter: TagFilter
+    filter: Filter
     version: int
     listener: Listener | None = None
 
@@ -85,6 +85,7 @@ class Subscription(NamedTuple):
         """As a heartbeat says it."""
         return SubscriptionData(
             topic=self.topic,
+            expression_type=self.filter.kind,
             sub_string=self.filter.expression,
             sub_version=self.version,
             tags_set=list(self.filter.tags),

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
+from typing import ClassVar
 
 from sprocket.filter.sql92_numbers import NotComparable
 from sprocket.filter.sql92_terms import SqlInvalid
@@ -30,11 +31,18 @@ class SqlFilter:
     """A compiled SQL92 expression.
 
     Attributes:
+        kind: what a subscription's type says.
         expression: its text.
+        tags, codes: none; those are for filters by tag.
         evaluate: what it says, given a function from a property's name to its text or None:
             true, false, or None if it cannot tell. Raises `NotComparable` where a text that is no
             number is compared with one.
     """
+
+    kind: ClassVar[str] = SQL92
+    is_all: ClassVar[bool] = False
+    tags: ClassVar[tuple[str, ...]] = ()
+    codes: ClassVar[frozenset[int]] = frozenset()
 
     __slots__ = ("evaluate", "expression")
 

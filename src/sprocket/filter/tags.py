@@ -6,10 +6,13 @@ share a hash. Pure. Source: FilterAPI.buildSubscriptionData of RocketMQ 4.9 and 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
+from typing import ClassVar
 
 from sprocket.base.errors import SubscriptionInvalid
 from sprocket.message.hashing import java_hash
+from sprocket.message.properties import TAGS
 
 ALL = "*"
 _OR = "||"
@@ -19,11 +22,14 @@ class TagFilter:
     """A parsed tag expression.
 
     Attributes:
+        kind: what a subscription's type says.
         expression: what to send as the subscription's text.
         is_all: whether every message matches.
         tags: the words, in the order given; empty if `is_all`.
         codes: their hashes.
     """
+
+    kind: ClassVar[str] = "TAG"
 
     __slots__ = ("codes", "expression", "is_all", "tags")
 
@@ -49,6 +55,10 @@ class TagFilter:
     def matches_tag(self, tag: str | None) -> bool:
         """Whether a message with this tag matches."""
         return self.is_all or tag in self.tags
+
+    def matches(self, properties: Mapping[str, str]) -> bool:
+        """Whether a message with these properties matches."""
+        return self.is_all or properties.get(TAGS) in self.tags
 
     def __repr__(self) -> str:
         return f"TagFilter({self.expression!r})"
