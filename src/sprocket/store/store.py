@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from sprocket.base.errors import ClosedError, DiskFull, StoreError
 from sprocket.base.ports import Clock, DirectoryLock, Disk
@@ -33,7 +33,7 @@ from sprocket.store.config import StoreConfig
 from sprocket.store.flush import Flush
 from sprocket.store.key_index import KeyIndex, carrying
 from sprocket.store.queues import ConsumeQueues
-from sprocket.store.reading import NO_QUEUE, Read, read_queue
+from sprocket.store.reading import NO_QUEUE, Read, Wants, read_queue
 from sprocket.store.recovery import recover
 from sprocket.store.tag_codes import TagCodes, parse_delay_levels
 from sprocket.store.views import View
@@ -234,15 +234,15 @@ class Store:
         *,
         count_max: int,
         bytes_max: int,
-        wants: Callable[[int], bool] | None = None,
+        wants: Wants | None = None,
     ) -> Read:
         """Messages of a queue from an offset on.
 
         Args:
             count_max: at most so many; one comes even if this is 0.
             bytes_max: at most so long together; the first comes even if it is longer.
-            wants: answers by an entry's tag code whether its message is wanted. A call looks at a
-                bounded number of entries; `next_offset` below `max_offset` says there are more.
+            wants: which of them; None for all. A call then looks at a bounded number of entries;
+                `next_offset` below `max_offset` says there are more.
         """
         queue = self._by_name.get((topic, queue_number))
         if queue is None:
