@@ -99,6 +99,8 @@ class Clients:
         self._members = 0
         self._consumers: dict[str, ConsumerGroup] = {}
         self._producers: dict[str, dict[Hashable, Client]] = {}
+        #: By client id, the producer that was heard last.
+        self._producers_by_id: dict[str, Client] = {}
         #: The groups that a connection is in; so that its end is found without a search.
         self._consuming: dict[Hashable, set[str]] = {}
         self._producing: dict[Hashable, set[str]] = {}
@@ -154,7 +156,11 @@ class Clients:
             self._members += 1
             members = self._producers.setdefault(group_name, {})
             self._producing.setdefault(client.connection, set()).add(group_name)
+        before = members.get(client.connection)
+        if before is not None and before.client_id != client.client_id:
+            self._producers_by_id.pop(before.client_id, None)
         members[client.connection] = client
+        self._producers_by_id[client.client_id] = client
 
     def _check_room(self) -> None:
         if self._members >= self._members_max:
@@ -178,10 +184,15 @@ class Clients:
     def producer_left(self, group_name: str, connection: Hashable) -> None:
         """Takes a member out of a producer group."""
         members = self._producers.get(group_name, {})
-        if members.pop(connection, None) is None:
+        client = members.pop(connection, None)
+        if client is None:
             return
         self._members -= 1
         _drop(self._producing, connection, group_name)
+        last = self._producers_by_id.get(client.client_id)
+        is_last = last is not None and last.connection == connection
+        if is_last and connection not in self._producing:
+            del self._producers_by_id[client.client_id]
         if not members:
             del self._producers[group_name]
 
@@ -212,6 +223,10 @@ class Clients:
         """Members of a producer group."""
         return list(self._producers.get(group_name, {}).values())
 
+    def producer_of(self, client_id: str) -> Client | None:
+        """The producer with that client id, if it is connected."""
+        return self._producers_by_id.get(client_id)
+
     def producer_groups(self) -> dict[str, list[Client]]:
         """All producer groups with their members."""
         return {name: list(members.values()) for name, members in self._producers.items()}
@@ -229,6 +244,9 @@ class Clients:
         assert self._members == consuming + producing
         assert consuming == sum(len(names) for names in self._consuming.values())
         assert producing == sum(len(names) for names in self._producing.values())
+        named = self._producers_by_id.items()
+        assert all(one.client_id == name for name, one in named)
+        assert all(one.connection in self._producing for _, one in named)
 
 
 def _merge(

@@ -34,6 +34,7 @@ from sprocket.broker.pull import Pulls
 from sprocket.broker.query import Queries
 from sprocket.broker.queue_locks import QueueLocks
 from sprocket.broker.registration import Registration
+from sprocket.broker.replies import Replies
 from sprocket.broker.retries import GroupRules, SendBacks
 from sprocket.broker.send import Placing, Sends
 from sprocket.broker.settings import Settings
@@ -143,7 +144,7 @@ class Parts:
         )
         self.stamp = Stamp(config, ids=ids, store_host=place.packed)
         answers = {
-            **self._messages(store, settings, world=world),
+            **self._messages(store, settings, world=world, address=place.address),
             **self._consumers(store, world.clock),
             **self._operators(store, settings, clock=world.clock, address=place.address),
         }
@@ -211,7 +212,9 @@ class Parts:
             await asyncio.sleep(_LEASE_SCAN_SECONDS)
             self.locks.expire(self._clock.now_ms())
 
-    def _messages(self, store: Store, settings: Settings, *, world: World) -> Mapping[int, Answer]:
+    def _messages(
+        self, store: Store, settings: Settings, *, world: World, address: str
+    ) -> Mapping[int, Answer]:
         """Messages in and out."""
         rules = GroupRules(self.topics, self.groups, locks=self.locks, clock=world.clock)
         placing = Placing(self.topics, settings=settings, entropy=world.entropy)
@@ -231,8 +234,17 @@ class Parts:
             volumes=self.volumes,
             entropy=world.entropy,
         )
+        replies = Replies(
+            self.clients,
+            placing,
+            self.ingress,
+            stamp=self.stamp,
+            clock=world.clock,
+            address=address,
+        )
         return {
             **sends.answers(),
+            **replies.answers(),
             **send_backs.answers(),
             **self.pulls.answers(),
             **Queries(store).answers(),

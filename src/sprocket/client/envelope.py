@@ -33,6 +33,7 @@ class Envelope(NamedTuple):
         message_id: the unique id; of a batch, its own.
         parts: unique ids of a batch's messages; empty for a single message.
         reconsume_times, reconsume_max: of a message that goes to a retry topic.
+        is_reply: whether it answers a request message.
     """
 
     topic: str
@@ -45,6 +46,7 @@ class Envelope(NamedTuple):
     parts: tuple[str, ...] = ()
     reconsume_times: int = 0
     reconsume_max: int | None = None
+    is_reply: bool = False
 
 
 def seal(message: Message, ids: UniqueIds, now_ms: int, config: ProducerConfig) -> Envelope:

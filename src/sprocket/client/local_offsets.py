@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import re
 
 from sprocket.base.errors import DirectoryInUse, RemoteProtocolError, StoreError, UsageError
@@ -28,6 +29,7 @@ from sprocket.protocol.lenient_json import ObjectKey, parse
 
 logger = logging.getLogger(__name__)
 
+_ROOT = "~/.rocketmq_offsets"
 _FILE = "offsets.json"
 #: An entry has some 120 bytes, so this is enough for 100,000 queues.
 _FILE_BYTES_MAX = 16 << 20
@@ -53,8 +55,11 @@ class LocalOffsets:
             raise
 
     @classmethod
-    def open(cls, disk: Disk, root: str, *, client_id: str, group: str) -> LocalOffsets:
+    def open(cls, disk: Disk, root: str | None, *, client_id: str, group: str) -> LocalOffsets:
         """Takes the folder and reads the file, if there is one.
+
+        Args:
+            root: the folder of all clients; None for the one in the user's own, as in Java.
 
         Raises:
             UsageError: the client id cannot be a folder's name.
@@ -64,6 +69,7 @@ class LocalOffsets:
         """
         if not _CLIENT_ID.fullmatch(client_id):
             raise UsageError(f"client id {client_id!r} cannot be the name of a folder")
+        root = os.path.expanduser(_ROOT) if root is None else root
         folder = f"{root}/{client_id}/{group}"
         disk.make_directory(folder)
         try:

@@ -33,7 +33,12 @@ from sprocket.message.offsets import QueueOffset
 from sprocket.message.queue import QueueId
 from sprocket.protocol.codes import ResponseCode
 from sprocket.protocol.command import Command
-from sprocket.protocol.requests.send import SendBatch, SendMessageV2, SendReply
+from sprocket.protocol.requests.send import (
+    SendBatch,
+    SendMessageV2,
+    SendReply,
+    SendReplyMessageV2,
+)
 
 #: Chooses one of the topic's queues for a message.
 QueueSelector = Callable[[Sequence[QueueId], Message], QueueId]
@@ -209,7 +214,9 @@ class Outbox:
             await self._session.routes.fetch(topic, deadline.sooner(_ROUTE_SECONDS))
 
     def _header(self, envelope: Envelope, queue: QueueId) -> SendMessageV2:
-        kind = SendBatch if envelope.parts else SendMessageV2
+        kind: type[SendMessageV2] = SendBatch if envelope.parts else SendMessageV2
+        if envelope.is_reply:
+            kind = SendReplyMessageV2
         return kind(
             producer_group=self._group,
             topic=envelope.topic,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Self
 
@@ -13,9 +13,10 @@ from sprocket.base.errors import ClosedError
 from sprocket.client.config import ProducerConfig, nameserver_addresses
 from sprocket.client.envelope import seal, seal_batch
 from sprocket.client.outbox import Outbox, QueueSelector, SendStatus, Sent, fixed_queue
+from sprocket.client.replies import Requests, Responder
 from sprocket.client.session import Session
 from sprocket.client.world import World
-from sprocket.message.message import Message
+from sprocket.message.message import Message, StoredMessage
 from sprocket.message.queue import QueueId
 from sprocket.message.topic import check_group
 
@@ -73,6 +74,7 @@ class Producer:
         self._world = world
         self._session: Session | None = None
         self._outbox: Outbox | None = None
+        self._requests: Requests | None = None
 
     async def start(self) -> None:
         """Joins the connections of this process. No server needs to be there yet."""
@@ -81,6 +83,7 @@ class Producer:
         self._session = Session.join(self._nameservers, self.config, self._world)
         self._session.add_producer(self.group)
         self._outbox = Outbox(self._session, self.group, self.config)
+        self._requests = Requests(self._session, self._outbox)
 
     async def close(self) -> None:
         """Leaves the brokers and, if it was the last client, closes the connections."""
@@ -186,6 +189,40 @@ class Producer:
             fixed = fixed_queue(route, message, key=key, queue=queue)
         await outbox.send_oneway(fixed, envelope, deadline)
         return envelope.message_id
+
+    async def request(self, message: Message, *, timeout_ms: float = 3_000) -> Message:
+        """Sends a message that asks for a reply, and returns the reply.
+
+        Whoever consumes the message answers it with `reply`.
+
+        Args:
+            timeout_ms: for sending, consuming and replying together.
+
+        Raises:
+            CallTimeout: it was sent, and nobody replied in time. It may be consumed nevertheless.
+            UsageError, RouteNotFound, SendFailed, ReplyError, ClosedError: as `send`.
+        """
+        session, _ = self._joined()
+        envelope = seal(message, session.ids, session.world.clock.now_ms(), self.config)
+        assert self._requests is not None, "it is made at the start"
+        deadline = self._deadline(timeout_ms)
+        return await self._requests.ask(envelope, timeout_ms=timeout_ms, deadline=deadline)
+
+    async def reply(
+        self, request: StoredMessage, body: bytes, *, properties: Mapping[str, str] | None = None
+    ) -> Sent:
+        """Replies to a message that was sent by `request`.
+
+        Args:
+            properties: user properties of the reply.
+
+        Raises:
+            UsageError: the message asks for no reply, or the reply cannot be sent.
+            SendFailed: the broker could not be reached, or could not reach who asked.
+            RouteNotFound, ReplyError, ClosedError: as `send`.
+        """
+        session, _ = self._joined()
+        return await Responder(session, self.group).reply(request, body, properties=properties)
 
     async def queues(self, topic: str) -> list[QueueId]:
         """The topic's queues that take messages, sorted; also those of a topic not yet made.

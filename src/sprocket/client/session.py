@@ -24,6 +24,7 @@ from weakref import WeakKeyDictionary
 from sprocket.base.backoff import pauses
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import ClosedError, ConnectFailed
+from sprocket.client.awaited import Awaited
 from sprocket.client.checks import Checks, answer_check
 from sprocket.client.config import ClientConfig
 from sprocket.client.routes import MASTER, Routes
@@ -33,6 +34,7 @@ from sprocket.protocol.bodies import ConsumerData, HeartbeatBody, ProducerData
 from sprocket.protocol.codes import ResponseCode
 from sprocket.protocol.command import BINARY, JSON, Command, Reply
 from sprocket.protocol.requests.client import Heartbeat, IdsChanged, Unregister
+from sprocket.protocol.requests.send import PushReplyMessage
 from sprocket.protocol.requests.transaction import CheckTransaction
 from sprocket.remoting.pool import Pool
 from sprocket.remoting.transport import Peer
@@ -74,6 +76,7 @@ class Session:
 
     Attributes:
         client_id: as brokers and other members know us.
+        replies: those to request messages that are awaited.
         ids: makes unique ids of messages.
         operated: by consumer group, who answers what operators ask of the member.
         checkers: by producer group, who answers what brokers ask about transactions.
@@ -99,6 +102,7 @@ class Session:
             first=entropy.below(len(nameservers)),
             timeout_ms=config.call_timeout_ms,
         )
+        self.replies = Awaited()
         self._config = config
         self._users = 0
         #: Consumer groups of which there is, or will be, a member.
@@ -255,7 +259,7 @@ class Session:
             del self._greeted[address]
         for member in self._consumers.values():
             member.lost(address)
-        if self._consumers or self.checkers:
+        if self._consumers or self.checkers or self.replies.is_awaiting:
             self.beat_soon()
 
     # Heartbeats and routes.
@@ -320,6 +324,8 @@ class Session:
     # What brokers ask us.
 
     def _answer(self, command: Command, peer: Peer) -> Reply | Awaitable[Reply] | None:
+        if command.code == PushReplyMessage.code:
+            return self.replies.arrived(command)
         if command.code == IdsChanged.code:
             member = self._consumers.get(command.read(IdsChanged).consumer_group)
             if member is not None:

@@ -45,6 +45,7 @@ SYSTEM_TOPICS = frozenset(
     }
 )
 #: System topics that producers may not write.
+REPLY_SUFFIX = "_REPLY_TOPIC"
 CLOSED_TOPICS = frozenset({SCHEDULE, HALF, HALF_SETTLED, CHECKS_EXHAUSTED, SELF_TEST, OFFSET_MOVED})
 
 READ = 0b100
@@ -121,6 +122,11 @@ def retry_topic(group: str) -> str:
 def dead_letter_topic(group: str) -> str:
     """The topic of messages that a group gave up."""
     return DEAD_LETTER_PREFIX + group
+
+
+def reply_topic(cluster: str) -> str:
+    """The topic that replies to request messages go through in a cluster."""
+    return cluster + REPLY_SUFFIX
 
 
 def is_retry_topic(name: str) -> bool:
