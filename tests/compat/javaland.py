@@ -99,8 +99,8 @@ QUICK_TRANSACTIONS: Settings = {
 }
 """Broker settings: ask about an undecided half message after one or two seconds."""
 
-QUICK_REBALANCE = {"rocketmq.client.rebalance.waitInterval": "2000"}
-"""Driver properties: share queues out every two seconds, not twenty, even if no news came.
+QUICK_REBALANCE = {"rocketmq.client.rebalance.waitInterval": "1000"}
+"""Driver properties: share queues out every second, not every twenty, even if no news came.
 
 A new group finds its retry topic only when it does so the second time.
 """

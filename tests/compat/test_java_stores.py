@@ -10,7 +10,9 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -244,13 +246,31 @@ def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[JavaDriver]:
         yield running
 
 
+@pytest.fixture(scope="module")
+def stories(
+    request: pytest.FixtureRequest, driver: JavaDriver, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[dict[tuple[str, str], Future[None]]]:
+    """The stories that are wanted, all under way at the same time: they mostly wait."""
+    with ThreadPoolExecutor(4) as threads:
+        yield {
+            story: threads.submit(tell, driver, tmp_path_factory.mktemp("-".join(story)), *story)
+            for story in product(("ours", "java"), ("stop", "kill"))
+            if any("-".join(story) in item.name for item in request.session.items)
+        }
+
+
 @pytest.mark.parametrize("end", ["stop", "kill"])
 @pytest.mark.parametrize("first", ["ours", "java"])
 def test_a_store_goes_from_hand_to_hand(
-    driver: JavaDriver, tmp_path: Path, first: str, end: str
+    stories: dict[tuple[str, str], Future[None]], first: str, end: str
 ) -> None:
-    store, port = tmp_path / "store", free_broker_port()
-    ours, javas = Ours(tmp_path, store, port), Javas(tmp_path, store, port)
+    stories[first, end].result()
+
+
+def tell(driver: JavaDriver, work: Path, first: str, end: str) -> None:
+    """One story from beginning to end."""
+    store, port = work / "store", free_broker_port()
+    ours, javas = Ours(work, store, port), Javas(work, store, port)
     hosts = [ours, javas, ours] if first == "ours" else [javas, ours, javas]
     found: dict[str, list[Json]] = {}
     try:

@@ -274,24 +274,6 @@ def test_the_admin_tool_prints_what_it_found(names: JavaNameServer, broker: Java
     assert "No topic route info" in nothing
 
 
-def test_a_killed_broker_opens_its_store_again(names: JavaNameServer, tmp_path: Path) -> None:
-    with (
-        JavaBroker(tmp_path, names.address, name="broker-k", cluster="Killed") as broker,
-        JavaDriver(work=tmp_path) as driver,
-    ):
-        driver.call("producer.start", group="g", namesrv=names.address)
-        send: Json = {"topic": "Kept", "brokerName": "broker-k"}
-        mqadmin("updateTopic", "-c", "Killed", "-t", "Kept", "-r", "1", namesrv=names.address)
-        driver.call("producer.send", **send, body=b"kept", queueId=0)
-
-        broker.kill()
-        broker.start()
-
-        driver.call("pull.start", group="G", namesrv=names.address)
-        pulled = driver.call("pull.pull", **send, queueId=0, offset=0)
-        assert bodies(pulled["messages"]) == [b"kept"]
-
-
 def test_a_server_that_cannot_start_tells_why(names: JavaNameServer, tmp_path: Path) -> None:
     with pytest.raises(JavaProcessError, match=r"(?s)ended while starting.*in use"):
         JavaNameServer(tmp_path, port=names.port).start()
