@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from sprocket.message import batch
 from sprocket.message.queue import QueueId
 from sprocket.message.record import Draft, Encoder, topic_part
 from sprocket.protocol.bodies import BrokerData, QueueData, Route, TopicList
@@ -24,6 +25,7 @@ from sprocket.protocol.requests.offset import (
 )
 from sprocket.protocol.requests.pull import PullMessage, PullReply
 from sprocket.protocol.requests.route import RouteOfTopic, TopicNames
+from sprocket.protocol.requests.send import SendBatch, SendMessageV2, SendReply
 
 V4 = bytes([127, 0, 0, 1, 0, 0, 0x2A, 0x9F])
 V6 = bytes(15) + b"\x01" + bytes([0, 0, 0x2A, 0x9F])
@@ -90,6 +92,8 @@ class FakeBroker:
         self.fault: Callable[[Command], Reply | None] = lambda _: None
         self.pulls: list[PullMessage] = []
         self.committed: dict[tuple[str, QueueId], int | None] = {}
+        #: How many messages each send had.
+        self.requests: list[int] = []
         self.address = ""
 
     def answer(self, request: Command) -> Reply:
@@ -107,6 +111,8 @@ class FakeBroker:
             queue = QueueId(asked.topic, asked.bname, asked.queue_id)
             self.committed[asked.consumer_group, queue] = asked.commit_offset
             return Reply()
+        if request.code in (SendMessageV2.code, SendBatch.code):
+            return self._store(request)
         if request.code == PullMessage.code:
             return self._pull(request.read(PullMessage))
         return self._offset(request)
@@ -132,6 +138,30 @@ class FakeBroker:
             ],
         )
         return Reply(body=route.encode())
+
+    def _store(self, request: Command) -> Reply:
+        asked = request.read(SendMessageV2)
+        assert asked.bname is not None
+        queue = QueueId(asked.topic, asked.bname, asked.queue_id)
+        shelf = self.shelves[queue]
+        first = shelf.end
+        parts = [batch.Part(asked.flag, request.body, asked.properties or "")]
+        if request.code == SendBatch.code:
+            parts = batch.decode(request.body)
+        for part in parts:
+            made = record(
+                shelf.end,
+                body=bytes(part.body),
+                properties=part.properties.encode(),
+                topic=asked.topic,
+                flag=part.flag,
+                sys_flag=asked.sys_flag,
+                queue_number=asked.queue_id,
+            )
+            shelf.records.append(made)
+        self.requests.append(len(parts))
+        reply = SendReply(msg_id="", queue_id=asked.queue_id, queue_offset=first)
+        return Reply(reply)
 
     def _offset(self, request: Command) -> Reply:
         if request.code == SearchOffset.code:

@@ -5,12 +5,13 @@ from pathlib import Path
 
 from sprocket.spark.options import BatchOptions, StreamOptions
 from sprocket.spark.schema import COLUMNS
+from sprocket.spark.write_options import WriteOptions
 
 PAGE = (Path(__file__).parents[2] / "docs" / "flows" / "spark.md").read_text()
 
 
 def test_the_page_has_every_option_in_the_words_of_its_declaration() -> None:
-    for one in (*fields(BatchOptions), *fields(StreamOptions)):
+    for one in (*fields(BatchOptions), *fields(StreamOptions), *fields(WriteOptions)):
         about = one.metadata["option"]
         assert f"| `{about.name}` | {about.doc} |" in PAGE
 

@@ -13,7 +13,7 @@ from typing import Self
 
 from sprocket.base.errors import ReplyError, RouteNotFound, TopicNotFound, TransportError
 from sprocket.message.queue import QueueId
-from sprocket.message.topic import is_readable
+from sprocket.message.topic import TEMPLATE, is_readable, is_writable
 from sprocket.protocol.bodies import Route, TopicList
 from sprocket.protocol.command import Command, Header
 from sprocket.protocol.requests.offset import (
@@ -27,19 +27,15 @@ from sprocket.protocol.requests.route import RouteOfTopic, TopicNames
 from sprocket.spark.wire import Wire
 
 TIMEOUT_S = 10.0
+#: As Java's producers ask for.
+_NEW_TOPIC_QUEUES = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a topic lies.
-
-    Attributes:
-        queues: those that may be read, sorted.
-        addresses: of the brokers, by name: the master's, or a slave's where there is no master.
-    """
+    """Where a topic lies: the queues that may be read, sorted."""
 
     queues: tuple[QueueId, ...]
-    addresses: Mapping[str, str]
 
 
 class Cluster:
@@ -80,24 +76,50 @@ class Cluster:
         Raises:
             RouteNotFound: no broker has it.
         """
+        route = self._route(topic)
+        return Place(
+            tuple(
+                sorted(
+                    QueueId(topic, data.broker_name, number)
+                    for data in route.queue_datas
+                    if is_readable(data.perm) and data.broker_name in self.addresses
+                    for number in range(data.read_queue_nums)
+                )
+            )
+        )
+
+    def writable(self, topic: str) -> list[QueueId]:
+        """The topic's queues that take messages, sorted; of a topic not yet made, those to come.
+
+        Raises:
+            RouteNotFound: no broker has it, and none makes topics.
+        """
+        try:
+            route = self._route(topic)
+            count_max = None
+        except RouteNotFound:
+            route = self._route(TEMPLATE)
+            count_max = _NEW_TOPIC_QUEUES
+        found = sorted(
+            QueueId(topic, data.broker_name, number)
+            for data in route.queue_datas
+            if is_writable(data.perm) and data.broker_name in self.addresses
+            for number in range(min(data.write_queue_nums, count_max or data.write_queue_nums))
+        )
+        if not found:
+            raise RouteNotFound(f"no broker takes messages for topic {topic}")
+        return found
+
+    def _route(self, topic: str) -> Route:
         try:
             reply = self._ask_nameserver(RouteOfTopic(topic=topic, accept_standard_json_only=True))
         except TopicNotFound:
             raise RouteNotFound(f"no broker has topic {topic}") from None
         route = Route.decode(reply.body)
-        addresses = {
-            data.broker_name: data.broker_addrs[min(data.broker_addrs)]
-            for data in route.broker_datas
-            if data.broker_addrs
-        }
-        queues = sorted(
-            QueueId(topic, data.broker_name, number)
-            for data in route.queue_datas
-            if is_readable(data.perm) and data.broker_name in addresses
-            for number in range(data.read_queue_nums)
-        )
-        self.addresses.update(addresses)
-        return Place(tuple(queues), addresses)
+        for data in route.broker_datas:
+            if data.broker_addrs:
+                self.addresses[data.broker_name] = data.broker_addrs[min(data.broker_addrs)]
+        return route
 
     def earliest(self, queues: Iterable[QueueId]) -> dict[QueueId, int]:
         """Offset of each queue's first message."""

@@ -183,7 +183,8 @@ class Fetcher:
 
         try:
             with Cluster(self._options.nameservers) as cluster:
-                self._addresses.update(cluster.place(queue.topic).addresses)
+                cluster.place(queue.topic)
+                self._addresses.update(cluster.addresses)
         except SprocketError as error:
             log.info("no route of %s: %s", queue.topic, error)
 

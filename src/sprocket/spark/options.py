@@ -243,18 +243,18 @@ _ELSEWHERE = {
 }
 
 
-def parse(given: Mapping[str, str], *, kind: type[T], others: type[Any], reads: str) -> T:
+def parse(given: Mapping[str, str], *, kind: type[T], others: type[Any] | None, reads: str) -> T:
     """Reads options into a dataclass whose fields are made with `option`.
 
     Args:
-        others: options of the other way of reading: refused with another text.
+        others: options of another way, refused with another text; None if there is none.
         reads: what `kind` is for, in words.
 
     Raises:
         ConfigError: an option does not exist, or its value cannot be taken. Names the option.
     """
     known = _declared(kind)
-    elsewhere = _declared(others)
+    elsewhere = {} if others is None else _declared(others)
     found: dict[str, Any] = {}
     for name, value in given.items():
         entry = known.get(name.lower())

@@ -6,12 +6,20 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSource
 
+from sprocket.base.errors import UsageError
 from sprocket.spark.options import batch_options, stream_options
 from sprocket.spark.schema import arrow_schema_of, default_ddl
 
 if TYPE_CHECKING:
-    from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader
+    from pyspark.sql.datasource import (
+        DataSourceReader,
+        DataSourceStreamReader,
+        DataSourceStreamWriter,
+        DataSourceWriter,
+    )
     from pyspark.sql.types import StructType
+
+    from sprocket.spark.write_options import WriteOptions
 
 
 class RocketMQSource(DataSource):
@@ -41,3 +49,27 @@ class RocketMQSource(DataSource):
         from sprocket.spark.stream import stream_reader
 
         return stream_reader(stream_options(self.options), arrow_schema_of(schema))
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        """A batch write of rows with the columns in `schema`."""
+        from sprocket.spark.write import RocketMQWriter
+
+        if overwrite:
+            raise UsageError('a topic cannot be overwritten: write with .mode("append")')
+        return RocketMQWriter(self._write_options(schema))
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
+        """A streaming write of rows with the columns in `schema`."""
+        try:
+            from sprocket.spark.stream_write import RocketMQStreamWriter
+        except ImportError:
+            raise UsageError("writing a stream needs PySpark 4.1 or later") from None
+        return RocketMQStreamWriter(self._write_options(schema))
+
+    def _write_options(self, schema: StructType) -> WriteOptions:
+        from sprocket.spark.rows import check_columns
+        from sprocket.spark.write_options import write_options
+
+        options = write_options(self.options)
+        check_columns([(one.name, one.dataType.simpleString()) for one in schema.fields], options)
+        return options

@@ -8,6 +8,7 @@ from typing import Any
 
 from sprocket.base.errors import UsageError
 from sprocket.filter.tags import TagFilter
+from sprocket.message.properties import check_user_property
 from sprocket.message.topic import check_group, check_topic
 from sprocket.spark.positions import Positions, parse_offsets
 
@@ -78,6 +79,26 @@ def topics(name: str, value: str) -> tuple[str, ...]:
     for one in found:
         check_topic(one)
     return found
+
+
+def topic(name: str, value: str) -> str:
+    """One topic's name."""
+    check_topic(value.strip())
+    return value.strip()
+
+
+def property_name(name: str, value: str) -> str:
+    """The name of a property that users may set."""
+    check_user_property(value.strip(), "value")
+    return value.strip()
+
+
+def queue_choice(name: str, value: str) -> str:
+    """How queues are chosen."""
+    word = value.strip().lower()
+    if word not in ("turn", "key"):
+        raise UsageError(f'option {name} takes "turn" or "key", not {value!r}')
+    return word
 
 
 def pattern(name: str, value: str) -> str:
