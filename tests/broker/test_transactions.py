@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 
@@ -34,7 +35,8 @@ async def send_half(
     asker: Asker, body: bytes = b"paid", *, topic: str = "T", group: str = "p", **more: str
 ) -> EndTransaction:
     """Sends a half message; returns what would commit it."""
-    reply = await asker.send(topic, body, TRAN_MSG="true", PGROUP=group, **more)
+    properties = {"TRAN_MSG": "true", "PGROUP": group, **more}
+    reply = await asker.send(topic, body, queue=0, **properties)
     return EndTransaction(
         producer_group=group,
         tran_state_table_offset=int(reply["queueOffset"]),
@@ -340,7 +342,7 @@ def test_a_delay_begins_with_the_commit() -> None:
 Step = Callable[[Asker], Awaitable[None]]
 
 
-def with_restarts(*steps: Step, killed: bool, **settings: object) -> None:
+def with_restarts(*steps: Step, killed: bool, **settings: Any) -> None:
     """Each step meets a broker that was started anew on the same disk."""
 
     async def main() -> None:

@@ -137,7 +137,7 @@ class Transactions:
         if header.commit_or_rollback == ROLLBACK:
             self._settlement.roll_back(found)
             return Reply()
-        appended = self._settlement.commit(found)
+        appended = self._settlement.commit(found, is_answer=header.from_transaction_check)
         if appended is None or command.is_oneway:
             return Reply()
         settled = self._ingress.settled(appended, {})

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import OrderedDict
 from collections.abc import Iterator
 from typing import NamedTuple, Protocol
 
@@ -33,6 +34,8 @@ _COUNT_MAX = 256
 _BYTES_MAX = 1 << 20
 #: Records with one unique key that are looked at.
 _FOUND_MAX = 16
+#: Commits by answer that are remembered; a second half of the same message comes soon or never.
+_ANSWERED_MAX = 10_000
 
 
 class Door(Protocol):
@@ -107,6 +110,8 @@ class Settlement:
         self._host = host
         self._began_at = 0
         self._is_telling = False
+        #: Unique keys of what was committed by an answer, the newest ones.
+        self._answered: OrderedDict[str, None] = OrderedDict()
         self.counts = dict.fromkeys(Outcome, 0)
 
     # The ledger and its queues.
@@ -125,6 +130,7 @@ class Settlement:
         for record in self._records(HALF_SETTLED, begin.op):
             self._ledger.told(record.queue_offset, halves.ended_in(record))
         self._began_at = self._ledger.half_next
+        self._note_positions()
         if len(self._ledger):
             log.info("%d transactions are undecided", len(self._ledger))
 
@@ -161,6 +167,9 @@ class Settlement:
                 self._ledger.told(appended.queue_offset, offsets)
         except (StoreError, ClosedError) as error:
             log.warning("the end of %d transactions is told later: %s", self._ledger.untold, error)
+        self._note_positions()
+
+    def _note_positions(self) -> None:
         at = self._ledger.positions()
         for topic, offset in ((HALF, at.half), (HALF_SETTLED, at.op)):
             if self._offsets.committed(SYSTEM_GROUP, topic, QUEUE) != offset:
@@ -186,8 +195,12 @@ class Settlement:
             raise CorruptRecord(f"the record at {log_offset} is no half message")
         return Found(record, decode_bytes(record.properties))
 
-    def commit(self, found: Found) -> Appended | None:
+    def commit(self, found: Found, *, is_answer: bool = False) -> Appended | None:
         """Gives a message to its consumers.
+
+        Args:
+            is_answer: the broker asked. A half that was sent twice may have been committed as the
+                other one.
 
         Returns:
             Where it was stored; None if it had been before.
@@ -198,7 +211,8 @@ class Settlement:
             IllegalMessage, DiskFull, StoreError, ClosedError: the store does not take it.
         """
         root = found.half.root
-        outcome = self._outcome(found)
+        key = found.properties.get(names.UNIQUE_KEY, "")
+        outcome = self._outcome(found, is_doubtful=is_answer or key in self._answered)
         if outcome is Outcome.COMMITTED:
             self._end(root, outcome, count=0)
             return None
@@ -208,6 +222,10 @@ class Settlement:
         draft = halves.committed(found.record, properties)
         appended = self._door.accept_committed(draft, properties)
         self._end(root, Outcome.COMMITTED)
+        if is_answer:
+            self._answered[key] = None
+            if len(self._answered) > _ANSWERED_MAX:
+                self._answered.popitem(last=False)
         return appended
 
     def roll_back(self, found: Found) -> None:
@@ -297,14 +315,18 @@ class Settlement:
         self._ledger.settle(root, outcome)
         self._tell_soon()
 
-    def _outcome(self, found: Found) -> Outcome | None:
-        """How a transaction ended; None if it has not."""
+    def _outcome(self, found: Found, *, is_doubtful: bool = False) -> Outcome | None:
+        """How a transaction ended; None if it has not.
+
+        Args:
+            is_doubtful: the memory of this process is not enough.
+        """
         root = found.half.root
         outcome = self._ledger.outcome(root)
         if outcome in (Outcome.COMMITTED, Outcome.ROLLED_BACK):
             return outcome
         is_pending = self._ledger.newest(root) is not None
-        if is_pending and root >= self._began_at:
+        if is_pending and root >= self._began_at and not is_doubtful:
             return None
         if self._is_committed(found):
             return Outcome.COMMITTED
