@@ -199,7 +199,7 @@ def test_a_disk_that_fills_refuses_messages_until_there_is_room_again() -> None:
         store.append(a_draft(b"before"))
         disk.usage_ratio = 0.93
         await asyncio.sleep(11)
-        with pytest.raises(DiskFull, match="93 % full"):
+        with pytest.raises(DiskFull, match=r"\[CL: 0.93 CQ: 0.93 INDEX: 0.93\].* 93 % full"):
             store.append(a_draft())
         assert bodies(store) == [b"before"], "reads go on"
         disk.usage_ratio = 0.5

@@ -74,6 +74,14 @@ class MappedFile(Protocol):
         """
         ...
 
+    def reserve(self, start: int, end: int) -> None:
+        """Gives bytes [start, end) room on the disk, and leaves what they are. Cheap where it can.
+
+        Raises:
+            OSError: there is no room.
+        """
+        ...
+
     def clear_from(self, start: int) -> None:
         """Makes all from `start` on zero without looking at it, and gives its room back.
 

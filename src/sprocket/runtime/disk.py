@@ -127,6 +127,17 @@ class SystemMappedFile:
             return start + len(zeros)
         return start + os.pwrite(self._descriptor, zeros, start)
 
+    def reserve(self, start: int, end: int) -> None:
+        """Gives bytes [start, end) room on the disk, and leaves what they are.
+
+        Where the system has no call for it, on macOS and Windows, it does nothing.
+
+        Raises:
+            OSError: there is no room.
+        """
+        if hasattr(os, "posix_fallocate"):
+            os.posix_fallocate(self._descriptor, start, end - start)
+
     def clear_from(self, start: int) -> None:
         """Makes all from `start` on zero without looking at it, and gives its room back.
 

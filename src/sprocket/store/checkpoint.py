@@ -57,6 +57,7 @@ class Checkpoint:
         if disk.size(path) not in (None, FILE_BYTES):
             disk.remove(path)
         self._file = disk.map(path, FILE_BYTES)
+        self._file.reserve(0, FILE_BYTES)
         raw = self._file.buffer
         (
             self.log_ms, self.queues_ms, self.index_ms, self._master_offset, self._confirmed_offset

@@ -241,6 +241,12 @@ class CommitLog:
         """
         await self.segments.sync(start, end)
 
+    def remove_first(self) -> None:
+        """Removes the first file, unless it is the current one; slices of it stay valid."""
+        end = self.segments.start + self.segments.file_bytes
+        if end <= self.base:
+            self.segments.remove_before(end)
+
     def cut(self, end: int, *, is_torn: bool) -> None:
         """Makes `end` the end of the log; what lies behind it is gone.
 

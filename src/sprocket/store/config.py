@@ -76,6 +76,37 @@ class StoreConfig:
         minimum=35,
         maximum=100,
     )
+    kept_hours: int = setting(
+        72,
+        "for so long messages are kept, in hours; then their files go",
+        rocketmq="fileReservedTime",
+        minimum=1,
+        maximum=1_000_000,
+    )
+    delete_hours: str = setting(
+        "04",
+        "hours of the day at which expired files go, separated by `;`",
+        rocketmq="deleteWhen",
+    )
+    disk_used_percent: int = setting(
+        75,
+        "above it expired files go at any hour",
+        rocketmq="diskMaxUsedSpaceRatio",
+        minimum=10,
+        maximum=95,
+    )
+    disk_forced_percent: int = setting(
+        85,
+        "above it the oldest files go, expired or not, consumed or not",
+        rocketmq="diskSpaceCleanForciblyRatio",
+        minimum=30,
+        maximum=100,
+    )
+    may_force: bool = setting(
+        True,
+        "whether files may go before they are expired",
+        rocketmq="cleanFileForciblyEnable",
+    )
     index_keys: bool = setting(
         True, "whether messages can be found by key and unique id", rocketmq="messageIndexEnable"
     )

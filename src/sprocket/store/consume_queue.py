@@ -28,6 +28,9 @@ ENTRY = struct.Struct(">qiq")
 ENTRY_BYTES = ENTRY.size
 BLANK_SIZE = 0x7FFFFFFF
 
+#: So many entries get room on the disk at a time: 64 KiB.
+_RESERVED_ENTRIES = 3276
+
 _POSITION = struct.Struct(">qi")
 _EMPTY = memoryview(b"")
 
@@ -45,8 +48,8 @@ class ConsumeQueue:
     """
 
     __slots__ = (
-        "_base", "_buffer", "_end", "_is_uncleared", "_segments", "_synced_offset", "arrival",
-        "is_used", "max_offset", "min_offset", "number", "topic", "topic_part",
+        "_base", "_buffer", "_end", "_is_uncleared", "_room_end", "_segments", "_synced_offset",
+        "arrival", "is_used", "max_offset", "min_offset", "number", "topic", "topic_part",
         "unsynced_log_offset",
     )  # fmt: skip
 
@@ -69,6 +72,8 @@ class ConsumeQueue:
         self._buffer = _EMPTY
         self._base = 0
         self._end = 0
+        #: Entries before this offset have room on the disk.
+        self._room_end = 0
 
     @property
     def has_files(self) -> bool:
@@ -89,8 +94,9 @@ class ConsumeQueue:
         offset = entry.queue_offset
         if offset != self.max_offset:
             self._jump_to(offset, entry.log_offset)
-        if not self._base <= offset < self._end:
+        if not self._base <= offset < self._room_end:
             self._enter(self._segments.make(offset * ENTRY_BYTES))
+            self._reserve(offset, 1)
         ENTRY.pack_into(
             self._buffer,
             (offset - self._base) * ENTRY_BYTES,
@@ -107,7 +113,7 @@ class ConsumeQueue:
 
     def has_room(self) -> bool:
         """Whether the next entry fits into a file that is there."""
-        return self._base <= self.max_offset < self._end
+        return self._base <= self.max_offset < self._room_end
 
     def make_room(self, count: int = 1) -> None:
         """Makes the files for the next entries, so that `apply` cannot fail.
@@ -119,8 +125,21 @@ class ConsumeQueue:
         first = self.max_offset - self.max_offset % per_file
         for offset in range(first, self.max_offset + count, per_file):
             self._segments.make(offset * ENTRY_BYTES)
+        self._reserve(self.max_offset, count)
+
+    def _reserve(self, offset: int, count: int) -> None:
+        """Sees to it that the files there are have room for entries from an offset on."""
+        end = offset + max(count, _RESERVED_ENTRIES)
+        while offset < end and self._segments.has(offset * ENTRY_BYTES):
+            segment = self._segments.at(offset * ENTRY_BYTES)
+            last = min(end, segment.end // ENTRY_BYTES)
+            segment.reserve(offset * ENTRY_BYTES, last * ENTRY_BYTES)
+            if segment.buffer is self._buffer:
+                self._room_end = last
+            offset = last
 
     def _enter(self, segment: Segment) -> None:
+        self._room_end = 0
         self._buffer = segment.buffer
         self._base = segment.start // ENTRY_BYTES
         self._end = segment.end // ENTRY_BYTES
@@ -144,6 +163,7 @@ class ConsumeQueue:
         while first < offset:
             segment = self._segments.make(first * ENTRY_BYTES)
             last = min(offset, segment.end // ENTRY_BYTES)
+            segment.reserve(first * ENTRY_BYTES, last * ENTRY_BYTES)
             at = first * ENTRY_BYTES - segment.start
             segment.buffer[at : at + (last - first) * ENTRY_BYTES] = blank * (last - first)
             first = last
@@ -237,7 +257,7 @@ class ConsumeQueue:
         position = offset * ENTRY_BYTES
         keeps_first = position >= self._segments.start
         self._segments.remove_from(max(position, self._segments.start + 1) if keeps_first else 0)
-        self._buffer, self._base, self._end = _EMPTY, 0, 0
+        self._buffer, self._base, self._end, self._room_end = _EMPTY, 0, 0, 0
         if not self._segments.has(offset * ENTRY_BYTES):
             return
         segment = self._segments.at(offset * ENTRY_BYTES)
@@ -249,13 +269,18 @@ class ConsumeQueue:
         self._enter(segment)
 
     def set_log_start(self, log_start: int) -> None:
-        """Moves `min_offset` to the first message that the log still has."""
+        """Moves `min_offset` to the first message that the log still has.
+
+        Files that hold earlier ones only go; the one with the last entry stays, to tell where the
+        next goes.
+        """
 
         def is_there(start: int, size: int) -> bool:
             return start >= log_start and not (start == 0 and size == BLANK_SIZE)
 
         self.min_offset = max(self.min_offset, self._segments.start // ENTRY_BYTES)
         self.min_offset = self.first_offset_where(is_there)
+        self._segments.remove_before(min(self.min_offset, self.max_offset - 1) * ENTRY_BYTES)
 
     async def sync(self) -> None:
         """Returns when all that was done before the call is on the disk.
@@ -281,12 +306,12 @@ class ConsumeQueue:
 
     def rest(self) -> None:
         """Unmaps its files until it is used again."""
-        self._buffer, self._base, self._end = _EMPTY, 0, 0
+        self._buffer, self._base, self._end, self._room_end = _EMPTY, 0, 0, 0
         self._segments.rest()
 
     def remove(self) -> None:
         """Removes its files; it begins anew at offset 0."""
-        self._buffer, self._base, self._end = _EMPTY, 0, 0
+        self._buffer, self._base, self._end, self._room_end = _EMPTY, 0, 0, 0
         self._segments.remove_from(0)
         self.min_offset = self.max_offset = self._synced_offset = 0
         self.unsynced_log_offset = -1

@@ -28,6 +28,7 @@ class Flush:
 
     Attributes:
         flushed: log offset up to which the log is on the disk.
+        replay_from: log offset from which a start would replay the log, as the disk has it.
     """
 
     __slots__ = (
@@ -39,6 +40,7 @@ class Flush:
         "_passes",
         "_views",
         "flushed",
+        "replay_from",
     )  # fmt: skip
 
     def __init__(
@@ -58,6 +60,7 @@ class Flush:
         self._is_wanted = asyncio.Event()
         self._passes = 0
         self.flushed = Watermark()
+        self.replay_from = 0
 
     def want(self) -> None:
         """Has the log synced at once, for senders that wait for it."""
@@ -93,6 +96,7 @@ class Flush:
             self._checkpoint.index_ms = max(self._checkpoint.index_ms, newest_ms)
         self._checkpoint.replay_from = replay_from
         await self._checkpoint.save()
+        self.replay_from = replay_from
 
     async def finish(self) -> None:
         """Brings everything to the disk.

@@ -23,12 +23,15 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 
 from sprocket.base.ports import MappedFile
+from sprocket.store.segments import refused
 
 _HEADER = struct.Struct(">qqqqii")
 _SLOT = struct.Struct(">i")
 _ENTRY = struct.Struct(">iqii")
 _SLOTS_AT = _HEADER.size
 _SECONDS_MAX = 2**31 - 1
+#: So many entries get room on the disk at a time: 160 KiB.
+_RESERVED_ENTRIES = 8192
 
 
 def file_bytes(slots: int, entries: int) -> int:
@@ -46,8 +49,8 @@ class IndexFile:
     """
 
     __slots__ = (
-        "_buffer", "_entries", "_entries_at", "_file", "_slots", "_slots_used", "begin_ms",
-        "begin_offset", "count", "end_ms", "end_offset",
+        "_buffer", "_entries", "_entries_at", "_file", "_reserved", "_slots", "_slots_used",
+        "begin_ms", "begin_offset", "count", "end_ms", "end_offset",
     )  # fmt: skip
 
     def __init__(self, file: MappedFile, slots: int, entries: int) -> None:
@@ -56,6 +59,8 @@ class IndexFile:
         self._slots = slots
         self._entries = entries
         self._entries_at = _SLOTS_AT + slots * _SLOT.size
+        #: The slots and so many entries have room on the disk; 0 if that is not known.
+        self._reserved = 0
         (
             self.begin_ms, self.end_ms, self.begin_offset, self.end_offset, self._slots_used, count,
         ) = _HEADER.unpack_from(self._buffer)  # fmt: skip
@@ -77,9 +82,13 @@ class IndexFile:
         Args:
             hashes: of the keys.
             places: log offset and time, ms, of the record of each.
+
+        Raises:
+            DiskFull, StoreError: the disk has no room for them; none was added.
         """
         count = self.count
         room = min(self._entries - count, len(hashes))
+        self._reserve(count + room)
         if room and count == 1:
             self.begin_offset, self.begin_ms = places[0]
         buffer, slots, begin_ms = self._buffer, self._slots, self.begin_ms
@@ -104,6 +113,18 @@ class IndexFile:
             self.end_offset, self.end_ms = places[room - 1]
             self._save_header()
         return room
+
+    def _reserve(self, count: int) -> None:
+        """Sees to it that there is room on the disk for so many entries, and all slots."""
+        if count <= self._reserved:
+            return
+        start = self._entries_at + self._reserved * _ENTRY.size if self._reserved else 0
+        count = min(max(count, self.count + _RESERVED_ENTRIES), self._entries)
+        try:
+            self._file.reserve(start, self._entries_at + count * _ENTRY.size)
+        except OSError as error:
+            raise refused(f"cannot write to {self.path}", error) from error
+        self._reserved = count
 
     def repair(self, log_offset: int) -> bool:
         """Makes the file whole after a crash, when entries from a log offset on may be anything.

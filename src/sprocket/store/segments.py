@@ -65,6 +65,18 @@ class Segment:
             raise refused(f"cannot write to {self.file.path}", error) from error
         self.prepared_to = max(self.prepared_to, end)
 
+    def reserve(self, start: int, end: int) -> None:
+        """Sees to it that there is room on the disk for bytes [start, end) of the run.
+
+        Raises:
+            DiskFull: there is none.
+            StoreError: the disk refuses it.
+        """
+        try:
+            self.file.reserve(start - self.start, end - self.start)
+        except OSError as error:
+            raise refused(f"cannot write to {self.file.path}", error) from error
+
     def clear(self, start: int, end: int) -> None:
         """Makes bytes [start, end) of the run zero; writes only where they are not."""
         last = end - self.start
@@ -178,9 +190,9 @@ class Segments:
         Raises:
             OSError: the disk failed.
         """
-        for first in self.starts:
+        for first in list(self.starts):
             last = first + self.file_bytes
-            if first < end and last > start:
+            if first < end and last > start and first in self.starts:  # or removed meanwhile
                 file = self.at(first).file
                 await file.sync(max(start, first) - first, min(end, last) - first)
 

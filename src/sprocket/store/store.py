@@ -35,6 +35,8 @@ from sprocket.store.key_index import KeyIndex, carrying
 from sprocket.store.queues import ConsumeQueues
 from sprocket.store.reading import NO_QUEUE, Read, Wants, read_queue
 from sprocket.store.recovery import recover
+from sprocket.store.retention import Rules
+from sprocket.store.room import Room
 from sprocket.store.tag_codes import TagCodes, parse_delay_levels
 from sprocket.store.views import View
 
@@ -82,6 +84,16 @@ class Store:
         self._checkpoint = Checkpoint(disk, f"{root}/checkpoint")
         self._flush = Flush(
             self._log, self._views, self._checkpoint, config=config, appending=self._appending
+        )
+        self._room = Room(
+            disk,
+            clock,
+            root=root,
+            rules=Rules.of(config),
+            log=self._log,
+            views=self._views,
+            flush=self._flush,
+            appending=self._appending,
         )
         if config.flush == "SYNC_FLUSH":
             self._appending.on_append = self._flush.want
@@ -141,7 +153,7 @@ class Store:
         self._checkpoint.log_ms = self._appending.newest_ms
         await self._flush.sync_views(is_thorough=False)
         self._appending.refusal = None
-        self._look_at_disk()
+        self._room.look()
 
     async def close(self) -> None:
         """Brings everything to the disk and gives the folder back. Appending ends at once.
@@ -179,7 +191,7 @@ class Store:
                 tasks.create_task(self._flush.run_room())
                 tasks.create_task(self._flush.run_views())
                 tasks.create_task(self._index.run())
-                tasks.create_task(self._watch_disk())
+                tasks.create_task(self._room.run(self._config.disk_check_interval_ms / 1000))
         except* (OSError, StoreError) as errors:
             raise self._failed(errors.exceptions[0]) from errors
 
@@ -190,22 +202,6 @@ class Store:
             self._appending.refusal = failure
         self.flushed.fail(failure)
         return failure
-
-    async def _watch_disk(self) -> None:
-        while True:
-            await asyncio.sleep(self._config.disk_check_interval_ms / 1000)
-            self._look_at_disk()
-
-    def _look_at_disk(self) -> None:
-        refusal = self._appending.refusal
-        full = self._disk.usage(self._root) * 100
-        if refusal is None and full >= self._config.disk_full_percent:
-            text = f"the disk of {self._root} is {full:.0f} % full"
-            log.error("%s: messages are refused", text)
-            self._appending.refusal = DiskFull(text)
-        elif isinstance(refusal, DiskFull) and full < self._config.disk_full_percent:
-            log.warning("the disk of %s has room again", self._root)
-            self._appending.refusal = None
 
     def append(self, draft: Draft) -> Appended:
         """Writes a message to the end of the log and of its queue.

@@ -132,6 +132,14 @@ class MemoryMappedFile:
         self._disk.before_zero(self._path)
         _clear(self._file.live, max(start, self._taken_to), end)
 
+    def reserve(self, start: int, end: int) -> None:
+        """Gives bytes [start, end) room, and leaves what they are.
+
+        Raises:
+            OSError: the disk was told to be full.
+        """
+        self._disk.before_zero(self._path)
+
     def clear_from(self, start: int) -> None:
         """Makes all from `start` on zero."""
         _clear(self._file.live, start, self._file.size)
@@ -165,8 +173,10 @@ class MemoryDisk:
         self._files: dict[str, _File] = {}
         self._directories: set[str] = {"/", ""}
         self._locked: set[str] = set()
-        #: What `usage` answers.
+        #: What `usage` answers, unless there is a capacity.
         self.usage_ratio = 0.1
+        #: How many bytes files may hold together; 0 for no limit.
+        self.capacity_bytes = 0
 
     def after_kill(self) -> MemoryDisk:
         """The disk of the next process, if this one were killed now. This one is a ghost then."""
@@ -202,11 +212,13 @@ class MemoryDisk:
         """Maps a file of `size` bytes; makes it, zero-filled, if it is missing or empty.
 
         Raises:
-            OSError: the folder is missing, or the file has another size.
+            OSError: no room, no folder, or the file has another size.
         """
         path = self._inside_directory(path)
         file = self._files.get(path)
         if file is None or not file.size:
+            if self.capacity_bytes and self._used_bytes() + size > self.capacity_bytes:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
             file = self._files[path] = _File(size)
         if file.size != size:
             raise OSError(f"{path} has {file.size} bytes, expected {size}")
@@ -229,8 +241,13 @@ class MemoryDisk:
         self._files.pop(posixpath.normpath(path), None)
 
     def usage(self, path: str) -> float:
-        """How full it is said to be, in [0, 1]: `usage_ratio`."""
+        """How full it is, in [0, 1]: by its capacity, or else as `usage_ratio` says."""
+        if self.capacity_bytes:
+            return min(self._used_bytes() / self.capacity_bytes, 1.0)
         return self.usage_ratio
+
+    def _used_bytes(self) -> int:
+        return sum(file.size for file in self._files.values())
 
     def lock(self, directory: str) -> MemoryLock:
         """Takes a folder.
@@ -276,7 +293,8 @@ class FaultyDisk(MemoryDisk):
         """Makes the next `times` calls of an operation raise `OSError(error)`.
 
         Args:
-            operation: `map` (of a file that is not there yet), `zero`, `sync` or `replace`.
+            operation: `map` (of a file that is not there yet), `zero` (and whatever else gives
+                room), `sync` or `replace`.
             error: a number of `errno`, such as `errno.ENOSPC`.
             times: how many calls fail; 0 ends it.
         """

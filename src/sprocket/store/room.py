@@ -1,0 +1,149 @@
+"""Keeps room on the disk: removes old files, and refuses messages while there is none.
+
+It looks every ten seconds. One file goes at a time, and after each the disk is looked at again, so
+no more is forced out than must be. What the views know of removed records goes with them; readers
+are told that the queue begins later now, and slices that are out stay valid.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from datetime import datetime
+
+from sprocket.base.errors import DiskFull, OffsetOutOfRange
+from sprocket.base.ports import Clock, Disk
+from sprocket.store.appending import Appending
+from sprocket.store.commit_log import CommitLog
+from sprocket.store.flush import Flush
+from sprocket.store.retention import Rules, Why
+from sprocket.store.views import View
+
+log = logging.getLogger(__name__)
+
+#: So many files go at most at one look, as in Java.
+FILES_MAX = 10
+
+
+class Room:
+    """Watches over the disk of one store."""
+
+    __slots__ = (
+        "_appending", "_clock", "_disk", "_flush", "_log", "_root", "_views", "rules",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        disk: Disk,
+        clock: Clock,
+        *,
+        root: str,
+        rules: Rules,
+        log: CommitLog,
+        views: Sequence[View],
+        flush: Flush,
+        appending: Appending,
+    ) -> None:
+        self._disk = disk
+        self._clock = clock
+        self._root = root
+        self._log = log
+        self._views = views
+        self._flush = flush
+        self._appending = appending
+        self.rules = rules
+
+    async def run(self, pause_seconds: float) -> None:
+        """Looks at the disk again and again, until cancelled.
+
+        Raises:
+            OSError: the disk failed.
+        """
+        while True:
+            await asyncio.sleep(pause_seconds)
+            await self.remove_old()
+            self.look()
+
+    def look(self) -> None:
+        """Refuses messages from now on if the disk is full, or takes them again."""
+        refusal = self._appending.refusal
+        used = self._used_percent()
+        if refusal is None and self.rules.is_full(used):
+            ratio = f"{used / 100:.2f}"
+            text = (
+                f"the broker's disk is full [CL: {ratio} CQ: {ratio} INDEX: {ratio}]: "
+                f"{self._root} is {used:.0f} % full, messages are taken "
+                f"below {self.rules.full_percent} %"
+            )
+            log.error("%s", text)
+            self._appending.refusal = DiskFull(text)
+        elif isinstance(refusal, DiskFull) and not self.rules.is_full(used):
+            log.warning("the disk of %s has room again", self._root)
+            self._appending.refusal = None
+
+    def _used_percent(self) -> float:
+        return self._disk.usage(self._root) * 100
+
+    async def remove_old(self) -> int:
+        """Removes the files whose time has come. Returns how many.
+
+        Raises:
+            OSError: the disk failed.
+        """
+        count = 0
+        while count < FILES_MAX:
+            why = self._verdict()
+            if why is None:
+                break
+            first_end = self._log.start + self._log.segments.file_bytes
+            if first_end > self._flush.replay_from:
+                await self._flush.sync_views(is_thorough=True)
+            if first_end > self._flush.replay_from:
+                break
+            self._remove_first(why)
+            count += 1
+            await asyncio.sleep(0)
+        return count
+
+    def _verdict(self) -> Why | None:
+        newest_ms = self._newest_ms()
+        if newest_ms is None:
+            return None
+        now_ms = self._clock.now_ms()
+        return self.rules.verdict(
+            newest_ms,
+            now_ms=now_ms,
+            hour=datetime.fromtimestamp(now_ms / 1000).hour,
+            used_percent=self._used_percent(),
+        )
+
+    def _newest_ms(self) -> int | None:
+        """When the newest message of the first file was stored; None if that file must stay.
+
+        That is told by the first message of the next file, which is hardly newer.
+        """
+        start = self._log.start
+        end = start + self._log.segments.file_bytes
+        if not self._log.segments.starts or end > self._log.base:
+            return None
+        if end == self._log.end:
+            return self._appending.newest_ms
+        try:
+            return self._log.stored_ms_at(end)
+        except OffsetOutOfRange:  # a file is missing: what comes before it is as old as that
+            return self._log.stored_ms_at(start)
+
+    def _remove_first(self, why: Why) -> None:
+        start = self._log.start
+        self._log.remove_first()
+        for view in self._views:
+            view.set_log_start(self._log.start)
+        if why is Why.EXPIRED:
+            log.info("removed the log's file %020d of %s: expired", start, self._root)
+        else:
+            log.warning(
+                "removed the log's file %020d of %s before its time: the disk is %.0f %% full. "
+                "Messages that were not consumed are gone",
+                start, self._root, self._used_percent(),
+            )  # fmt: skip
