@@ -1,0 +1,165 @@
+"""Transactions of Java producers at our broker, and of ours at Java's."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from sprocket.client.manual import PullConsumer
+from sprocket.client.transactional import Outcome, TransactionalProducer
+from sprocket.message.message import Message, StoredMessage
+from tests.compat.javaland import (
+    CLIENT_VERSIONS,
+    QUICK_TRANSACTIONS,
+    JavaBroker,
+    JavaDriver,
+    JavaNameServer,
+    require_java,
+)
+from tests.compat.sprocketland import SprocketNode
+from tests.support import run
+
+pytestmark = [pytest.mark.java, pytest.mark.process]
+
+#: Ours ask as soon as Java's do with `QUICK_TRANSACTIONS`.
+QUICK = {"broker.transaction_timeout_ms": 1000, "broker.transaction_check_ms": 1000}
+
+
+@pytest.fixture(scope="module")
+def quick_node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SprocketNode]:
+    require_java()
+    with SprocketNode(tmp_path_factory.mktemp("quick"), settings=QUICK) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def java_names(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    require_java()
+    work: Path = tmp_path_factory.mktemp("java")
+    with (
+        JavaNameServer(work) as names,
+        JavaBroker(work, names.address, settings=QUICK_TRANSACTIONS),
+    ):
+        yield names.address
+
+
+async def bodies(names: str, topic: str) -> list[bytes]:
+    found: list[bytes] = []
+    async with PullConsumer("look", nameservers=names) as consumer:
+        for queue in await consumer.queues(topic):
+            pulled = await consumer.pull(queue, await consumer.min_offset(queue))
+            found += [message.body for message in pulled.messages]
+    return sorted(found)
+
+
+async def until(condition: Callable[[], Awaitable[bool]], seconds: float = 25.0) -> None:
+    for _ in range(int(seconds * 5)):
+        if await condition():
+            return
+        await asyncio.sleep(0.2)
+    raise AssertionError(f"still not so after {seconds} s")
+
+
+@pytest.mark.parametrize("version", CLIENT_VERSIONS)
+def test_java_producers_commit_roll_back_and_are_asked_by_our_broker(
+    version: str, quick_node: SprocketNode, tmp_path: Path
+) -> None:
+    topic = "java_" + version.replace(".", "_")
+    with JavaDriver(version, work=tmp_path) as driver:
+        names = quick_node.names
+        driver.call("producer.start", name=topic, group=topic, namesrv=names, transactional=True)
+        for local, check in (
+            ("commit", []), ("rollback", []), ("unknown", ["unknown", "commit"]),
+            ("throw", ["rollback"]),
+        ):  # fmt: skip
+            sent = driver.call(
+                "producer.sendInTransaction",
+                name=topic, topic=topic, text=local, local=local, check=check,
+            )  # fmt: skip
+            assert sent["status"] == "SEND_OK"
+        checks = driver.wait_events("check", 3, where=lambda event: event["producer"] == topic)
+        driver.call(
+            "consumer.start", name=topic, group=f"G_{topic}", namesrv=names, topic=topic,
+        )  # fmt: skip
+        messages = driver.wait_messages(2, 30, consumer=topic)
+        assert sorted(message["body"] for message in messages) == [b"commit", b"unknown"]
+        assert sorted(check["answer"] for check in checks) == ["commit", "rollback", "unknown"]
+        assert run(bodies(names, topic)) == [b"commit", b"unknown"]
+
+
+def test_a_java_member_answers_for_one_of_ours_and_ours_for_java(
+    quick_node: SprocketNode, tmp_path: Path
+) -> None:
+    asked: list[bytes] = []
+
+    def check(message: StoredMessage) -> Outcome:
+        asked.append(message.body)
+        return Outcome.COMMIT
+
+    async def ours(topic: str) -> None:
+        producer = TransactionalProducer(topic, nameservers=quick_node.names)
+        async with producer, producer.transaction(Message(topic, b"ours")) as transaction:
+            transaction.leave_open()
+
+    async def checks(topic: str) -> None:
+        async with TransactionalProducer(
+            topic, nameservers=quick_node.names, check=check
+        ) as member:
+            await member.send(Message(topic, b"plain"))
+            await until(lambda: has(topic, [b"java", b"ours", b"plain"]))
+
+    async def has(topic: str, expected: list[bytes]) -> bool:
+        return await bodies(quick_node.names, topic) == expected
+
+    topic = "mixed"
+    run(ours(topic))
+    with JavaDriver("5.3.3", work=tmp_path) as driver:
+        driver.call(
+            "producer.start",
+            name=topic, group=topic, namesrv=quick_node.names, transactional=True,
+            check=["commit"],
+        )  # fmt: skip
+        driver.call("producer.send", name=topic, topic="mixed-wakes", text="x")
+        driver.wait_events("check", 1, 30)
+        driver.call(
+            "producer.sendInTransaction",
+            name=topic, topic=topic, text="java", local="unknown", check=["unknown"],
+        )  # fmt: skip
+    run(checks(topic))
+    assert asked == [b"java"]
+
+
+def test_our_producer_at_a_java_broker(java_names: str) -> None:
+    topic = "ours"
+    asked: list[bytes] = []
+
+    async def check(message: StoredMessage) -> Outcome:
+        asked.append(message.body)
+        return Outcome.COMMIT if message.body == b"asked" else Outcome.ROLLBACK
+
+    async def main() -> None:
+        async with TransactionalProducer("ours", nameservers=java_names, check=check) as producer:
+            async with producer.transaction(Message(topic, b"committed", keys=["k"])) as first:
+                assert await bodies(java_names, topic) == []
+            assert first.is_confirmed
+            with pytest.raises(ZeroDivisionError):
+                async with producer.transaction(Message(topic, b"rolled back")):
+                    _ = 1 / 0
+            for body in (b"asked", b"asked too"):
+                async with producer.transaction(Message(topic, body)) as left:
+                    left.leave_open()
+            await producer.send_in_transaction(
+                Message(topic, b"x" * 9000), lambda transaction: Outcome.COMMIT
+            )
+
+            async def is_done() -> bool:
+                return len(await bodies(java_names, topic)) == 3 and len(asked) >= 2
+
+            await until(is_done)
+
+    run(main())
+    assert run(bodies(java_names, topic)) == [b"asked", b"committed", b"x" * 9000]
+    assert {*asked} == {b"asked", b"asked too"}
