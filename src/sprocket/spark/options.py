@@ -9,7 +9,7 @@ option that does not exist is refused with the nearest one that does. The result
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, TypeVar
 
@@ -314,6 +314,14 @@ def stream_options(given: Mapping[str, str]) -> StreamOptions:
     options = parse(given, kind=StreamOptions, others=BatchOptions, reads="streams")
     check_source(options)
     return options
+
+
+def check_names(given: Iterable[str]) -> None:
+    """Raises ConfigError for a name that is neither an option of batch reads nor of streams."""
+    known = {**_declared(BatchOptions), **_declared(StreamOptions)}
+    for name in given:
+        if name.lower() not in known:
+            raise ConfigError(unknown(name, [about.name for _, about in known.values()]))
 
 
 def check_source(options: ReadOptions) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSource
 
 from sprocket.base.errors import UsageError
-from sprocket.spark.options import batch_options, stream_options
+from sprocket.spark.options import batch_options, check_names, stream_options
 from sprocket.spark.schema import arrow_schema_of, default_ddl
 
 if TYPE_CHECKING:
@@ -35,6 +35,8 @@ class RocketMQSource(DataSource):
 
     def schema(self) -> str:
         """The columns when the user names none."""
+        # Whether this is for a batch or a stream is not told yet; the readers check the values.
+        check_names(self.options)
         wanted = {name.lower(): value for name, value in self.options.items()}
         return default_ddl(has_properties=wanted.get("includeheaders", "true").lower() != "false")
 
