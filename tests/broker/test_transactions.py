@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import tarfile
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,10 +24,12 @@ from sprocket.protocol.requests.transaction import (
     EndTransaction,
     ResumeCheck,
 )
+from sprocket.store.config import StoreConfig
 from sprocket.testing.disk import MemoryDisk
 from sprocket.testing.loop import simulate
-from tests.broker.parts import SUCCESS, Asker, another, new_disk, play, serving, settle
+from tests.broker.parts import ROOT, SUCCESS, Asker, another, new_disk, play, serving, settle
 
+GOLDEN = Path(__file__).resolve().parent.parent / "golden"
 HALF, OP = "RMQ_SYS_TRANS_HALF_TOPIC", "RMQ_SYS_TRANS_OP_HALF_TOPIC"
 PARKED = "TRANS_CHECK_MAX_TIME_TOPIC"
 SYSTEM_GROUP = "CID_RMQ_SYS_TRANS"
@@ -421,3 +425,45 @@ def test_a_parked_message_can_be_committed_after_a_restart_once() -> None:
         "transaction_timeout_ms": 200, "transaction_check_ms": 200, "transaction_checks_max": 1,
     }  # fmt: skip
     with_restarts(park, commit, commit, killed=True, **quick)
+
+
+def test_a_java_store_is_taken_over_with_all_its_transactions() -> None:
+    """Of nine halves three are committed, three rolled back, three undecided."""
+    disk = new_disk()
+    with tarfile.open(GOLDEN / "stores" / "clean.tar.gz") as archive:
+        for member in archive.getmembers():
+            path = member.name.removeprefix("./").partition("/")[2]
+            if not member.isfile() or "timer" in path or path in ("lock", "abort"):
+                continue
+            extracted = archive.extractfile(member)
+            assert extracted is not None
+            folder = f"{ROOT}/{path}".rpartition("/")[0]
+            disk.make_directory(folder)
+            disk.replace(f"{ROOT}/{path}", extracted.read(), backup=False)
+
+    async def test(asker: Asker) -> None:
+        assert await asker.max_offset("StTx") == 3
+        halves = await messages(asker, HALF)
+        codes = []
+        for half in halves:
+            end = EndTransaction(
+                producer_group="PG_stx",
+                tran_state_table_offset=half.queue_offset,
+                commit_log_offset=half.log_offset,
+                commit_or_rollback=COMMIT,
+            )
+            codes.append(await asker.code(end))
+        assert codes == [SUCCESS, 1, SUCCESS] * 3
+        seen = await asker.bodies("StTx")
+        assert sorted(seen) == sorted(
+            f"tx-{number}-{kind}".encode()
+            for number, kind in enumerate(["COMMIT_MESSAGE", None, "UNKNOW"] * 3)
+            if kind
+        )
+        await settle()
+        assert await asker.committed(SYSTEM_GROUP, HALF) == 9
+
+    sizes = StoreConfig(
+        log_file_bytes=65536, queue_file_bytes=6000, index_slots=100, index_entries=400
+    )
+    play(test, disk, store=sizes)
