@@ -163,3 +163,56 @@ def test_our_producer_at_a_java_broker(java_names: str) -> None:
     run(main())
     assert run(bodies(java_names, topic)) == [b"asked", b"committed", b"x" * 9000]
     assert {*asked} == {b"asked", b"asked too"}
+
+
+def test_a_store_with_undecided_transactions_moves_to_java_and_back(
+    java_names: str, tmp_path: Path
+) -> None:
+    topic, asked = "moves", []
+    answers = {b"asked": Outcome.UNKNOWN}
+
+    async def check(message: StoredMessage) -> Outcome:
+        asked.append(message.body)
+        return answers[message.body]
+
+    async def begin(names: str) -> None:
+        async with TransactionalProducer("moves", nameservers=names, check=check) as producer:
+            async with producer.transaction(Message(topic, b"committed")):
+                pass
+            async with producer.transaction(Message(topic, b"rolled back")) as transaction:
+                transaction.roll_back()
+            async with producer.transaction(Message(topic, b"asked")) as transaction:
+                transaction.leave_open()
+
+            async def is_asked() -> bool:
+                return bool(asked)
+
+            await until(is_asked)
+
+    async def go_on(names: str, seconds: float) -> None:
+        async with TransactionalProducer("moves", nameservers=names, check=check) as producer:
+            await producer.queues(topic)
+
+            async def is_done() -> bool:
+                return await bodies(names, topic) == [b"asked", b"committed"]
+
+            await until(is_done)
+            await asyncio.sleep(seconds)
+            assert await is_done()
+
+    node = SprocketNode(tmp_path, settings=QUICK)
+    with node:
+        run(begin(node.names))
+        node.stop()
+    asked.clear()
+    answers[b"asked"] = Outcome.COMMIT
+    with JavaBroker(
+        tmp_path, java_names, name="mover", store=node.store, settings=QUICK_TRANSACTIONS
+    ):
+        run(go_on(java_names, 2.5))
+        assert asked == [b"asked"]
+    asked.clear()
+    with node:
+        run(go_on(node.names, 2.5))
+        node.stop()
+    assert asked == []
