@@ -302,7 +302,8 @@ class PushConsumer:
     def pause(self, topic: str | None = None) -> None:
         """Fetches nothing more, of one topic or at all; what was fetched is still delivered.
 
-        The consumer stays a member and keeps its queues, whose messages wait at the brokers.
+        The consumer stays a member and keeps its queues, whose messages wait at the brokers. What
+        failed comes by the retry topic: it rests only with a pause of everything.
         """
         if topic is None:
             self._pauses.pause_all()
