@@ -5,9 +5,12 @@ import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
+import java.lang.reflect.Field;
 import java.lang.reflect.Method;
+import java.lang.reflect.Modifier;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
+import java.util.List;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import org.apache.rocketmq.common.MixAll;
@@ -64,6 +67,16 @@ public final class Launch {
         thread.start();
     }
 
+    /** The tool keeps its commands, and some of them the client that they have already shut down. */
+    private static void forgetCommands(Class<?> tool) throws ReflectiveOperationException {
+        for (Field field : tool.getDeclaredFields()) {
+            if (Modifier.isStatic(field.getModifiers()) && List.class.isAssignableFrom(field.getType())) {
+                field.setAccessible(true);
+                ((List<?>) field.get(null)).clear();
+            }
+        }
+    }
+
     /** All that one run prints, stack traces included; it leaves no name server to the next one. */
     private static String run(Method main, String[] args) {
         ByteArrayOutputStream printed = new ByteArrayOutputStream();
@@ -73,6 +86,7 @@ public final class Launch {
         System.setOut(capture);
         System.setErr(capture);
         try {
+            forgetCommands(main.getDeclaringClass());
             main.invoke(null, (Object) args);
         } catch (ReflectiveOperationException failed) {
             failed.printStackTrace();
