@@ -1,0 +1,89 @@
+"""Reading and writing as Spark's tasks do it, against a broker of Java's."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'sprocketmq[spark]'")
+
+from sprocket import Message
+from sprocket.client.blocking import Producer
+from sprocket.message.queue import QueueId
+from sprocket.spark.options import batch_options, stream_options
+from sprocket.spark.read import RocketMQReader
+from sprocket.spark.rows import Outgoing
+from sprocket.spark.schema import arrow_schema
+from sprocket.spark.send import Sender
+from sprocket.spark.stream import StreamPlan
+from sprocket.spark.write_options import write_options
+from tests.compat.javaland import JavaBroker, JavaNameServer, mqadmin, require_java
+
+pytestmark = pytest.mark.java
+
+COLUMNS = ("queue_id int", "queue_offset bigint", "key string", "tag string", "body binary")
+
+
+@pytest.fixture(scope="module")
+def names(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    require_java()
+    work = tmp_path_factory.mktemp("spark")
+    with (
+        JavaNameServer(work) as servers,
+        JavaBroker(work, servers.address, name="broker-a"),
+    ):
+        for topic in ("orders", "copies"):
+            mqadmin(
+                "updateTopic", "-t", topic, "-c", "DefaultCluster", "-r", "4", "-w", "4",
+                namesrv=servers.address,
+            )  # fmt: skip
+        yield servers.address
+
+
+def rows(names: str, topic: str, **given: str) -> list[dict[str, Any]]:
+    options = batch_options({"namesrvAddr": names, "subscribe": topic, **given})
+    fields = [(*column.split(" "), True) for column in COLUMNS]
+    reader = RocketMQReader(options, arrow_schema(fields))  # type: ignore[arg-type]
+    return [
+        row
+        for partition in reader.partitions()
+        for batch in reader.read(partition)
+        for row in batch.to_pylist()
+    ]
+
+
+def test_what_is_sent_is_read_exactly_filtered_and_followed(names: str) -> None:
+    with Producer("p", nameservers=names) as producer:
+        for number in range(300):
+            body = b"x" * 20_000 if number == 7 else b"order %d" % number
+            tag = "paid" if number % 3 else "new"
+            producer.send(Message("orders", body, tag=tag, keys=[f"k{number}"]))
+    found = rows(names, "orders", minPartitions="3")
+    assert sorted(row["key"] for row in found) == sorted(f"k{n}" for n in range(300))
+    assert {len(row["body"]) for row in found if row["key"] == "k7"} == {20_000}
+    assert len(rows(names, "orders", tags="paid")) == 200
+    assert rows(names, "orders", startingTimestamp=str(int(time.time() * 1000) + 60_000)) == []
+
+    made = StreamPlan(
+        stream_options({"namesrvAddr": names, "subscribe": "orders", "group": "lag-watchers"})
+    )
+    start = {QueueId("orders", "broker-a", number): 0 for number in range(4)}
+    end = made.next(start, 100)
+    assert sum(end.values()) == 100
+    made.done(end)
+    made.close()
+
+
+def test_what_tasks_write_is_stored_and_acknowledged(names: str) -> None:
+    some = [
+        Outgoing(Message("copies", b"copy %d" % n, tag="new", keys=[f"c{n}"]), None, None)
+        for n in range(500)
+    ]
+    with Sender(write_options({"namesrvAddr": names, "batchMaxRecords": "64"})) as sender:
+        sender.send(some)
+        sender.finish()
+        assert sender.acknowledged == 500
+    assert {row["body"] for row in rows(names, "copies")} == {b"copy %d" % n for n in range(500)}
