@@ -166,3 +166,22 @@ def test_preparing_goes_on_after_the_disk_was_full() -> None:
             assert store._log.segments.at(0).prepared_to > store.log_end
 
     simulate(check)
+
+
+def test_what_a_power_loss_can_take_is_bounded_by_the_interval_and_two_syncs() -> None:
+    async def check(_: Network) -> None:
+        disk = FaultyDisk(seed=1, sync_seconds=(0.1, 0.1))
+        loop = asyncio.get_running_loop()
+        written: list[tuple[float, int]] = []
+        config = StoreConfig(log_file_bytes=1 << 20, index_slots=8, index_entries=32)
+        async with running(disk, config) as store:
+            oldest = 0.0
+            for _ in range(500):
+                written.append((loop.time(), store.append(a_draft()).end))
+                await asyncio.sleep(0.01)
+                written = [(at, end) for at, end in written if end > store.flushed.value]
+                if written:
+                    oldest = max(oldest, loop.time() - written[0][0])
+        assert 0.5 < oldest <= 0.5 + 2 * 0.1 + 0.02
+
+    simulate(check)
