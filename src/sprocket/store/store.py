@@ -315,6 +315,17 @@ class Store:
         """Log offset after the last record."""
         return LogOffset(self._log.end)
 
+    @property
+    def oldest_ms(self) -> int:
+        """When the first record there is was stored, ms; -1 if there is none."""
+        start = self._log.start
+        return self._log.stored_ms_at(start) if self._log.end > start else -1
+
+    @property
+    def disk_usage(self) -> float:
+        """How full the disk is, from 0 to 1."""
+        return self._disk.usage(self._root)
+
     def queues(self) -> Mapping[str, list[int]]:
         """Topics that have messages, or had, with the numbers of their queues."""
         found: dict[str, list[int]] = {}

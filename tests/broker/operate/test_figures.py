@@ -52,12 +52,14 @@ def test_the_state_of_the_broker_has_what_rocketmqs_tools_read() -> None:
         for _ in range(20):
             await asker.send("T")
             await asyncio.sleep(1)
-        await asker.pull("T")
+        pulled = await asker.pull("T")
         table = KvTable.decode((await asker.call(BrokerState())).body).table
         assert table["brokerVersionDesc"] == "V5_3_3"
         assert (table["msgPutTotalTodayNow"], table["msgGetTotalTodayNow"]) == ("20", "20")
         assert [round(float(rate)) for rate in table["putTps"].split()] == [1, 1, 1]
         assert table["commitLogMinOffset"] == "0"
+        assert table["earliestMessageTimeStamp"] == str(pulled.messages[0].stored_ms)
+        assert 0 <= float(table["commitLogDiskRatio"]) < 1
         for name in ("sendThreadPoolQueueSize", "commitLogDiskRatio", "timerDequeueTps"):
             float(table[name])
 
