@@ -193,7 +193,7 @@ class Run:
         give_up = self.network.now() + QUIET_SECONDS_MAX
         while True:
             (stored,) = (await self.halves.stored()).values()
-            (done,) = (await self.halves.committed()).values()
+            done = sum((await self.halves.committed()).values())
             if done == len(stored):
                 return
             assert self.network.now() < give_up, f"{len(stored) - done} halves never ended"

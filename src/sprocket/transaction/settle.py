@@ -172,7 +172,7 @@ class Settlement:
     def _note_positions(self) -> None:
         at = self._ledger.positions()
         for topic, offset in ((HALF, at.half), (HALF_SETTLED, at.op)):
-            if self._offsets.committed(SYSTEM_GROUP, topic, QUEUE) != offset:
+            if (self._offsets.committed(SYSTEM_GROUP, topic, QUEUE) or 0) != offset:
                 self._offsets.put(SYSTEM_GROUP, topic, queue_number=QUEUE, offset=offset)
 
     def _tell_soon(self) -> None:
