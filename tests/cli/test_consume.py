@@ -45,6 +45,22 @@ def test_reading_to_the_end_stops_there_and_commits_nothing(node: str) -> None:
     assert consume(node, "read-end", "--end", "--tags", "old").lines == []
 
 
+def test_a_condition_chooses_and_a_wrong_one_is_pointed_at(node: str) -> None:
+    for amount in (3, 7):
+        sprocket(
+            "send", "read-sql", f"cost {amount}", "--property", f"amount={amount}",
+            "--nameserver", node,
+        )  # fmt: skip
+    assert consume(node, "read-sql", "--end", "--raw", "--sql", "amount > 5").lines == ["cost 7"]
+    grouped = consume(node, "read-sql", "-g", "sql", "-c", "1", "--raw", "--sql", "amount < 5")
+    assert grouped.lines == ["cost 3"]
+    wrong = consume(node, "read-sql", "--sql", "amount >")
+    assert wrong.code == 2
+    assert "column 9" in wrong.err
+    both = consume(node, "read-sql", "--sql", "amount > 5", "--tags", "new")
+    assert (both.code, "not both" in both.err) == (2, True)
+
+
 def test_a_group_goes_on_where_it_stopped(node: str) -> None:
     fill(node, "read-group", 30)
     first = consume(node, "read-group", "--group", "readers", "--count", "12", "--raw")
