@@ -51,6 +51,18 @@ def test_messages_come_in_order_up_to_the_limits_of_one_answer() -> None:
     play(test)
 
 
+def test_whoever_says_how_many_bytes_it_takes_gets_more_than_32_messages() -> None:
+    async def test(asker: Asker) -> None:
+        await fill(asker, 90)
+        header = pull_of("T")
+        header.max_msg_nums, header.max_msg_bytes = 1000, 2**31 - 1
+        assert len(Pulled(await asker.call(header)).messages) == 90
+        header.max_msg_bytes = None
+        assert len(Pulled(await asker.call(header)).messages) == 32
+
+    play(test)
+
+
 def test_a_message_larger_than_an_answer_comes_alone() -> None:
     async def test(asker: Asker) -> None:
         await fill(asker, 3, size=2000)

@@ -131,16 +131,25 @@ class BrokerConfig:
     )
     pull_count_max: int = setting(
         32,
-        "Messages in one answer to a pull.",
+        "Messages in one answer to a pull that does not say how many bytes it takes.",
         rocketmq="maxTransferCountOnMessageInMemory",
         minimum=1,
         maximum=10_000,
     )
     pull_bytes_max: int = setting(
         256 * 1024,
-        "Bytes in one answer to a pull; a single larger message comes alone.",
+        "Bytes in one answer to such a pull; a single larger message comes alone.",
         rocketmq="maxTransferBytesOnMessageInMemory",
         minimum=1024,
+    )
+    pull_asked_count_max: int = setting(
+        8192,
+        "Messages in one answer to a pull that says how many bytes it takes.",
+        minimum=1,
+        maximum=10_000,
+    )
+    pull_asked_bytes_max: int = setting(
+        1024 * 1024, "Bytes in one answer to such a pull.", minimum=1024
     )
     lite_pull: bool = setting(
         True, "Whether lite pull consumers are served.", rocketmq="litePullMessageEnable"

@@ -31,6 +31,8 @@ _LIVE = frozenset(
         "held_pulls_max",
         "pull_count_max",
         "pull_bytes_max",
+        "pull_asked_count_max",
+        "pull_asked_bytes_max",
         "lite_pull",
         "sql_filters",
         "flush_timeout_ms",
