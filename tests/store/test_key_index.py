@@ -128,6 +128,32 @@ def test_after_a_crash_what_was_synced_is_found_and_nothing_is_found_wrongly(see
     run(check())
 
 
+def test_a_record_that_is_replayed_gets_no_second_entry() -> None:
+    """Java shows a message as often as the index leads to it."""
+
+    async def check() -> None:
+        disk = FaultyDisk(0)
+        store = await opened(disk)
+        for n in range(40):
+            store.append(keyed(b"%d" % n, "k", f"ID{n}"))
+            if n == 10:
+                await store._flush.sync_log()
+                await store._flush.sync_views(is_thorough=True)
+        store._index.catch_up()
+        end = store.index_end
+        for _ in range(2):
+            disk = disk.after_kill()
+            store = await opened(disk)
+            assert found(store, "k") == [b"%d" % n for n in range(39, -1, -1)]
+            assert sum(file.count - 1 for file in store._index._files) == 80
+            assert store.index_end == end
+        store.append(keyed(b"new", "k"))
+        assert len(found(store, "k")) == 41
+        assert sum(file.count - 1 for file in store._index._files) == 81
+
+    run(check())
+
+
 def test_entries_of_a_log_that_was_cut_lead_nowhere() -> None:
     async def check() -> None:
         disk = MemoryDisk()

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
 from sprocket.base.errors import DiskFull, OffsetOutOfRange, StoreError
@@ -39,8 +39,8 @@ class KeyIndex:
     """The files, oldest first; entries go into the last."""
 
     __slots__ = (
-        "_clock", "_directory", "_disk", "_entries", "_files", "_hashes", "_is_failing", "_pending",
-        "_slots", "_unsynced_files", "_unsynced_from",
+        "_clock", "_directory", "_disk", "_entries", "_files", "_hashes", "_is_failing",
+        "_known_to", "_pending", "_slots", "_unsynced_files", "_unsynced_from",
     )  # fmt: skip
 
     def __init__(
@@ -57,6 +57,8 @@ class KeyIndex:
         self._unsynced_from = -1
         self._unsynced_files: list[IndexFile] = []
         self._is_failing = False
+        #: Records up to this log offset may have entries already, since they were cut off.
+        self._known_to = -1
         self._files: list[IndexFile] = []
         size = file_bytes(slots, entries)
         for name in disk.names(directory):
@@ -119,6 +121,8 @@ class KeyIndex:
                     keys.append((entry.topic, word))
                     places.append(place)
         hashes = self._hashes.of_all(keys)
+        if places and places[0][0] <= self._known_to:
+            hashes, places = self._unknown(hashes, places)
         done = 0
         while done < len(hashes):
             file = self._files[-1] if self._files else self._make_file()
@@ -127,6 +131,32 @@ class KeyIndex:
             if file not in self._unsynced_files:
                 self._unsynced_files.append(file)
             done += file.put(hashes[done:], places[done:])
+
+    def _unknown(
+        self, hashes: Sequence[int], places: Sequence[tuple[int, int]]
+    ) -> tuple[list[int], list[tuple[int, int]]]:
+        """Those that have no entry yet. The files that have the others end with them again."""
+        new_hashes: list[int] = []
+        new_places: list[tuple[int, int]] = []
+        ends: dict[IndexFile, int] = {}
+        for hashed, place in zip(hashes, places, strict=True):
+            file = self._file_with(hashed, *place) if place[0] <= self._known_to else None
+            if file is None:
+                new_hashes.append(hashed)
+                new_places.append(place)
+            else:
+                ends[file] = place[0]
+        for file, end in ends.items():
+            file.set_end(max(end, file.end_offset))
+        return new_hashes, new_places
+
+    def _file_with(self, hashed: int, log_offset: int, stored_ms: int) -> IndexFile | None:
+        """The file with an entry of a hash for a log offset and time, if there is one."""
+        for file in reversed(self._files):
+            for found, second_ms in file.walk(hashed):
+                if found == log_offset and 0 <= stored_ms - second_ms < 1000:
+                    return file
+        return None
 
     def _make_file(self) -> IndexFile:
         self._disk.make_directory(self._directory)
@@ -170,7 +200,8 @@ class KeyIndex:
     def cut(self, log_offset: int, *, is_torn: bool) -> int:
         """Makes records at or after a log offset be taken in again.
 
-        Their old entries stay and lead nowhere, or to records that do not carry the key.
+        Their old entries stay. They lead to the same records, which get no others then, or
+        nowhere, or to records that do not carry the key.
 
         Returns:
             The log offset: what comes before is taken to be known.
@@ -185,6 +216,7 @@ class KeyIndex:
                     self._remove(file)
                     continue
             if file.end_offset >= log_offset:
+                self._known_to = max(self._known_to, file.end_offset)
                 file.set_end(max(log_offset - 1, 0))
         return log_offset
 
