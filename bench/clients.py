@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from rich.console import Console
-from tests.compat.javaland import JavaDriver
 
 from bench.brokers import Node, both, create_topic, java_missing
 from bench.figures import P50, P99, RATE, Figure, Report, Sample, interleave
 from bench.load import drive, frame, run, send_fields
 from bench.python_client import PythonClient
+from tests.compat.javaland import JavaDriver
 
 QUEUES = 8
 WINDOW = 256

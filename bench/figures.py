@@ -88,9 +88,7 @@ def _plain(value: float) -> str:
     return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
 
 
-def _keep(
-    title: str, case: str, figure: Figure, samples: Mapping[str, list[Sample]]
-) -> None:
+def _keep(title: str, case: str, figure: Figure, samples: Mapping[str, list[Sample]]) -> None:
     row = {
         "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "bench": title,
