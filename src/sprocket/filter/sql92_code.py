@@ -91,6 +91,8 @@ class _Writer:
                 return self._junction(term.terms, is_and=term.is_and)
             case terms.Not():
                 return self._not(term.term)
+            case terms.IsNull(term=terms.Constant(value=value)):
+                return ast.Constant(value is None)
             case terms.IsNull():
                 return self._fill("X is None", X=self.write(term.term))
             case terms.IsThere():

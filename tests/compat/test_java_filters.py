@@ -1,0 +1,245 @@
+"""SQL92 filters: Java clients at our broker, our client at Java's, and both brokers' judgement."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sprocket.base.deadline import Deadline
+from sprocket.client.consumer import PushConsumer
+from sprocket.client.manual import PullConsumer
+from sprocket.client.producer import Producer
+from sprocket.filter.sql92 import SqlFilter, SqlInvalid
+from sprocket.message.message import Message, StoredMessage
+from sprocket.message.queue import QueueId
+from sprocket.message.record import scan
+from sprocket.protocol.bodies import CheckClientBody, SubscriptionData
+from sprocket.protocol.requests.client import CheckClient
+from sprocket.protocol.requests.pull import SUBSCRIPTION, PullMessage
+from sprocket.remoting.pool import Pool
+from tests.compat.javaland import (
+    QUICK_REBALANCE,
+    JavaBroker,
+    JavaCallError,
+    JavaDriver,
+    JavaNameServer,
+    Json,
+    require_java,
+)
+from tests.compat.sprocketland import SprocketNode
+from tests.support import run
+
+pytestmark = [pytest.mark.java, pytest.mark.process]
+
+CLIENTS = [("4.9.8", "JSON"), ("5.3.3", "ROCKETMQ")]
+SQL = "n > 1 AND colour IN ('red', 'blue')"
+SENT: list[Json] = [
+    {"text": f"{n}", "tag": "t", "properties": {"n": str(n), "colour": colour}, "queueId": 0}
+    for n, colour in enumerate(["red", "blue", "red", "green", "blue"])
+]
+
+
+@pytest.fixture(scope="module", params=CLIENTS, ids="-".join)
+def driver(
+    request: pytest.FixtureRequest, node: SprocketNode, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[JavaDriver]:
+    version, header = request.param
+    properties = {**QUICK_REBALANCE, "rocketmq.serialize.type": header}
+    work: Path = tmp_path_factory.mktemp("driver")
+    with JavaDriver(version, work=work, properties=properties) as running:
+        running.call("producer.start", group="p", namesrv=node.names)
+        yield running
+
+
+@pytest.fixture
+def topic(request: pytest.FixtureRequest) -> str:
+    name: str = request.node.name
+    return "".join(c if c.isalnum() else "_" for c in name)
+
+
+def listen(driver: JavaDriver, node: SprocketNode, topic: str, sql: str, **more: Any) -> None:
+    driver.call(
+        "consumer.start", name=topic, group=f"G_{topic}", namesrv=node.names, instance=topic,
+        topic=topic, sql=True, expression=sql, **more,
+    )  # fmt: skip
+
+
+def test_a_push_consumer_gets_what_matches_and_again_what_it_gave_back(
+    driver: JavaDriver, node: SprocketNode, topic: str
+) -> None:
+    driver.call("producer.sendMany", topic=topic, messages=SENT)
+    rule = {"failTimes": 1, "failWith": "later", "delayLevel": 1}
+    listen(driver, node, topic, SQL, **{"from": "first", **rule})
+
+    messages = driver.wait_messages(4, consumer=topic)
+
+    got = sorted((message["body"], message["reconsumeTimes"]) for message in messages)
+    assert got == [(b"2", 0), (b"2", 1), (b"4", 0), (b"4", 1)]
+    driver.call("consumer.stop", name=topic)
+
+
+def test_a_wrong_condition_is_refused_when_the_consumer_starts(
+    driver: JavaDriver, node: SprocketNode, topic: str
+) -> None:
+    driver.call("producer.sendMany", topic=topic, messages=SENT)
+    with pytest.raises(JavaCallError) as caught:
+        listen(driver, node, topic, "n > 1 AND")
+    assert caught.value.code == 23
+    assert "column 10" in caught.value.message
+
+
+def test_a_pull_consumer_chooses_in_each_pull(
+    driver: JavaDriver, node: SprocketNode, topic: str
+) -> None:
+    driver.call("producer.sendMany", topic=topic, messages=SENT)
+    driver.call("pull.start", name=topic, group=f"G_{topic}", namesrv=node.names)
+    asked: Json = {"name": topic, "topic": topic, "queueId": 0, "offset": 0}
+    everything = driver.call("pull.pull", **asked)  # the client must have met the broker
+    found = driver.call("pull.pull", **asked, expression=SQL, sql=True)
+    assert (len(everything["messages"]), found["nextOffset"]) == (5, 5)
+    assert [message["body"] for message in found["messages"]] == [b"2", b"4"]
+    driver.call("pull.stop", name=topic)
+
+
+#: A 4.9.8 client tells a broker that came back of its group within 30 s only.
+@pytest.mark.parametrize("driver", [CLIENTS[1]], indirect=True, ids="-".join)
+def test_after_a_kill_of_the_broker_the_filter_still_holds(
+    driver: JavaDriver, tmp_path: Path, topic: str
+) -> None:
+    with SprocketNode(tmp_path) as own:
+        name = f"P_{topic}"
+        driver.call("producer.start", name=name, group=name, instance=name, namesrv=own.names)
+        driver.call("producer.sendMany", name=name, topic=topic, messages=SENT)
+        listen(driver, own, topic, SQL, **{"from": "first"})
+        driver.wait_messages(2, consumer=topic)
+        own.kill()
+        own.start()
+        later = [{**message, "text": f"later {message['text']}"} for message in SENT]
+        driver.call("producer.sendMany", name=name, topic=topic, messages=later)
+        messages = driver.wait_messages(4, consumer=topic)
+        bodies = {message["body"] for message in messages}
+        assert bodies == {b"2", b"4", b"later 2", b"later 4"}
+        driver.call("consumer.stop", name=topic)
+        driver.call("producer.stop", name=name)
+
+
+@pytest.fixture(scope="module")
+def java(tmp_path_factory: pytest.TempPathFactory) -> Iterator[JavaBroker]:
+    require_java()
+    folder = tmp_path_factory.mktemp("java")
+    with JavaNameServer(folder) as names, JavaBroker(folder, names.address) as broker:
+        yield broker
+
+
+MESSAGES: list[dict[str, str]] = [
+    {}, {"a": "5"}, {"a": "10", "b": "5"}, {"a": "-3", "b": "x"}, {"a": "2.5", "b": "2.5"},
+    {"a": "x", "b": "TRUE"}, {"a": "true"}, {"a": "9223372036854775807", "b": "10"},
+    {"a": "3000000000"}, {"a": "+7", "b": " 7"}, {"a": "1e3"}, {"b": "abc", "c": "it's"},
+    {"a": "Infinity", "b": "5d"}, {"a": "10", "b": "10", "c": "10"},
+]  # fmt: skip
+
+EXPRESSIONS = """
+a > 5 | a >= 5 AND b <> 'x' | a < 0 OR b = 'abc' | a = b | b = a | a <> b | 5 = a | 5 <> a | a > b
+a >= 2.5 | a = 2.5 | a = 5.0 | 5.0 = a | a = 10L | a > 2147483647 | a > 2147483648
+a < 3000000001 | a = -3 | a = - 3 | a BETWEEN -3 AND 10 | a NOT BETWEEN -3 AND 10
+a NOT BETWEEN 10 AND -3 | a BETWEEN 1 AND 5.5 | a BETWEEN b AND 10 | 7 BETWEEN a AND 10
+a IN ('5', '10') | a NOT IN ('5') | (a) IN ('5') | +a IN ('5') | 5 IN ('5') | a = TRUE | b = TRUE
+b = FALSE | b = true | (a = 5) = TRUE | (a = 5) = (b = 5) | (a > 5) IS NULL
+(a IS NULL) = (b IS NULL) | NOT (a = 5) | NOT a | NOT (NOT a) | a AND b | a OR TRUE | NULL
+NOT NULL | NULL OR TRUE | NULL AND FALSE | NULL IS NULL | 1 IS NULL | a = b = TRUE
+a IS NULL IS NULL | a IS NULL = TRUE | -a > 1 | -a = 1 | - - 5 = a | -(-5) = a | +5 = a
+c = 'it''s' | c CONTAINS '''' | a CONTAINS '' | a NOT CONTAINS '' | a NOT CONTAINS '5'
+c ENDSWITH 's' | 'abc' CONTAINS 'b' | 5 CONTAINS '5' | (a = 5) CONTAINS 't' | b STARTSWITH 'ab'
+b NOT ENDSWITH 'c' | 1 = 1.0 | 2 > 1 | 'a' = 'a' | 'a' <> 'b' | 'x' = 5 | '10' = 10
+'true' = TRUE | TRUE = TRUE | TRUE <> FALSE | a = 1e3 | a > .5 | a > 5. | a > 5.5E0 | A = 5
+a /* x */ > /* * / ** */ 5 | not (a>5)or(b='x')and(c is null) | a > 1 AND b > 1 OR c = 'it''s'
+c = 'it''s' OR a > 1 AND b > 1 | (missing > 1 AND a > 5) OR b = '5' | a > | a > 'x' | a = NULL
+a IN () | a IN (1) | a IS 5 | a BETWEEN 5 | a BETWEEN 5 AND 'x' | 'x' | 5 | () | a == 5 | a != 5
+a > 5 && b > 5 | NOT a > 5 | TRUE > 1 | a > TRUE | TRUE = 5 | NULL = 1 | ; | a = 'x
+a BETWEEN 10 AND 5 | a BETWEEN NULL AND 5 | a > 1e999 | a > 9223372036854775808 | CONTAINS = 1
+a.b = 1
+"""
+
+
+@pytest.mark.timeout(120)
+def test_both_brokers_judge_alike(java: JavaBroker) -> None:
+    texts = [text.strip() for line in EXPRESSIONS.splitlines() for text in line.split(" | ")]
+    ours = {text: judged_here(text) for text in texts if text}
+    theirs = run(judged_there(java, list(ours)))
+    assert {text: (ours[text], theirs[text]) for text in ours if ours[text] != theirs[text]} == {}
+
+
+def judged_here(text: str) -> list[int] | None:
+    """Numbers of the messages that match; None if the text is refused."""
+    try:
+        found = SqlFilter.parse(text)
+    except SqlInvalid:
+        return None
+    return [n for n, properties in enumerate(MESSAGES) if found.matches(properties)]
+
+
+async def judged_there(java: JavaBroker, texts: list[str]) -> dict[str, list[int] | None]:
+    names = ";".join(java.name_servers)
+    async with Producer("judged", nameservers=names) as producer:
+        (queue, *_) = await producer.queues("judged")
+        for n, properties in enumerate(MESSAGES):
+            message = Message("judged", b"%d" % n)
+            message.properties = dict(properties)
+            await producer.send(message, queue=queue)
+    async with Pool() as pool:
+        return {text: await judgement(pool, java.address, queue, text) for text in texts}
+
+
+async def judgement(pool: Pool, address: str, queue: QueueId, text: str) -> list[int] | None:
+    subscription = SubscriptionData(
+        topic=queue.topic, sub_string=text, expression_type="SQL92", sub_version=1
+    )
+    body = CheckClientBody(
+        client_id="c", group="judges", namespace="", subscription_data=subscription
+    ).encode()
+    deadline = Deadline.after(20)
+    checked = await pool.call(address, CheckClient(), body=body, deadline=deadline)
+    if checked.code != 0:
+        assert checked.code == 23, (text, checked.code, checked.remark)
+        return None
+    header = PullMessage(
+        consumer_group="judges", topic=queue.topic, queue_id=queue.number, queue_offset=0,
+        max_msg_nums=32, sys_flag=SUBSCRIPTION, subscription=text, expression_type="SQL92",
+    )  # fmt: skip
+    reply = await pool.call(address, header, deadline=deadline)
+    return [int(message.body) for message in scan(bytes(reply.body))]
+
+
+def test_our_consumers_choose_at_a_java_broker(java: JavaBroker) -> None:
+    names = ";".join(java.name_servers)
+
+    async def main() -> None:
+        async with Producer("senders", nameservers=names) as producer:
+            (queue, *_) = await producer.queues("chosen")
+            for sent in SENT:
+                message = Message("chosen", sent["text"].encode(), tag="t")
+                message.properties = dict(sent["properties"])
+                await producer.send(message, queue=queue)
+        async with PullConsumer("reader", nameservers=names) as reader:
+            pulled = await reader.pull(queue, 0, sql=SQL)
+            assert [message.body for message in pulled.messages] == [b"2", b"4"]
+            assert pulled.next_offset == 5
+        consumer = PushConsumer("members", nameservers=names, start="first")
+        got: list[bytes] = []
+        done = asyncio.Event()
+
+        @consumer.on("chosen", sql=SQL)
+        async def take(message: StoredMessage) -> None:
+            got.append(message.body)
+            if len(got) == 2:
+                done.set()
+
+        async with consumer:
+            await asyncio.wait_for(done.wait(), 30)
+        assert sorted(got) == [b"2", b"4"]
+
+    run(main())
