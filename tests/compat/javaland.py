@@ -158,6 +158,15 @@ def ensure_built() -> None:
         stamp.write_text(digest)
 
 
+def wait_until(seen: Callable[[], object], within: float = 30.0) -> None:
+    """Wait until something can be seen, or complain that it cannot be seen in time."""
+    deadline = time.monotonic() + within
+    while not seen():
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"it has not come about within {within:g} s")
+        time.sleep(0.1)
+
+
 def free_port() -> int:
     """Return a port that nothing listens on now."""
     with socket.socket() as probe:

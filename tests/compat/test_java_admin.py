@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.compat.javaland import QUICK_REBALANCE, JavaDriver, Json, mqadmin
+from tests.compat.javaland import QUICK_REBALANCE, JavaDriver, Json, mqadmin, wait_until
 from tests.compat.sprocketland import SprocketNode
 
 pytestmark = pytest.mark.java
@@ -66,13 +66,6 @@ def admin(node: SprocketNode) -> Callable[..., str]:
     return run
 
 
-def until(seen: Callable[[], object], within: float = 20.0) -> None:
-    deadline = time.monotonic() + within
-    while not seen():
-        assert time.monotonic() < deadline, "it has not come about in time"
-        time.sleep(0.1)
-
-
 def table(printed: str) -> list[list[str]]:
     """Words of the lines below a heading."""
     return [line.split() for line in printed.splitlines() if line and not line.startswith("#")]
@@ -115,7 +108,7 @@ def test_topics_are_made_changed_and_deleted(node: SprocketNode, admin: Callable
     assert "readQueueNums=3, writeQueueNums=5, perm=RW-" in made
     changed = admin("updateTopicPerm", "-c", "DefaultCluster", "-t", "Short", "-p", "4")
     assert "from 6 to 4" in changed
-    until(lambda: '"perm":4' in "".join(admin("topicRoute", "-t", "Short").split()))
+    wait_until(lambda: '"perm":4' in "".join(admin("topicRoute", "-t", "Short").split()))
     deleted = admin("deleteTopic", "-c", "DefaultCluster", "-t", "Short")
     assert "delete topic [Short] from cluster [DefaultCluster] success" in deleted
     assert "Short" not in admin("topicList").split()
@@ -251,7 +244,7 @@ def test_groups_and_their_progress_are_shown(
     def rows() -> list[list[str]]:
         return [row[:6] for row in table(admin(*progress)) if row[0] == scene.topic]
 
-    until(lambda: rows() == own)  # the consumer commits for the first time after ten seconds
+    wait_until(lambda: rows() == own)  # the consumer commits for the first time after ten seconds
     assert "Consume Diff Total: 0" in admin(*progress)
     everyone = table(admin("consumerProgress"))
     assert [scene.group, "1", "V5_3_3", "PUSH", "CLUSTERING"] in [row[:5] for row in everyone]

@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.compat.javaland import QUICK_REBALANCE, JavaCallError, JavaDriver, Json
+from tests.compat.javaland import QUICK_REBALANCE, JavaCallError, JavaDriver, Json, wait_until
 from tests.compat.sprocketland import SprocketNode
 
 pytestmark = pytest.mark.java
@@ -230,13 +230,6 @@ def shares(driver: JavaDriver, topic: str, *consumers: str) -> list[int]:
     """How many queues each consumer has, if none has another's."""
     queues = [held(driver, consumer, topic) for consumer in consumers]
     return [len(share) for share in queues] if len(set().union(*queues)) == 4 else []
-
-
-def wait_until(seen: Callable[[], object], within: float = 30.0) -> None:
-    deadline = time.monotonic() + within
-    while not seen():
-        assert time.monotonic() < deadline, "it has not come about in time"
-        time.sleep(0.1)
 
 
 @some_clients

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -16,6 +15,7 @@ from tests.compat.javaland import (
     JavaNameServer,
     Json,
     mqadmin,
+    wait_until,
 )
 from tests.compat.sprocketland import SprocketBroker, SprocketNameServer, SprocketNode
 
@@ -60,14 +60,6 @@ def our_broker(
 def driver(work: Path) -> Iterator[JavaDriver]:
     with JavaDriver(work=work) as running:
         yield running
-
-
-def eventually(seen: Callable[[], bool], within: float = 20.0) -> None:
-    """Wait until something can be seen."""
-    deadline = time.monotonic() + within
-    while not seen():
-        assert time.monotonic() < deadline, "it has not come about in time"
-        time.sleep(0.1)
 
 
 def brokers_of(driver: JavaDriver, producer: str, topic: str) -> set[str]:
@@ -126,7 +118,7 @@ def test_a_topic_that_a_java_broker_makes_by_itself_is_found_too(
 ) -> None:
     producer = producer_at(our_names.address)
     driver.call("producer.send", name=producer, topic="ByItself", body=b"x")
-    eventually(lambda: "ByItself" in mqadmin("topicList", namesrv=our_names.address).split())
+    wait_until(lambda: "ByItself" in mqadmin("topicList", namesrv=our_names.address).split())
 
 
 def test_a_topic_deleted_through_our_name_server_is_gone(
@@ -169,7 +161,7 @@ def test_our_broker_is_found_through_both_name_servers(
         topic = f"Ours{at.rpartition(':')[2]}"
         made = mqadmin("updateTopic", "-b", our_broker.address, "-t", topic, namesrv=at)
         assert "success" in made
-        eventually(
+        wait_until(
             lambda topic=topic, producer=producer: brokers_of(driver, producer, topic) == {"our-b"}
         )
         sent = driver.call("producer.send", name=producer, topic=topic, body=b"x")
@@ -186,7 +178,7 @@ def test_a_topic_that_our_broker_makes_is_told_to_both_name_servers(
     producer = producer_at(java_names.address)
     driver.call("producer.send", name=producer, topic="OursByItself", body=b"x")
     for at in (java_names.address, our_names.address):
-        eventually(lambda at=at: "OursByItself" in mqadmin("topicList", namesrv=at).split())
+        wait_until(lambda at=at: "OursByItself" in mqadmin("topicList", namesrv=at).split())
 
 
 def test_both_kinds_of_broker_share_a_topic(
@@ -200,7 +192,7 @@ def test_both_kinds_of_broker_share_a_topic(
     for address in (java_broker.address, our_broker.address):
         mqadmin("updateTopic", "-b", address, "-t", "Shared", "-r", "2", "-w", "2", namesrv=at)
     producer = producer_at(at)
-    eventually(lambda: brokers_of(driver, producer, "Shared") == {"java-b", "our-b"})
+    wait_until(lambda: brokers_of(driver, producer, "Shared") == {"java-b", "our-b"})
 
     messages: list[Json] = [{"text": str(number)} for number in range(8)]
     sent = driver.call("producer.sendMany", name=producer, topic="Shared", messages=messages)
@@ -242,7 +234,7 @@ def test_brokers_that_are_killed_leave_the_routes_at_once(
         for at in names:
             assert {"our-killed", "java-killed"} <= cluster_brokers(at)
     for at in names:
-        eventually(lambda at=at: not {"our-killed", "java-killed"} & cluster_brokers(at))
+        wait_until(lambda at=at: not {"our-killed", "java-killed"} & cluster_brokers(at))
 
 
 def test_our_broker_comes_back_to_a_java_name_server_that_was_away(
@@ -254,7 +246,7 @@ def test_our_broker_comes_back_to_a_java_name_server_that_was_away(
             assert "our-patient" in cluster_brokers(names.address)
             names.kill()
             names.start()
-            eventually(lambda: "our-patient" in cluster_brokers(names.address))
+            wait_until(lambda: "our-patient" in cluster_brokers(names.address))
 
 
 def test_a_java_broker_comes_back_to_our_node_that_was_away(work: Path) -> None:
@@ -265,7 +257,7 @@ def test_a_java_broker_comes_back_to_our_node_that_was_away(work: Path) -> None:
         assert "java-patient" in cluster_brokers(node.names)
         node.kill()
         node.start()
-        eventually(lambda: "java-patient" in cluster_brokers(node.names), 60.0)
+        wait_until(lambda: "java-patient" in cluster_brokers(node.names), 60.0)
         node.stop()
 
 

@@ -460,9 +460,10 @@ def test_a_group_that_is_new_begins_where_it_was_told(names: str, topic: str) ->
         async with PullConsumer("ours_pull", nameservers=names) as consumer:
             queue = QueueId(topic, BROKER, 0)
             stored = (await consumer.pull(queue, 0)).messages
-        # A start at a time is exact to the second, so wait for the next one.
-        await asyncio.sleep(1.1)
-        middle = datetime.fromtimestamp(stored[-1].stored_ms // 1000 + 1, UTC)
+        # A start at a time is exact to the second.
+        next_second = stored[-1].stored_ms // 1000 + 1
+        middle = datetime.fromtimestamp(next_second, UTC)
+        await until(lambda: time.time() > next_second)
         await send_all(names, topic, numbered(8, 100))
         heard = {"first": Heard(), "last": Heard(), "time": Heard()}
         async with (

@@ -8,8 +8,7 @@ are small, so that log, consume queues and index have several.
 from __future__ import annotations
 
 import random
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from itertools import product
@@ -24,6 +23,7 @@ from tests.compat.javaland import (
     JavaNameServer,
     Json,
     free_broker_port,
+    wait_until,
 )
 from tests.compat.sprocketland import SprocketNode
 
@@ -200,13 +200,6 @@ class Visitor:
     def due(self) -> list[str]:
         """Delayed messages that have come."""
         return [message["body"].decode() for message in self.read_queue("Later", 0)]
-
-
-def wait_until(seen: Callable[[], bool], within: float = 30.0) -> None:
-    deadline = time.monotonic() + within
-    while not seen():
-        assert time.monotonic() < deadline, "it has not come about in time"
-        time.sleep(0.1)
 
 
 def has_saved(store: Path, part: int) -> bool:
