@@ -60,7 +60,7 @@ def sprocket(
 def main() -> None:
     """Runs the command line and exits."""
     try:
-        app()
+        app(prog_name="sprocket")
     except UsageError as error:
         _fail(str(error), ASKED_WRONGLY)
     except SprocketError as error:
