@@ -25,6 +25,7 @@ import fcntl
 import hashlib
 import itertools
 import json
+import logging
 import os
 import shutil
 import signal
@@ -40,6 +41,8 @@ from pathlib import Path
 from typing import IO, Any, Self
 
 import pytest
+
+log = logging.getLogger(__name__)
 
 Json = dict[str, Any]
 """One JSON object from the driver. Where it has ``bodyBase64``, it also has ``body`` as bytes."""
@@ -193,7 +196,10 @@ def mqadmin(*args: str, namesrv: str | Sequence[str] | None = None, within: floa
         _admin_tool = JavaAdmin(Path(tempfile.mkdtemp(prefix="javaland-"))).start()
         atexit.register(_admin_tool.kill)
     where = [] if namesrv is None else ["-n", _addresses(namesrv)]
-    return _admin_tool.run(*args, *where, within=within)
+    printed = _admin_tool.run(*args, *where, within=within)
+    if "Exception" in printed:
+        log.warning("mqadmin %s:\n%s", " ".join(args), printed)
+    return printed
 
 
 class JavaProcess:
