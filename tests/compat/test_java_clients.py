@@ -211,10 +211,19 @@ def test_members_of_a_group_share_the_queues(
     assert Counter(event["consumer"] for event in heard) == {one: 20, two: 20}
     driver.call("consumer.stop", name=one)
     wait_until(lambda: shares(driver, topic, two) == [4])
-    driver.call("producer.sendMany", topic=topic, messages=numbered(8))
-    all_heard = driver.wait_events("message", 48, where=lambda event: event["topic"] == topic)
-    assert {event["consumer"] for event in all_heard[40:]} == {two}
-    assert len(all_heard) == 48
+    later: list[Json] = [{"text": f"later-{number}"} for number in range(8)]
+    driver.call("producer.sendMany", topic=topic, messages=later)
+    driver.wait_events(
+        "message",
+        8,
+        where=lambda event: event["topic"] == topic and event["body"].startswith(b"later-"),
+    )
+    heard_later = [event for event in driver.events("message") if event["topic"] == topic][40:]
+    assert {event["consumer"] for event in heard_later} == {two}
+    # What the first member had in its listeners when it was stopped may come again.
+    counts = Counter(event["body"] for event in heard_later)
+    assert all(counts[message["text"].encode()] == 1 for message in later)
+    assert counts.keys() <= {*(message["text"].encode() for message in later), *texts(40)}
     driver.call("consumer.stop", name=two)
 
 
