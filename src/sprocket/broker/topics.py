@@ -208,11 +208,7 @@ class Topics:
         return topic
 
     def _changed(self, name: str) -> None:
-        self.version = DataVersion(
-            counter=self.version.counter + 1,
-            state_version=self.version.state_version,
-            timestamp=self._clock.now_ms(),
-        )
+        self.version = self.version.after_change(self._clock.now_ms())
         self._on_change(name)
 
     def to_json(self) -> dict[str, Any]:

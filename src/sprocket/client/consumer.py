@@ -6,13 +6,13 @@ import asyncio
 import os
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import replace
-from types import TracebackType
-from typing import Any, Self, TypeVar, overload
+from typing import Any, TypeVar, overload
 
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import ClosedError, UsageError
 from sprocket.client.config import ConsumerConfig, nameserver_addresses
 from sprocket.client.deliver import Concurrent, Ordered
+from sprocket.client.entered import Entered
 from sprocket.client.iterate import Iterated
 from sprocket.client.local_offsets import LocalOffsets
 from sprocket.client.manner import BROADCASTING, SHARING
@@ -51,7 +51,7 @@ M = TypeVar("M", bound=MessageListener)
 B = TypeVar("B", bound=BatchListener)
 
 
-class PushConsumer:
+class PushConsumer(Entered):
     """A member of a consumer group. The group's members share the queues of its topics.
 
     Each message goes to one member, at least once. A listener that returns has consumed it; one
@@ -384,15 +384,3 @@ class PushConsumer:
     async def wait_closed(self) -> None:
         """Returns when somebody closed the consumer; for programs that do nothing else."""
         await self._closed.wait()
-
-    async def __aenter__(self) -> Self:
-        await self.start()
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self.close()

@@ -18,7 +18,9 @@ from sprocket.message.properties import (
     encode,
     of_message,
 )
+from sprocket.message.queue import QueueId
 from sprocket.message.topic import check_topic, is_closed_topic, is_retry_topic
+from sprocket.protocol.requests.send import SendBatch, SendMessageV2, SendReplyMessageV2
 
 _COMPRESSIONS = {"zlib": Compression.ZLIB, "lz4": Compression.LZ4, "zstd": Compression.ZSTD}
 #: A character has four bytes at most, so shorter texts need not be counted in bytes.
@@ -47,6 +49,31 @@ class Envelope(NamedTuple):
     reconsume_times: int = 0
     reconsume_max: int | None = None
     is_reply: bool = False
+
+    def header(self, queue: QueueId, *, group: str, new_topic_queues: int) -> SendMessageV2:
+        """The header under which it goes to a queue.
+
+        Args:
+            group: the sender's producer group.
+            new_topic_queues: queues of the topic if sending makes it.
+        """
+        kind: type[SendMessageV2] = SendBatch if self.parts else SendMessageV2
+        if self.is_reply:
+            kind = SendReplyMessageV2
+        return kind(
+            producer_group=group,
+            topic=self.topic,
+            default_topic_queue_nums=new_topic_queues,
+            queue_id=queue.number,
+            sys_flag=self.sys_flag,
+            born_timestamp=self.born_ms,
+            flag=self.flag,
+            properties=self.properties,
+            reconsume_times=self.reconsume_times,
+            max_reconsume_times=self.reconsume_max,
+            batch=bool(self.parts),
+            bname=queue.broker,
+        )
 
 
 def seal(message: Message, ids: UniqueIds, now_ms: int, config: ProducerConfig) -> Envelope:

@@ -15,12 +15,11 @@ import asyncio
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
-from types import TracebackType
-from typing import Self
 
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import ClosedError, UsageError
 from sprocket.client.config import LitePullConfig, nameserver_addresses
+from sprocket.client.entered import Entered
 from sprocket.client.manner import polling
 from sprocket.client.membership import Membership, Ways
 from sprocket.client.offsets import Beginning, Offsets, Start
@@ -40,7 +39,7 @@ from sprocket.message.queue import QueueId
 from sprocket.message.topic import check_group, check_topic
 
 
-class LitePullConsumer:
+class LitePullConsumer(Entered):
     """Returns messages to whoever polls for them.
 
     Either topics are subscribed, and the group's members share their queues; or queues are
@@ -138,18 +137,6 @@ class LitePullConsumer:
                 await joining.result().leave()
         await session.leave(group=self.group)
         self._polled = Polled()
-
-    async def __aenter__(self) -> Self:
-        await self.start()
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self.close()
 
     def subscribe(self, topic: str, *, tags: str = "*", sql: str | None = None) -> None:
         """Subscribes a topic, whose queues the group's members share.

@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from enum import Enum
-from types import TracebackType
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import (
@@ -17,6 +16,7 @@ from sprocket.base.errors import (
     UsageError,
 )
 from sprocket.client.config import PullConfig, nameserver_addresses
+from sprocket.client.entered import Entered
 from sprocket.client.offsets import Offsets
 from sprocket.client.routes import MASTER
 from sprocket.client.session import Session
@@ -74,7 +74,7 @@ class Pulled(NamedTuple):
     max_offset: QueueOffset
 
 
-class PullConsumer:
+class PullConsumer(Entered):
     """Reads queues by hand. Nothing is shared out, and nothing is committed by itself.
 
     Example::
@@ -135,18 +135,6 @@ class PullConsumer:
         session, self._session = self._session, None
         if session is not None:
             await session.leave()
-
-    async def __aenter__(self) -> Self:
-        await self.start()
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self.close()
 
     async def queues(self, topic: str) -> list[QueueId]:
         """The topic's readable queues, sorted by broker name and number; asked anew each time."""

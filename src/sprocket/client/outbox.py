@@ -34,10 +34,8 @@ from sprocket.message.queue import QueueId
 from sprocket.protocol.codes import ResponseCode
 from sprocket.protocol.command import Command
 from sprocket.protocol.requests.send import (
-    SendBatch,
     SendMessageV2,
     SendReply,
-    SendReplyMessageV2,
 )
 
 #: Chooses one of the topic's queues for a message.
@@ -214,22 +212,8 @@ class Outbox:
             await self._session.routes.fetch(topic, deadline.sooner(_ROUTE_SECONDS))
 
     def _header(self, envelope: Envelope, queue: QueueId) -> SendMessageV2:
-        kind: type[SendMessageV2] = SendBatch if envelope.parts else SendMessageV2
-        if envelope.is_reply:
-            kind = SendReplyMessageV2
-        return kind(
-            producer_group=self._group,
-            topic=envelope.topic,
-            default_topic_queue_nums=self._config.new_topic_queues,
-            queue_id=queue.number,
-            sys_flag=envelope.sys_flag,
-            born_timestamp=envelope.born_ms,
-            flag=envelope.flag,
-            properties=envelope.properties,
-            reconsume_times=envelope.reconsume_times,
-            max_reconsume_times=envelope.reconsume_max,
-            batch=bool(envelope.parts),
-            bname=queue.broker,
+        return envelope.header(
+            queue, group=self._group, new_topic_queues=self._config.new_topic_queues
         )
 
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Mapping, Sequence
-from types import TracebackType
-from typing import Self
 
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import ClosedError
 from sprocket.client.config import ProducerConfig, nameserver_addresses
+from sprocket.client.entered import Entered
 from sprocket.client.envelope import seal, seal_batch
 from sprocket.client.outbox import Outbox, QueueSelector, SendStatus, Sent, fixed_queue
 from sprocket.client.replies import Requests, Responder
@@ -23,7 +22,7 @@ from sprocket.message.topic import check_group
 __all__ = ["Producer", "QueueSelector", "SendStatus", "Sent"]
 
 
-class Producer:
+class Producer(Entered):
     """Sends messages to topics.
 
     Sends that run at the same time share one connection per broker and are written together, so
@@ -92,18 +91,6 @@ class Producer:
         if session is not None:
             await session.remove_producer(self.group)
             await session.leave()
-
-    async def __aenter__(self) -> Self:
-        await self.start()
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self.close()
 
     async def send(
         self,

@@ -26,7 +26,7 @@ from sprocket.message.message import Message
 from sprocket.message.queue import QueueId
 from sprocket.protocol.codes import ResponseCode
 from sprocket.protocol.command import Command
-from sprocket.protocol.requests.send import SendBatch, SendMessageV2
+from sprocket.protocol.requests.send import SendMessageV2
 from sprocket.runtime.clock import SystemClock
 from sprocket.spark.cluster import Cluster
 from sprocket.spark.rows import Outgoing
@@ -232,21 +232,12 @@ class Sender:
         return wire
 
     def _header(self, request: _Request) -> SendMessageV2:
-        envelope, queue = request.envelope, request.queue
+        queue = request.queue
         assert queue is not None
-        kind = SendBatch if envelope.parts else SendMessageV2
-        return kind(
-            producer_group=self._options.group,
-            topic=envelope.topic,
-            default_topic_queue_nums=self._config.new_topic_queues,
-            queue_id=queue.number,
-            sys_flag=envelope.sys_flag,
-            born_timestamp=envelope.born_ms,
-            flag=envelope.flag,
-            properties=envelope.properties,
-            reconsume_times=0,
-            batch=bool(envelope.parts),
-            bname=queue.broker,
+        return request.envelope.header(
+            queue,
+            group=self._options.group,
+            new_topic_queues=self._config.new_topic_queues,
         )
 
 

@@ -110,6 +110,12 @@ class DataVersion(Body):
     state_version: Long = always(0)
     timestamp: Long = always(0)
 
+    def after_change(self, now_ms: int) -> DataVersion:
+        """The version of the table once it has changed once more, at `now_ms`."""
+        return DataVersion(
+            counter=self.counter + 1, state_version=self.state_version, timestamp=now_ms
+        )
+
 
 class Queue(msgspec.Struct, frozen=True, order=True, rename="camel"):
     """A queue, also as a key. Source: MessageQueue."""

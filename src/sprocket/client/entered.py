@@ -1,0 +1,31 @@
+"""What `async with` means for every client: started inside, closed after."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from types import TracebackType
+from typing import Self
+
+
+class Entered(ABC):
+    """A client that is started and closed, also by `async with`."""
+
+    @abstractmethod
+    async def start(self) -> None:
+        """Begins its work."""
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Ends it in order."""
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
