@@ -20,7 +20,7 @@ from sprocket.spark.schema import arrow_schema
 from sprocket.spark.send import Sender
 from sprocket.spark.stream import StreamPlan
 from sprocket.spark.write_options import write_options
-from tests.compat.javaland import JavaBroker, JavaNameServer, mqadmin, require_java
+from tests.compat.javaland import JavaBroker, JavaNameServer, mqadmin, require_java, wait_until
 
 pytestmark = pytest.mark.java
 
@@ -86,4 +86,6 @@ def test_what_tasks_write_is_stored_and_acknowledged(names: str) -> None:
         sender.send(some)
         sender.finish()
         assert sender.acknowledged == 500
+    # Java's broker acknowledges before its queues show what was stored.
+    wait_until(lambda: len(rows(names, "copies")) >= 500)
     assert {row["body"] for row in rows(names, "copies")} == {b"copy %d" % n for n in range(500)}
