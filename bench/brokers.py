@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.load import drive, frame, run
+from bench.load import drive, frame
 from tests.compat import javaland
 
 
@@ -96,10 +96,7 @@ def create_topic(node: Node, topic: str, queues: int) -> None:
         "topicSysFlag": "0",
         "order": "false",
     }
-    request = frame(17, fields)
-    seen = run(
-        lambda: drive(node.broker_port, lambda _: request, total=1, connections=1, in_flight=1)
-    )
+    seen = drive(node.broker_port, [frame(17, fields)], total=1)
     if seen.refused:
         raise RuntimeError(f"{node.name} refused the topic: {seen.first_refusal!r}")
     time.sleep(0.5)

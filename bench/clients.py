@@ -17,8 +17,9 @@ from rich.console import Console
 
 from bench.brokers import Node, both, create_topic, java_missing
 from bench.figures import P50, P99, RATE, Figure, Report, Sample, interleave
-from bench.load import drive, frame, run, send_fields
+from bench.load import drive
 from bench.python_client import PythonClient
+from bench.send import messages
 from tests.compat.javaland import JavaDriver
 
 QUEUES = 8
@@ -71,16 +72,7 @@ def address(node: Node) -> str:
 def fill(node: Node, topic: str, *, size: int, count: int) -> None:
     """Stores `count` messages of `size` bytes, the same number in each queue."""
     create_topic(node, topic, QUEUES)
-    requests = [frame(310, send_fields(topic, queue), b"x" * size) for queue in range(QUEUES)]
-    seen = run(
-        lambda: drive(
-            node.broker_port,
-            lambda number: requests[number % QUEUES],
-            total=count,
-            connections=1,
-            in_flight=128,
-        )
-    )
+    seen = drive(node.broker_port, messages(topic, QUEUES, size), total=count, in_flight=128)
     if seen.refused:
         raise RuntimeError(f"{node.name} refused {seen.refused} sends: {seen.first_refusal!r}")
 

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from bench.brokers import Node, both, create_topic, java_missing, java_node, sprocket_node
 from bench.figures import Figure, Report, Sample, interleave, resident_mib
-from bench.load import drive, frame, run, send_fields
+from bench.load import drive, frame, send_fields
 from bench.send import TOPIC, send_run
 
 START = Figure("start to first accepted send", "s", False)
@@ -36,9 +36,7 @@ def starting(
 
 def accepted(node: Node, request: tuple[bytes, bytes]) -> bool:
     try:
-        seen = run(
-            lambda: drive(node.broker_port, lambda _: request, total=1, connections=1, in_flight=1)
-        )
+        seen = drive(node.broker_port, [request], total=1)
     except OSError:
         return False
     return bool(seen.answered)

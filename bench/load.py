@@ -1,23 +1,30 @@
-"""A load generator that costs little: prepared frames, raw sockets, one process.
+"""A load generator that costs little: one block of prepared frames, raw sockets, one process.
 
 It speaks to any RocketMQ broker and knows nothing of Sprocket, so both sides of a comparison get
-the same bytes. A request is a template whose eight-digit opaque is the only thing that changes.
+the same bytes. Each frame carries its place in the block as its opaque. A connection goes round
+the block: what is to be sent is a slice of it, so a read with many replies costs one `send`. Every
+reply is matched to its request and its code is looked at.
 """
 
 from __future__ import annotations
 
-import asyncio
 import json
+import re
+import select
+import socket
 import struct
 import time
-from collections.abc import Callable
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import cast
+from itertools import accumulate
 
-#: First opaque of a run: eight digits from beginning to end, so that frames keep their length.
+#: Opaque of a block's first frame: eight digits from beginning to end, so frames keep their length.
 FIRST_OPAQUE = 10_000_000
 _OPAQUE = b'"opaque":'
-_CODE = b'"code":'
+#: Begins the header of every reply, ours and Java's: keys are sorted.
+_REPLY = re.compile(rb'\{"code":(-?\d+)[,}].*?"opaque":(\d+)', re.DOTALL)
+_PREFIX = struct.Struct(">ii")
+_READ_BYTES = 1 << 20
 
 
 def frame(code: int, fields: dict[str, str], body: bytes = b"") -> tuple[bytes, bytes]:
@@ -34,13 +41,14 @@ def frame(code: int, fields: dict[str, str], body: bytes = b"") -> tuple[bytes, 
         },
         separators=(",", ":"),
     ).encode()
-    whole = struct.pack(">ii", 4 + len(header) + len(body), len(header)) + header + body
+    whole = _PREFIX.pack(4 + len(header) + len(body), len(header)) + header + body
     at = whole.index(_OPAQUE) + len(_OPAQUE)
     return whole[:at], whole[at + 8 :]
 
 
-def send_fields(topic: str, queue: int) -> dict[str, str]:
-    """Header fields of a send in the short form (310)."""
+def send_fields(topic: str, queue: int, number: int = 1) -> dict[str, str]:
+    """Header fields of a send in the short form (310); the number makes its unique key."""
+    key = f"7F00000100002A9F0000{number:012X}"
     return {
         "a": "bench_producer",
         "b": topic,
@@ -50,7 +58,7 @@ def send_fields(topic: str, queue: int) -> dict[str, str]:
         "f": "0",
         "g": str(int(time.time() * 1000)),
         "h": "0",
-        "i": "UNIQ_KEY\x017F00000100002A9F0000000000000001\x02WAIT\x01true\x02TAGS\x01paid\x02",
+        "i": f"UNIQ_KEY\x01{key}\x02WAIT\x01true\x02TAGS\x01paid\x02",
         "j": "0",
         "k": "false",
         "m": "false",
@@ -75,6 +83,28 @@ def pull_fields(topic: str, queue: int, offset: int, count: int) -> dict[str, st
     }
 
 
+class Block:
+    """Frames one after the other. Number n is frame n modulo their count, with that as opaque."""
+
+    def __init__(self, halves: Sequence[tuple[bytes, bytes]]) -> None:
+        frames = [
+            b"%b%d%b" % (head, FIRST_OPAQUE + place, tail)
+            for place, (head, tail) in enumerate(halves)
+        ]
+        self.count = len(frames)
+        self._bytes = memoryview(b"".join(frames))
+        self._starts = list(accumulate(map(len, frames), initial=0))
+
+    def slices(self, first: int, count: int) -> Iterator[memoryview]:
+        """The frames from number `first` on, in one piece or, past the end of the block, more."""
+        while count:
+            place = first % self.count
+            taken = min(count, self.count - place)
+            yield self._bytes[self._starts[place] : self._starts[place + taken]]
+            first += taken
+            count -= taken
+
+
 @dataclass(slots=True)
 class Outcome:
     """What one run saw."""
@@ -83,6 +113,8 @@ class Outcome:
     refused: int = 0
     body_bytes: int = 0
     seconds: float = 0.0
+    #: Processor time of the generator itself.
+    cpu_seconds: float = 0.0
     #: Seconds from writing a request to reading its answer.
     latencies: list[float] = field(default_factory=list)
     first_refusal: bytes = b""
@@ -97,108 +129,144 @@ class Outcome:
         return ordered[min(len(ordered) - 1, int(len(ordered) * share))] * 1000 if ordered else 0.0
 
 
-class _Line(asyncio.Protocol):
+class _Line:
     """One connection that keeps a fixed number of requests in flight until its share is done."""
 
-    def __init__(
-        self, request: Callable[[int], tuple[bytes, bytes]], total: int, window: int, seen: Outcome
-    ) -> None:
-        self._request = request
+    def __init__(self, port: int, block: Block, total: int, window: int, seen: Outcome) -> None:
+        self.socket = socket.create_connection(("127.0.0.1", port))
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._block = block
         self._total = total
-        self._window = window
+        self._window = min(window, total, block.count)
         self._seen = seen
         self._sent = 0
         self._answered = 0
-        self._started: dict[int, float] = {}
+        #: When the frame at each place of the block was sent; 0 while it is not in flight.
+        self._started = [0.0] * block.count
         self._rest = b""
-        self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        #: What the socket did not take yet.
+        self.unsent: list[memoryview] = []
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)
+    @property
+    def is_done(self) -> bool:
+        return self._answered >= self._total
 
     def begin(self) -> None:
-        self._write(min(self._window, self._total))
+        self._send(self._window)
 
-    def _write(self, count: int) -> None:
-        now = time.perf_counter()
-        out = []
+    def _send(self, count: int) -> None:
+        """Has the next requests sent."""
+        now, started, frames = time.perf_counter(), self._started, self._block.count
         for number in range(self._sent, self._sent + count):
-            head, tail = self._request(number)
-            out.append(b"%b%d%b" % (head, FIRST_OPAQUE + number, tail))
-            self._started[FIRST_OPAQUE + number] = now
+            if started[number % frames]:
+                raise RuntimeError("a request waits while its opaque comes round: more frames!")
+            started[number % frames] = now
+        self.unsent += self._block.slices(self._sent, count)
         self._sent += count
-        self._transport.write(b"".join(out))
+        self.write()
 
-    def data_received(self, data: bytes) -> None:
-        data = self._rest + data if self._rest else data
+    def write(self) -> None:
+        """Gives the socket what it takes."""
+        while self.unsent:
+            piece = self.unsent[0]
+            try:
+                written = self.socket.send(piece, socket.MSG_DONTWAIT)
+            except BlockingIOError:
+                return
+            if written < len(piece):
+                self.unsent[0] = piece[written:]
+            else:
+                del self.unsent[0]
+
+    def read(self) -> None:
+        """Takes the replies that are there, and sends as many requests."""
+        data = self.socket.recv(_READ_BYTES)
+        if not data:
+            raise ConnectionResetError("the broker closed the connection")
+        answers = self._take(self._rest + data if self._rest else data)
+        self._answered += answers
+        more = min(answers, self._total - self._sent)
+        if more:
+            self._send(more)
+
+    def _take(self, data: bytes) -> int:
+        """Settles each whole reply; how many there were."""
         at, size, now, answers = 0, len(data), time.perf_counter(), 0
+        seen, started, settle = self._seen, self._started, self._seen.latencies.append
         while size - at >= 8:
-            length, header = struct.unpack_from(">ii", data, at)
+            length, header = _PREFIX.unpack_from(data, at)
             if size - at < 4 + length:
                 break
-            self._take(data, at + 8, at + 8 + (header & 0xFFFFFF), now)
-            self._seen.body_bytes += length - 4 - (header & 0xFFFFFF)
+            end = at + 8 + (header & 0xFFFFFF)
+            reply = _REPLY.match(data, at + 8, end)
+            if reply is None:
+                raise RuntimeError(f"no reply: {data[at + 8 : end]!r}")
+            code, opaque = reply.groups()
+            place = int(opaque) - FIRST_OPAQUE
+            if not started[place]:
+                raise RuntimeError(f"a reply to nothing: {data[at + 8 : end]!r}")
+            settle(now - started[place])
+            started[place] = 0.0
+            if code != b"0":
+                seen.refused += 1
+                seen.first_refusal = seen.first_refusal or data[at + 8 : end]
             at += 4 + length
+            seen.body_bytes += at - end
             answers += 1
         self._rest = data[at:]
-        self._answered += answers
-        if self._answered >= self._total:
-            if not self.done.done():
-                self.done.set_result(None)
-        elif self._sent < self._total and answers:
-            self._write(min(answers, self._total - self._sent))
-
-    def _take(self, data: bytes, start: int, end: int, now: float) -> None:
-        at = data.index(_OPAQUE, start, end) + len(_OPAQUE)
-        stop = at
-        while 48 <= data[stop] <= 57:
-            stop += 1
-        self._seen.latencies.append(now - self._started.pop(int(data[at:stop])))
-        code = data.index(_CODE, start, end) + len(_CODE)
-        if data[code : code + 2] in (b"0,", b"0}"):
-            self._seen.answered += 1
-        else:
-            self._seen.refused += 1
-            self._seen.first_refusal = self._seen.first_refusal or data[start:end]
-
-    def connection_lost(self, error: Exception | None) -> None:
-        if not self.done.done():
-            self.done.set_exception(error or ConnectionResetError("the broker closed"))
+        return answers
 
 
-async def drive(
+def drive(
     port: int,
-    request: Callable[[int], tuple[bytes, bytes]],
+    requests: Sequence[tuple[bytes, bytes]],
     *,
     total: int,
-    connections: int,
-    in_flight: int,
+    connections: int = 1,
+    in_flight: int = 1,
 ) -> Outcome:
-    """Sends `total` requests over `connections`, `in_flight` of them outstanding in all."""
+    """Sends `total` requests over `connections`, `in_flight` of them outstanding in all.
+
+    Each connection goes round `requests`, which are as `frame` gives them. A reply makes room for
+    the next request of its connection, as it does with a client that waits for replies.
+    """
     seen = Outcome()
-    loop = asyncio.get_running_loop()
-    lines = []
-    for _ in range(connections):
-        _, line = await loop.create_connection(
-            lambda: _Line(request, total // connections, max(1, in_flight // connections), seen),
-            "127.0.0.1",
-            port,
-        )
-        lines.append(line)
-    start = time.perf_counter()
-    for line in lines:
-        line.begin()
-    await asyncio.gather(*(line.done for line in lines))
-    seen.seconds = time.perf_counter() - start
-    for line in lines:
-        line._transport.close()
+    block = Block(requests)
+    window = max(1, in_flight // connections)
+    lines = [_Line(port, block, total // connections, window, seen) for _ in range(connections)]
+    try:
+        start, cpu = time.perf_counter(), time.process_time()
+        for line in lines:
+            line.begin()
+        _serve(lines)
+        seen.seconds = time.perf_counter() - start
+        seen.cpu_seconds = time.process_time() - cpu
+    finally:
+        for line in lines:
+            line.socket.close()
+    seen.answered = len(seen.latencies) - seen.refused
     return seen
 
 
-def run(outcome: Callable[[], object]) -> object:
-    """Runs a coroutine function on the quickest loop there is."""
-    try:
-        import uvloop
-    except ImportError:
-        return asyncio.run(outcome())  # type: ignore[arg-type]
-    return uvloop.run(outcome())  # type: ignore[arg-type]
+def _serve(lines: Sequence[_Line]) -> None:
+    """Reads and writes whatever is ready, until every connection is done."""
+    if len(lines) == 1:  # nothing to choose from, so nothing is asked before each read
+        while not lines[0].is_done and not lines[0].unsent:
+            lines[0].read()
+    poll = select.poll()
+    by_number = {line.socket.fileno(): line for line in lines}
+    for number in by_number:
+        poll.register(number, select.POLLIN)
+    missing = sum(not line.is_done for line in lines)
+    while missing:
+        for number, event in poll.poll():
+            line = by_number[number]
+            was_waiting = bool(line.unsent)
+            if event & select.POLLOUT:
+                line.write()
+            if event & ~select.POLLOUT:
+                line.read()
+                missing -= line.is_done
+            if bool(line.unsent) != was_waiting:
+                wanted = select.POLLIN | (select.POLLOUT if line.unsent else 0)
+                poll.modify(number, wanted)

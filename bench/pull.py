@@ -9,7 +9,8 @@ from rich.console import Console
 
 from bench.brokers import Node, both, create_topic
 from bench.figures import CPU, P50, P99, RATE, Report, Sample, cpu_seconds, interleave
-from bench.load import drive, frame, pull_fields, run, send_fields
+from bench.load import drive, frame, pull_fields
+from bench.send import messages
 
 BATCH = 32
 
@@ -17,12 +18,7 @@ BATCH = 32
 def fill(node: Node, topic: str, size: int, count: int) -> None:
     """Stores `count` messages in the one queue of `topic`."""
     create_topic(node, topic, 1)
-    request = frame(310, send_fields(topic, 0), b"x" * size)
-    seen = run(
-        lambda: drive(
-            node.broker_port, lambda _: request, total=count, connections=1, in_flight=128
-        )
-    )
+    seen = drive(node.broker_port, messages(topic, 1, size), total=count, in_flight=128)
     if seen.refused:
         raise RuntimeError(f"{node.name} refused {seen.refused} sends: {seen.first_refusal!r}")
 
@@ -37,15 +33,7 @@ def measurement(node: Node, topic: str, stored: int, in_flight: int) -> Callable
 
     def measure() -> Sample:
         before = cpu_seconds(node.pid)
-        seen = run(
-            lambda: drive(
-                node.broker_port,
-                lambda number: prepared[number],
-                total=pulls,
-                connections=1,
-                in_flight=in_flight,
-            )
-        )
+        seen = drive(node.broker_port, prepared, total=pulls, in_flight=in_flight)
         if seen.refused:
             raise RuntimeError(f"{node.name} refused a pull: {seen.first_refusal!r}")
         messages = pulls * BATCH

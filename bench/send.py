@@ -8,31 +8,37 @@ from pathlib import Path
 from rich.console import Console
 
 from bench.brokers import Node, both, create_topic
-from bench.figures import CPU, P50, P99, RATE, Report, Sample, cpu_seconds, interleave
-from bench.load import Outcome, drive, frame, run, send_fields
+from bench.figures import CPU, P50, P99, RATE, Figure, Report, Sample, cpu_seconds, interleave
+from bench.load import Outcome, drive, frame, send_fields
 
 QUEUES = 8
 TOPIC = "BenchSend"
+#: Different messages that a run goes round.
+MESSAGES = 2048
+
+GENERATOR = Figure("generator CPU", "µs/message", False)
 
 
 def send_run(
     node: Node, *, size: int, total: int, connections: int, in_flight: int
 ) -> tuple[Outcome, float]:
     """One run of sends; what was seen, and the broker's CPU seconds."""
-    requests = [frame(310, send_fields(TOPIC, queue), b"x" * size) for queue in range(QUEUES)]
+    requests = messages(TOPIC, QUEUES, size)
     before = cpu_seconds(node.pid)
-    seen = run(
-        lambda: drive(
-            node.broker_port,
-            lambda number: requests[number % QUEUES],
-            total=total,
-            connections=connections,
-            in_flight=in_flight,
-        )
+    seen = drive(
+        node.broker_port, requests, total=total, connections=connections, in_flight=in_flight
     )
     if seen.refused:
         raise RuntimeError(f"{node.name} refused {seen.refused} sends: {seen.first_refusal!r}")
     return seen, cpu_seconds(node.pid) - before
+
+
+def messages(topic: str, queues: int, size: int) -> list[tuple[bytes, bytes]]:
+    """Sends to all queues in turn, each with a unique key of its own."""
+    body = b"x" * size
+    return [
+        frame(310, send_fields(topic, number % queues, number), body) for number in range(MESSAGES)
+    ]
 
 
 def measurement(node: Node, total: int, **case: int) -> Callable[[], Sample]:
@@ -43,6 +49,7 @@ def measurement(node: Node, total: int, **case: int) -> Callable[[], Sample]:
             CPU: cpu / seen.answered * 1e6,
             P50: seen.quantile_ms(0.5),
             P99: seen.quantile_ms(0.99),
+            GENERATOR: seen.cpu_seconds / seen.answered * 1e6,
         }
 
     return measure
