@@ -76,7 +76,9 @@ class Command(msgspec.Struct):
         remark: words for people, mostly in replies that say no.
         body: bytes, or a slice of the received data: it keeps that alive, so copy what is kept.
         serialization: `JSON` or `BINARY`; the answer goes out in the same.
-        source: the header fields as they came: a JSON object not yet looked at, or texts.
+        source: the header fields as they came: texts, a JSON object not yet looked at, or the whole
+            JSON header that holds it.
+        header: the declared header, if it was read together with the rest.
     """
 
     code: int
@@ -87,7 +89,8 @@ class Command(msgspec.Struct):
     remark: str | None = None
     body: Buffer = b""
     serialization: int = JSON
-    source: msgspec.Raw | dict[str, str] = {}
+    source: msgspec.Raw | bytes | dict[str, str] = {}
+    header: Header | None = None
 
     @classmethod
     def request(cls, header: Header, *, body: Buffer = b"", opaque: int = 0) -> Command:
@@ -112,6 +115,8 @@ class Command(msgspec.Struct):
             RemoteProtocolError: the fields are no JSON object.
         """
         source = self.source
+        if isinstance(source, bytes):
+            source = fields.fields_in_header(source)
         if not isinstance(source, dict):
             source = self.source = fields.texts_in_json(source)
         return source
@@ -122,8 +127,10 @@ class Command(msgspec.Struct):
         Raises:
             RemoteProtocolError: a field is missing or ill-typed; the text names it.
         """
+        if type(self.header) is header:
+            return self.header
         source = self.source
-        if not isinstance(source, dict):
+        if not isinstance(source, (dict, bytes)):
             try:
                 return fields.decoder_of(header).decode(source)
             except fields.MALFORMED:

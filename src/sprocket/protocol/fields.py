@@ -60,6 +60,18 @@ def texts_in_json(raw: bytes | msgspec.Raw) -> dict[str, str]:
         raise RemoteProtocolError(f"header fields are no JSON object: {error}") from None
 
 
+class _Fields(msgspec.Struct):
+    ext_fields: msgspec.Raw = msgspec.field(default=msgspec.Raw(_NULL), name="extFields")
+
+
+_FIELDS = msgspec.json.Decoder(_Fields)
+
+
+def fields_in_header(header: bytes) -> msgspec.Raw:
+    """The fields, not looked at, of a whole JSON header that has been read before."""
+    return _FIELDS.decode(header).ext_fields
+
+
 def _text(text: bytes) -> str:
     return _ANY_TEXT.decode(text) if text[:1] == b'"' else text.decode("utf-8")
 
