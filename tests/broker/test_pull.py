@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
@@ -16,10 +17,13 @@ from sprocket.protocol.requests.pull import (
     LitePullMessage,
 )
 from sprocket.protocol.requests.topic import DeleteTopic
+from sprocket.testing.disk import FaultyDisk
 from tests.broker.parts import (
     MOVED,
     NOT_FOUND,
     RETRY,
+    ROOT,
+    STORE,
     SUCCESS,
     Asker,
     Pulled,
@@ -127,6 +131,27 @@ def test_a_held_pull_ends_with_the_message_it_waited_for() -> None:
         assert 3 <= loop.time() - began < 3.5
 
     play(test)
+
+
+def test_a_held_pull_ends_when_its_message_is_safe_where_senders_wait_for_the_disk() -> None:
+    disk = FaultyDisk("slow", sync_seconds=(0.2, 0.2))
+    disk.make_directory(ROOT)
+
+    async def test(asker: Asker) -> None:
+        loop = asyncio.get_running_loop()
+        await asker.send("T", b"0")
+        held = asyncio.ensure_future(asker.pull("T", 1, hold_ms=15_000))
+        await settle()
+        began = loop.time()
+        await asker.send("T", b"1", WAIT="false")
+        assert loop.time() - began < 0.1
+        assert await asker.max_offset("T") == 1
+        pulled = await held
+        assert [message.body for message in pulled.messages] == [b"1"]
+        assert loop.time() - began >= 0.2
+        assert pulled.fields["maxOffset"] == "2"
+
+    play(test, disk, store=replace(STORE, flush="SYNC_FLUSH"))
 
 
 def test_a_held_pull_of_a_new_topic_ends_with_its_first_message() -> None:

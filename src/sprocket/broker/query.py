@@ -40,9 +40,12 @@ class Queries:
         """
         header = command.read(ViewMessage)
         try:
-            return Reply(body=self._store.lookup(header.offset))
+            record = self._store.lookup(header.offset)
         except OffsetOutOfRange:
-            raise SystemFailure(f"can not find message by the offset, {header.offset}") from None
+            record = None
+        if record is None or header.offset + len(record) > self._store.readable_end:
+            raise SystemFailure(f"can not find message by the offset, {header.offset}")
+        return Reply(body=record)
 
     def by_key(self, command: Command, peer: Peer) -> Reply:
         """Messages of a topic that carry a key, stored between two times, newest first.
@@ -60,6 +63,7 @@ class Queries:
                 count_max=count_max,
                 begin_ms=header.begin_timestamp,
                 end_ms=header.end_timestamp,
+                end=self._store.readable_end,
             )
         if not found:
             raise QueryNotFound("can not find message, maybe time range not correct")

@@ -19,7 +19,7 @@ from sprocket.store.commit_log import CommitLog
 from sprocket.store.consume_queue import ConsumeQueue
 from sprocket.store.drafts import IllegalDraft, check_numbers, check_sizes
 from sprocket.store.queues import ConsumeQueues
-from sprocket.store.views import IN_NO_QUEUE, Entry, View
+from sprocket.store.views import IN_NO_QUEUE, Entry, Fold
 
 
 class Appended(NamedTuple):
@@ -62,7 +62,7 @@ class Appending:
         encoder: Encoder,
         *,
         body_max: int,
-        views: Sequence[View] = (),
+        views: Sequence[Fold] = (),
     ) -> None:
         """
         Args:

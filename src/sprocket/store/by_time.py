@@ -25,13 +25,19 @@ class Boundary(Enum):
     UPPER = "upper"
 
 
-def offset_at(log: CommitLog, queue: ConsumeQueue, time_ms: int, boundary: Boundary) -> QueueOffset:
-    """The offset of the message that a time means; 0 in a queue without messages."""
+def offset_at(
+    log: CommitLog, queue: ConsumeQueue, time_ms: int, boundary: Boundary, *, end: int
+) -> QueueOffset:
+    """The offset of the message that a time means; 0 in a queue without messages.
+
+    Args:
+        end: where the queue ends for readers.
+    """
     if boundary is Boundary.LOWER:
         found = queue.first_offset_where(lambda start, _: _stored_ms(log, start) >= time_ms)
-        return QueueOffset(found)
+        return QueueOffset(min(found, end))
     after = queue.first_offset_where(lambda start, _: _stored_ms(log, start) > time_ms)
-    return QueueOffset(max(after - 1, queue.min_offset))
+    return QueueOffset(max(min(after, end) - 1, queue.min_offset))
 
 
 def time_of(log: CommitLog, queue: ConsumeQueue, offset: int) -> int:

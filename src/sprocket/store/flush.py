@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from sprocket.base.errors import StoreError
 from sprocket.base.watermark import Watermark
@@ -28,6 +28,7 @@ class Flush:
 
     Attributes:
         flushed: log offset up to which the log is on the disk.
+        on_flushed: is told after it has risen.
         replay_from: log offset from which a start would replay the log, as the disk has it.
     """
 
@@ -40,6 +41,7 @@ class Flush:
         "_passes",
         "_views",
         "flushed",
+        "on_flushed",
         "replay_from",
     )  # fmt: skip
 
@@ -51,6 +53,7 @@ class Flush:
         *,
         config: StoreConfig,
         appending: Appending,
+        flushed: Watermark | None = None,
     ) -> None:
         self._log = log
         self._views = views
@@ -59,7 +62,8 @@ class Flush:
         self._appending = appending
         self._is_wanted = asyncio.Event()
         self._passes = 0
-        self.flushed = Watermark()
+        self.flushed = flushed or Watermark()
+        self.on_flushed: Callable[[], None] | None = None
         self.replay_from = 0
 
     def want(self) -> None:
@@ -76,7 +80,13 @@ class Flush:
         if end > self.flushed.value:
             await self._log.sync(self.flushed.value, end)
             self._checkpoint.log_ms = max(self._checkpoint.log_ms, newest_ms)
-            self.flushed.rise(end)
+            self.has_flushed(end)
+
+    def has_flushed(self, end: int) -> None:
+        """Notes that the log is on the disk up to a log offset."""
+        self.flushed.rise(end)
+        if self.on_flushed is not None:
+            self.on_flushed()
 
     async def sync_views(self, *, is_thorough: bool) -> None:
         """Syncs the views and saves the checkpoint.

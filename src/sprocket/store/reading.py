@@ -82,6 +82,7 @@ def read_queue(
     queue: ConsumeQueue,
     offset: int,
     *,
+    end: int,
     count_max: int,
     bytes_max: int,
     wants: Wants | None,
@@ -89,16 +90,18 @@ def read_queue(
     """Messages of a queue from an offset on.
 
     Args:
+        end: where the queue ends for readers.
         count_max: at most so many; one comes even if this is 0.
         bytes_max: at most so long together; the first comes even if it is longer.
         wants: which of them; None for all.
     """
-    low, high = queue.min_offset, queue.max_offset
+    low, high = queue.min_offset, end
     if not low <= offset < high:
         return _outside(offset, low, high)
     count_max = max(count_max, 1)
     try:
-        raw = queue.entries(offset, count_max if wants is None else wants.entries_max)
+        entries_max = count_max if wants is None else wants.entries_max
+        raw = queue.entries(offset, min(entries_max, high - offset))
     except OffsetOutOfRange:
         return _nothing(ReadStatus.OFFSET_FOUND_NULL, queue.next_file_offset(offset), low, high)
     limits = (log.start, count_max, bytes_max)
@@ -113,7 +116,9 @@ def read_queue(
     except OffsetOutOfRange:  # a file of the log is missing: pass over what it held, one by one
         if count == 1:
             return _nothing(ReadStatus.MESSAGE_WAS_REMOVING, next_offset, low, high)
-        return read_queue(log, queue, offset, count_max=1, bytes_max=bytes_max, wants=wants)
+        return read_queue(
+            log, queue, offset, end=end, count_max=1, bytes_max=bytes_max, wants=wants
+        )
     return Read(
         ReadStatus.FOUND,
         QueueOffset(next_offset),

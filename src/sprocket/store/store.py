@@ -24,21 +24,16 @@ from sprocket.base.errors import ClosedError, DiskFull, StoreError
 from sprocket.base.ports import Clock, DirectoryLock, Disk
 from sprocket.base.watermark import Watermark
 from sprocket.message.offsets import LogOffset, QueueOffset
-from sprocket.message.record import Draft, Encoder
-from sprocket.store.appending import Appended, Appending
+from sprocket.message.record import Draft
+from sprocket.store.appending import Appended
 from sprocket.store.by_time import NO_TIME, Boundary, offset_at, time_of
-from sprocket.store.checkpoint import Checkpoint
-from sprocket.store.commit_log import CommitLog
 from sprocket.store.config import StoreConfig
-from sprocket.store.flush import Flush
-from sprocket.store.key_index import KeyIndex, carrying
-from sprocket.store.queues import ConsumeQueues
+from sprocket.store.consume_queue import ConsumeQueue
+from sprocket.store.finding import Span, find
+from sprocket.store.parts import Parts
 from sprocket.store.reading import NO_QUEUE, Read, Wants, read_queue
 from sprocket.store.recovery import recover
-from sprocket.store.retention import Rules
-from sprocket.store.room import Room
 from sprocket.store.tag_codes import TagCodes, parse_delay_levels
-from sprocket.store.views import View
 
 log = logging.getLogger(__name__)
 
@@ -47,56 +42,22 @@ class Store:
     """Made by `open`; `run` must be running for anything to reach the disk before `close`."""
 
     def __init__(
-        self,
-        disk: Disk,
-        clock: Clock,
-        *,
-        root: str,
-        config: StoreConfig,
-        store_host: bytes,
-        lock: DirectoryLock,
+        self, disk: Disk, *, root: str, config: StoreConfig, parts: Parts, lock: DirectoryLock
     ) -> None:
         self._disk = disk
         self._root = root
         self._config = config
         self._lock = lock
-        self._log = CommitLog(disk, f"{root}/commitlog", config.log_file_bytes)
-        self._queues = ConsumeQueues(disk, f"{root}/consumequeue", config.queue_file_bytes)
-        self._by_name = self._queues.by_name
-        self._index = KeyIndex(
-            disk,
-            clock,
-            directory=f"{root}/index",
-            slots=config.index_slots,
-            entries=config.index_entries,
-        )
-        self._views: tuple[View, ...] = (self._queues,)
-        if config.index_keys:
-            self._views += (self._index,)
-        self._appending = Appending(
-            self._log,
-            self._queues,
-            clock,
-            Encoder(store_host),
-            body_max=config.message_bytes_max,
-            views=self._views[1:],
-        )
-        self._checkpoint = Checkpoint(disk, f"{root}/checkpoint")
-        self._flush = Flush(
-            self._log, self._views, self._checkpoint, config=config, appending=self._appending
-        )
-        self._room = Room(
-            disk,
-            clock,
-            root=root,
-            rules=Rules.of(config),
-            log=self._log,
-            views=self._views,
-            flush=self._flush,
-            appending=self._appending,
-        )
-        if config.flush == "SYNC_FLUSH":
-            self._appending.on_append = self._flush.want
+        self._log = parts.log
+        self._queues = parts.queues
+        self._by_name = parts.queues.by_name
+        self._index = parts.index
+        self._views = parts.views
+        self._confirmed = parts.confirmed
+        self._appending = parts.appending
+        self._checkpoint = parts.checkpoint
+        self._flush = parts.flush
+        self._room = parts.room
 
     @classmethod
     async def open(
@@ -118,7 +79,8 @@ class Store:
         except OSError as error:
             raise StoreError(f"cannot use {root}: {error}") from error
         try:
-            store = cls(disk, clock, root=root, config=config, store_host=store_host, lock=lock)
+            parts = Parts(disk, clock, root=root, config=config, store_host=store_host)
+            store = cls(disk, root=root, config=config, parts=parts, lock=lock)
             await store._recover()
         except OSError as error:
             lock.release()
@@ -149,7 +111,7 @@ class Store:
                 self._root, recovered.records, recovered.replayed_from, self._log.end,
             )  # fmt: skip
         await self._log.sync(recovered.replayed_from, self._log.end)
-        self._flush.flushed.rise(self._log.end)
+        self._flush.has_flushed(self._log.end)
         self._checkpoint.log_ms = self._appending.newest_ms
         await self._flush.sync_views(is_thorough=False)
         self._appending.refusal = None
@@ -244,11 +206,21 @@ class Store:
         if queue is None:
             return NO_QUEUE
         return read_queue(
-            self._log, queue, offset, count_max=count_max, bytes_max=bytes_max, wants=wants
+            self._log,
+            queue,
+            offset,
+            end=self._end_of(queue),
+            count_max=count_max,
+            bytes_max=bytes_max,
+            wants=wants,
         )
 
+    def _end_of(self, queue: ConsumeQueue) -> int:
+        """Where a queue ends for readers."""
+        return queue.max_offset if self._confirmed is None else self._confirmed.end_of(queue)
+
     def lookup(self, log_offset: int) -> memoryview:
-        """The whole record that begins at a log offset.
+        """The whole record that begins at a log offset, also if readers do not see it yet.
 
         Raises:
             OffsetOutOfRange: no record begins there.
@@ -256,20 +228,27 @@ class Store:
         return self._log.record_at(log_offset)
 
     def find(
-        self, topic: str, key: str, *, count_max: int, begin_ms: int = 0, end_ms: int = 2**63 - 1
+        self,
+        topic: str,
+        key: str,
+        *,
+        count_max: int,
+        begin_ms: int = 0,
+        end_ms: int = 2**63 - 1,
+        end: int | None = None,
     ) -> list[memoryview]:
         """Records of a topic that carry a key or unique id, stored between two times, newest first.
 
-        The index knows hashes only, so topic and key are compared on the record.
+        Args:
+            end: log offset that they must lie before; `readable_end` for those that readers see.
         """
-        found: list[memoryview] = []
-        for log_offset in self._index.find(topic, key, begin_ms=begin_ms, end_ms=end_ms):
-            record = carrying(self._log, log_offset, topic, key)
-            if record is not None and begin_ms <= record.stored_ms <= end_ms:
-                found.append(self._log.slice(log_offset, log_offset + record.size))
-            if len(found) >= count_max:
-                break
-        return found
+        span = Span(begin_ms, end_ms, end)
+        return find(self._log, self._index, topic, key=key, count_max=count_max, span=span)
+
+    @property
+    def readable_end(self) -> LogOffset:
+        """Log offset up to which readers see messages; those behind it may still be lost."""
+        return LogOffset(self._log.end if self._confirmed is None else self._confirmed.end)
 
     @property
     def index_end(self) -> tuple[int, int]:
@@ -277,7 +256,7 @@ class Store:
         return self._index.end
 
     def arrivals(self, topic: str, queue_number: int) -> Watermark:
-        """The watermark that stands at a queue's maximum. The queue need not have messages yet.
+        """The watermark that stands where a queue ends for readers. It need not have messages yet.
 
         Ask again after every wait: a topic that is deleted and made again has a new one.
 
@@ -285,6 +264,8 @@ class Store:
             IllegalDraft: no queue can have that name.
         """
         queue = self._queues.make(topic, queue_number)
+        if self._confirmed is not None:
+            return self._confirmed.arrivals(queue)
         if queue.arrival is None:
             queue.arrival = Watermark(queue.max_offset)
         return queue.arrival
@@ -340,21 +321,25 @@ class Store:
         return QueueOffset(0 if queue is None else queue.min_offset)
 
     def max_offset(self, topic: str, queue_number: int) -> QueueOffset:
-        """Where the next message of a queue goes; 0 for a queue without messages."""
+        """The offset after the last message that readers see; 0 for a queue without messages."""
         queue = self._by_name.get((topic, queue_number))
-        return QueueOffset(0 if queue is None else queue.max_offset)
+        return QueueOffset(0 if queue is None else self._end_of(queue))
 
     def offset_at_time(
         self, topic: str, queue_number: int, time_ms: int, boundary: Boundary = Boundary.LOWER
     ) -> QueueOffset:
         """The offset of the message that a time means; 0 for a queue without messages."""
         queue = self._by_name.get((topic, queue_number))
-        return QueueOffset(0) if queue is None else offset_at(self._log, queue, time_ms, boundary)
+        if queue is None:
+            return QueueOffset(0)
+        return offset_at(self._log, queue, time_ms, boundary, end=self._end_of(queue))
 
     def time_of(self, topic: str, queue_number: int, offset: int) -> int:
         """When a message was stored, ms; -1 if it is not there."""
         queue = self._by_name.get((topic, queue_number))
-        return NO_TIME if queue is None else time_of(self._log, queue, offset)
+        if queue is None or offset >= self._end_of(queue):
+            return NO_TIME
+        return time_of(self._log, queue, offset)
 
     def earliest_time(self, topic: str, queue_number: int) -> int:
         """When the first message of a queue was stored, ms; -1 if there is none."""
@@ -363,3 +348,5 @@ class Store:
     def delete_topic(self, topic: str) -> None:
         """Removes the queues of a topic. Its records stay in the log until their files expire."""
         self._queues.remove(topic)
+        if self._confirmed is not None:
+            self._confirmed.forget(topic)

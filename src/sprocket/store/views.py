@@ -35,12 +35,16 @@ class Entry(msgspec.Struct, gc=False):
     unique_key: str = ""
 
 
-class View(Protocol):
-    """A fold over the log."""
+class Fold(Protocol):
+    """What is told of each record."""
 
     def apply(self, entry: Entry) -> None:
         """Takes in the record that follows what was applied before."""
         ...
+
+
+class View(Fold, Protocol):
+    """A fold over the log that has files."""
 
     def cut(self, log_offset: int, *, is_torn: bool) -> int:
         """Forgets what came from records at or after a log offset.

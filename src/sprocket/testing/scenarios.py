@@ -88,8 +88,7 @@ SCENARIOS: dict[str, Scenario] = {
     "power": Scenario(
         "Brokers with slow disks lose their power; a send is answered when it is on the disk.",
         ("power-broker", "power-broker", "break", "restart-broker"),
-        members=0,
-        late=2,
+        habits=Habits(listener_seconds=0.02),
         store=replace(SMALL_STORE, flush="SYNC_FLUSH"),
         sync_seconds=(0.01, 1.5),
     ),

@@ -1,0 +1,83 @@
+"""The parts of a store, and what each of them is given. Nothing happens here."""
+
+from __future__ import annotations
+
+from sprocket.base.ports import Clock, Disk
+from sprocket.base.watermark import Watermark
+from sprocket.message.record import Encoder
+from sprocket.store.appending import Appending
+from sprocket.store.checkpoint import Checkpoint
+from sprocket.store.commit_log import CommitLog
+from sprocket.store.config import StoreConfig
+from sprocket.store.confirmed import Confirmed
+from sprocket.store.flush import Flush
+from sprocket.store.key_index import KeyIndex
+from sprocket.store.queues import ConsumeQueues
+from sprocket.store.retention import Rules
+from sprocket.store.room import Room
+from sprocket.store.views import Fold, View
+
+
+class Parts:
+    """Everything that a store is made of.
+
+    Args:
+        store_host: packed address of the broker.
+
+    Attributes:
+        views: what is folded from the log and has files; the queues come first.
+        confirmed: what readers may see; None: all there is.
+    """
+
+    __slots__ = (
+        "appending", "checkpoint", "confirmed", "flush", "index", "log", "queues", "room", "views",
+    )  # fmt: skip
+
+    def __init__(
+        self, disk: Disk, clock: Clock, *, root: str, config: StoreConfig, store_host: bytes
+    ) -> None:
+        self.log = CommitLog(disk, f"{root}/commitlog", config.log_file_bytes)
+        self.queues = ConsumeQueues(disk, f"{root}/consumequeue", config.queue_file_bytes)
+        self.index = KeyIndex(
+            disk,
+            clock,
+            directory=f"{root}/index",
+            slots=config.index_slots,
+            entries=config.index_entries,
+        )
+        self.views: tuple[View, ...] = (self.queues,)
+        if config.index_keys:
+            self.views += (self.index,)
+        flushed = Watermark()
+        self.confirmed = Confirmed([flushed]) if config.flush == "SYNC_FLUSH" else None
+        told: tuple[Fold, ...] = self.views[1:]
+        self.appending = Appending(
+            self.log,
+            self.queues,
+            clock,
+            Encoder(store_host),
+            body_max=config.message_bytes_max,
+            views=told if self.confirmed is None else (self.confirmed, *told),
+        )
+        self.checkpoint = Checkpoint(disk, f"{root}/checkpoint")
+        self.flush = Flush(
+            self.log,
+            self.views,
+            self.checkpoint,
+            config=config,
+            appending=self.appending,
+            flushed=flushed,
+        )
+        if self.confirmed is not None:
+            self.appending.on_append = self.flush.want
+            self.flush.on_flushed = self.confirmed.look
+        self.room = Room(
+            disk,
+            clock,
+            root=root,
+            rules=Rules.of(config),
+            log=self.log,
+            views=self.views,
+            flush=self.flush,
+            appending=self.appending,
+        )
