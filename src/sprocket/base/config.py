@@ -26,6 +26,7 @@ class Setting:
     minimum: float | None = None
     maximum: float | None = None
     choices: tuple[str, ...] | None = None
+    is_secret: bool = False
 
 
 def setting(
@@ -36,6 +37,7 @@ def setting(
     minimum: float | None = None,
     maximum: float | None = None,
     choices: tuple[str, ...] | None = None,
+    is_secret: bool = False,
 ) -> Any:
     """Declares a setting as a dataclass field.
 
@@ -46,9 +48,10 @@ def setting(
             are separated by blanks, the one to show first.
         minimum, maximum: bounds, both allowed.
         choices: the only texts allowed; letter case does not matter in files.
+        is_secret: whether it is left out where a configuration is shown.
     """
-    about = Setting(doc, rocketmq, minimum, maximum, choices)
-    return field(default=default, metadata={"setting": about})
+    about = Setting(doc, rocketmq, minimum, maximum, choices, is_secret)
+    return field(default=default, repr=not is_secret, metadata={"setting": about})
 
 
 @dataclass(frozen=True, slots=True)

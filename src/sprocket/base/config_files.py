@@ -139,7 +139,7 @@ def _take_toml(loaded: Loaded, file: ConfigFile) -> None:
 
 
 #: Tables that a file may have although the command that reads it has no use for them.
-ALL_PARTS = ("broker", "nameserver", "store")
+ALL_PARTS = ("broker", "client", "nameserver", "store")
 
 
 def _from_toml(declared: Declared, value: Any, where: str) -> Any:

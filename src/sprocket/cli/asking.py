@@ -21,13 +21,15 @@ def ask(nameservers: str, timeout: float, question: Callable[[Caller], Awaitable
     import asyncio
 
     from sprocket.admin.caller import Caller
+    from sprocket.cli import loading
     from sprocket.client.config import nameserver_addresses
     from sprocket.remoting.pool import Pool
 
     addresses = nameserver_addresses(nameservers, {})
+    signer = loading.client().signer()
 
     async def main() -> T:
-        async with Pool() as pool:
+        async with Pool(signer=signer) as pool:
             return await question(Caller(pool, addresses, timeout_ms=timeout * 1000))
 
     return asyncio.run(main())

@@ -14,9 +14,9 @@ import typer
 
 from sprocket.base.backoff import pauses
 from sprocket.base.errors import TransportError
-from sprocket.cli import render
+from sprocket.cli import loading, render
 from sprocket.cli.topics import moment
-from sprocket.client.config import PullConfig
+from sprocket.client.config import ConsumerConfig, PullConfig
 from sprocket.client.consumer import PushConsumer
 from sprocket.client.manual import PullConsumer, PullStatus
 from sprocket.filter.choice import filter_of
@@ -78,7 +78,7 @@ async def read(
     topic: str, start: Start, *, chosen: Chosen, to_end: bool, nameservers: str, taken: Taken
 ) -> None:
     """Reads all queues of a topic side by side and commits nothing."""
-    config = PullConfig(hold_ms=5_000, pull_timeout_ms=10_000)
+    config = PullConfig(hold_ms=5_000, pull_timeout_ms=10_000, **loading.credentials())
     async with PullConsumer(READER, nameservers=nameservers, config=config) as consumer:
         queues = await consumer.queues(topic)
         begins = [await _begin(consumer, queue, start) for queue in queues]
@@ -140,7 +140,8 @@ async def join(
     topic: str, start: Start, *, chosen: Chosen, group: str, nameservers: str, taken: Taken
 ) -> None:
     """Consumes as a member of a group; what was shown counts as consumed."""
-    async with PushConsumer(group, nameservers=nameservers, start=start) as consumer:
+    config = ConsumerConfig(**loading.credentials())
+    async with PushConsumer(group, nameservers=nameservers, config=config, start=start) as consumer:
         consumer.subscribe(topic, tags=chosen.tags, sql=chosen.sql)
         async with contextlib.aclosing(aiter(consumer)) as messages:
             while not taken.is_full:

@@ -13,6 +13,7 @@ from sprocket.base.errors import ConfigError
 
 if TYPE_CHECKING:
     from sprocket.base.config_files import ConfigFile, Loaded
+    from sprocket.client.config import ClientConfig
 
 #: A configuration file is text that somebody wrote; more than this is a mistake.
 FILE_BYTES_MAX = 1 << 20
@@ -64,6 +65,24 @@ def settings(
     for note in loaded.notes:
         typer.echo(f"sprocket: note: {note}", err=True)
     return loaded
+
+
+def client() -> ClientConfig:
+    """The table `[client]` of the file that SPROCKET_CONFIG names, and SPROCKET_CLIENT_…."""
+    from sprocket.client.config import ClientConfig
+
+    file = os.environ.get("SPROCKET_CONFIG")
+    return settings([ClientConfig], file=Path(file) if file else None).of(ClientConfig)
+
+
+def credentials() -> dict[str, Any]:
+    """The same, of it what proves who we are: settings of any client."""
+    found = client()
+    return {
+        "access_key": found.access_key,
+        "secret_key": found.secret_key,
+        "security_token": found.security_token,
+    }
 
 
 def _split(text: str) -> tuple[str, str]:

@@ -14,7 +14,7 @@ import typer
 from msgspec import structs
 
 from sprocket.base.errors import UsageError
-from sprocket.cli import render
+from sprocket.cli import loading, render
 from sprocket.client.config import ProducerConfig
 from sprocket.client.producer import Producer, Sent
 from sprocket.message.message import Message
@@ -43,7 +43,7 @@ def run(
     """
 
     async def main() -> None:
-        config = ProducerConfig(send_timeout_ms=int(timeout * 1000))
+        config = ProducerConfig(send_timeout_ms=int(timeout * 1000), **loading.credentials())
         async with Producer(group, nameservers=nameservers, config=config) as producer:
             if is_whole:
                 _show(await producer.send(draft), as_json=as_json)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from sprocket.base.config import check, setting
 from sprocket.base.errors import ConfigError
 from sprocket.client.assign import Strategy, average
+from sprocket.protocol.signing import Signer
 
 _KIB = 1024
 _MIB = 1024 * 1024
@@ -48,9 +49,26 @@ class ClientConfig:
         minimum=1,
     )
     header: str = setting("json", "How request headers are written.", choices=("json", "binary"))
+    access_key: str | None = setting(
+        None, "Who we are, for brokers with access control.", rocketmq="accessKey"
+    )
+    secret_key: str | None = setting(
+        None, "What requests are signed with.", rocketmq="secretKey", is_secret=True
+    )
+    security_token: str | None = setting(
+        None, "What goes with keys that were lent for a time.", is_secret=True
+    )
 
     def __post_init__(self) -> None:
         check(self)
+
+    def signer(self) -> Signer | None:
+        """What signs our requests; None if there are no keys.
+
+        Raises:
+            ConfigError: one key is given without the other.
+        """
+        return Signer.of(self.access_key, self.secret_key, self.security_token)
 
     def shared(self) -> ClientConfig:
         """The part of it that clients must agree on to share connections."""
@@ -60,6 +78,9 @@ class ClientConfig:
             route_refresh_ms=self.route_refresh_ms,
             call_timeout_ms=self.call_timeout_ms,
             header=self.header,
+            access_key=self.access_key,
+            secret_key=self.secret_key,
+            security_token=self.security_token,
         )
 
 
@@ -190,6 +211,13 @@ class ConsumerConfig(FetchConfig):
         minimum=1,
         maximum=10_000,
     )
+    processes: int = setting(
+        0,
+        "Listeners that are plain functions run in so many processes of their own, which is also "
+        "how many listener calls may be under way then; 0: in threads of this one.",
+        minimum=0,
+        maximum=256,
+    )
     reconsume_max: int | None = setting(
         None,
         "How many times a failing message is tried again before it becomes a dead letter. None: 16 "
@@ -214,6 +242,19 @@ class ConsumerConfig(FetchConfig):
         "Ordered consumption: how long a queue rests after a failure.",
         rocketmq="suspendCurrentQueueTimeMillis",
         minimum=10,
+    )
+    suspend_longest_ms: int = setting(
+        1_000,
+        "Ordered consumption: what that pause grows to, twice as long each time that the same "
+        "message fails. It does not grow unless this is above suspend_ms.",
+        minimum=10,
+    )
+    auto_commit: bool = setting(
+        True,
+        "Ordered consumption: whether a message that the listener is through with counts at once. "
+        "If not, it counts once the listener returns Outcome.COMMIT, and comes again after "
+        "Outcome.ROLLBACK.",
+        rocketmq="autoCommit",
     )
     lease_renewal_ms: int = setting(
         20_000,

@@ -95,6 +95,7 @@ class Session:
             answer=self._answer,
             entropy=entropy,
             serialization=BINARY if config.header == "binary" else JSON,
+            signer=config.signer(),
         )
         self.routes = Routes(
             self.pool,

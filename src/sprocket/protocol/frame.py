@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from sprocket.base.errors import LocalProtocolError, RemoteProtocolError
 from sprocket.protocol import header_binary, header_json
 from sprocket.protocol.command import BINARY, JSON, ONEWAY, RESPONSE, Buffer, Command, Header, Reply
+from sprocket.protocol.signing import Signer
 
 #: Longest frame that is read, its length field not counted. As Java's frame limit.
 FRAME_BYTES_MAX = 16 * 1024 * 1024
@@ -66,14 +67,20 @@ def encode_request(
     body: Buffer = b"",
     is_oneway: bool = False,
     serialization: int = JSON,
+    signer: Signer | None = None,
 ) -> list[Buffer]:
     """Writes a request in our language and version. What it cannot say, a `Command` can.
+
+    Args:
+        signer: signs it, for brokers with access control.
 
     Raises:
         LocalProtocolError: something does not fit the wire format.
     """
     flag = ONEWAY if is_oneway else 0
     texts = header.to_fields()
+    if signer is not None:
+        texts = signer.signed(texts, body)
     if serialization == JSON:
         head = header_json.encode_own(header.code, opaque, flag, None, texts)
         return _frame(head, JSON, (body,) if body else ())

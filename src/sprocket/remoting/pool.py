@@ -13,6 +13,7 @@ from sprocket.base.deadline import Deadline
 from sprocket.base.errors import CallTimeout, ClosedError, ConnectFailed, ReplyError
 from sprocket.base.ports import Entropy
 from sprocket.protocol.command import JSON, Buffer, Command, Header, Reply
+from sprocket.protocol.signing import Signer
 from sprocket.remoting import address as addresses
 from sprocket.remoting.limits import Limits
 from sprocket.remoting.transport import Answer, Peer
@@ -48,6 +49,7 @@ class Pool:
         limits: what one connection may cost.
         entropy: spreads the pauses of many clients.
         serialization: of our requests, `JSON` or `BINARY`.
+        signer: signs our requests, for servers with access control.
     """
 
     def __init__(
@@ -57,11 +59,13 @@ class Pool:
         limits: Limits | None = None,
         entropy: Entropy | None = None,
         serialization: int = JSON,
+        signer: Signer | None = None,
     ) -> None:
         self._answer = answer or _refuse
         self._limits = limits or Limits()
         self._entropy = entropy
         self._serialization = serialization
+        self._signer = signer
         self._peers: dict[str, Peer] = {}
         self._connecting: dict[str, asyncio.Task[Peer]] = {}
         self._outages: dict[str, _Outage] = {}
@@ -188,7 +192,13 @@ class Pool:
         return peer
 
     def _new_peer(self) -> Peer:
-        return Peer(self._answer, self._limits, is_client=False, serialization=self._serialization)
+        return Peer(
+            self._answer,
+            self._limits,
+            is_client=False,
+            serialization=self._serialization,
+            signer=self._signer,
+        )
 
     def _forget(self, address: str, peer: Peer) -> None:
         if self._peers.get(address) is peer:

@@ -18,6 +18,7 @@ from sprocket.protocol.codes import ResponseCode
 from sprocket.protocol.command import JSON, ONEWAY, RESPONSE, Buffer, Command, Header, Reply
 from sprocket.protocol.connection import Connection
 from sprocket.protocol.frame import encode_reply, encode_request
+from sprocket.protocol.signing import Signer
 from sprocket.remoting import address
 from sprocket.remoting.calls import Calls
 from sprocket.remoting.limits import Limits
@@ -39,6 +40,7 @@ class Peer(asyncio.Protocol):
         limits: what it may cost.
         is_client: whether it called us. Then its requests wait while it does not read replies.
         serialization: how our own requests are written; replies go out as their request came.
+        signer: signs our own requests.
 
     Attributes:
         address, local_address: `host:port` of the peer and of our end.
@@ -46,12 +48,19 @@ class Peer(asyncio.Protocol):
     """
 
     def __init__(
-        self, answer: Answer, limits: Limits, *, is_client: bool, serialization: int = JSON
+        self,
+        answer: Answer,
+        limits: Limits,
+        *,
+        is_client: bool,
+        serialization: int = JSON,
+        signer: Signer | None = None,
     ) -> None:
         self._answer = answer
         self._limits = limits
         self._is_client = is_client
         self._serialization = serialization
+        self._signer = signer
         self._incoming = Connection(limits.frame_bytes_max)
         self._loop = asyncio.get_running_loop()
         self._closed: asyncio.Future[None] = self._loop.create_future()
@@ -191,7 +200,13 @@ class Peer(asyncio.Protocol):
         if deadline.at <= self._loop.time():
             raise CallTimeout(f"no time left to ask {self.address}")
         number = calls.next_number()
-        frame = encode_request(header, number, body=body, serialization=self._serialization)
+        frame = encode_request(
+            header,
+            number,
+            body=body,
+            serialization=self._serialization,
+            signer=self._signer,
+        )
         future = calls.add(number, deadline.at)
         self._send(frame)
         try:
@@ -215,6 +230,7 @@ class Peer(asyncio.Protocol):
                 body=body,
                 is_oneway=True,
                 serialization=self._serialization,
+                signer=self._signer,
             )
         )
 
