@@ -68,7 +68,7 @@ _encode = msgspec.json.Encoder().encode
 
 #: Declarations that come often, by how their headers begin: they are read with the rest, in one go.
 _BEGINNING = 12
-_OFTEN: dict[bytes, Callable[[bytes | bytearray], _Whole[Any]]] = {
+_OFTEN: dict[bytes, Callable[[bytes | bytearray], Any]] = {
     (b'{"code":%d,"' % kind.code)[:_BEGINNING]: msgspec.json.Decoder(whole, strict=False).decode
     for kind, whole in (
         (SendMessage, _Whole[SendMessage]),
