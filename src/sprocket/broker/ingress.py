@@ -31,7 +31,7 @@ from sprocket.transaction.ledger import Ledger
 #: Properties that ask for delivery at a time of the sender's choice.
 _TIMED = frozenset({names.TIMER_DELIVER_MS, names.TIMER_DELAY_SECONDS, names.TIMER_DELAY_MS})
 #: Properties by which a message becomes another one on its way in. Most messages have none.
-_SPECIAL = _TIMED | {names.HALF, names.DELAY}
+SPECIAL = _TIMED | {names.HALF, names.DELAY}
 
 
 class Ingress:
@@ -74,7 +74,7 @@ class Ingress:
             SystemFailure: it asks for a time or delay that cannot be.
             DiskFull, StoreError, ClosedError: the store takes nothing now.
         """
-        if not _SPECIAL.isdisjoint(properties):
+        if not SPECIAL.isdisjoint(properties):
             if is_half(draft.topic, properties):
                 return self._accept_half(draft, properties)
             self._rewrite(draft, properties)
@@ -82,6 +82,14 @@ class Ingress:
 
     def _store_new(self, draft: Draft, properties: dict[str, str]) -> Appended:
         draft.properties = encode(properties).encode("utf-8", "replace")
+        return self.accept_ready(draft)
+
+    def accept_ready(self, draft: Draft) -> Appended:
+        """Takes in a message that has the text of its properties, of which none is in `SPECIAL`.
+
+        Raises:
+            IllegalMessage, DiskFull, StoreError, ClosedError: as `accept`.
+        """
         self.count += 1
         try:
             appended = self._store.append(draft)

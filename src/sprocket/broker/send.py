@@ -19,17 +19,24 @@ from sprocket.base.errors import (
 from sprocket.base.ports import Clock, Entropy
 from sprocket.broker.access import FAQ
 from sprocket.broker.dispatch import Answers
-from sprocket.broker.ingress import Ingress
+from sprocket.broker.ingress import SPECIAL, Ingress
 from sprocket.broker.retries import GroupRules
 from sprocket.broker.settings import Settings
-from sprocket.broker.stamp import Stamp
+from sprocket.broker.stamp import REWRITTEN, Stamp
 from sprocket.broker.topics import Topics
 from sprocket.message import properties as names
 from sprocket.message.batch import decode as decode_batch
 from sprocket.message.compression import COMPRESSED
 from sprocket.message.hashing import tag_code
 from sprocket.message.hosts import pack
-from sprocket.message.properties import PROPERTIES_BYTES_MAX, decode
+from sprocket.message.properties import (
+    KEYS,
+    PROPERTIES_BYTES_MAX,
+    TAGS,
+    UNIQUE_KEY,
+    decode,
+    is_text_of,
+)
 from sprocket.message.record import TRANSACTION_MASK, Draft
 from sprocket.message.topic import (
     CLOSED_TOPICS,
@@ -52,6 +59,9 @@ Answer = Reply | Awaitable[Reply]
 _MULTI_TAG = 0x2
 #: Bits of a topic's `topic_sys_flag`: its messages, or its subscribers, belong to a unit.
 _UNIT, _UNIT_SUBSCRIPTION = 0x1, 0x2
+#: Properties that are not stored as they came. Where there is none, the text is stored as it came,
+#: with the broker's marks behind it, which is quicker than writing it anew.
+_CHANGED = SPECIAL | REWRITTEN
 #: Messages that one batch may hold.
 BATCH_COUNT_MAX = 10_000
 
@@ -114,35 +124,45 @@ class Sends:
         if not body:
             raise IllegalMessage("the message body is empty")
         topic, queue_number = self._placing.place(header, peer)
-        properties = decode(_checked(header.properties)) if header.properties else {}
-        unique_key = self._stamp.mark(properties, self._clock.now_ms())
-        if names.HALF in properties:
-            properties.setdefault(names.PRODUCER_GROUP, header.producer_group)
-        get = properties.get
+        text = _checked(header.properties or "")
+        properties = decode(text)
+        unique_key = properties.get(UNIQUE_KEY)
         name = topic.topic_name
-        if name.startswith(RETRY_PREFIX):
-            name = self._divert(name, header, command.version) or name
-            if name is not topic.topic_name:
-                queue_number = 0
+        is_retry = name.startswith(RETRY_PREFIX)
+        stored = b""
+        if (
+            unique_key is not None
+            and not is_retry
+            and _CHANGED.isdisjoint(properties)
+            and is_text_of(text, properties)
+        ):
+            stored = self._stamp.behind(text)
+        else:
+            unique_key = self._stamp.mark(properties, self._clock.now_ms())
+            if names.HALF in properties:
+                properties.setdefault(names.PRODUCER_GROUP, header.producer_group)
+            if is_retry and (diverted := self._divert(name, header, command.version)):
+                name, queue_number = diverted, 0
                 properties[names.DELAY] = "0"
         draft = Draft(
             name,
             queue_number,
             body,
-            b"",
-            tag_code(get(names.TAGS)),
+            stored,
+            tag_code(properties.get(TAGS)),
             header.flag,
             _sys_flag(header, topic),
             header.born_timestamp,
             pack(peer.address),
             header.reconsume_times,
             0,
-            get(names.KEYS, ""),
+            properties.get(KEYS, ""),
             unique_key,
         )
-        appended = self._ingress.accept(draft, properties)
+        ingress = self._ingress
+        appended = ingress.accept_ready(draft) if stored else ingress.accept(draft, properties)
         reply = self._stamp.reply(appended, queue_number=queue_number, unique_key=unique_key)
-        settled = self._ingress.settled(appended, properties)
+        settled = ingress.settled(appended, properties)
         return Reply(reply) if settled is None else _after(settled, reply)
 
     def _send_batch(self, header: SendHeader, command: Command, peer: Peer) -> Answer:

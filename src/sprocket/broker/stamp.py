@@ -16,6 +16,9 @@ from sprocket.protocol.command import Header
 from sprocket.protocol.requests.send import SendReply
 from sprocket.store.appending import Appended
 
+#: What a sender may not say, or the broker says itself.
+REWRITTEN = frozenset({names.POP_HANDLE, names.REGION, names.TRACE_SWITCH, names.CLUSTER})
+
 
 class Marks(Header, kw_only=True):
     """What a refused send tells beside its code."""
@@ -32,12 +35,13 @@ class Stamp:
         store_host: packed address that offset ids carry.
     """
 
-    __slots__ = ("_cluster", "_host", "_ids", "_region", "_trace")
+    __slots__ = ("_cluster", "_host", "_ids", "_marks", "_region", "_trace")
 
     def __init__(self, config: BrokerConfig, *, ids: UniqueIds, store_host: bytes) -> None:
         self._region = config.region
         self._trace = "true" if config.trace_on else "false"
         self._cluster = config.cluster
+        self._marks = names.encode(self._marked({}))
         self._ids = ids
         self._host = store_host
 
@@ -64,10 +68,18 @@ class Stamp:
         unique_key = properties.get(names.UNIQUE_KEY)
         if unique_key is None:
             unique_key = properties[names.UNIQUE_KEY] = self._ids.make(now_ms)
+        self._marked(properties)
+        return unique_key
+
+    def _marked(self, properties: dict[str, str]) -> dict[str, str]:
         properties[names.REGION] = self._region
         properties[names.TRACE_SWITCH] = self._trace
         properties[names.CLUSTER] = self._cluster
-        return unique_key
+        return properties
+
+    def behind(self, text: str) -> bytes:
+        """The text of properties of which none is in `REWRITTEN`, with the marks behind it."""
+        return (text + self._marks).encode("utf-8", "replace")
 
     def reply(self, appended: Appended, *, queue_number: int, unique_key: str) -> SendReply:
         """The header that tells a producer where its message lies."""

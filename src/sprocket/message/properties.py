@@ -107,6 +107,11 @@ def decode(text: str) -> dict[str, str]:
     return properties
 
 
+def is_text_of(text: str, properties: Mapping[str, str]) -> bool:
+    """Whether `encode` would write the text again, given what `decode` found in it."""
+    return len(properties) == text.count(PAIR_END) and text[-1:] == PAIR_END
+
+
 def decode_bytes(raw: bytes | bytearray | memoryview) -> dict[str, str]:
     """The pairs in a text given as UTF-8; bytes that are no UTF-8 become U+FFFD, as in Java."""
     return decode(str(raw, "utf-8", "replace"))

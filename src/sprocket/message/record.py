@@ -147,52 +147,46 @@ class Encoder:
     def encode(
         self, draft: Draft, topic: bytes, *, log_offset: int, queue_offset: int, stored_ms: int
     ) -> bytes:
-        """The draft's record; `topic` as `topic_part` gives it."""
-        raw = bytearray(record_bytes(draft, topic, self.store_host))
-        self.encode_into(memoryview(raw), 0, draft, topic, (log_offset, queue_offset, stored_ms))
-        return bytes(raw)
+        """The draft's record; `topic` as `topic_part` gives it.
 
-    def encode_into(
-        self, buffer: memoryview, at: int, draft: Draft, topic: bytes, place: tuple[int, int, int]
-    ) -> None:
-        """Writes the draft's record into a buffer; `record_bytes` says how large it is.
-
-        Args:
-            topic: the draft's topic as `topic_part` gives it.
-            place: its log offset, queue offset and store time, ms.
+        Raises:
+            struct.error: a number or length does not fit into its field.
         """
-        log_offset, queue_offset, stored_ms = place
         body = draft.body
+        properties = draft.properties
         born_host = draft.born_host
         sys_flag = draft.sys_flag & ~_HOSTS_MASK | self._host_flag
         if len(born_host) != V4_BYTES:
             sys_flag |= BORN_HOST_V6
         head = _HEADS[sys_flag & _HOSTS_MASK]
-        tail = b"".join((topic, _LENGTH.pack(len(draft.properties)), draft.properties))
-        body_at = at + head.size
-        tail_at = body_at + len(body)
-        end = tail_at + len(tail)
-        head.pack_into(
-            buffer,
-            at,
-            end - at,
-            MAGIC if len(topic) <= 128 else MAGIC_LONG_TOPIC,
-            crc32(body) & _CRC_MASK,
-            draft.queue_number,
-            draft.flag,
-            queue_offset,
-            log_offset,
-            sys_flag,
-            draft.born_ms,
-            born_host,
-            stored_ms,
-            self.store_host,
-            draft.reconsume_times,
-            draft.prepared_offset,
-            len(body),
+        body_bytes = len(body)
+        properties_bytes = len(properties)
+        # Joined once and moved once into the file: quicker than packing its parts in place.
+        return b"".join(
+            (
+                head.pack(
+                    head.size + body_bytes + len(topic) + 2 + properties_bytes,
+                    MAGIC if len(topic) <= 128 else MAGIC_LONG_TOPIC,
+                    crc32(body) & _CRC_MASK,
+                    draft.queue_number,
+                    draft.flag,
+                    queue_offset,
+                    log_offset,
+                    sys_flag,
+                    draft.born_ms,
+                    born_host,
+                    stored_ms,
+                    self.store_host,
+                    draft.reconsume_times,
+                    draft.prepared_offset,
+                    body_bytes,
+                ),
+                body,
+                topic,
+                _LENGTH.pack(properties_bytes),
+                properties,
+            )
         )
-        buffer[body_at:tail_at] = body
-        buffer[tail_at:end] = tail
 
 
 class Record(msgspec.Struct, gc=False):

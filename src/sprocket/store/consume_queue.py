@@ -94,29 +94,34 @@ class ConsumeQueue:
         offset = entry.queue_offset
         if offset != self.max_offset:
             self._jump_to(offset, entry.log_offset)
+        packed = ENTRY.pack(entry.log_offset, entry.record_bytes, entry.tag_code)
+        self.add(packed, entry.log_offset)
+
+    def add(self, entry: bytes, log_offset: int) -> None:
+        """Writes the next entry, given as the file holds it.
+
+        Raises:
+            DiskFull: there is no room for the next file, unless `make_room` was called.
+        """
+        offset = self.max_offset
         if not self._base <= offset < self._room_end:
             self._enter(self._segments.make(offset * ENTRY_BYTES))
             self._reserve(offset, 1)
-        ENTRY.pack_into(
-            self._buffer,
-            (offset - self._base) * ENTRY_BYTES,
-            entry.log_offset,
-            entry.record_bytes,
-            entry.tag_code,
-        )
-        self.max_offset = offset = offset + 1
+        at = (offset - self._base) * ENTRY_BYTES
+        self._buffer[at : at + ENTRY_BYTES] = entry
+        self.max_offset = offset + 1
         if self.unsynced_log_offset < 0:
-            self.unsynced_log_offset = entry.log_offset
+            self.unsynced_log_offset = log_offset
         self.is_used = True
         if self.arrival is not None:
-            self.arrival.rise(offset)
+            self.arrival.rise(offset + 1)
 
     def has_room(self) -> bool:
         """Whether the next entry fits into a file that is there."""
         return self._base <= self.max_offset < self._room_end
 
     def make_room(self, count: int = 1) -> None:
-        """Makes the files for the next entries, so that `apply` cannot fail.
+        """Makes the files for the next entries, so that `add` cannot fail.
 
         Raises:
             DiskFull: there is no room for them.
