@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sprocket.base.errors import ConfigError
 from sprocket.client.assign import (
     STRATEGIES,
     ByConfig,
@@ -18,7 +19,9 @@ from sprocket.client.assign import (
     average,
     circle,
     sort_members,
+    strategy_of,
 )
+from sprocket.client.config import ConsumerConfig
 from sprocket.message.queue import QueueId
 
 GOLDEN = Path(__file__).resolve().parent.parent / "golden"
@@ -72,6 +75,16 @@ def test_nearest_room_is_as_in_java() -> None:
     for member in expected:
         mine = strategy(member, rooms(["room1", "room2", "room3"]), sorted(expected))
         assert texts(mine) == expected[member]
+
+
+def test_a_strategy_is_set_by_its_name_or_as_a_function() -> None:
+    for name, strategy in BY_JAVA_NAME.items():
+        assert type(strategy_of(name)) is type(strategy)
+        assert strategy_of(name.lower()) is strategy_of(name)
+    assert strategy_of(circle) is circle
+    assert ConsumerConfig(assign="AVG_BY_CIRCLE").assign == "AVG_BY_CIRCLE"
+    with pytest.raises(ConfigError, match="AVG, AVG_BY_CIRCLE, CONSISTENT_HASH"):
+        ConsumerConfig(assign="MACHINE_ROOM")
 
 
 def test_a_member_that_is_not_listed_gets_nothing() -> None:

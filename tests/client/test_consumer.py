@@ -421,6 +421,38 @@ def test_a_batch_listener_gets_lists() -> None:
     play(main)
 
 
+def test_of_a_batch_each_message_has_its_own_result() -> None:
+    async def main() -> None:
+        async with FakeBroker({"orders": 1}) as broker:
+            levels: list[tuple[int, int]] = []
+            got: list[int] = []
+            async with consumer_of(broker) as consumer:
+
+                @consumer.on("orders", batch=4)
+                async def take(messages: list[StoredMessage]) -> list[Later | None]:
+                    got.extend(each.queue_offset for each in messages if not each.reconsume_times)
+                    return [
+                        Later(each.queue_offset)
+                        if each.queue_offset in (1, 2) and not each.reconsume_times
+                        else None
+                        for each in messages
+                    ]
+
+                for _ in range(4):
+                    broker.put("orders")
+                await until(lambda: broker.committed.get(("readers", "orders", 0)) == 4)
+                for command in broker.asked:
+                    if command.code == SendBack.code:
+                        header = command.read(SendBack)
+                        levels.append((header.offset, header.delay_level))
+                told = consumer.statistics().topics["orders"]
+                assert (told.consumed, told.failed) == (4, 2)
+            assert [level for _, level in sorted(levels)] == [1, 2]
+            assert sorted(got) == [0, 1, 2, 3]
+
+    play(main)
+
+
 def test_a_plain_function_is_a_listener_too() -> None:
     async def main() -> None:
         async with FakeBroker({"orders": 1}) as broker, consumer_of(broker) as consumer:

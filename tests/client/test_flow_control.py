@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import pytest
+
 from sprocket.client.config import ConsumerConfig
 from sprocket.client.consumer import PushConsumer
 from sprocket.message.message import StoredMessage
@@ -117,6 +119,45 @@ def test_statistics_tell_rates_failures_and_what_waits() -> None:
             assert (told.topics[RETRY].pulled, told.topics[RETRY].consumed) == (1, 0)
             assert abs(orders.listener_ms - 250) < 1
             assert orders.consumed_per_second > 0
+
+    play(main)
+
+
+@pytest.mark.parametrize(
+    ("limit", "settings"),
+    [
+        ("count", {"window_count_max": 10}),
+        ("bytes", {"window_bytes_max": 10}),
+        ("span", {"window_span_max": 10}),
+    ],
+)
+def test_statistics_tell_which_limit_keeps_a_queue_from_being_fetched(
+    limit: str, settings: dict[str, int]
+) -> None:
+    async def main() -> None:
+        async with (
+            FakeBroker({"orders": 1}) as broker,
+            consumer_of(broker, pull_batch=4, concurrency=1, **settings) as consumer,
+        ):
+            go_on = asyncio.Event()
+
+            @consumer.on("orders")
+            async def wait(message: StoredMessage) -> None:
+                await go_on.wait()
+
+            for _ in range(40):
+                broker.put("orders")
+            await asyncio.sleep(5)
+            told = consumer.statistics()
+            (window,) = [each for each in told.windows if each.queue.topic == "orders"]
+            assert window.full_by == limit
+            assert (window.position, window.in_flight, window.waiting) == (0, 1, 11)
+            assert (window.next_offset, window.size, window.span) == (12, 12, 11)
+            assert told.topics["orders"].throttled == {limit: 1}
+            go_on.set()
+            await until(lambda: committed(broker) == 40)
+            (window,) = [e for e in consumer.statistics().windows if e.queue.topic == "orders"]
+            assert (window.position, window.full_by, window.size, window.span) == (40, None, 0, 0)
 
     play(main)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
 from sprocket.client.config import ConsumerConfig
@@ -119,6 +119,36 @@ def test_a_failing_message_comes_again_after_ten_seconds_then_becomes_a_dead_let
                 ):
                     end = await reader.max_offset(own)
                     assert (await reader.committed(own) or 0) == end
+
+    with_cluster(main)
+
+
+def test_a_strategy_of_the_users_own_decides_and_may_fail_for_a_while() -> None:
+    async def main(cluster: Cluster) -> None:
+        is_broken = False
+
+        def odd_ones_only(
+            member: str, queues: Sequence[QueueId], members: Sequence[str]
+        ) -> list[QueueId]:
+            if is_broken:
+                raise RuntimeError("a strategy of the user's")
+            return [queue for queue in queues if queue.number % 2 or "%" in queue.topic]
+
+        async def take(message: StoredMessage) -> None:
+            pass
+
+        async with producer_in(cluster) as producer:
+            await producer.send(Message("orders", b"0"))
+            async with consumer_in(cluster, assign=odd_ones_only, rebalance_ms=5_000) as consumer:
+                consumer.subscribe("orders", listener=take)
+                await until(lambda: [queue.number for queue in _queues(consumer)] == [1, 3])
+                is_broken = True
+                await asyncio.sleep(60)
+                assert [queue.number for queue in _queues(consumer)] == [1, 3]
+                is_broken = False
+                consumer.subscribe("others", listener=take)
+                await producer.send(Message("others", b"0"))
+                await until(lambda: sum(q.topic == "others" for q in consumer.queues) == 2)
 
     with_cluster(main)
 

@@ -14,6 +14,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from hashlib import md5
 
+from sprocket.base.errors import ConfigError
 from sprocket.message.queue import QueueId
 
 #: (this member, all queues of a topic, all members) to the queues of this member.
@@ -156,8 +157,22 @@ class Nearest:
         return mine
 
 
+#: Those that need to be told nothing, by RocketMQ's names for them.
 STRATEGIES: dict[str, Strategy] = {
-    "average": average,
-    "circle": circle,
-    "consistent_hash": ConsistentHash(),
+    "AVG": average,
+    "AVG_BY_CIRCLE": circle,
+    "CONSISTENT_HASH": ConsistentHash(),
 }
+
+
+def strategy_of(given: Strategy | str) -> Strategy:
+    """A strategy by its name, or as it is.
+
+    Raises:
+        ConfigError: there is none of that name.
+    """
+    if not isinstance(given, str):
+        return given
+    if given.upper() not in STRATEGIES:
+        raise ConfigError(f"a strategy is {', '.join(STRATEGIES)}, or a function; not {given!r}")
+    return STRATEGIES[given.upper()]

@@ -9,22 +9,16 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from enum import Enum
 from typing import Any
 
 from sprocket.base.errors import CorruptRecord, ProtocolError, TransportError
+from sprocket.client.outcome import Outcome
 from sprocket.client.subscription import Listener
 from sprocket.message.message import StoredMessage
 from sprocket.message.properties import PRODUCER_GROUP, UNIQUE_KEY
 from sprocket.message.record import decode
 from sprocket.protocol.command import Command
-from sprocket.protocol.requests.transaction import (
-    COMMIT,
-    ROLLBACK,
-    UNKNOWN,
-    CheckTransaction,
-    EndTransaction,
-)
+from sprocket.protocol.requests.transaction import CheckTransaction, EndTransaction
 from sprocket.remoting.transport import Peer
 
 log = logging.getLogger(__name__)
@@ -32,14 +26,6 @@ log = logging.getLogger(__name__)
 #: Questions that are being answered by the user's function at the same time; more are left out,
 #: since the broker asks again.
 _CHECKS_MAX = 64
-
-
-class Outcome(Enum):
-    """How a transaction ended, or that it is not known yet."""
-
-    COMMIT = COMMIT
-    ROLLBACK = ROLLBACK
-    UNKNOWN = UNKNOWN
 
 
 #: Says how a transaction ended. A plain function runs in a thread.

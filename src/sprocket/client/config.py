@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from sprocket.base.config import check, setting
 from sprocket.base.errors import ConfigError
-from sprocket.client.assign import Strategy, average
+from sprocket.client.assign import Strategy, average, strategy_of
 from sprocket.protocol.signing import Signer
 
 _KIB = 1024
@@ -193,11 +193,14 @@ class FetchConfig(ClientConfig):
     rebalance_ms: int = setting(
         20_000, "How often queues are shared out anew.", rocketmq="waitInterval", minimum=10
     )
-    assign: Strategy = field(default=average)
+    #: Which member reads which queues: a function, or RocketMQ's name of one. See
+    #: `sprocket.client.assign`; all members of a group need the same.
+    assign: Strategy | str = field(default=average)
 
     def __post_init__(self) -> None:
         check(self)
         _check_hold(self.hold_ms, self.pull_timeout_ms)
+        strategy_of(self.assign)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from sprocket.base.deadline import Deadline
 from sprocket.base.errors import ClosedError, UsageError
 from sprocket.client.config import ConsumerConfig, nameserver_addresses
 from sprocket.client.deliver import Concurrent, Ordered
+from sprocket.client.discovery import Discovery
 from sprocket.client.entered import Entered
 from sprocket.client.iterate import Iterated
 from sprocket.client.local_offsets import LocalOffsets
@@ -21,24 +22,20 @@ from sprocket.client.offsets import Beginning, Start
 from sprocket.client.operated import Facts, Operated
 from sprocket.client.outbox import Sent
 from sprocket.client.pauses import Pauses
+from sprocket.client.processes import check_portable
 from sprocket.client.pull import FeedParts
 from sprocket.client.redeliver import Dropping, GivesBack, Redelivery
 from sprocket.client.replies import Responder
 from sprocket.client.session import Session
-from sprocket.client.statistics import Counters, Statistics, held_in
-from sprocket.client.subscription import (
-    BatchListener,
-    Later,
-    Listener,
-    MessageListener,
-    Subscription,
-)
+from sprocket.client.statistics import Counters, Statistics
+from sprocket.client.subscription import BatchListener, Later, Listener, MessageListener
+from sprocket.client.wanted import Topics, Wanted
 from sprocket.client.window import Window
 from sprocket.client.world import World
 from sprocket.filter.choice import Filter, filter_of
 from sprocket.message.message import StoredMessage
 from sprocket.message.queue import QueueId
-from sprocket.message.topic import check_group, check_topic, retry_topic
+from sprocket.message.topic import check_group, retry_topic
 
 __all__ = ["Later", "PushConsumer", "Start"]
 
@@ -128,7 +125,8 @@ class PushConsumer(Entered):
         self._beginning = Beginning.of(start)
         self._nameservers = nameserver_addresses(nameservers, os.environ)
         self._world = world
-        self._subscriptions: dict[str, Subscription] = {}
+        self._wanted = Wanted()
+        self._discovery: Discovery | None = None
         self._session: Session | None = None
         self._membership: Membership | None = None
         self._delivery: Concurrent | Ordered | Iterated | None = None
@@ -149,23 +147,25 @@ class PushConsumer(Entered):
         return self._session.client_id if self._session is not None else None
 
     @overload
-    def on(self, topic: str, *, tags: str = "*", sql: str | None = None) -> Callable[[M], M]: ...
+    def on(self, topic: Topics, *, tags: str = "*", sql: str | None = None) -> Callable[[M], M]: ...
 
     @overload
     def on(
-        self, topic: str, *, tags: str = "*", sql: str | None = None, batch: int
+        self, topic: Topics, *, tags: str = "*", sql: str | None = None, batch: int
     ) -> Callable[[B], B]: ...
 
     def on(
-        self, topic: str, *, tags: str = "*", sql: str | None = None, batch: int | None = None
+        self, topic: Topics, *, tags: str = "*", sql: str | None = None, batch: int | None = None
     ) -> Any:
         """Decorates the function that gets a topic's messages; before or after the start.
 
         Args:
-            topic: its name.
+            topic: its name, or a pattern (`re.compile("orders-.*")`) for all topics whose whole
+                names match; those that appear later are found within `config.route_refresh_ms`.
             tags: `*` for all messages, or tags with `||` between them.
             sql: instead of tags, a condition over properties: `"amount > 5 AND region = 'eu'"`.
-            batch: None: it gets one message. A number: it gets a list of up to so many.
+            batch: None: it gets one message. A number: it gets a list of up to so many, and may
+                return a list that says of each: None or `Later`.
 
         Raises:
             UsageError: as `subscribe`.
@@ -179,7 +179,7 @@ class PushConsumer(Entered):
 
     def subscribe(
         self,
-        topic: str,
+        topic: Topics,
         *,
         tags: str = "*",
         sql: str | None = None,
@@ -190,6 +190,7 @@ class PushConsumer(Entered):
         All members of a group should subscribe alike: brokers keep one subscription of a group.
 
         Args:
+            topic, tags, sql: as for `on`.
             listener: gets the messages. Without one they are iterated over.
 
         Raises:
@@ -200,24 +201,30 @@ class PushConsumer(Entered):
         found = None if listener is None else Listener.of(listener, None)
         self._subscribe(topic, filter_of(tags, sql), found)
 
-    def unsubscribe(self, topic: str) -> None:
-        """Gives the topic's queues up. Nothing happens if it is not subscribed."""
-        if self._subscriptions.pop(topic, None) is not None and self._membership is not None:
-            self._membership.subscribed()
+    def unsubscribe(self, topic: Topics) -> None:
+        """Gives the queues up of a topic, or of what a pattern found, if that is subscribed."""
+        if self._wanted.drop(topic):
+            self._changed()
 
-    def _subscribe(self, topic: str, wanted: Filter, listener: Listener | None) -> None:
-        check_topic(topic)
+    def _subscribe(self, topic: Topics, wanted: Filter, listener: Listener | None) -> None:
         is_iterated = listener is None
         if self._is_iterated not in (None, is_iterated):
             raise UsageError("messages go to listeners or are iterated over, not both")
         if is_iterated and self.ordered:
             raise UsageError("ordered consumption needs listeners")
+        if listener is not None and listener.is_blocking and self.config.processes:
+            check_portable(listener.function)
+        now_ms = (self._world or World.real()).clock.now_ms()
+        self._wanted.set(topic, wanted, listener, version=now_ms)
         self._is_iterated = is_iterated
-        world = self._world or World.real()
-        self._subscriptions[topic] = Subscription(topic, wanted, world.clock.now_ms(), listener)
         self._direct()
+        self._changed()
+
+    def _changed(self, fresh: Sequence[str] = ()) -> None:
+        if self._discovery is not None:
+            self._discovery.look_soon()
         if self._membership is not None:
-            self._membership.subscribed()
+            self._membership.subscribed(fresh)
 
     def later(self, message: StoredMessage, delay_level: int = 0) -> None:
         """Has the message that is being iterated over come again later.
@@ -253,15 +260,15 @@ class PushConsumer(Entered):
             if self.broadcasting:
                 self._local = self._open_local(session)
             else:
-                retries = retry_topic(self.group)
-                everything = Subscription(retries, filter_of("*"), version)
-                self._subscriptions.setdefault(retries, everything)
+                self._wanted.set(retry_topic(self.group), filter_of("*"), None, version=version)
             self._direct()
+            self._discovery = Discovery(session, self._wanted, self._changed, self.config)
+            await self._discovery.start()
             membership = self._membership = self._member(session)
             facts = Facts(self.group, self.config, self.ordered, self._nameservers, version)
             session.operated[self.group] = Operated(
                 membership,
-                self._subscriptions,
+                self._wanted.by_topic,
                 facts,
                 statistics=self.statistics,
                 clock=session.world.clock,
@@ -297,7 +304,7 @@ class PushConsumer(Entered):
             pauses=self._pauses,
         )
         ways = Ways(local=self._local)
-        return Membership(self._subscriptions, self._beginning, parts, ways=ways)
+        return Membership(self._wanted.by_topic, self._beginning, parts, ways=ways)
 
     def pause(self, topic: str | None = None) -> None:
         """Fetches nothing more, of one topic or at all; what was fetched is still delivered.
@@ -327,13 +334,12 @@ class PushConsumer(Entered):
 
     def statistics(self) -> Statistics:
         """Rates, times and failures by topic, and how much waits in memory."""
-        feeds = self._membership.feeds if self._membership is not None else []
-        held = [held_in(feed.queue.topic, feed.window) for feed in feeds]
-        return self._counters.told(asyncio.get_running_loop().time(), held, queues=len(feeds))
+        windows = self._membership.windows if self._membership is not None else ()
+        return self._counters.told(asyncio.get_running_loop().time(), windows)
 
     def _direct(self) -> None:
         """Makes what delivers, once it is known where to and through whom."""
-        session, subscriptions, config = self._session, self._subscriptions, self.config
+        session, subscriptions, config = self._session, self._wanted.by_topic, self.config
         if session is None or self._delivery is not None or self._is_iterated is None:
             return
         redelivery: GivesBack = Dropping()
@@ -359,7 +365,7 @@ class PushConsumer(Entered):
 
     async def _finish(self, window: Window) -> None:
         if isinstance(self._delivery, Ordered):
-            await self._delivery.finish(window, Deadline.after_ms(self.config.drain_ms))
+            await self._delivery.finish(window)
 
     async def close(self) -> None:
         """Leaves the group: waits for listeners under way, commits, tells the brokers."""
@@ -369,6 +375,9 @@ class PushConsumer(Entered):
         if session is None:
             return
         session.operated.pop(self.group, None)
+        discovery, self._discovery = self._discovery, None
+        if discovery is not None:
+            await discovery.close()
         if membership is not None:
             await membership.stop_fetching()
         if delivery is not None:

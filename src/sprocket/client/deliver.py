@@ -6,7 +6,8 @@ after a pause.
 
 Ordered: one batch of a window at a time, from its head, and only while the queue's lease is
 trusted. What failed goes back to the head, and the window pauses before it comes again; what
-failed too often becomes a dead letter, and the window goes on.
+failed too often becomes a dead letter, and the window goes on. Committed by hand, what succeeded
+stays in flight until the listener says commit, which is when the position moves, or rollback.
 
 Source: ConsumeMessageConcurrentlyService, ConsumeMessageOrderlyService of RocketMQ 5.x.
 """
@@ -19,17 +20,23 @@ from collections.abc import Mapping, Sequence
 
 from sprocket.base.deadline import Deadline
 from sprocket.client.config import ConsumerConfig
+from sprocket.client.outcome import Outcome
 from sprocket.client.redeliver import GivesBack
 from sprocket.client.statistics import Counters
 from sprocket.client.subscription import Later, Subscription
+from sprocket.client.verdict import Verdict, cancelled, failed, verdict_on
 from sprocket.client.window import Window
-from sprocket.client.workers import Turn, Workers, cancelled, checked, failed
+from sprocket.client.workers import Turn, Workers
 from sprocket.message.message import StoredMessage
 
 logger = logging.getLogger(__name__)
 
 #: The delay level that means: never, it is a dead letter.
 _NEVER = -1
+#: The shortest rest of an ordered queue, as in Java.
+_PAUSE_MS_MIN = 10
+#: A pause doubles so many times at most.
+_DOUBLINGS_MAX = 30
 #: The delay level for a message whose listener took too long, 10 s.
 _EXPIRED_LEVEL = 3
 #: Seconds between two looks for such listeners.
@@ -105,44 +112,38 @@ class Concurrent(Workers):
         if listener.batch is None and not listener.is_blocking:
             # As `call` would, without its cost: this is where most messages pass.
             try:
-                later = await listener.function(message)
+                result = await listener.function(message)
             except Exception as error:  # a user's listener
-                later = failed(error, message)
+                result = failed(error, message)
             except asyncio.CancelledError as error:
-                later = cancelled(error, message)
-            if later is not None:
-                later = checked(later)
-            ended = self.loop.time()
-            self.counters.called(
-                message.queue.topic,
-                ended,
-                count=1,
-                seconds=ended - began,
-                has_failed=later is not None,
-            )
+                result = cancelled(error, message)
         else:
             if listener.batch is not None and listener.batch > 1:
                 messages += window.take_many(listener.batch - 1, topic=message.queue.topic)
-            later = await self.call(listener, messages)
-        if later is None:
+            result = await self.call(listener, messages)
+        verdict = None if result is None else verdict_on(result, len(messages))
+        self.count(messages, verdict, began)
+        if verdict is None:
             for each in messages:
                 window.done(each)
         elif turn.window is not None:  # else it took too long, and was given back already
             turn.window = None
-            await self._give_back(window, messages, later)
+            await self._give_back(window, messages, verdict)
         turn.window = None
         turn.messages = []
 
     async def _give_back(
-        self, window: Window, messages: Sequence[StoredMessage], later: Later
+        self, window: Window, messages: Sequence[StoredMessage], verdict: Sequence[Later | None]
     ) -> None:
         kept = []
-        for message in messages:
+        for message, later in zip(messages, verdict, strict=True):
             if window.is_closed:  # the queue's next holder gets it again anyway
                 return
-            if not window.holds(message):
+            if later is None:
+                window.done(message)
+            elif not window.holds(message):
                 continue
-            if await self.redelivery.give_back(message, later.delay_level):
+            elif await self.redelivery.give_back(message, later.delay_level):
                 window.done(message)
             else:
                 kept.append(message)
@@ -163,7 +164,9 @@ class Ordered(Workers):
     ) -> None:
         super().__init__(subscriptions, redelivery, config, counters=counters)
         self._reconsume_max = config.reconsume_max
-        self._suspend_seconds = config.suspend_ms / 1000
+        self._suspend_ms = config.suspend_ms
+        self._suspend_longest_ms = max(config.suspend_ms, config.suspend_longest_ms)
+        self._auto_commit = config.auto_commit
         #: Windows whose head failed, until they go on.
         self._resting: set[Window] = set()
         #: By window, the end of its batch under way.
@@ -188,12 +191,12 @@ class Ordered(Workers):
         if not self._must_wait(window):
             self.offer(window)
 
-    async def finish(self, window: Window, deadline: Deadline) -> None:
-        """Hands out nothing more of a window, and waits for its batch under way."""
+    async def finish(self, window: Window) -> None:
+        """Hands out nothing more of a window, and waits for the end of its batch under way."""
         window.is_frozen = True
         ended = self._busy.get(window)
         if ended is not None:
-            await asyncio.wait([ended], timeout=deadline.left())
+            await asyncio.wait([ended])
 
     def _must_wait(self, window: Window) -> bool:
         if window.is_frozen or window in self._resting:
@@ -204,18 +207,60 @@ class Ordered(Workers):
         messages = [message]
         listener = self.listener_of(message)
         if listener is None:
-            self._suspend(window, messages)
+            self._suspend(window, messages, self._suspend_ms)
             return
         if listener.batch is not None and listener.batch > 1:
             messages += window.take_many(listener.batch - 1, topic=message.queue.topic)
-        later = await self.call(listener, messages)
-        if later is None:
-            for each in messages:
-                window.done(each)
-        else:
-            await self._retry(window, messages, later)
+        began = self.loop.time()
+        try:
+            result = await self.call(listener, messages)
+        except asyncio.CancelledError:
+            window.has_straggler = self.outlives(listener)
+            raise
+        if isinstance(result, Outcome) and not self._auto_commit and result is not Outcome.UNKNOWN:
+            self.count(messages, None, began)
+            self._end(window, result)
+            return
+        verdict = verdict_on(result, len(messages))
+        self.count(messages, verdict, began)
+        await self._settle(window, messages, verdict)
 
-    async def _retry(self, window: Window, messages: Sequence[StoredMessage], later: Later) -> None:
+    def _end(self, window: Window, outcome: Outcome) -> None:
+        """Commits, or puts back, all that the listener had since it committed last."""
+        taken = window.taken()
+        if outcome is Outcome.ROLLBACK:
+            self._suspend(window, taken, self._suspend_ms)
+            return
+        for message in taken:
+            window.done(message)
+
+    async def _settle(
+        self, window: Window, messages: Sequence[StoredMessage], verdict: Verdict
+    ) -> None:
+        """What stands before the first failure is consumed; what stands behind it comes again."""
+        if verdict is None:
+            consumed = messages
+        else:
+            at = next(n for n, later in enumerate(verdict) if later is not None)
+            consumed = messages[:at]
+        if self._auto_commit:
+            for message in consumed:
+                window.done(message)
+        if verdict is None:
+            return
+        later = verdict[at] or Later()
+        is_whole = all(each == later for each in verdict)
+        count = len(messages) if is_whole else at + 1
+        await self._retry(window, messages[at:count], later, behind=messages[count:])
+
+    async def _retry(
+        self,
+        window: Window,
+        messages: Sequence[StoredMessage],
+        later: Later,
+        *,
+        behind: Sequence[StoredMessage],
+    ) -> None:
         """Those that failed too often become dead letters; if others are left, the window waits."""
         left = []
         for message in messages:
@@ -230,10 +275,19 @@ class Ordered(Workers):
             else:
                 left.append(message)
         if left:
-            self._suspend(window, left)
+            self._suspend(window, [*left, *behind], self._pause_ms(left[0], later))
+        else:
+            window.put_back(behind)
 
-    def _suspend(self, window: Window, messages: Sequence[StoredMessage]) -> None:
-        """Puts a batch back to the head of its window, which then rests for a while."""
+    def _pause_ms(self, message: StoredMessage, later: Later) -> int:
+        """How long the queue of a message that failed rests: longer each time, if so set."""
+        if later.pause_ms is not None:
+            return max(later.pause_ms, _PAUSE_MS_MIN)
+        doublings = min(max(message.reconsume_times - 1, 0), _DOUBLINGS_MAX)
+        return min(self._suspend_ms << doublings, self._suspend_longest_ms)
+
+    def _suspend(self, window: Window, messages: Sequence[StoredMessage], pause_ms: int) -> None:
+        """Puts messages back to the head of their window, which then rests for a while."""
         window.put_back(messages)
         self._resting.add(window)
 
@@ -241,4 +295,4 @@ class Ordered(Workers):
             self._resting.discard(window)
             self.offer(window)
 
-        self.shelf.after(self._suspend_seconds, go_on)
+        self.shelf.after(pause_ms / 1000, go_on)

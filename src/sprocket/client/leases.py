@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import SprocketError
@@ -76,9 +76,9 @@ class Leases:
             except SprocketError as error:
                 logger.info("%s: leases at %s: %s", self._group, broker, error)
 
-    async def give_back_all(self) -> None:
-        """Gives back all that may be ours."""
-        await self.give_back(self._asked)
+    async def give_back_all(self, *, but: Collection[QueueId] = ()) -> None:
+        """Gives back all that may be ours, except for some, which run out by themselves."""
+        await self.give_back(self._asked.difference(but))
 
     async def _lock(self, broker: str, queues: list[QueueId]) -> set[QueueId]:
         address = self._session.address(broker)

@@ -19,6 +19,7 @@ from datetime import datetime
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import ClosedError, UsageError
 from sprocket.client.config import LitePullConfig, nameserver_addresses
+from sprocket.client.discovery import Discovery
 from sprocket.client.entered import Entered
 from sprocket.client.manner import polling
 from sprocket.client.membership import Membership, Ways
@@ -29,14 +30,14 @@ from sprocket.client.polled import Polled
 from sprocket.client.pull import Feed, FeedParts
 from sprocket.client.session import Session, either
 from sprocket.client.shares import OnShare
-from sprocket.client.statistics import Counters, Statistics, held_in
-from sprocket.client.subscription import Subscription
+from sprocket.client.statistics import Counters, Statistics
+from sprocket.client.wanted import Topics, Wanted
 from sprocket.client.world import World
 from sprocket.filter.choice import Filter, filter_of
 from sprocket.message.message import StoredMessage
 from sprocket.message.offsets import QueueOffset
 from sprocket.message.queue import QueueId
-from sprocket.message.topic import check_group, check_topic
+from sprocket.message.topic import check_group
 
 
 class LitePullConsumer(Entered):
@@ -89,7 +90,8 @@ class LitePullConsumer(Entered):
         self._beginning = Beginning.of(start)
         self._nameservers = nameserver_addresses(nameservers, os.environ)
         self._world = world
-        self._subscriptions: dict[str, Subscription] = {}
+        self._wanted = Wanted()
+        self._discovery: Discovery | None = None
         #: Queues that were assigned by hand; None while topics are subscribed, or nothing is.
         self._chosen: set[QueueId] | None = None
         self._on_share: OnShare | None = None
@@ -132,28 +134,29 @@ class LitePullConsumer(Entered):
         session.operated.pop(self.group, None)
         if joining is not None:
             await asyncio.wait([joining])
+            if self._discovery is not None:
+                await self._discovery.close()
             if joining.exception() is None:
                 await joining.result().stop_fetching()
                 await joining.result().leave()
         await session.leave(group=self.group)
         self._polled = Polled()
 
-    def subscribe(self, topic: str, *, tags: str = "*", sql: str | None = None) -> None:
-        """Subscribes a topic, whose queues the group's members share.
+    def subscribe(self, topic: Topics, *, tags: str = "*", sql: str | None = None) -> None:
+        """Subscribes a topic, or all that match a pattern; the group's members share their queues.
 
         Raises:
             SubscriptionInvalid: the tags or the sql cannot be read.
             UsageError: the topic's name cannot be, or queues were assigned.
         """
-        check_topic(topic)
         if self._chosen is not None:
             raise UsageError("queues are assigned by hand; topics cannot be subscribed too")
         self._set(topic, filter_of(tags, sql))
         self._again()
 
-    def unsubscribe(self, topic: str) -> None:
-        """Gives the topic's queues up. Nothing happens if it is not subscribed."""
-        if self._subscriptions.pop(topic, None) is not None:
+    def unsubscribe(self, topic: Topics) -> None:
+        """Gives the queues up of a topic, or of what a pattern found, if that is subscribed."""
+        if self._wanted.drop(topic):
             self._again()
 
     def assign(self, queues: Iterable[QueueId], *, tags: str = "*", sql: str | None = None) -> None:
@@ -163,12 +166,11 @@ class LitePullConsumer(Entered):
             SubscriptionInvalid: the tags or the sql cannot be read.
             UsageError: topics were subscribed.
         """
-        if self._chosen is None and self._subscriptions:
+        if self._chosen is None and not self._wanted.is_empty:
             raise UsageError("topics are subscribed; queues cannot be assigned too")
         chosen = set(queues)
-        self._subscriptions.clear()
+        self._wanted.clear()
         for topic in sorted({queue.topic for queue in chosen}):
-            check_topic(topic)
             self._set(topic, filter_of(tags, sql))
         self._chosen = chosen
         self._again()
@@ -295,33 +297,36 @@ class LitePullConsumer(Entered):
     def statistics(self) -> Statistics:
         """Rates and times by topic, and how much waits in memory."""
         member = self._joined()
-        feeds = [] if member is None else member.feeds
-        held = [held_in(feed.queue.topic, feed.window) for feed in feeds]
-        return self._counters.told(asyncio.get_running_loop().time(), held, queues=len(feeds))
+        windows = () if member is None else member.windows
+        return self._counters.told(asyncio.get_running_loop().time(), windows)
 
     def _running(self) -> Session:
         if self._session is None:
             raise ClosedError("the consumer is not started, or is closed")
         return self._session
 
-    def _set(self, topic: str, wanted: Filter) -> None:
+    def _set(self, topic: Topics, wanted: Filter) -> None:
         now_ms = (self._world or World.real()).clock.now_ms()
-        self._subscriptions[topic] = Subscription(topic, wanted, now_ms)
+        self._wanted.set(topic, wanted, None, version=now_ms)
 
-    def _again(self) -> None:
+    def _again(self, fresh: Sequence[str] = ()) -> None:
         """What to read is another now."""
         self._begin()
+        if self._discovery is not None:
+            self._discovery.look_soon()
         member = self._joined()
         if member is not None:
-            member.subscribed()
+            member.subscribed(fresh)
 
     def _begin(self) -> None:
         """Becomes a member, or a reader, once it is known which of both."""
-        is_known = self._chosen is not None or bool(self._subscriptions)
+        is_known = self._chosen is not None or not self._wanted.is_empty
         if self._session is not None and self._joining is None and is_known:
             self._joining = asyncio.ensure_future(self._join(self._session))
 
     async def _join(self, session: Session) -> Membership:
+        self._discovery = Discovery(session, self._wanted, self._again, self.config)
+        await self._discovery.start()
         manner = polling(commits=self.config.auto_commit)
         parts = FeedParts(
             session,
@@ -337,11 +342,11 @@ class LitePullConsumer(Entered):
             on_share=lambda topic, queues: self._on_share and self._on_share(topic, queues),
             on_held=self._changed.set,
         )
-        member = Membership(self._subscriptions, self._beginning, parts, ways=ways)
+        member = Membership(self._wanted.by_topic, self._beginning, parts, ways=ways)
         clock, servers = session.world.clock, self._nameservers
         facts = Facts(self.group, self.config, False, servers, clock.now_ms(), manner.consume_type)
         session.operated[self.group] = Operated(
-            member, self._subscriptions, facts, statistics=self.statistics, clock=clock
+            member, self._wanted.by_topic, facts, statistics=self.statistics, clock=clock
         )
         await member.start()
         return member

@@ -12,21 +12,23 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
 from sprocket.base.backoff import pauses
 from sprocket.base.errors import SprocketError
-from sprocket.client.assign import average
+from sprocket.client.assign import average, strategy_of
 from sprocket.client.leases import Leases
 from sprocket.client.local_offsets import LocalOffsets
-from sprocket.client.lookup import Alone, Lookup, Routed, Shared
-from sprocket.client.offsets import Beginning, Offsets
+from sprocket.client.lookup import Alone, Found, Lookup, Routed, Shared
+from sprocket.client.offsets import Beginning
+from sprocket.client.progress import Progress
 from sprocket.client.pull import Feed, FeedParts
 from sprocket.client.rebalance import Acquire, Instruction, Rebalance
 from sprocket.client.session import Session, either
 from sprocket.client.shares import OnShare, Shares
+from sprocket.client.statistics import WindowStatistics
 from sprocket.client.subscription import Subscription
 from sprocket.message.queue import QueueId
 from sprocket.protocol.bodies import ConsumerData
@@ -80,12 +82,11 @@ class Membership:
         ways = ways or Ways()
         self.group = parts.group
         self._subscriptions = subscriptions
-        self._beginning = beginning
         self._parts = parts
         self._session: Session = parts.session
         self._config = parts.config
         self._ways = ways
-        self._offsets = Offsets(parts.session, parts.group, parts.config.call_timeout_ms)
+        self._progress = Progress(parts, beginning, local=ways.local)
         #: Ordered consumption only.
         self._leases = None
         if parts.finish is not None and not parts.manner.is_broadcasting:
@@ -96,11 +97,12 @@ class Membership:
         self._lookup: Lookup = (
             Alone(self._routed, ways.chosen) if is_alone else Shared(self._routed)
         )
-        strategy = average if is_alone else parts.config.assign
+        strategy = average if is_alone else strategy_of(parts.config.assign)
         self._rebalance = Rebalance(parts.session.client_id, strategy)
         self._shares = Shares(parts.config, ways.on_share)
         self._held: dict[QueueId, _Held] = {}
-        self._began_ms = parts.session.world.clock.now_ms()
+        #: Ordered consumption: queues that are given up once their batch under way ends.
+        self._ending: dict[QueueId, Feed] = {}
         self._again = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
         self._is_leaving = False
@@ -115,13 +117,18 @@ class Membership:
         """The queues that it holds, as it reads them."""
         return [held.feed for _, held in sorted(self._held.items())]
 
+    @property
+    def windows(self) -> list[WindowStatistics]:
+        """What is fetched of each queue that it holds and not finished."""
+        return [WindowStatistics.of(feed.queue, feed.window) for feed in self.feeds]
+
     def describe(self) -> ConsumerData:
         """What heartbeats say of it."""
         return ConsumerData(
             group_name=self.group,
             consume_type=self._parts.manner.consume_type,
             message_model=self._parts.manner.message_model,
-            consume_from_where=self._beginning.where,
+            consume_from_where=self._progress.where,
             subscriptions=[each.describe() for each in self._subscriptions.values()],
         )
 
@@ -165,13 +172,21 @@ class Membership:
         for held in self._held.values():
             held.feed.window.close()
         if self._leases is not None:
-            await self._leases.give_back_all()
+            feeds = [*self.feeds, *self._ending.values()]
+            busy = [feed.queue for feed in feeds if feed.window.has_straggler]
+            await self._leases.give_back_all(but=busy)
         self._held.clear()
         if self._ways.chosen is None:
             await self._session.remove_consumer(self)
 
-    def subscribed(self) -> None:
-        """A subscription came or went: tell the brokers, and look."""
+    def subscribed(self, fresh: Iterable[str] = ()) -> None:
+        """A subscription came or went: tell the brokers, and look.
+
+        Args:
+            fresh: topics that did not exist when the consumer began: it wants their first messages.
+        """
+        for topic in fresh:
+            self._routed.known_first.setdefault(topic, frozenset())
         self._session.beat_soon()
         self.look_again()
 
@@ -198,12 +213,22 @@ class Membership:
                 is_settled = False
                 continue
             if topic in self._subscriptions:
-                self._perform(self._rebalance.seen(topic, found.queues, found.members))
-                self._set_share(topic)
+                is_settled = self._share_out(topic, found) and is_settled
         for topic in {queue.topic for queue in self._held} - set(self._subscriptions):
             self._perform(self._rebalance.unsubscribed(topic))
             self._set_share(topic)
         return is_settled
+
+    def _share_out(self, topic: str, found: Found) -> bool:
+        """Acts on what was found of one topic; whether the strategy said what to do."""
+        try:
+            instructions = self._rebalance.seen(topic, found.queues, found.members)
+        except Exception:  # a user's strategy; what is held stays held
+            logger.exception("%s: the strategy failed for %s", self.group, topic)
+            return False
+        self._perform(instructions)
+        self._set_share(topic)
+        return True
 
     def _set_share(self, topic: str) -> None:
         if self._shares.set(topic, self._rebalance.wanted(topic)):
@@ -241,33 +266,16 @@ class Membership:
             self._ways.on_held()
 
     async def _new_feed(self, queue: QueueId) -> Feed | None:
-        """A feed at the group's position; None if another member has the lease, or nobody cares.
-
-        A group without a position gets one at the beginning, which is committed.
-        """
+        """A feed at the group's position; None if another member has the lease, or nobody cares."""
         trusted_until: float | None = math.inf
         if self._leases is not None:  # before the position: the last holder commits, then unlocks
             trusted_until = (await self._leases.take([queue])).get(queue)
         subscription = self._subscriptions.get(queue.topic)
         if subscription is None or trusted_until is None:
             return None
-        feed = await self._feed_at_position(queue, subscription)
-        feed.window.trusted_until = trusted_until
-        return feed
-
-    async def _feed_at_position(self, queue: QueueId, subscription: Subscription) -> Feed:
-        committed = await self._kept.committed(queue)
-        if committed is not None:
-            feed = Feed(queue, subscription, committed, self._parts)
-            feed.committed = committed
-            return feed
         is_late = queue not in self._routed.known_first.get(queue.topic, frozenset())
-        position = await self._offsets.beginning(
-            queue, self._beginning, began_ms=self._began_ms, is_late=is_late
-        )
-        feed = Feed(queue, subscription, position, self._parts)
-        if self._parts.manner.commits:
-            await self._commit(feed)
+        feed = await self._progress.feed(queue, subscription, is_late=is_late)
+        feed.window.trusted_until = trusted_until
         return feed
 
     async def _run(self, feed: Feed) -> None:
@@ -288,15 +296,23 @@ class Membership:
         if held is not None:
             held.task.cancel()
             await asyncio.wait([held.task])
-            if self._parts.finish is not None:
-                await self._parts.finish(held.feed.window)
+            await self._finish(held.feed)
             held.feed.window.close()
-            if self._parts.manner.commits:
-                await self._commit(held.feed)
+            await self._progress.keep(held.feed)
             if self._leases is not None:
                 await self._leases.give_back([queue])
             logger.info("%s: %s released at %d", self.group, queue, held.feed.window.next_offset)
         self._perform(self._rebalance.released(queue))
+
+    async def _finish(self, feed: Feed) -> None:
+        """In ordered consumption: waits for the end of the batch under way, however long it takes.
+
+        Meanwhile the lease is renewed, so that nobody else begins with the queue.
+        """
+        if self._parts.finish is not None:
+            self._ending[feed.queue] = feed
+            await self._parts.finish(feed.window)
+            self._ending.pop(feed.queue, None)
 
     async def move(self, queue: QueueId, offset: int, *, commits: bool = True) -> None:
         """Goes on from an offset, which is committed; drops what was fetched of the queue.
@@ -320,7 +336,7 @@ class Membership:
         feed.window.trusted_until = held.feed.window.trusted_until
         self._held[queue] = _Held(feed, asyncio.ensure_future(self._run(feed)))
         if commits:
-            await self._commit(feed)
+            await self._progress.commit(feed)
 
     # Leases.
 
@@ -329,7 +345,9 @@ class Membership:
             await either(self._renew_now, self._parts.renewal_ms / 1000)
             self._renew_now.clear()
             held = dict(self._held)
-            answers = await leases.take(held)
+            answers = await leases.take([*held, *self._ending])
+            for queue in [each for each in self._ending if answers.get(each, 0) is None]:
+                del self._ending[queue]
             for queue, (feed, task) in held.items():
                 if queue not in answers:  # its broker did not answer: ask again before long
                     asyncio.get_running_loop().call_later(_SOON, self._renew_now.set)
@@ -348,40 +366,15 @@ class Membership:
         self._rebalance.gave_up(queue)
         self._look_soon()
 
-    # Committing.
+    async def commit_all(self) -> SprocketError | None:
+        """Commits how far all queues are; returns what went wrong, if something did."""
+        return await self._progress.commit_all(self.feeds)
 
     async def _keep_committing(self) -> None:
         while True:
             await asyncio.sleep(self._config.commit_ms / 1000)
             if self._parts.manner.commits:
                 await self.commit_all()
-
-    async def commit_all(self) -> SprocketError | None:
-        """Commits how far all queues are; returns what went wrong, if something did."""
-        results = await asyncio.gather(*(self._commit(held.feed) for held in self._held.values()))
-        if self._ways.local is not None:
-            self._ways.local.save()
-        return next((error for error in results if error is not None), None)
-
-    @property
-    def _kept(self) -> Offsets | LocalOffsets:
-        """Where positions are kept."""
-        return self._offsets if self._ways.local is None else self._ways.local
-
-    async def _commit(self, feed: Feed) -> SprocketError | None:
-        """Commits the feed's position if it is not kept yet; next time if it fails."""
-        window = feed.window
-        offset = window.committable
-        if offset == feed.committed:
-            return None
-        try:
-            await self._kept.commit(feed.queue, offset)
-        except SprocketError as error:
-            logger.info("%s: commit of %d in %s: %s", self.group, offset, feed.queue, error)
-            return error
-        if feed.window is window:
-            feed.committed = offset
-        return None
 
     def _begin(self, work: Callable[[], Awaitable[None]]) -> None:
         async def guarded() -> None:

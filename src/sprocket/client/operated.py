@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import sys
 import traceback
 from collections.abc import Awaitable, Callable, Mapping
@@ -17,9 +18,11 @@ from typing import Any, NamedTuple, Protocol
 from sprocket.base.errors import CorruptRecord, RemoteProtocolError
 from sprocket.base.ports import Clock
 from sprocket.client.config import FetchConfig
+from sprocket.client.leases import TRUST
 from sprocket.client.pull import Feed, as_sent
 from sprocket.client.statistics import Statistics, TopicStatistics
 from sprocket.client.subscription import Later, Listener, Subscription
+from sprocket.client.window import Window
 from sprocket.message import record
 from sprocket.message.message import StoredMessage
 from sprocket.message.properties import RETRY_TOPIC
@@ -176,10 +179,17 @@ class Operated:
             commit_offset=position,
             dropped=window.is_closed,
             last_consume_timestamp=self._consumed_ms(feed.queue, position, is_busy=count > 0),
-            last_lock_timestamp=self._clock.now_ms() if self._facts.is_ordered else 0,
-            last_pull_timestamp=self._clock.now_ms(),
+            last_lock_timestamp=self._locked_ms(window),
+            last_pull_timestamp=feed.pulled_ms,
             locked=asyncio.get_running_loop().time() < window.trusted_until,
         )
+
+    def _locked_ms(self, window: Window) -> int:
+        """When the queue's lease was renewed last; 0 without leases."""
+        left = window.trusted_until - asyncio.get_running_loop().time()
+        if not self._facts.is_ordered or math.isinf(left):
+            return 0
+        return self._clock.now_ms() - int((TRUST - left) * 1000)
 
     def _consumed_ms(self, queue: QueueId, position: int, *, is_busy: bool) -> int:
         """When a queue's position was first seen where it is; now, if there is nothing to do."""

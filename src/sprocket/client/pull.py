@@ -105,6 +105,8 @@ class Feed:
         )
         self.window = Window(position, self._limits)
         self._number = MASTER
+        #: When the last pull was asked for, in ms since 1970 UTC.
+        self.pulled_ms = parts.session.world.clock.now_ms()
         #: The connection of the last pull.
         self._peer: Peer | None = None
         self._is_retry = is_retry_topic(queue.topic)
@@ -137,6 +139,9 @@ class Feed:
 
     async def _room(self) -> None:
         window = self.window
+        if (limit := window.full_by) is not None:
+            now = asyncio.get_running_loop().time()
+            self._parts.counters.throttled(self.queue.topic, now, limit)
         while not window.has_room:
             room: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             window.on_room = lambda waiting=room: waiting.done() or waiting.set_result(None)
@@ -156,6 +161,7 @@ class Feed:
         header = self._request(is_master=number == MASTER)
         deadline = Deadline.after_ms(self._parts.config.pull_timeout_ms)
         began = asyncio.get_running_loop().time()
+        self.pulled_ms = session.world.clock.now_ms()
         reply = await peer.call(header, deadline=deadline)
         if reply.code in _GOES_ON:
             if header.sys_flag & COMMIT_OFFSET:

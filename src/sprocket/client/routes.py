@@ -30,8 +30,8 @@ from sprocket.base.errors import (
 )
 from sprocket.message.queue import QueueId
 from sprocket.message.topic import TEMPLATE, is_readable, is_writable
-from sprocket.protocol.bodies import Route
-from sprocket.protocol.requests.route import RouteOfTopic
+from sprocket.protocol.bodies import Route, TopicList
+from sprocket.protocol.requests.route import RouteOfTopic, TopicNames
 from sprocket.remoting.pool import Pool
 
 logger = logging.getLogger(__name__)
@@ -198,6 +198,24 @@ class Routes:
         if task.cancelled():
             raise ClosedError("the client is closed")
         return task.result()
+
+    async def names(self, deadline: Deadline) -> list[str]:
+        """All topics that the name servers know.
+
+        Raises:
+            TransportError, ReplyError: the last one that was asked did not tell.
+        """
+        last = len(self._nameservers) - 1
+        for step in range(len(self._nameservers)):
+            address = self._nameservers[(self._current + step) % len(self._nameservers)]
+            try:
+                reply = await self._pool.ask(address, TopicNames(), deadline=deadline)
+                break
+            except (TransportError, ReplyError) as error:
+                logger.info("name server %s: %s", address, error)
+                if step == last:
+                    raise
+        return TopicList.decode(reply.body).topic_list
 
     async def refresh(self) -> None:
         """Fetches all known routes anew; what cannot be fetched stays as it is."""

@@ -8,9 +8,11 @@ RocketMQ 5.x.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 from sprocket.client.window import Window
+from sprocket.message.queue import QueueId
 
 SLOT_SECONDS = 10.0
 #: The slot under way, and a minute of finished ones.
@@ -27,8 +29,10 @@ class TopicStatistics(NamedTuple):
         listener_ms: how long a listener call took on average.
         pulled, consumed, failed: messages since the consumer began.
         expired: messages whose listener took longer than the consume timeout.
+        throttled: how often fetching from a queue stopped because a limit was reached, by the
+            limit: `count`, `bytes` or `span` (see `ConsumerConfig.window_count_max` and others).
         waiting, in_flight, waiting_bytes: messages that were fetched and not handed out; handed
-            out and not finished; and the bodies of both. Filled by flow control's limits.
+            out and not finished; and the bodies of both.
     """
 
     pulls_per_second: float = 0.0
@@ -41,9 +45,47 @@ class TopicStatistics(NamedTuple):
     consumed: int = 0
     failed: int = 0
     expired: int = 0
+    throttled: Mapping[str, int] = MappingProxyType({})
     waiting: int = 0
     in_flight: int = 0
     waiting_bytes: int = 0
+
+
+class WindowStatistics(NamedTuple):
+    """What is fetched of one queue and not finished, at the moment.
+
+    Attributes:
+        position: the offset of the first message that is not finished: what is committed.
+        next_offset: the offset that is fetched next.
+        waiting, in_flight: messages that were fetched and not handed out; handed out and not
+            finished.
+        size: the bodies of both, in bytes.
+        span: the distance in offsets between the first and the last of them.
+        full_by: the limit that keeps more from being fetched: `count`, `bytes`, `span`, or None.
+    """
+
+    queue: QueueId
+    position: int
+    next_offset: int
+    waiting: int
+    in_flight: int
+    size: int
+    span: int
+    full_by: str | None
+
+    @classmethod
+    def of(cls, queue: QueueId, window: Window) -> WindowStatistics:
+        """What a window of that queue has at the moment."""
+        return cls(
+            queue,
+            window.committable,
+            window.next_offset,
+            window.count - window.in_flight,
+            window.in_flight,
+            window.bytes,
+            window.span,
+            window.full_by,
+        )
 
 
 class Statistics(NamedTuple):
@@ -53,26 +95,17 @@ class Statistics(NamedTuple):
         group: its group.
         topics: by topic. What came by the retry topic counts for the topic it was sent to once it
             is with the listener, and for the retry topic before that.
-        queues: queues that it holds.
+        windows: the queues that it holds, sorted.
     """
 
     group: str
     topics: Mapping[str, TopicStatistics]
-    queues: int = 0
+    windows: tuple[WindowStatistics, ...] = ()
 
-
-class Held(NamedTuple):
-    """What is in the windows of one topic at the moment."""
-
-    topic: str
-    waiting: int
-    in_flight: int
-    size: int
-
-
-def held_in(topic: str, window: Window) -> Held:
-    """What a window of that topic has at the moment."""
-    return Held(topic, window.count - window.in_flight, window.in_flight, window.bytes)
+    @property
+    def queues(self) -> int:
+        """How many queues it holds."""
+        return len(self.windows)
 
 
 class _Slot:
@@ -92,13 +125,14 @@ class _Slot:
 
 
 class _Topic:
-    __slots__ = ("began", "expired", "recent", "total")
+    __slots__ = ("began", "expired", "recent", "throttled", "total")
 
     def __init__(self, now: float) -> None:
         self.began = now
         self.total = _Slot()
         self.recent = [_Slot() for _ in range(_SLOTS)]
         self.expired = 0
+        self.throttled: dict[str, int] = {}
 
     def at(self, now: float) -> _Slot:
         """The slot to add to."""
@@ -126,6 +160,7 @@ class _Topic:
             consumed=self.total.consumed,
             failed=self.total.failed,
             expired=self.expired,
+            throttled=dict(self.throttled),
         )
 
 
@@ -145,40 +180,45 @@ class Counters:
             slot.pull_seconds += seconds
 
     def called(
-        self, topic: str, now: float, *, count: int, seconds: float, has_failed: bool
+        self, topic: str, now: float, *, count: int, seconds: float, failed: int = 0
     ) -> None:
-        """A listener call with `count` messages ended."""
+        """A listener call with `count` messages ended, `failed` of which come again."""
         about = self._topics.get(topic) or self._add(topic, now)
         slot, total = about.at(now), about.total
         slot.calls += 1
         slot.call_seconds += seconds
-        if has_failed:
-            slot.failed += count
-            total.failed += count
-        else:
-            slot.consumed += count
-            total.consumed += count
+        if failed:
+            slot.failed += failed
+            total.failed += failed
+            count -= failed
+        slot.consumed += count
+        total.consumed += count
 
     def expired(self, topic: str, now: float) -> None:
         """A message was given back since its listener took too long."""
         (self._topics.get(topic) or self._add(topic, now)).expired += 1
 
+    def throttled(self, topic: str, now: float, limit: str) -> None:
+        """Fetching from a queue stopped because a limit was reached."""
+        counts = (self._topics.get(topic) or self._add(topic, now)).throttled
+        counts[limit] = counts.get(limit, 0) + 1
+
     def _add(self, topic: str, now: float) -> _Topic:
         return self._topics.setdefault(topic, _Topic(now))
 
-    def told(self, now: float, held: Iterable[Held] = (), *, queues: int = 0) -> Statistics:
+    def told(self, now: float, windows: Iterable[WindowStatistics] = ()) -> Statistics:
         """All of it as a value.
 
         Args:
-            held: what is in windows at the moment, each queue's.
-            queues: how many queues are held.
+            windows: of the queues that are held.
         """
+        windows = tuple(windows)
         topics = {topic: about.told(now) for topic, about in sorted(self._topics.items())}
-        for topic, waiting, in_flight, size in held:
-            one = topics.get(topic, TopicStatistics())
-            topics[topic] = one._replace(
-                waiting=one.waiting + waiting,
-                in_flight=one.in_flight + in_flight,
-                waiting_bytes=one.waiting_bytes + size,
+        for window in windows:
+            one = topics.get(window.queue.topic, TopicStatistics())
+            topics[window.queue.topic] = one._replace(
+                waiting=one.waiting + window.waiting,
+                in_flight=one.in_flight + window.in_flight,
+                waiting_bytes=one.waiting_bytes + window.size,
             )
-        return Statistics(self._group, topics, queues)
+        return Statistics(self._group, topics, windows)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NamedTuple
 
 from sprocket.base.errors import UsageError
+from sprocket.client.outcome import Outcome
 from sprocket.filter.choice import Filter
 from sprocket.message.message import StoredMessage
 from sprocket.protocol.bodies import SubscriptionData
@@ -19,18 +20,25 @@ class Later(NamedTuple):
     Attributes:
         delay_level: 0: later each time it fails, from 10 s to 2 h. 1 to 18: one of the broker's
             fixed delays. -1: never; the message becomes a dead letter at once.
+        pause_ms: ordered consumption, where delay levels above 0 mean nothing: how long the queue
+            rests before the message comes again; None: `ConsumerConfig.suspend_ms`.
     """
 
     delay_level: int = 0
+    pause_ms: int | None = None
 
 
-#: What a listener may return: nothing for success, or `Later`.
-Result = Later | None
+#: What a listener may return: nothing for success, or `Later`; in ordered consumption that is
+#: committed by hand also `Outcome.COMMIT` or `Outcome.ROLLBACK`.
+Result = Later | Outcome | None
+#: What one that takes batches may return besides: a list with one of these for each message.
+BatchResult = Result | Sequence[Later | None]
 #: Gets one message. A plain function runs in a thread, a coroutine function on the event loop.
 MessageListener = Callable[[StoredMessage], Awaitable[Result]] | Callable[[StoredMessage], Result]
-#: Gets several messages of one topic at once; they succeed or come again together.
+#: Gets several messages of one topic at once.
 BatchListener = (
-    Callable[[list[StoredMessage]], Awaitable[Result]] | Callable[[list[StoredMessage]], Result]
+    Callable[[list[StoredMessage]], Awaitable[BatchResult]]
+    | Callable[[list[StoredMessage]], BatchResult]
 )
 
 
@@ -40,7 +48,7 @@ class Listener(NamedTuple):
     Attributes:
         function: what the user gave.
         batch: messages per call; None for one that is not in a list.
-        is_blocking: whether it must run in a thread.
+        is_blocking: whether it must run in a thread, or in another process.
     """
 
     function: Callable[[Any], Any]

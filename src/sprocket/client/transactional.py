@@ -24,10 +24,11 @@ from sprocket.base.errors import (
     TransportError,
     UsageError,
 )
-from sprocket.client.checks import Check, Checks, Outcome, call
+from sprocket.client.checks import Check, Checks, call
 from sprocket.client.config import ProducerConfig
 from sprocket.client.envelope import Envelope, seal
 from sprocket.client.outbox import SendStatus, Sent, fixed_queue
+from sprocket.client.outcome import Outcome
 from sprocket.client.producer import Producer
 from sprocket.client.world import World
 from sprocket.message.ids import parse_offset_id

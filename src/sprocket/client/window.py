@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 from sprocket.message.message import StoredMessage
@@ -41,6 +42,7 @@ class Window:
         "_held",
         "_last",
         "_waiting",
+        "has_straggler",
         "is_closed",
         "is_frozen",
         "is_listed",
@@ -65,6 +67,8 @@ class Window:
         #: has come to the end of its queue's lease.
         self.is_frozen = False
         self.trusted_until = math.inf
+        #: Ordered consumption: a listener call of it goes on in a thread, and cannot be stopped.
+        self.has_straggler = False
         #: Whether delivery has it on its list; delivery alone sets this.
         self.is_listed = False
         #: Called once when there is room again; whoever waits for room sets it.
@@ -101,17 +105,27 @@ class Window:
         return self._waiting[0].queue_offset if self._waiting else self.next_offset
 
     @property
+    def span(self) -> int:
+        """Distance in offsets between the first and the last message that is not done."""
+        return self._last - next(iter(self._held)) if self._held else 0
+
+    @property
     def has_room(self) -> bool:
         """Whether more may be fetched."""
+        return self.full_by is None
+
+    @property
+    def full_by(self) -> str | None:
+        """Which limit is reached, so that nothing more is fetched: `count`, `bytes` or `span`."""
         held = self._held
         if not held:
-            return True
+            return None
         limits = self.limits
-        return (
-            len(held) < limits.count_max
-            and self._bytes < limits.bytes_max
-            and self._last - next(iter(held)) <= limits.span_max
-        )
+        if len(held) >= limits.count_max:
+            return "count"
+        if self._bytes >= limits.bytes_max:
+            return "bytes"
+        return "span" if self._last - next(iter(held)) > limits.span_max else None
 
     def fetched(self, messages: Iterable[StoredMessage], next_offset: int) -> int:
         """Takes in what a pull brought.
@@ -156,6 +170,10 @@ class Window:
         """Takes messages back that were handed out; they come next again, in this order."""
         if not self.is_closed:
             self._waiting.extendleft(reversed(messages))
+
+    def taken(self) -> list[StoredMessage]:
+        """What is in flight, in order, if it was handed out from the head."""
+        return list(islice(self._held.values(), self.in_flight))
 
     def holds(self, message: StoredMessage) -> bool:
         """Whether the message is not done."""

@@ -9,16 +9,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from sprocket.base.deadline import Deadline
 from sprocket.client.config import ConsumerConfig
+from sprocket.client.processes import Processes
 from sprocket.client.ready import Ready, Shelf
 from sprocket.client.redeliver import GivesBack
 from sprocket.client.statistics import Counters
-from sprocket.client.subscription import Later, Listener, Subscription
+from sprocket.client.subscription import Listener, Subscription
+from sprocket.client.verdict import Verdict, cancelled, failed
 from sprocket.client.window import Window
 from sprocket.message.message import StoredMessage
 from sprocket.message.properties import RETRY_TOPIC
@@ -66,6 +68,10 @@ class Workers:
         self.counters = counters
         self.turns: set[Turn] = set()
         self._workers_max = config.concurrency
+        self._processes: Processes | None = None
+        if config.processes:
+            self._workers_max = min(config.processes, config.concurrency)
+            self._processes = Processes()
         self._workers: set[asyncio.Task[None]] = set()
         #: Workers without work, each waiting to be woken.
         self._idle: list[asyncio.Future[None]] = []
@@ -115,6 +121,8 @@ class Workers:
         for worker in self._workers:
             worker.cancel()
         await asyncio.gather(*self._workers, return_exceptions=True)
+        if self._processes is not None:
+            self._processes.end()
         if self._threads is not None:
             self._threads.shutdown(wait=False, cancel_futures=True)
 
@@ -132,34 +140,40 @@ class Workers:
         listeners = (each.listener for each in self._subscriptions.values())
         return next((each for each in listeners if each is not None), None)
 
-    async def call(self, listener: Listener, messages: list[StoredMessage]) -> Later | None:
-        """Has a listener consume messages; whatever it raises means later."""
-        began = self.loop.time()
-        later = await self._outcome(listener, messages)
+    async def call(self, listener: Listener, messages: list[StoredMessage]) -> Any:
+        """What a listener returns for messages; whatever it raises means later."""
+        payload: Any = messages[0] if listener.batch is None else messages
+        try:
+            if listener.is_blocking:
+                return await self._elsewhere(listener.function, payload)
+            return await listener.function(payload)
+        except Exception as error:  # a user's listener
+            return failed(error, messages[0])
+        except asyncio.CancelledError as error:
+            return cancelled(error, messages[0])
+
+    def count(self, messages: Sequence[StoredMessage], verdict: Verdict, began: float) -> None:
+        """Counts a listener's call that has ended."""
         ended = self.loop.time()
         self.counters.called(
             messages[0].queue.topic,
             ended,
             count=len(messages),
+            failed=0 if verdict is None else sum(each is not None for each in verdict),
             seconds=ended - began,
-            has_failed=later is not None,
         )
-        return later
 
-    async def _outcome(self, listener: Listener, messages: list[StoredMessage]) -> Later | None:
-        payload: Any = messages[0] if listener.batch is None else messages
-        try:
-            if listener.is_blocking:
-                if self._threads is None:
-                    self._threads = ThreadPoolExecutor(self._workers_max, "sprocket-listener")
-                result = await self.loop.run_in_executor(self._threads, listener.function, payload)
-            else:
-                result = await listener.function(payload)
-        except Exception as error:  # a user's listener
-            return failed(error, messages[0])
-        except asyncio.CancelledError as error:
-            return cancelled(error, messages[0])
-        return None if result is None else checked(result)
+    def outlives(self, listener: Listener) -> bool:
+        """Whether its calls go on though nobody waits for them: in threads they do."""
+        return listener.is_blocking and self._processes is None
+
+    def _elsewhere(self, function: Callable[[Any], Any], payload: Any) -> asyncio.Future[Any]:
+        """Calls a plain function in a thread, or in another process and waits in a thread."""
+        if self._threads is None:
+            self._threads = ThreadPoolExecutor(self._workers_max, "sprocket-listener")
+        if self._processes is None:
+            return self.loop.run_in_executor(self._threads, function, payload)
+        return self.loop.run_in_executor(self._threads, self._processes.call, function, payload)
 
     def _ended(self, worker: asyncio.Task[None]) -> None:
         self._workers.discard(worker)
@@ -189,30 +203,3 @@ class Workers:
             turns += 1
             if turns % _TURNS == 0:
                 await asyncio.sleep(0)
-
-
-def checked(result: object) -> Later:
-    """What a listener returned instead of nothing."""
-    if isinstance(result, Later):
-        return result
-    logger.error("a listener returns None or Later, not %r; taken as Later()", result)
-    return Later()
-
-
-def failed(error: BaseException, message: StoredMessage) -> Later:
-    """What it means that a listener raised something."""
-    logger.warning(
-        "the listener failed at %s, offset %d; it comes again later",
-        message.queue,
-        message.queue_offset,
-        exc_info=error,
-    )
-    return Later()
-
-
-def cancelled(error: asyncio.CancelledError, message: StoredMessage) -> Later:
-    """Tells whether the worker is to end, or only the listener let something be cancelled."""
-    worker = asyncio.current_task()
-    if worker is not None and worker.cancelling():
-        raise error
-    return failed(error, message)
