@@ -11,8 +11,9 @@ from rich.console import Console
 
 from bench import clients, footprint, pull, send
 from bench.brokers import java_missing
+from bench.spark import compare
 
-BENCHES = {"send": send, "pull": pull, "footprint": footprint, "clients": clients}
+BENCHES = {"send": send, "pull": pull, "footprint": footprint, "clients": clients, "spark": compare}
 
 
 def main() -> None:

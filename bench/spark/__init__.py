@@ -1,0 +1,1 @@
+"""Spark with our source and sink, beside Spark's own connector for Kafka."""
