@@ -19,6 +19,7 @@
         ├── CorruptRecord     bytes in the log are no record
         ├── OffsetOutOfRange  nothing is stored there
         ├── DiskFull          no room to write
+        ├── DamagedLog        the log is broken where it had been whole
         └── DirectoryInUse    another process has the store
 
 `retriable` says whether the same call may succeed elsewhere or later; `refresh_route` whether
@@ -104,6 +105,10 @@ class OffsetOutOfRange(StoreError):
 
 class DiskFull(StoreError):
     """There is no room to write; reads go on."""
+
+
+class DamagedLog(StoreError):
+    """The log is broken at a place that had been on the disk, and messages lie behind it."""
 
 
 class DirectoryInUse(StoreError):
@@ -234,6 +239,18 @@ class GroupNotFound(ReplyError):
     """Code 26: the broker does not know the consumer group."""
 
     code = 26
+
+
+class FilterMissing(ReplyError):
+    """Code 27: the broker does not have the filter in Python that is asked for."""
+
+    code = 27
+
+
+class FilterFailed(ReplyError):
+    """Code 30001, ours: a filter in Python does not say which messages are wanted."""
+
+    code = 30001
 
 
 class InvalidParameter(ReplyError):

@@ -130,6 +130,14 @@ class Disk(Protocol):
         """A whole file, or None if there is none."""
         ...
 
+    def peek(self, path: str) -> memoryview:
+        """A file's bytes for reading only, without copying it; what others write shows.
+
+        Raises:
+            OSError: there is no such file, or it cannot be read.
+        """
+        ...
+
     def replace(self, path: str, content: bytes, *, backup: bool = True) -> None:
         """Writes a small state file so that a crash leaves the old or the new one, never a mix.
 

@@ -220,6 +220,17 @@ class SystemDisk:
         except FileNotFoundError:
             return None
 
+    def peek(self, path: str) -> memoryview:
+        """A file's bytes for reading only, mapped; what others write shows.
+
+        Raises:
+            OSError: there is no such file, or it cannot be read.
+        """
+        with open(path, "rb") as file:
+            if not os.fstat(file.fileno()).st_size:
+                return memoryview(b"")
+            return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+
     def replace(self, path: str, content: bytes, *, backup: bool = True) -> None:
         """Writes a small state file so that a crash leaves the old or the new one, never a mix.
 

@@ -124,10 +124,56 @@ class StoreConfig:
         minimum=2,
         maximum=100_000_000,
     )
+    on_damage: str = setting(
+        "REFUSE",
+        "what a start does with a log that is damaged before its end: refuse, so that nothing is "
+        "lost unseen, or cut the log there and lose what lies behind",
+        choices=("REFUSE", "CUT"),
+    )
     check_bodies: bool = setting(
         True,
         "whether recovery compares each body with its checksum",
         rocketmq="checkCRCOnRecover",
+    )
+    timers: bool = setting(
+        True,
+        "whether messages may ask for a time of their own",
+        rocketmq="timerWheelEnable",
+    )
+    timer_slot_ms: int = setting(
+        1000,
+        "width of a slot of the timers' wheel; must stay as it is while messages wait",
+        rocketmq="timerPrecisionMs",
+        minimum=10,
+        maximum=60_000,
+    )
+    timer_delay_seconds_max: int = setting(
+        3 * 86_400,
+        "how far ahead a message may be due, in seconds",
+        rocketmq="timerMaxDelaySec",
+        minimum=1,
+        maximum=100 * 366 * 86_400,
+    )
+    timer_roll_slots: int = setting(
+        2 * 86_400,
+        "what is due later than so many slots from now is stored anew on the way",
+        rocketmq="timerRollWindowSlot",
+        minimum=2,
+        maximum=7 * 86_400 - 60,
+    )
+    timer_file_bytes: int = setting(
+        100 * MIB,
+        "size of one file of the timer log; 52 bytes a message",
+        rocketmq="mappedFileSizeTimerLog",
+        minimum=4 * KIB,
+        maximum=_FILE_BYTES_MAX,
+    )
+    timer_flush_interval_ms: int = setting(
+        1000,
+        "pause between two flushes of the timers' files",
+        rocketmq="timerFlushIntervalMs",
+        minimum=10,
+        maximum=600_000,
     )
     delay_levels: str = setting(
         "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h",

@@ -105,6 +105,7 @@ class Flush:
             self._checkpoint.queues_ms = max(self._checkpoint.queues_ms, newest_ms)
             self._checkpoint.index_ms = max(self._checkpoint.index_ms, newest_ms)
         self._checkpoint.replay_from = replay_from
+        self._checkpoint.flushed = self.flushed.value
         await self._checkpoint.save()
         self.replay_from = replay_from
 

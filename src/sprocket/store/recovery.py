@@ -8,30 +8,44 @@
 3. The log ends where the first thing stands that is no whole record in its own place. What lies
    behind is cleared.
 
-A record is whole if its magic is known, its lengths fit together and into the file, its body agrees
-with its checksum, it carries the log offset at which it stands, and its topic and properties are
-text and not the zeros of a page that was never written.
+What a record must be to count as whole is told in `whole`. Whether the end that was found is the
+log's end, or a broken place in its middle, is told in `damage`.
 """
 
 from __future__ import annotations
 
 import asyncio
-import struct
+import logging
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from sprocket.base.errors import CorruptRecord, OffsetOutOfRange
+from sprocket.base.errors import CorruptRecord, DamagedLog, OffsetOutOfRange
 from sprocket.message.properties import KEYS, UNIQUE_KEY, decode_bytes
-from sprocket.message.record import BLANK_MAGIC, Record, body_crc, parse
+from sprocket.message.record import Record
 from sprocket.store.checkpoint import Checkpoint
 from sprocket.store.commit_log import CommitLog
+from sprocket.store.damage import Damage, Known, damage_at, missing_file
 from sprocket.store.tag_codes import TagCodes
 from sprocket.store.views import Entry, View
+from sprocket.store.whole import checked, is_blank
 
-_BLANK = struct.Struct(">ii")
+events = logging.getLogger(__name__)
+
 _PAUSE_RECORDS = 4096
-#: So many zeros in a row are a sector that was never written.
-_HOLE = bytes(512)
+
+
+class Start(NamedTuple):
+    """How a store is opened.
+
+    Attributes:
+        was_stopped: it was closed in order the last time.
+        checks_bodies: each body is compared with its checksum.
+        cuts_damage: the log ends where it is damaged, and messages behind that are lost.
+    """
+
+    was_stopped: bool
+    checks_bodies: bool = True
+    cuts_damage: bool = False
 
 
 class Recovered(NamedTuple):
@@ -53,21 +67,20 @@ async def recover(
     views: Sequence[View],
     checkpoint: Checkpoint,
     tag_codes: TagCodes,
-    *,
-    was_stopped: bool,
-    checks_bodies: bool,
+    how: Start,
 ) -> Recovered:
     """Brings log and views to their common end.
 
-    Args:
-        was_stopped: the store was closed in order the last time.
-        checks_bodies: compares each body with its checksum.
+    Raises:
+        DamagedLog: it is damaged where it had been on the disk, and messages lie behind that.
     """
-    start = _replay_start(log, views, checkpoint, was_stopped=was_stopped)
+    known = Known.of(checkpoint, limit=log.segments.limit, was_stopped=how.was_stopped)
+    start = _replay_start(log, views, checkpoint, was_stopped=how.was_stopped)
+    _tell(missing_file(log, start), how)
     log.stand_at(log.segments.limit)
     count = stored_ms = 0
     end = start
-    for record in _records(log, start, checks_bodies=checks_bodies):
+    for record in _records(log, start, checks_bodies=how.checks_bodies):
         properties = decode_bytes(record.properties)
         entry = Entry(
             record.topic,
@@ -89,8 +102,17 @@ async def recover(
         if count % _PAUSE_RECORDS == 0:
             await asyncio.sleep(0)
     end = _after_blank(log, end)
-    log.cut(end, is_torn=not was_stopped)
+    _tell(damage_at(log, end, known), how)
+    log.cut(end, is_torn=not how.was_stopped)
     return Recovered(start, count, stored_ms)
+
+
+def _tell(damage: Damage | None, how: Start) -> None:
+    if damage is None:
+        return
+    if not how.cuts_damage:
+        raise DamagedLog(str(damage))
+    events.error("%s; as set, the start goes on without what is there", damage)
 
 
 def _replay_start(
@@ -150,28 +172,13 @@ def _after_blank(log: CommitLog, at: int) -> int:
     if not log.segments.has(at):
         return at
     segment = log.segments.at(at)
-    if segment.end - at < _BLANK.size:
-        return segment.end
-    size, magic = _BLANK.unpack_from(segment.buffer, at - segment.start)
-    return segment.end if magic == BLANK_MAGIC and size == segment.end - at else at
+    return segment.end if is_blank(segment.buffer, at - segment.start) else at
 
 
 def whole_record(log: CommitLog, at: int, *, checks_body: bool) -> Record | None:
     """The record that begins at a log offset, if it is whole."""
     try:
         segment = log.segments.at(at)
-        record = parse(segment.buffer, at - segment.start)
+        return checked(segment.buffer, at - segment.start, at, checks_body=checks_body)
     except (OffsetOutOfRange, CorruptRecord):
         return None
-    if record.log_offset != at or not record.topic or "\0" in record.topic:
-        return None
-    if checks_body and body_crc(record.body) != record.body_crc:
-        return None
-    return None if _is_unwritten(bytes(record.properties)) else record
-
-
-def _is_unwritten(properties: bytes) -> bool:
-    """Whether properties contain zeros where a sector was never written."""
-    if not properties:
-        return False
-    return properties[0] == 0 or properties[-1] == 0 or _HOLE in properties

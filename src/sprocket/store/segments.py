@@ -173,8 +173,12 @@ class Segments:
         self.starts.sort()
         return segment
 
+    def path_of(self, start: int) -> str:
+        """The file that begins at an offset, whether it is there or not."""
+        return f"{self.directory}/{start:0{NAME_DIGITS}d}"
+
     def _map(self, start: int) -> Segment:
-        path = f"{self.directory}/{start:0{NAME_DIGITS}d}"
+        path = self.path_of(start)
         if self.on_map is not None:
             self.on_map()
         try:
@@ -211,7 +215,7 @@ class Segments:
         segment = self._mapped.pop(start, None)
         if segment is not None:
             segment.file.close()
-        self._disk.remove(f"{self.directory}/{start:0{NAME_DIGITS}d}")
+        self._disk.remove(self.path_of(start))
 
     def rest(self) -> None:
         """Unmaps all; they are mapped again when they are needed."""

@@ -20,7 +20,7 @@ import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 
-from sprocket.base.errors import ClosedError, DiskFull, StoreError
+from sprocket.base.errors import ClosedError, DamagedLog, DiskFull, StoreError
 from sprocket.base.ports import Clock, DirectoryLock, Disk
 from sprocket.base.watermark import Watermark
 from sprocket.message.offsets import LogOffset, QueueOffset
@@ -32,7 +32,7 @@ from sprocket.store.consume_queue import ConsumeQueue
 from sprocket.store.finding import Span, find
 from sprocket.store.parts import Parts
 from sprocket.store.reading import NO_QUEUE, Read, Wants, read_queue
-from sprocket.store.recovery import recover
+from sprocket.store.recovery import Recovered, Start, recover
 from sprocket.store.tag_codes import TagCodes, parse_delay_levels
 
 log = logging.getLogger(__name__)
@@ -71,6 +71,7 @@ class Store:
         Raises:
             DirectoryInUse: another process has it.
             ConfigError: its files were made with other sizes.
+            DamagedLog: its log is damaged, not only at its end.
             StoreError: it cannot be opened.
         """
         try:
@@ -94,14 +95,15 @@ class Store:
         abort = f"{self._root}/abort"
         was_stopped = self._disk.size(abort) is None
         self._disk.replace(abort, b"0", backup=False)
-        recovered = await recover(
-            self._log,
-            self._views,
-            self._checkpoint,
-            TagCodes(parse_delay_levels(self._config.delay_levels)),
-            was_stopped=was_stopped,
-            checks_bodies=self._config.check_bodies,
-        )
+        try:
+            recovered = await self._replay(was_stopped=was_stopped)
+        except DamagedLog as damage:
+            if was_stopped:
+                self._disk.remove(abort)
+            raise DamagedLog(
+                f"{damage}. Look with `sprocket store verify {self._root}`, choose with "
+                "`sprocket store repair`, or set on_damage to CUT to lose what lies behind"
+            ) from None
         for view in self._views:
             view.set_log_start(self._log.start)
         self._appending.newest_ms = max(recovered.stored_ms, self._checkpoint.log_ms)
@@ -116,6 +118,20 @@ class Store:
         await self._flush.sync_views(is_thorough=False)
         self._appending.refusal = None
         self._room.look()
+
+    async def _replay(self, *, was_stopped: bool) -> Recovered:
+        config = self._config
+        return await recover(
+            self._log,
+            self._views,
+            self._checkpoint,
+            TagCodes(parse_delay_levels(config.delay_levels)),
+            Start(
+                was_stopped=was_stopped,
+                checks_bodies=config.check_bodies,
+                cuts_damage=config.on_damage == "CUT",
+            ),
+        )
 
     async def close(self) -> None:
         """Brings everything to the disk and gives the folder back. Appending ends at once.

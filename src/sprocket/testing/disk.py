@@ -229,6 +229,17 @@ class MemoryDisk:
         file = self._files.get(posixpath.normpath(path))
         return None if file is None else file.content()
 
+    def peek(self, path: str) -> memoryview:
+        """A file's bytes for reading only; what others write shows.
+
+        Raises:
+            OSError: there is no such file.
+        """
+        file = self._files.get(posixpath.normpath(path))
+        if file is None:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+        return memoryview(file.live)[: file.size].toreadonly()
+
     def replace(self, path: str, content: bytes, *, backup: bool = True) -> None:
         """Writes a small state file whole; the version before is kept as `path.bak`."""
         path = self._inside_directory(path)
@@ -278,7 +289,7 @@ class FaultyDisk(MemoryDisk):
 
     Args:
         seed: decides how long each sync takes and which sectors outlive a loss of power.
-        sync_seconds: the shortest and the longest time that a sync takes.
+        sync_seconds: the shortest and the longest time that a sync takes; may be set later too.
     """
 
     def __init__(
@@ -286,7 +297,7 @@ class FaultyDisk(MemoryDisk):
     ) -> None:
         super().__init__()
         self._entropy = SeededEntropy(seed)
-        self._sync_seconds = sync_seconds
+        self.sync_seconds = sync_seconds
         self._failing: dict[str, tuple[int, int]] = {}
 
     def fail(self, operation: str, error: int = errno.EIO, *, times: int = 1) -> None:
@@ -318,7 +329,7 @@ class FaultyDisk(MemoryDisk):
 
     async def before_sync(self, path: str) -> None:
         """Takes its time, then fails if it was told to."""
-        low, high = self._sync_seconds
+        low, high = self.sync_seconds
         if high > 0:
             await asyncio.sleep(self._entropy.between(low, high))
         self._raise_if_failing("sync", path)

@@ -1,0 +1,100 @@
+"""Tells whole records from damage.
+
+A record is whole if its magic is known, its lengths fit together and into the file, its body agrees
+with its checksum, it carries the log offset at which it stands, and its topic and properties are
+text and not the zeros of a page that was never written.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+
+from sprocket.base.errors import CorruptRecord
+from sprocket.message.record import BLANK_BYTES, BLANK_MAGIC, Record, body_crc, parse
+
+_BLANK = struct.Struct(">ii")
+#: How both kinds of records begin, behind their size.
+_MAGIC_START = b"\xda\xa3\x20"
+_MAGIC_AT = 4
+_CHUNK = 1 << 20
+#: So many zeros in a row are a sector that was never written.
+_HOLE = bytes(512)
+
+
+def checked(buffer: memoryview, at: int, log_offset: int, *, checks_body: bool = True) -> Record:
+    """The record at a place of a file that must carry this log offset.
+
+    Raises:
+        CorruptRecord: it is not whole; the text says what is wrong.
+    """
+    record = parse(buffer, at)
+    if record.log_offset != log_offset:
+        raise CorruptRecord(f"a record of log offset {record.log_offset} stands there")
+    if not record.topic or "\0" in record.topic:
+        raise CorruptRecord("its topic is no text")
+    if checks_body and body_crc(record.body) != record.body_crc:
+        raise CorruptRecord("its body does not agree with its checksum")
+    if _is_unwritten(bytes(record.properties)):
+        raise CorruptRecord("its properties have a part that was never written")
+    return record
+
+
+def _is_unwritten(properties: bytes) -> bool:
+    """Whether properties contain zeros where a sector was never written."""
+    if not properties:
+        return False
+    return properties[0] == 0 or properties[-1] == 0 or _HOLE in properties
+
+
+def is_blank(buffer: memoryview, at: int) -> bool:
+    """Whether the rest of a file is marked as unused, or too short for the mark."""
+    left = len(buffer) - at
+    if left < BLANK_BYTES:
+        return True
+    size, magic = _BLANK.unpack_from(buffer, at)
+    return bool(magic == BLANK_MAGIC and size == left)
+
+
+def next_whole(buffer: memoryview, start: int, at: int) -> Record | None:
+    """The first whole record behind a place of a file.
+
+    Args:
+        buffer: the file.
+        start: log offset of its first byte.
+        at: the place, in bytes from there.
+    """
+    for place in _candidates(buffer, at + 1):
+        try:
+            return checked(buffer, place, start + place)
+        except CorruptRecord:
+            continue
+    return None
+
+
+def _candidates(buffer: memoryview, at: int) -> Iterator[int]:
+    """Where records may begin."""
+    at += _MAGIC_AT
+    overlap = len(_MAGIC_START) - 1
+    while at < len(buffer):
+        chunk = bytes(buffer[at : at + _CHUNK + overlap])
+        found = chunk.find(_MAGIC_START)
+        while found >= 0:
+            yield at + found - _MAGIC_AT
+            found = chunk.find(_MAGIC_START, found + 1)
+        at += _CHUNK
+
+
+def written_to(buffer: memoryview, at: int) -> int:
+    """Where the last byte that is not zero lies, from a place of a file on; the place if none is.
+
+    Reads the file from its end, as most of what lies behind the log's end is zero.
+    """
+    last = len(buffer)
+    while last > at:
+        first = max(at, last - _CHUNK)
+        rest = bytes(buffer[first:last]).rstrip(b"\0")
+        if rest:
+            return first + len(rest)
+        last = first
+    return at
