@@ -44,6 +44,10 @@ class Header(msgspec.Struct, rename="camel"):
         """All fields as they go on the wire, as text under their wire names."""
         return fields.to_texts(self)
 
+    def to_wire(self) -> msgspec.Struct | dict[str, str]:
+        """What is written as a JSON object: as `to_fields`, but it may be a struct of texts."""
+        return self.to_fields()
+
 
 H = TypeVar("H", bound=Header)
 

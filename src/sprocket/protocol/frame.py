@@ -95,24 +95,22 @@ def encode_reply(request: Command, reply: Reply) -> list[Buffer]:
     Raises:
         LocalProtocolError: something does not fit the wire format.
     """
-    header, body, opaque = reply.header, reply.body, request.opaque
-    texts = {} if header is None else header.to_fields()
-    if type(body) is bytes or isinstance(body, _BUFFERS):
-        parts: Sequence[Buffer] = (body,) if body else ()
-    else:
-        parts = body
+    header, body = reply.header, reply.body
+    parts: Sequence[Buffer] = ()
+    if body:
+        parts = (body,) if isinstance(body, _BUFFERS) else body
     if request.serialization == JSON:
-        head = header_json.encode_own(reply.code, opaque, RESPONSE, reply.remark, texts)
+        written = {} if header is None else header.to_wire()
+        head = header_json.encode_own(reply.code, request.opaque, RESPONSE, reply.remark, written)
         return _frame(head, JSON, parts)
-    command = Command(reply.code, opaque, RESPONSE, remark=reply.remark, source=texts)
+    texts = {} if header is None else header.to_fields()
+    command = Command(reply.code, request.opaque, RESPONSE, remark=reply.remark, source=texts)
     return _frame(header_binary.encode(command), BINARY, parts)
 
 
 def _frame(header: bytes, serialization: int, body: Sequence[Buffer]) -> list[Buffer]:
     size = len(header)
-    total = 4 + size
-    for part in body:
-        total += len(part)
+    total = 4 + size + sum(map(len, body)) if body else 4 + size
     if size > _HEADER_BYTES_MAX or total > _FRAME_BYTES_MOST:
         raise LocalProtocolError(f"a header of {size} bytes, a frame of {total}, is too long")
     return [_PREFIX.pack(total, serialization << 24 | size) + header, *body]

@@ -147,22 +147,25 @@ def encode(command: Command) -> bytes:
         "JSON",
         command.version,
     )
-    return _encoded(outgoing)
+    try:
+        return _encode(outgoing)
+    except UnicodeEncodeError as error:
+        raise _not_unicode(error) from None
 
 
 def encode_own(
-    code: int, opaque: int, flag: int, remark: str | None, texts: dict[str, str]
+    code: int, opaque: int, flag: int, remark: str | None, texts: dict[str, str] | msgspec.Struct
 ) -> bytes:
     """Writes a header in our language and version, without the detour of a command.
 
     Raises:
         LocalProtocolError: a text cannot be written as UTF-8.
     """
-    return _encoded(_Outgoing(code, texts, flag, LANGUAGE, opaque, remark, "JSON", VERSION))
-
-
-def _encoded(outgoing: _Outgoing) -> bytes:
     try:
-        return _encode(outgoing)
+        return _encode(_Outgoing(code, texts, flag, LANGUAGE, opaque, remark, "JSON", VERSION))
     except UnicodeEncodeError as error:
-        raise LocalProtocolError(f"a header text is not Unicode: {error}") from None
+        raise _not_unicode(error) from None
+
+
+def _not_unicode(error: UnicodeEncodeError) -> LocalProtocolError:
+    return LocalProtocolError(f"a header text is not Unicode: {error}")

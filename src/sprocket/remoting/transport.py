@@ -137,16 +137,16 @@ class Peer(asyncio.Protocol):
     def _take(self, command: Command) -> None:
         try:
             reply = self._answer(command, self)
-            if reply is None:
-                return
-            if isinstance(reply, Reply):
+            if type(reply) is Reply:
                 if not command.flag & ONEWAY:
                     self._outgoing += encode_reply(command, reply)
+                return
+            if reply is None:
                 return
         except Exception as error:  # one request that cannot be answered must not cost the others
             self._outgoing += _apology(command, error)
             return
-        self._start(command, reply)
+        self._start(command, reply)  # type: ignore[arg-type]
 
     def _start(self, command: Command, awaitable: Awaitable[Reply | None]) -> None:
         task = self._loop.create_task(self._finish(command, awaitable))

@@ -28,24 +28,31 @@ class SendReply(Header, kw_only=True):
     msg_region: str | None = msgspec.field(default=None, name="MSG_REGION")
     trace_on: str | None = msgspec.field(default=None, name="TRACE_ON")
 
-    def to_fields(self) -> dict[str, str]:
-        """As `Header.to_fields`, by hand: a broker writes this most of all."""
-        texts = {
-            "msgId": self.msg_id,
-            "queueId": str(self.queue_id),
-            "queueOffset": str(self.queue_offset),
-        }
-        if self.transaction_id is not None:
-            texts["transactionId"] = self.transaction_id
-        if self.batch_uniq_id is not None:
-            texts["batchUniqId"] = self.batch_uniq_id
-        if self.recall_handle is not None:
-            texts["recallHandle"] = self.recall_handle
-        if self.msg_region is not None:
-            texts["MSG_REGION"] = self.msg_region
-        if self.trace_on is not None:
-            texts["TRACE_ON"] = self.trace_on
-        return texts
+    def to_wire(self) -> msgspec.Struct:
+        """As `Header.to_wire`, without a dict: a broker writes this most of all."""
+        return _SendReplyTexts(
+            self.msg_id,
+            str(self.queue_id),
+            str(self.queue_offset),
+            self.transaction_id,
+            self.batch_uniq_id,
+            self.recall_handle,
+            self.msg_region,
+            self.trace_on,
+        )
+
+
+class _SendReplyTexts(msgspec.Struct, rename="camel", omit_defaults=True):
+    """A `SendReply` as it is written."""
+
+    msg_id: str
+    queue_id: str
+    queue_offset: str
+    transaction_id: str | None = None
+    batch_uniq_id: str | None = None
+    recall_handle: str | None = None
+    msg_region: str | None = msgspec.field(default=None, name="MSG_REGION")
+    trace_on: str | None = msgspec.field(default=None, name="TRACE_ON")
 
 
 class SendMessage(Header, kw_only=True):
