@@ -3,7 +3,7 @@ from __future__ import annotations
 from dataclasses import fields
 from pathlib import Path
 
-from sprocket.spark.options import BatchOptions, StreamOptions
+from sprocket.spark.options import BatchOptions, StoreOptions, StreamOptions
 from sprocket.spark.schema import COLUMNS
 from sprocket.spark.write_options import WriteOptions
 
@@ -11,7 +11,8 @@ PAGE = (Path(__file__).parents[2] / "docs" / "flows" / "spark.md").read_text()
 
 
 def test_the_page_has_every_option_in_the_words_of_its_declaration() -> None:
-    for one in (*fields(BatchOptions), *fields(StreamOptions), *fields(WriteOptions)):
+    kinds = (BatchOptions, StreamOptions, StoreOptions, WriteOptions)
+    for one in (one for kind in kinds for one in fields(kind)):
         about = one.metadata["option"]
         assert f"| `{about.name}` | {about.doc} |" in PAGE
 

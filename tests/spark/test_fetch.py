@@ -10,7 +10,8 @@ from sprocket.message.queue import QueueId
 from sprocket.message.record import scan
 from sprocket.protocol.command import Command, Reply
 from sprocket.protocol.requests.pull import PullMessage
-from sprocket.spark.fetch import Fetcher, ReadFailed
+from sprocket.spark.fetch import Fetcher
+from sprocket.spark.loss import ReadFailed
 from sprocket.spark.options import ReadOptions, batch_options
 from sprocket.spark.ranges import Range
 from tests.spark.support import FakeBroker, Shelf, hang_up, record, serving

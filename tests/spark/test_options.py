@@ -17,7 +17,7 @@ def test_few_options_are_enough() -> None:
     assert options.nameservers == ("127.0.0.1:9876",)
     assert options.topics == ("orders",)
     assert options.fails_on_loss
-    assert options.tag_filter.is_all
+    assert options.filter.is_all
 
 
 def test_names_count_without_case_and_values_are_typed() -> None:
@@ -35,7 +35,7 @@ def test_names_count_without_case_and_values_are_typed() -> None:
     assert options.topics == ("orders", "returns")
     assert options.partitions_min == 8
     assert not options.fails_on_loss
-    assert options.tag_filter.tags == ("paid", "new")
+    assert options.filter.tags == ("paid", "new")
     assert options.offset_retries == 0
 
 
@@ -71,7 +71,7 @@ def test_a_wrong_name_is_refused_with_the_nearest_right_one(wrong: str, right: s
 
 
 def test_a_name_like_none_is_refused_with_all_there_are() -> None:
-    with pytest.raises(ConfigError, match="there are: namesrvAddr, subscribe, "):
+    with pytest.raises(ConfigError, match=r"there are: subscribe, .*namesrvAddr"):
         batch_options({**MINIMAL, "xyzzy": "1"})
 
 

@@ -8,7 +8,7 @@ from sprocket.base.errors import ConfigError, RouteNotFound, SprocketError
 from sprocket.message.queue import QueueId
 from sprocket.protocol.command import Command, Reply
 from sprocket.protocol.requests.offset import MaxOffset
-from sprocket.spark.fetch import ReadFailed
+from sprocket.spark.loss import ReadFailed
 from sprocket.spark.options import batch_options
 from sprocket.spark.plan import matching, plan_batch
 from sprocket.spark.ranges import Range

@@ -8,7 +8,8 @@ import pytest
 pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'sprocketmq[spark]'")
 
 from sprocket.message.queue import QueueId
-from sprocket.spark.fetch import Chunk, ReadFailed
+from sprocket.spark.fetch import Chunk
+from sprocket.spark.loss import ReadFailed
 from sprocket.spark.options import batch_options
 from sprocket.spark.read import RocketMQReader, gathered
 from sprocket.spark.schema import arrow_schema

@@ -10,7 +10,7 @@ from sprocket.base.errors import ConfigError, TransportError
 from sprocket.message.queue import QueueId
 from sprocket.protocol.command import Command, Reply
 from sprocket.protocol.requests.offset import MaxOffset
-from sprocket.spark.fetch import ReadFailed
+from sprocket.spark.loss import ReadFailed
 from sprocket.spark.options import stream_options
 from sprocket.spark.stream import StreamPlan
 from tests.spark.support import FakeBroker, Shelf, hang_up, record, serving

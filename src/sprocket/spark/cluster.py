@@ -1,32 +1,31 @@
 """The cluster as a planner sees it: which topics and queues there are, and their offsets.
 
-Blocking. Questions about many queues of one broker travel together. The first name server that
-answers is asked.
+Blocking. Questions about many queues of one broker travel together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Self
 
-from sprocket.base.errors import ReplyError, RouteNotFound, TopicNotFound, TransportError
+from sprocket.base.errors import RouteNotFound, TransportError
 from sprocket.message.queue import QueueId
 from sprocket.message.topic import TEMPLATE, is_readable, is_writable
-from sprocket.protocol.bodies import Route, TopicList
+from sprocket.protocol.bodies import TopicList
+from sprocket.protocol.codes import ResponseCode
 from sprocket.protocol.command import Command, Header
 from sprocket.protocol.requests.offset import (
     MaxOffset,
     MinOffset,
     OffsetReply,
+    QueryOffset,
     SearchOffset,
     UpdateOffset,
 )
-from sprocket.protocol.requests.route import RouteOfTopic, TopicNames
-from sprocket.spark.wire import Wire
+from sprocket.protocol.requests.route import TopicNames
+from sprocket.spark.wire import successful
+from sprocket.spark.wires import Wires
 
-TIMEOUT_S = 10.0
 #: As Java's producers ask for.
 _NEW_TOPIC_QUEUES = 4
 
@@ -39,35 +38,23 @@ class Place:
 
 
 class Cluster:
-    """Asks name servers and brokers; keeps its connections until it is closed."""
+    """Asks name servers and brokers.
 
-    def __init__(self, nameservers: Sequence[str], *, timeout_s: float = TIMEOUT_S) -> None:
-        self._nameservers = nameservers
-        self._timeout_s = timeout_s
-        self._wires: dict[str, Wire] = {}
-        #: Addresses of brokers, by name, as the routes told.
-        self.addresses: dict[str, str] = {}
+    Args:
+        wires: the connections; whoever made them closes them.
+    """
 
-    def __enter__(self) -> Self:
-        return self
+    def __init__(self, wires: Wires) -> None:
+        self._wires = wires
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Hangs up everywhere."""
-        for wire in self._wires.values():
-            wire.close()
-        self._wires.clear()
+    @property
+    def addresses(self) -> Mapping[str, str]:
+        """Addresses of brokers, by name, as the routes told."""
+        return self._wires.addresses
 
     def topics(self) -> list[str]:
         """Names of all topics, sorted."""
-        reply = self._ask_nameserver(TopicNames())
+        reply = self._wires.ask_nameserver(TopicNames())
         return sorted(set(TopicList.decode(reply.body).topic_list))
 
     def place(self, topic: str) -> Place:
@@ -76,13 +63,13 @@ class Cluster:
         Raises:
             RouteNotFound: no broker has it.
         """
-        route = self._route(topic)
+        route = self._wires.route(topic)
         return Place(
             tuple(
                 sorted(
                     QueueId(topic, data.broker_name, number)
                     for data in route.queue_datas
-                    if is_readable(data.perm) and data.broker_name in self.addresses
+                    if is_readable(data.perm) and data.broker_name in self._wires.addresses
                     for number in range(data.read_queue_nums)
                 )
             )
@@ -95,31 +82,20 @@ class Cluster:
             RouteNotFound: no broker has it, and none makes topics.
         """
         try:
-            route = self._route(topic)
+            route = self._wires.route(topic)
             count_max = None
         except RouteNotFound:
-            route = self._route(TEMPLATE)
+            route = self._wires.route(TEMPLATE)
             count_max = _NEW_TOPIC_QUEUES
         found = sorted(
             QueueId(topic, data.broker_name, number)
             for data in route.queue_datas
-            if is_writable(data.perm) and data.broker_name in self.addresses
+            if is_writable(data.perm) and data.broker_name in self._wires.addresses
             for number in range(min(data.write_queue_nums, count_max or data.write_queue_nums))
         )
         if not found:
             raise RouteNotFound(f"no broker takes messages for topic {topic}")
         return found
-
-    def _route(self, topic: str) -> Route:
-        try:
-            reply = self._ask_nameserver(RouteOfTopic(topic=topic, accept_standard_json_only=True))
-        except TopicNotFound:
-            raise RouteNotFound(f"no broker has topic {topic}") from None
-        route = Route.decode(reply.body)
-        for data in route.broker_datas:
-            if data.broker_addrs:
-                self.addresses[data.broker_name] = data.broker_addrs[min(data.broker_addrs)]
-        return route
 
     def earliest(self, queues: Iterable[QueueId]) -> dict[QueueId, int]:
         """Offset of each queue's first message."""
@@ -138,17 +114,47 @@ class Cluster:
             ),
         )
 
+    def committed(self, group: str, queues: Iterable[QueueId]) -> dict[QueueId, int]:
+        """Where a group is, by queue; queues in which it has committed nothing are left out.
+
+        Raises:
+            ReplyError: a broker said no.
+            TransportError: a broker did not answer.
+        """
+        replies = self._call_brokers(
+            queues,
+            lambda q: QueryOffset(
+                consumer_group=group,
+                topic=q.topic,
+                queue_id=q.number,
+                set_zero_if_not_found=False,
+                bname=q.broker,
+            ),
+        )
+        found = {}
+        for queue, reply in replies.items():
+            if reply.code == ResponseCode.QUERY_NOT_FOUND:
+                continue
+            offset = successful(reply).read(OffsetReply).offset
+            if offset >= 0:
+                found[queue] = offset
+        return found
+
     def commit(self, group: str, offsets: Mapping[QueueId, int]) -> None:
         """Commits a group's offsets, each the next one to read."""
-        self._ask_brokers(offsets, lambda q: _committing(group, q, offsets[q]))
+        replies = self._call_brokers(offsets, lambda q: _committing(group, q, offsets[q]))
+        for reply in replies.values():
+            successful(reply)
 
     def _offsets(
         self, queues: Iterable[QueueId], question: Callable[[QueueId], Header]
     ) -> dict[QueueId, int]:
-        replies = self._ask_brokers(queues, question)
-        return {queue: reply.read(OffsetReply).offset for queue, reply in replies.items()}
+        replies = self._call_brokers(queues, question)
+        return {
+            queue: successful(reply).read(OffsetReply).offset for queue, reply in replies.items()
+        }
 
-    def _ask_brokers(
+    def _call_brokers(
         self, queues: Iterable[QueueId], question: Callable[[QueueId], Header]
     ) -> dict[QueueId, Command]:
         """Asks each queue's broker; the questions to one broker travel together."""
@@ -157,36 +163,14 @@ class Cluster:
             by_broker.setdefault(queue.broker, []).append(queue)
         found: dict[QueueId, Command] = {}
         for broker, some in by_broker.items():
-            address = self.addresses[broker]
+            wire = self._wires.to(broker)
             try:
-                replies = self._wire(address).ask_all([question(queue) for queue in some])
-            except (TransportError, ReplyError):
-                self._hang_up(address)
+                replies = wire.call_all([question(queue) for queue in some])
+            except TransportError:
+                self._wires.hang_up(wire)
                 raise
             found.update(zip(some, replies, strict=True))
         return found
-
-    def _ask_nameserver(self, header: Header) -> Command:
-        failure: TransportError | None = None
-        for address in self._nameservers:
-            try:
-                return self._wire(address).ask(header)
-            except TransportError as error:
-                self._hang_up(address)
-                failure = failure or error
-        assert failure is not None, "no name server is configured"
-        raise failure
-
-    def _wire(self, address: str) -> Wire:
-        wire = self._wires.get(address)
-        if wire is None:
-            wire = self._wires[address] = Wire(address, timeout_s=self._timeout_s)
-        return wire
-
-    def _hang_up(self, address: str) -> None:
-        wire = self._wires.pop(address, None)
-        if wire is not None:
-            wire.close()
 
 
 def _first(queue: QueueId) -> MinOffset:

@@ -7,7 +7,7 @@ bent properties, missing ids) gives a row; only bytes that are no records raise.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from sprocket.base.errors import CorruptRecord
+from sprocket.filter.choice import Filter
 from sprocket.filter.tags import TagFilter
 from sprocket.message.compression import COMPRESSED, open_body
 from sprocket.message.hosts import V4_BYTES, unpack
@@ -33,34 +34,54 @@ _LATEST_MS = 253_402_300_799_999
 class Decoder:
     """Decodes records into batches of one Arrow schema."""
 
-    def __init__(self, schema: pa.Schema, tags: TagFilter) -> None:
+    def __init__(self, schema: pa.Schema, wanted: Filter) -> None:
         self._schema = schema
-        self._tags = tags
+        self._filter = wanted
 
     def decode(self, buffer: Buffer, queue: QueueId, start: int, end: int) -> pa.RecordBatch:
-        """The rows of the records whose queue offset lies in [start, end) and whose tag is wanted.
+        """The rows of the wanted records of one queue whose offset lies in [start, end).
 
         Raises:
             CorruptRecord: the bytes are not one record after the other.
         """
-        rows = _Rows(layout.lay_out(buffer), queue)
-        offsets = rows.layout.of(layout.QUEUE_OFFSET_AT, "i8")
+        places = layout.lay_out(buffer)
+        offsets = places.of(layout.QUEUE_OFFSET_AT, "i8")
         inside = (offsets >= start) & (offsets < end)
         if not inside.all():
-            rows = _Rows(rows.layout.keep(inside), queue)
-        if not self._tags.is_all and len(rows.layout.starts):
-            wanted = pc.is_in(rows.tag(), pa.array(self._tags.tags, pa.string()))
-            rows = _Rows(rows.layout.keep(wanted.to_numpy(zero_copy_only=False)), queue)
+            places = places.keep(inside)
+        return self.rows(places, queue, queue.broker)
+
+    def rows(self, places: Layout, queue: QueueId | None, broker: str | None) -> pa.RecordBatch:
+        """The rows of the wanted ones of some records.
+
+        Args:
+            queue: where they all lie; None if their own words are to be taken.
+            broker: what the column `broker` shows.
+        """
+        rows = _Rows(places, queue, broker)
+        if not self._filter.is_all and rows.count:
+            rows = _Rows(places.keep(self._wanted(rows)), queue, broker)
         columns = [_COLUMNS[field.name](rows, field.type) for field in self._schema]
         return pa.RecordBatch.from_arrays(columns, schema=self._schema)
+
+    def _wanted(self, rows: _Rows) -> NDArray[np.bool_]:
+        if isinstance(self._filter, TagFilter):
+            found = pc.is_in(rows.tag(), pa.array(self._filter.tags, pa.string()))
+            return cast("NDArray[np.bool_]", found.to_numpy(zero_copy_only=False))
+        # A broker has judged already, if it can; judging again costs a microsecond.
+        is_wanted = self._filter.matches_text
+        view = memoryview(rows.layout.buffer)
+        spans = zip(rows.layout.properties.tolist(), rows.layout.ends.tolist(), strict=True)
+        return np.fromiter((is_wanted(bytes(view[a:b])) for a, b in spans), np.bool_, rows.count)
 
 
 class _Rows:
     """The columns of a run of records."""
 
-    def __init__(self, places: Layout, queue: QueueId) -> None:
+    def __init__(self, places: Layout, queue: QueueId | None, broker: str | None) -> None:
         self.layout = places
         self.queue = queue
+        self.broker = broker
         self._texts: Texts | None = None
 
     @property
@@ -69,6 +90,16 @@ class _Rows:
 
     def constant(self, value: Any, kind: pa.DataType) -> pa.Array:
         return pa.repeat(pa.scalar(value, kind), self.count)
+
+    def topic(self) -> pa.Array:
+        if self.queue is not None:
+            return self.constant(self.queue.topic, pa.string())
+        return topics_of(self.layout)
+
+    def queue_id(self) -> pa.Array:
+        if self.queue is not None:
+            return self.constant(self.queue.number, pa.int32())
+        return self.number(layout.QUEUE_NUMBER_AT, "i4")
 
     def number(self, offset: int, kind: str) -> pa.Array:
         return pa.array(self.layout.of(offset, kind))
@@ -134,6 +165,11 @@ class _Rows:
         return [bytes(view[a:b]) for a, b in zip(at.tolist(), ends, strict=True)]
 
 
+def topics_of(places: Layout) -> pa.Array:
+    """The topic that each record names."""
+    return _as_text(_slices(places.buffer, places.topics, places.properties - 2))
+
+
 def _slices(buffer: Buffer, begin: NDArray[np.int64], end: NDArray[np.int64]) -> pa.Array:
     """Copies [begin, end) of each record; begins and ends only rise."""
     edges = np.empty(2 * len(begin) + 1, np.int32)
@@ -161,9 +197,9 @@ def _as_text(bodies: pa.Array) -> pa.Array:
 
 
 _COLUMNS: dict[str, Callable[[_Rows, pa.DataType], pa.Array]] = {
-    "topic": lambda rows, kind: rows.constant(rows.queue.topic, kind),
-    "broker": lambda rows, kind: rows.constant(rows.queue.broker, kind),
-    "queue_id": lambda rows, kind: rows.constant(rows.queue.number, kind),
+    "topic": lambda rows, _: rows.topic(),
+    "broker": lambda rows, kind: rows.constant(rows.broker, kind),
+    "queue_id": lambda rows, _: rows.queue_id(),
     "queue_offset": lambda rows, _: rows.number(layout.QUEUE_OFFSET_AT, "i8"),
     "key": lambda rows, _: rows.key(),
     "tag": lambda rows, _: rows.tag(),

@@ -15,13 +15,17 @@ from typing import NamedTuple, Self
 
 from sprocket.base.backoff import pauses
 from sprocket.base.errors import ReplyError, RouteNotFound, SprocketError, TransportError
+from sprocket.filter.sql92 import SqlFilter
+from sprocket.filter.tags import ALL, TagFilter
 from sprocket.message.queue import QueueId
 from sprocket.protocol.codes import ResponseCode
 from sprocket.protocol.command import Command
 from sprocket.protocol.requests.pull import SUBSCRIPTION, SUSPEND, PullMessage, PullReply
+from sprocket.spark.loss import ReadFailed, report_loss
 from sprocket.spark.options import ReadOptions
 from sprocket.spark.ranges import Range
 from sprocket.spark.wire import Wire
+from sprocket.spark.wires import Wires
 
 log = logging.getLogger(__name__)
 
@@ -38,10 +42,6 @@ _STATUSES = {
     ResponseCode.PULL_RETRY_IMMEDIATELY,
     ResponseCode.PULL_OFFSET_MOVED,
 }
-
-
-class ReadFailed(SprocketError):
-    """A range cannot be read whole. The text has topic, broker, queue number and offset."""
 
 
 class Chunk(NamedTuple):
@@ -62,8 +62,15 @@ class Fetcher:
 
     def __init__(self, options: ReadOptions, addresses: Mapping[str, str]) -> None:
         self._options = options
-        self._addresses = dict(addresses)
-        self._wires: dict[str, Wire] = {}
+        self._filter = options.filter
+        #: Brokers that do not filter by SQL: they give everything, and whoever decodes chooses.
+        self._unfiltered: set[str] = set()
+        self._wires = Wires(
+            options.nameservers,
+            signer=options.signer,
+            addresses=addresses,
+            timeout_s=_ANSWER_S,
+        )
 
     def __enter__(self) -> Self:
         return self
@@ -74,9 +81,7 @@ class Fetcher:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        for wire in self._wires.values():
-            wire.close()
-        self._wires.clear()
+        self._wires.close()
 
     def chunks(self, one: Range) -> Iterator[Chunk]:
         """The records of a range, in order.
@@ -108,7 +113,7 @@ class Fetcher:
                 yield step
 
     def _ask(self, one: Range, position: int) -> tuple[Wire, int]:
-        wire = self._wire(one.queue)
+        wire = self._wires.to(one.queue.broker)
         return wire, wire.send(self._pull(one, position))
 
     def _ask_ahead(self, one: Range, position: int) -> tuple[Wire, int] | None:
@@ -119,6 +124,7 @@ class Fetcher:
 
     def _pull(self, one: Range, position: int) -> PullMessage:
         options = self._options
+        is_unfiltered = one.queue.broker in self._unfiltered
         return PullMessage(
             consumer_group=options.group,
             topic=one.queue.topic,
@@ -127,8 +133,8 @@ class Fetcher:
             max_msg_nums=min(options.pull_records, one.end - position),
             sys_flag=SUBSCRIPTION | SUSPEND,
             suspend_timeout_millis=_HOLD_MS,
-            subscription=options.tags,
-            expression_type="TAG",
+            subscription=ALL if is_unfiltered else self._filter.expression,
+            expression_type=TagFilter.kind if is_unfiltered else self._filter.kind,
             max_msg_bytes=options.pull_bytes,
             bname=one.queue.broker,
         )
@@ -169,33 +175,30 @@ class Fetcher:
         self, one: Range, position: int, error: SprocketError, patience: _Patience
     ) -> None:
         """Pauses after a failure that may pass; raises where it will not."""
+        if self._cannot_filter(one.queue, error):
+            self._unfiltered.add(one.queue.broker)
+            return
         if not (error.retriable or error.refresh_route):
             raise ReadFailed(f"{one.queue} at offset {position}: {error}") from error
-        wire = self._wires.pop(one.queue.broker, None)
-        if wire is not None:
-            wire.close()
+        self._wires.hang_up_on(one.queue.broker)
         patience.spend(one, position, str(error))
         self._look_up(one.queue)
 
+    def _cannot_filter(self, queue: QueueId, error: SprocketError) -> bool:
+        """Whether a broker just said that it does not filter by SQL (`enablePropertyFilter`)."""
+        return (
+            isinstance(error, ReplyError)
+            and isinstance(self._filter, SqlFilter)
+            and queue.broker not in self._unfiltered
+            and "does not support consumer to filter" in str(error)
+        )
+
     def _look_up(self, queue: QueueId) -> None:
         """Asks where the broker is now; where nobody knows, the old address stays."""
-        from sprocket.spark.cluster import Cluster
-
         try:
-            with Cluster(self._options.nameservers) as cluster:
-                cluster.place(queue.topic)
-                self._addresses.update(cluster.addresses)
+            self._wires.route(queue.topic)
         except SprocketError as error:
             log.info("no route of %s: %s", queue.topic, error)
-
-    def _wire(self, queue: QueueId) -> Wire:
-        wire = self._wires.get(queue.broker)
-        if wire is None:
-            address = self._addresses.get(queue.broker)
-            if address is None:
-                raise RouteNotFound(f"no address is known of broker {queue.broker}")
-            wire = self._wires[queue.broker] = Wire(address, timeout_s=_ANSWER_S)
-        return wire
 
 
 class _Patience:
@@ -219,14 +222,3 @@ class _Patience:
                 f"{self._seconds:g} s (option pullTimeoutMs)"
             )
         time.sleep(min(left, next(self._pauses)))
-
-
-def report_loss(options: ReadOptions, queue: QueueId, what: str) -> None:
-    """Messages are gone: an error or a warning, as the user wants.
-
-    Raises:
-        ReadFailed: failOnDataLoss is true.
-    """
-    if options.fails_on_loss:
-        raise ReadFailed(f"{queue}: {what}. Set failOnDataLoss to false to go on without them")
-    log.warning("%s: %s; going on without them", queue, what)

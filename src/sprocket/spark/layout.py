@@ -26,6 +26,7 @@ from sprocket.message.record import (
 Buffer = bytes | bytearray | memoryview
 Places = NDArray[np.int64]
 
+QUEUE_NUMBER_AT = 12
 QUEUE_OFFSET_AT = 20
 LOG_OFFSET_AT = 28
 SYS_FLAG_AT = 36
@@ -74,6 +75,7 @@ class Layout:
         sys_flags: RocketMQ's bits.
         born_more, store_more: bytes that an IPv6 address takes beyond an IPv4 one, 0 or 12.
         bodies, body_ends: of the bodies.
+        topics: where the topics begin; they end two bytes before the properties.
         properties: where the properties' texts begin; they end with the record.
     """
 
@@ -85,6 +87,7 @@ class Layout:
     store_more: Places
     bodies: Places
     body_ends: Places
+    topics: Places
     properties: Places
 
     @property
@@ -106,7 +109,7 @@ class Layout:
         return Layout(
             self.buffer, self.starts[mask], self.ends[mask], self.sys_flags[mask],
             self.born_more[mask], self.store_more[mask], self.bodies[mask], self.body_ends[mask],
-            self.properties[mask],
+            self.topics[mask], self.properties[mask],
         )  # fmt: skip
 
 
@@ -117,9 +120,20 @@ def lay_out(buffer: Buffer) -> Layout:
         CorruptRecord: some record's lengths do not fit together; says which.
     """
     begin = starts(buffer)
+    return lay_out_at(buffer, begin, np.append(begin[1:], len(buffer))[: len(begin)])
+
+
+def lay_out_at(buffer: Buffer, begin: Places, end: Places) -> Layout:
+    """Finds all places in records that lie anywhere in a buffer.
+
+    Args:
+        begin, end: of the records; each has at least `FIXED_BYTES` and lies in the buffer.
+
+    Raises:
+        CorruptRecord: some record's lengths do not fit together; says which.
+    """
     if len(begin) == 0:
-        return Layout(buffer, begin, begin, begin.astype(np.int32), *([begin] * 5))
-    end = np.append(begin[1:], len(buffer))
+        return Layout(buffer, begin, begin, begin.astype(np.int32), *([begin] * 6))
     sys_flags = cast("NDArray[np.int32]", numbers(buffer, begin + SYS_FLAG_AT, "i4"))
     born_more = np.where(sys_flags & BORN_HOST_V6, _V6_MORE_BYTES, 0)
     store_more = np.where(sys_flags & STORE_HOST_V6, _V6_MORE_BYTES, 0)
@@ -135,7 +149,9 @@ def lay_out(buffer: Buffer) -> Layout:
     properties = topic_end + 2
     fits = properties + numbers(buffer, topic_end, "u2") == end
     _check(buffer, begin, fits, "properties that do not end with it")
-    return Layout(buffer, begin, end, sys_flags, born_more, store_more, body, body_end, properties)
+    return Layout(
+        buffer, begin, end, sys_flags, born_more, store_more, body, body_end, topic, properties
+    )
 
 
 def _topic_length_bytes(buffer: Buffer, begin: Places) -> Places:

@@ -8,54 +8,25 @@ option that does not exist is refused with the nearest one that does. The result
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields
-from typing import Any, TypeVar
+from dataclasses import dataclass
 
-from sprocket.base.errors import ConfigError, SprocketError
-from sprocket.filter.tags import TagFilter
+from sprocket.base.errors import ConfigError
+from sprocket.filter.choice import Filter, filter_of
 from sprocket.message.queue import QueueId
-from sprocket.spark import positions, values
-from sprocket.spark.positions import Positions
-from sprocket.spark.values import Parser
+from sprocket.protocol.signing import Signer
+from sprocket.spark import declare, positions, values
+from sprocket.spark.declare import option
+from sprocket.spark.positions import Kind, Positions
 
 #: A group that every RocketMQ broker knows from its start: reading leaves nothing behind.
 READER_GROUP = "TOOLS_CONSUMER"
 
-T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class About:
-    """What is known of an option besides its default."""
-
-    name: str
-    parse: Parser
-    doc: str
-
-
-def option(name: str, parse: Parser, doc: str, *, default: Any = None) -> Any:
-    """Declares an option as a dataclass field.
-
-    Args:
-        name: what the user writes.
-        parse: text to value; gets the name too, for its errors.
-        doc: one sentence, shown in the documentation.
-    """
-    return field(default=default, metadata={"option": About(name, parse, doc)})
-
 
 @dataclass(frozen=True)
-class ReadOptions:
-    """How to read, as the user asked."""
+class Choice:
+    """Which messages, wherever they are read from."""
 
-    nameservers: tuple[str, ...] = option(
-        "namesrvAddr",
-        values.addresses,
-        "Name servers, `host:port;host:port`. Required.",
-        default=(),
-    )
     topics: tuple[str, ...] = option(
         "subscribe", values.topics, "Topics to read, with commas in between.", default=()
     )
@@ -65,36 +36,10 @@ class ReadOptions:
         "Topics to read, as a regular expression for the whole name. RocketMQ's own, retry and "
         "dead-letter topics are left out unless the expression begins with `%` or `rmq_sys_`.",
     )
-    queues: frozenset[QueueId] = option(
-        "assign",
-        positions.parse_queues,
-        'Queues to read: `{"orders": {"broker-a": [0, 1]}}`.',
-        default=frozenset(),
-    )
-    starting: Positions | None = option(
-        "startingOffsets",
-        values.either,
-        'Where to begin: `earliest`, `latest`, or `{"orders": {"broker-a": {"0": 17}}}` with -2 '
-        "for earliest and -1 for latest. Default: earliest, in streams latest. A stream that has a "
-        "checkpoint goes on from there.",
-    )
-    starting_times: Positions | None = option(
-        "startingOffsetsByTimestamp",
-        positions.parse_times,
-        'Where to begin, by store time in ms: `{"orders": 1700000000000}`, or for each queue. '
-        "Goes before `startingOffsets`.",
-    )
     starting_time: Positions | None = option(
         "startingTimestamp",
         positions.parse_time,
         "Where to begin in every queue, by store time in ms since 1970. Goes before the other two.",
-    )
-    time_strategy: str = option(
-        "startingOffsetsByTimestampStrategy",
-        values.strategy,
-        "Where a queue has no message as new as the starting time: begin at its end (`latest`), "
-        "or fail (`error`).",
-        default="latest",
     )
     tags: str = option(
         "tags",
@@ -102,12 +47,11 @@ class ReadOptions:
         "Only messages with one of these tags: `paid || new`. The broker filters.",
         default="*",
     )
-    group: str = option(
-        "group",
-        values.group,
-        "Consumer group in whose name is read; brokers check its permission. A stream commits to a "
-        "group of its own what is done, for tools that watch lag; it never reads it back.",
-        default=READER_GROUP,
+    sql: str | None = option(
+        "sql",
+        values.sql,
+        "Only messages whose properties fulfil an SQL92 condition: `amount > 5 AND region = 'eu'`. "
+        "The broker filters; where it cannot, the task does.",
     )
     fails_on_loss: bool = option(
         "failOnDataLoss",
@@ -118,17 +62,95 @@ class ReadOptions:
     partitions_min: int = option(
         "minPartitions", values.whole(1, 100_000), "Read with at least so many tasks.", default=0
     )
-    partition_records_max: int = option(
-        "maxRecordsPerPartition",
-        values.whole(1),
-        "Read at most so many offsets in one task.",
-        default=0,
-    )
     has_properties: bool = option(
         "includeHeaders",
         values.switch,
         "Whether the columns include `properties` when no schema is given.",
         default=True,
+    )
+
+    @property
+    def filter(self) -> Filter:
+        """Which messages are wanted, by tag or by SQL."""
+        return filter_of(self.tags, self.sql)
+
+
+@dataclass(frozen=True)
+class Credentials:
+    """Who is reading or writing, for brokers with access control."""
+
+    access_key: str | None = option(
+        "accessKey", values.text, "Who is asking, for brokers with access control (`aclEnable`)."
+    )
+    secret_key: str | None = option(
+        "secretKey",
+        values.text,
+        "What requests are signed with. It is never sent.",
+        is_secret=True,
+    )
+    security_token: str | None = option(
+        "securityToken", values.text, "Goes with keys that were lent for a time.", is_secret=True
+    )
+
+    @property
+    def signer(self) -> Signer | None:
+        """What signs requests; None if there are no keys.
+
+        Raises:
+            ConfigError: one key is given without the other.
+        """
+        return Signer.of(self.access_key, self.secret_key, self.security_token)
+
+
+@dataclass(frozen=True)
+class ReadOptions(Credentials, Choice):
+    """How to read, as the user asked."""
+
+    nameservers: tuple[str, ...] = option(
+        "namesrvAddr",
+        values.addresses,
+        "Name servers, `host:port;host:port`. Required.",
+        default=(),
+    )
+    queues: frozenset[QueueId] = option(
+        "assign",
+        positions.parse_queues,
+        'Queues to read: `{"orders": {"broker-a": [0, 1]}}`.',
+        default=frozenset(),
+    )
+    starting: Positions | None = option(
+        "startingOffsets",
+        values.either,
+        "Where to begin: `earliest`, `latest`, `committed` (where the group is, and earliest in "
+        'queues where it is nowhere), or `{"orders": {"broker-a": {"0": 17}}}` with -2 for '
+        "earliest and -1 for latest. Default: earliest, in streams latest. A stream that has a "
+        "checkpoint goes on from there.",
+    )
+    starting_times: Positions | None = option(
+        "startingOffsetsByTimestamp",
+        positions.parse_times,
+        'Where to begin, by store time in ms: `{"orders": 1700000000000}`, or for each queue. '
+        "Goes before `startingOffsets`.",
+    )
+    time_strategy: str = option(
+        "startingOffsetsByTimestampStrategy",
+        values.strategy,
+        "Where a queue has no message as new as the starting time: begin at its end (`latest`), "
+        "or fail (`error`).",
+        default="latest",
+    )
+    group: str = option(
+        "group",
+        values.group,
+        "Consumer group in whose name is read; brokers check its permission. A stream commits to a "
+        "group of its own what is done, for tools that watch lag.",
+        default=READER_GROUP,
+    )
+    partition_records_max: int = option(
+        "maxRecordsPerPartition",
+        values.whole(1),
+        "Read at most so many offsets in one task.",
+        default=0,
     )
     pull_timeout_ms: int = option(
         "pullTimeoutMs",
@@ -161,11 +183,6 @@ class ReadOptions:
         "Pause before asking for offsets again, ms.",
         default=200,
     )
-
-    @property
-    def tag_filter(self) -> TagFilter:
-        """The tags, parsed."""
-        return TagFilter.parse(self.tags)
 
 
 @dataclass(frozen=True)
@@ -221,77 +238,32 @@ class StreamOptions(ReadOptions):
     )
 
 
-#: What people write who come from elsewhere.
-_ELSEWHERE = {
-    "kafka.bootstrap.servers": "namesrvAddr",
-    "bootstrap.servers": "namesrvAddr",
-    "nameserver.addr": "namesrvAddr",
-    "nameserver": "namesrvAddr",
-    "nameservers": "namesrvAddr",
-    "topic": "subscribe",
-    "topics": "subscribe",
-    "path": "subscribe",
-    "topicspattern": "subscribePattern",
-    "groupid": "group",
-    "kafka.group.id": "group",
-    "consumergroup": "group",
-    "subexpression": "tags",
-    "tag": "tags",
-    "kafkaconsumer.polltimeoutms": "pullTimeoutMs",
-    "starttimestamp": "startingTimestamp",
-    "endtimestamp": "endingTimestamp",
-}
+@dataclass(frozen=True)
+class StoreOptions(Choice):
+    """How to read the files of a broker's store."""
 
-
-def parse(given: Mapping[str, str], *, kind: type[T], others: type[Any] | None, reads: str) -> T:
-    """Reads options into a dataclass whose fields are made with `option`.
-
-    Args:
-        others: options of another way, refused with another text; None if there is none.
-        reads: what `kind` is for, in words.
-
-    Raises:
-        ConfigError: an option does not exist, or its value cannot be taken. Names the option.
-    """
-    known = _declared(kind)
-    elsewhere = {} if others is None else _declared(others)
-    found: dict[str, Any] = {}
-    for name, value in given.items():
-        entry = known.get(name.lower())
-        if entry is None and name.lower() in elsewhere:
-            raise ConfigError(f"option {elsewhere[name.lower()][1].name} is not for {reads}")
-        if entry is None:
-            raise ConfigError(unknown(name, [about.name for _, about in known.values()]))
-        attribute, about = entry
-        try:
-            found[attribute] = about.parse(about.name, str(value))
-        except ConfigError:
-            raise
-        except SprocketError as error:
-            said = str(error)
-            raise ConfigError(
-                said if about.name in said else f"option {about.name}: {said}"
-            ) from None
-    return kind(**found)
-
-
-def _declared(kind: type[Any]) -> dict[str, tuple[str, About]]:
-    """Attribute and declaration of each option, by its name in lower case."""
-    return {
-        one.metadata["option"].name.lower(): (one.name, one.metadata["option"])
-        for one in fields(kind)
-    }
-
-
-def unknown(name: str, names: list[str]) -> str:
-    """The error text for an option that does not exist."""
-    by_lower = {one.lower(): one for one in names}
-    nearest = _ELSEWHERE.get(name.lower())
-    if nearest not in names:
-        close = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.6)
-        nearest = by_lower[close[0]] if close else None
-    hint = f"did you mean {nearest}?" if nearest else f"there are: {', '.join(names)}"
-    return f"the rocketmq source has no option {name}: {hint}"
+    store: str = option(
+        "store",
+        values.text,
+        "Folder of a broker's store: its log files are read, and no broker need run. All tasks "
+        "must see it under this name.",
+        default="",
+    )
+    broker: str | None = option(
+        "storeBroker", values.text, "What the column `broker` shows; null without it."
+    )
+    ending_time: Positions | None = option(
+        "endingTimestamp",
+        positions.parse_time,
+        "Where to end in every queue, by store time in ms since 1970; a message stored at that "
+        "time is not read. Goes before the other two.",
+    )
+    checks_bodies: bool = option(
+        "checkBodies",
+        values.switch,
+        "Whether every body is compared with its checksum. The last file's always are.",
+        default=False,
+    )
 
 
 def batch_options(given: Mapping[str, str]) -> BatchOptions:
@@ -300,7 +272,8 @@ def batch_options(given: Mapping[str, str]) -> BatchOptions:
     Raises:
         ConfigError: an option is unknown, ill-typed or missing, or two contradict each other.
     """
-    options = parse(given, kind=BatchOptions, others=StreamOptions, reads="batch reads")
+    others = (StreamOptions, StoreOptions)
+    options = declare.parse(given, kind=BatchOptions, others=others, reads="batch reads")
     check_source(options)
     return options
 
@@ -311,21 +284,33 @@ def stream_options(given: Mapping[str, str]) -> StreamOptions:
     Raises:
         ConfigError: an option is unknown, ill-typed or missing, or two contradict each other.
     """
-    options = parse(given, kind=StreamOptions, others=BatchOptions, reads="streams")
+    others = (BatchOptions, StoreOptions)
+    options = declare.parse(given, kind=StreamOptions, others=others, reads="streams")
     check_source(options)
     return options
 
 
+def store_options(given: Mapping[str, str]) -> StoreOptions:
+    """The options of a read of a store's files.
+
+    Raises:
+        ConfigError: an option is unknown, ill-typed or missing, or two contradict each other.
+    """
+    others = (BatchOptions, StreamOptions)
+    options = declare.parse(given, kind=StoreOptions, others=others, reads="reads of a store")
+    if options.topics and options.pattern:
+        raise ConfigError("give subscribe or subscribePattern, not both")
+    _check_filter(options)
+    return options
+
+
 def check_names(given: Iterable[str]) -> None:
-    """Raises ConfigError for a name that is neither an option of batch reads nor of streams."""
-    known = {**_declared(BatchOptions), **_declared(StreamOptions)}
-    for name in given:
-        if name.lower() not in known:
-            raise ConfigError(unknown(name, [about.name for _, about in known.values()]))
+    """Raises ConfigError for a name that is no option of any way of reading."""
+    declare.check_names(given, (BatchOptions, StreamOptions, StoreOptions))
 
 
 def check_source(options: ReadOptions) -> None:
-    """Raises ConfigError unless it is clear where to read from."""
+    """Raises ConfigError unless it is clear what to read, where from, and as whom."""
     if not options.nameservers:
         raise ConfigError("option namesrvAddr is missing: the name servers, host:port")
     ways = {
@@ -337,3 +322,22 @@ def check_source(options: ReadOptions) -> None:
     if len(chosen) != 1:
         said = f"not {' and '.join(chosen)} together" if chosen else "none is given"
         raise ConfigError(f"give one of subscribe, subscribePattern, assign: {said}")
+    _check_filter(options)
+    check_credentials(options)
+    begins = options.starting.everywhere if options.starting else None
+    if begins is not None and begins.kind is Kind.COMMITTED and options.group == READER_GROUP:
+        raise ConfigError("startingOffsets committed needs a group that has committed: give group")
+
+
+def check_credentials(options: Credentials) -> None:
+    """Raises ConfigError for half a pair of keys."""
+    if bool(options.access_key) != bool(options.secret_key):
+        missing = "secretKey" if options.access_key else "accessKey"
+        raise ConfigError(f"option {missing} is missing: accessKey and secretKey go together")
+    if options.security_token and not options.access_key:
+        raise ConfigError("option accessKey is missing: securityToken goes with the two keys")
+
+
+def _check_filter(options: Choice) -> None:
+    if options.sql is not None and options.tags != "*":
+        raise ConfigError("give tags or sql, not both; in sql the tag is TAGS")

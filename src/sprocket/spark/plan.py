@@ -18,10 +18,11 @@ from sprocket.base.errors import ConfigError, ReplyError, SprocketError, Transpo
 from sprocket.message.queue import QueueId
 from sprocket.message.topic import SYSTEM_PREFIX, is_system_topic
 from sprocket.spark.cluster import Cluster
-from sprocket.spark.fetch import ReadFailed
+from sprocket.spark.loss import ReadFailed
 from sprocket.spark.options import BatchOptions, ReadOptions
 from sprocket.spark.positions import EARLIEST, LATEST, Kind, Positions
 from sprocket.spark.ranges import Range, Share, between, cut, records_in, share_count
+from sprocket.spark.wires import Wires
 
 log = logging.getLogger(__name__)
 
@@ -99,11 +100,15 @@ class Planner:
         earliest = self.retried(lambda: self._cluster.earliest(wanted))
         by_time = self.retried(lambda: self._cluster.at(times))
         latest = self.retried(lambda: self._cluster.latest(wanted))
+        of_group = [queue for queue, at in wanted.items() if at.kind is Kind.COMMITTED]
+        group = self._options.group
+        committed = self.retried(lambda: self._cluster.committed(group, of_group))
         offsets = {}
         for queue, at in wanted.items():
             by_kind = {
                 Kind.EARLIEST: earliest[queue],
                 Kind.LATEST: latest[queue],
+                Kind.COMMITTED: committed.get(queue, earliest[queue]),
                 Kind.OFFSET: at.value,
                 Kind.TIME: by_time.get(queue, 0),
             }
@@ -186,7 +191,8 @@ def plan_batch(options: BatchOptions) -> tuple[list[Share], Mapping[str, str]]:
     Raises:
         SprocketError: the cluster cannot be reached, or what is asked for is not there.
     """
-    with Cluster(options.nameservers) as cluster:
+    with Wires(options.nameservers, signer=options.signer) as wires:
+        cluster = Cluster(wires)
         try:
             shares = BatchPlanner(cluster, options).batch()
         except TransportError as error:

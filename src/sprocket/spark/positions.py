@@ -29,12 +29,16 @@ class Kind(Enum):
 
     EARLIEST = "earliest"
     LATEST = "latest"
+    COMMITTED = "committed"
     OFFSET = "offset"
     TIME = "time"
 
 
 class Position(NamedTuple):
-    """One place in a queue: an end of it, an offset, or the first message at or after a time."""
+    """One place in a queue.
+
+    An end of it, an offset, the first message at or after a time, or where a group is.
+    """
 
     kind: Kind
     value: int = 0
@@ -42,6 +46,8 @@ class Position(NamedTuple):
 
 EARLIEST = Position(Kind.EARLIEST)
 LATEST = Position(Kind.LATEST)
+COMMITTED = Position(Kind.COMMITTED)
+_WORDS = {"earliest": EARLIEST, "latest": LATEST, "committed": COMMITTED}
 
 
 @dataclass(frozen=True)
@@ -85,14 +91,14 @@ class Positions:
 
 
 def parse_offsets(option: str, text: str, *, words: tuple[str, ...]) -> Positions:
-    """Reads "earliest", "latest" or a JSON of offsets.
+    """Reads "earliest", "latest", "committed" or a JSON of offsets.
 
     Args:
-        words: which of the two words this option takes.
+        words: which of the words this option takes.
     """
     word = text.strip().lower()
     if word in words:
-        return Positions(option, EARLIEST if word == "earliest" else LATEST)
+        return Positions(option, _WORDS[word])
     if not word.startswith("{"):
         taken = ", ".join(f'"{one}"' for one in words)
         raise UsageError(f"option {option} takes {taken} or a JSON of offsets, not {text!r}")

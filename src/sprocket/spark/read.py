@@ -14,7 +14,8 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from sprocket.base.errors import CorruptRecord
 from sprocket.spark.decode import Decoder
-from sprocket.spark.fetch import Chunk, Fetcher, ReadFailed, report_loss
+from sprocket.spark.fetch import Chunk, Fetcher
+from sprocket.spark.loss import ReadFailed, report_loss
 from sprocket.spark.options import BatchOptions, ReadOptions
 from sprocket.spark.ranges import Range, Share
 
@@ -59,7 +60,7 @@ class ShareReader:
         Raises:
             ReadFailed: a range cannot be read whole; names topic, queue and offset.
         """
-        decoder = Decoder(self.schema, self.options.tag_filter)
+        decoder = Decoder(self.schema, self.options.filter)
         with Fetcher(self.options, partition.addresses) as fetcher:
             for one in partition.share:
                 yield from self._range(one, fetcher, decoder)
@@ -76,7 +77,7 @@ class ShareReader:
             missing -= batch.num_rows
             if batch.num_rows:
                 yield batch
-        if missing and self.options.tag_filter.is_all:
+        if missing and self.options.filter.is_all:
             report_loss(self.options, one.queue, f"{missing} messages are gone in {one}")
 
 

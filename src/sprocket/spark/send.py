@@ -31,6 +31,7 @@ from sprocket.runtime.clock import SystemClock
 from sprocket.spark.cluster import Cluster
 from sprocket.spark.rows import Outgoing
 from sprocket.spark.wire import Wire
+from sprocket.spark.wires import Wires
 from sprocket.spark.write_options import WriteOptions
 
 #: Requests on the way at once.
@@ -73,12 +74,16 @@ class Sender:
     def __init__(self, options: WriteOptions) -> None:
         self._options = options
         self._config = ProducerConfig()
-        self._cluster = Cluster(options.nameservers)
+        self._wires = Wires(
+            options.nameservers,
+            signer=options.signer,
+            timeout_s=options.timeout_ms / 1000,
+        )
+        self._cluster = Cluster(self._wires)
         self._clock = SystemClock()
         self._ids = UniqueIds(address=_LOOPBACK, process=os.getpid(), token=os.urandom(4))
         self._queues: dict[str, list[QueueId]] = {}
         self._turns = count(int.from_bytes(os.urandom(2)))
-        self._wires: dict[str, Wire] = {}
         #: Sent and not yet acknowledged, in the order of sending, with the reply's number.
         self._under_way: deque[tuple[_Request, Wire, int]] = deque()
         self._gathered: dict[tuple[str, QueueId | None], list[Message]] = {}
@@ -94,10 +99,7 @@ class Sender:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        for wire in self._wires.values():
-            wire.close()
-        self._wires.clear()
-        self._cluster.close()
+        self._wires.close()
 
     def send(self, outgoing: Iterable[Outgoing]) -> None:
         """Sends messages; some may still be on the way when it returns.
@@ -177,11 +179,11 @@ class Sender:
             try:
                 queues = self._queues_of(request.envelope.topic)
                 request.queue = request.fixed or queues[next(self._turns) % len(queues)]
-                wire = self._wire(request.queue.broker)
+                wire = self._wires.to(request.queue.broker)
                 number = wire.send(self._header(request), body=request.envelope.body)
             except (TransportError, ReplyError, RouteNotFound) as error:
-                if request.queue is not None:
-                    self._hang_up(request.queue.broker, error)
+                if request.queue is not None and isinstance(error, TransportError):
+                    self._wires.hang_up_on(request.queue.broker)
                 self._failed(request, error)
                 time.sleep(next(waits))
                 continue
@@ -197,8 +199,8 @@ class Sender:
         except (TransportError, ReplyError) as error:
             # What else was on the way there fails one after the other; a connection made
             # meanwhile is not the one that broke.
-            if request.queue is not None and self._wires.get(request.queue.broker) is wire:
-                self._hang_up(request.queue.broker, error)
+            if isinstance(error, TransportError):
+                self._wires.hang_up(wire)
             self._failed(request, error)
             time.sleep(min(_PAUSE_FIRST_S * 2**request.attempts, _PAUSE_LONGEST_S))
             self._post(request)
@@ -215,21 +217,6 @@ class Sender:
                 f"{request.attempts} attempts: {error}"
             ) from error
         self._queues.pop(request.envelope.topic, None)
-
-    def _hang_up(self, broker: str, error: SprocketError) -> None:
-        broken = self._wires.pop(broker, None) if isinstance(error, TransportError) else None
-        if broken is not None:
-            broken.close()
-
-    def _wire(self, broker: str) -> Wire:
-        wire = self._wires.get(broker)
-        if wire is None:
-            address = self._cluster.addresses.get(broker)
-            if address is None:
-                raise RouteNotFound(f"no address is known of broker {broker}")
-            timeout_s = self._options.timeout_ms / 1000
-            wire = self._wires[broker] = Wire(address, timeout_s=timeout_s)
-        return wire
 
     def _header(self, request: _Request) -> SendMessageV2:
         queue = request.queue

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSource
 
 from sprocket.base.errors import UsageError
-from sprocket.spark.options import batch_options, check_names, stream_options
+from sprocket.spark.options import batch_options, check_names, store_options, stream_options
 from sprocket.spark.schema import arrow_schema_of, default_ddl
 
 if TYPE_CHECKING:
@@ -41,7 +41,11 @@ class RocketMQSource(DataSource):
         return default_ddl(has_properties=wanted.get("includeheaders", "true").lower() != "false")
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """A batch read of the columns in `schema`."""
+        """A batch read of the columns in `schema`: from brokers, or from a store's files."""
+        if any(name.lower() == "store" for name in self.options):
+            from sprocket.spark.store_read import StoreReader
+
+            return StoreReader(store_options(self.options), arrow_schema_of(schema))
         from sprocket.spark.read import RocketMQReader
 
         return RocketMQReader(batch_options(self.options), arrow_schema_of(schema))

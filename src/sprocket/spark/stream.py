@@ -19,12 +19,13 @@ from pyspark.sql.datasource import DataSourceStreamReader
 from sprocket.base.errors import SprocketError, UsageError
 from sprocket.message.queue import QueueId
 from sprocket.spark.cluster import Cluster
-from sprocket.spark.fetch import report_loss
+from sprocket.spark.loss import report_loss
 from sprocket.spark.options import READER_GROUP, StreamOptions
 from sprocket.spark.plan import Offsets, Planner
 from sprocket.spark.positions import LATEST, Positions
 from sprocket.spark.ranges import between, limit, records_in
 from sprocket.spark.read import SharePartition
+from sprocket.spark.wires import Wires
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -44,7 +45,8 @@ class StreamPlan:
 
     def __init__(self, options: StreamOptions) -> None:
         self._options = options
-        self._cluster = Cluster(options.nameservers)
+        self._wires = Wires(options.nameservers, signer=options.signer)
+        self._cluster = Cluster(self._wires)
         self._planner = Planner(self._cluster, options)
         self._queues: list[QueueId] = []
         self._queues_until = 0.0
@@ -57,7 +59,7 @@ class StreamPlan:
 
     def close(self) -> None:
         """Hangs up."""
-        self._cluster.close()
+        self._wires.close()
 
     def initial(self) -> Offsets:
         """Where a query begins that has no checkpoint."""

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from sprocket.base.errors import UsageError
+from sprocket.filter.sql92 import SqlFilter
 from sprocket.filter.tags import TagFilter
 from sprocket.message.properties import check_user_property
 from sprocket.message.topic import check_group, check_topic
@@ -121,6 +122,11 @@ def tags(name: str, value: str) -> str:
     return TagFilter.parse(value.strip()).expression
 
 
+def sql(name: str, value: str) -> str:
+    """An SQL92 condition."""
+    return SqlFilter.parse(value.strip()).expression
+
+
 def strategy(name: str, value: str) -> str:
     """What to do where no message is as new as the starting time."""
     word = value.strip().lower()
@@ -131,7 +137,7 @@ def strategy(name: str, value: str) -> str:
 
 def either(name: str, value: str) -> Positions:
     """Where a read begins."""
-    return parse_offsets(name, value, words=("earliest", "latest"))
+    return parse_offsets(name, value, words=("earliest", "latest", "committed"))
 
 
 def latest_or_json(name: str, value: str) -> Positions:

@@ -21,6 +21,7 @@ from sprocket.base.errors import (
 )
 from sprocket.protocol.command import Buffer, Command, Header
 from sprocket.protocol.frame import FRAME_BYTES_MAX, PREFIX_BYTES, decode_header, encode_request
+from sprocket.protocol.signing import Signer
 from sprocket.remoting.address import split
 
 #: Bytes of a frame that its length field does not count.
@@ -35,14 +36,16 @@ class Wire:
     Args:
         address: `host:port`.
         timeout_s: for connecting, and for each reply unless said otherwise.
+        signer: signs requests, for servers with access control.
 
     Raises:
         ConnectFailed: nobody answers there.
     """
 
-    def __init__(self, address: str, *, timeout_s: float) -> None:
+    def __init__(self, address: str, *, timeout_s: float, signer: Signer | None = None) -> None:
         self.address = address
         self._timeout_s = timeout_s
+        self._signer = signer
         self._opaque = 0
         self._waiting: dict[int, Command | None] = {}
         try:
@@ -73,7 +76,7 @@ class Wire:
             ConnectionLost: the connection broke.
         """
         self._opaque += 1
-        frame = encode_request(header, self._opaque, body=body)
+        frame = encode_request(header, self._opaque, body=body, signer=self._signer)
         try:
             self._socket.settimeout(self._timeout_s)
             self._socket.sendall(b"".join(frame))
@@ -108,15 +111,23 @@ class Wire:
             ReplyError: the server said no.
             TransportError: nobody answered.
         """
-        return _successful(self.receive(self.send(header, body=body)))
+        return successful(self.receive(self.send(header, body=body)))
 
-    def ask_all(self, headers: Sequence[Header]) -> list[Command]:
-        """Like `ask` for many requests at once; the replies are in the order of the requests."""
+    def call_all(self, headers: Sequence[Header]) -> list[Command]:
+        """Replies to many requests at once, in their order, whatever their codes.
+
+        Raises:
+            TransportError: nobody answered.
+        """
         replies: list[Command] = []
         for first in range(0, len(headers), _AHEAD_MAX):
             numbers = [self.send(header) for header in headers[first : first + _AHEAD_MAX]]
-            replies += [_successful(self.receive(number)) for number in numbers]
+            replies += [self.receive(number) for number in numbers]
         return replies
+
+    def ask_all(self, headers: Sequence[Header]) -> list[Command]:
+        """Like `ask` for many requests at once; the replies are in the order of the requests."""
+        return [successful(reply) for reply in self.call_all(headers)]
 
     def _read(self, end: float) -> Command:
         prefix = self._read_exactly(PREFIX_BYTES, end)
@@ -155,7 +166,12 @@ class Wire:
         return ConnectionLost(f"the connection to {self.address} broke: {why}")
 
 
-def _successful(reply: Command) -> Command:
+def successful(reply: Command) -> Command:
+    """The reply, if it says so.
+
+    Raises:
+        ReplyError: the server said no.
+    """
     if reply.code != 0:
         raise ReplyError.of(reply.code, reply.remark or "")
     return reply

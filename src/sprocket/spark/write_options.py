@@ -7,14 +7,15 @@ from dataclasses import dataclass
 
 from sprocket.base.errors import ConfigError
 from sprocket.spark import values
-from sprocket.spark.options import option, parse
+from sprocket.spark.declare import option, parse
+from sprocket.spark.options import Credentials, check_credentials
 
 #: Options that Spark itself adds for streams.
 _SPARKS_OWN = {"checkpointlocation", "queryname", "outputmode"}
 
 
 @dataclass(frozen=True)
-class WriteOptions:
+class WriteOptions(Credentials):
     """How to write, as the user asked."""
 
     nameservers: tuple[str, ...] = option(
@@ -81,7 +82,8 @@ def write_options(given: Mapping[str, str]) -> WriteOptions:
         ConfigError: an option is unknown, ill-typed or missing.
     """
     ours = {name: value for name, value in given.items() if name.lower() not in _SPARKS_OWN}
-    options = parse(ours, kind=WriteOptions, others=None, reads="writing")
+    options = parse(ours, kind=WriteOptions, others=(), reads="writing")
     if not options.nameservers:
         raise ConfigError("option namesrvAddr is missing: the name servers, host:port")
+    check_credentials(options)
     return options
