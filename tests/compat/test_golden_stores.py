@@ -8,6 +8,7 @@ import json
 import shutil
 import tarfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -47,9 +48,9 @@ def manifest(name: str) -> dict[str, Any]:
     return found
 
 
-async def opened(root: Path) -> Store:
+async def opened(root: Path, config: StoreConfig = CONFIG) -> Store:
     return await Store.open(
-        disk=SystemDisk(), clock=ManualClock(), root=str(root), config=CONFIG, store_host=HOST
+        disk=SystemDisk(), clock=ManualClock(), root=str(root), config=config, store_host=HOST
     )
 
 
@@ -256,3 +257,24 @@ def test_offsets_of_java_have_numbers_as_keys(tmp_path: Path) -> None:
     path = unpacked("clean", tmp_path) / "config" / "consumerOffset.json"
     state = Snapshot(SystemDisk(), str(path)).load()
     assert state["offsetTable"]["StPlain@CG_plain"] == {0: 100, 1: 100, 2: 99, 3: 100}
+
+
+@pytest.mark.parametrize("name", ["clean", "unclean"], ids=["stopped", "killed"])
+def test_a_log_that_java_spread_over_two_folders_is_read(name: str, tmp_path: Path) -> None:
+    root = unpacked(name, tmp_path)
+    listed = manifest(f"{name}.stored")
+    other = tmp_path / "other-disk" / "commitlog"
+    other.mkdir(parents=True)
+    for number, file in enumerate(sorted((root / "commitlog").iterdir())):
+        if number % 2:
+            file.rename(other / file.name)
+
+    async def check() -> None:
+        paths = (str(root / "commitlog"), str(other))
+        store = await opened(root, replace(CONFIG, log_paths=paths))
+        check_queues(store, listed)
+        for topic, number, message in stored_messages(listed):
+            check_message(store, topic, number, message)
+        await store.close()
+
+    run(check())

@@ -11,13 +11,14 @@ from sprocket.base.errors import DiskFull, OffsetOutOfRange, StoreError
 from sprocket.message.hosts import pack
 from sprocket.message.record import Encoder, topic_part
 from sprocket.store.commit_log import CommitLog
+from sprocket.store.paths import LogPaths
 from sprocket.testing.disk import FaultyDisk, MemoryDisk
 from tests.store.making import HOST, a_draft
 from tests.support import run
 
 
 def empty(disk: MemoryDisk | None = None, file_bytes: int = 256) -> CommitLog:
-    log = CommitLog(disk or MemoryDisk(), "/log", file_bytes)
+    log = CommitLog(disk or MemoryDisk(), LogPaths(("/log",)), file_bytes)
     log.stand_at(0)
     return log
 

@@ -185,3 +185,25 @@ def test_what_a_power_loss_can_take_is_bounded_by_the_interval_and_two_syncs() -
         assert 0.5 < oldest <= 0.5 + 2 * 0.1 + 0.02
 
     simulate(check)
+
+
+def test_little_waits_for_the_thorough_flush_where_that_is_set() -> None:
+    config = StoreConfig(
+        log_file_bytes=1 << 16,
+        index_slots=8,
+        index_entries=32,
+        flush_least_pages=2,
+        flush_thorough_interval_ms=3000,
+    )
+
+    async def check(_: Network) -> None:
+        async with running(FaultyDisk(seed=1), config) as store:
+            first = store.append(a_draft(b"x" * 6000)).end
+            assert not await store.flushed.reach(first, Deadline.after(2))
+            second = store.append(a_draft(b"x" * 3000)).end
+            assert await store.flushed.reach(second, Deadline.after(0.6))
+            third = store.append(a_draft(b"x")).end
+            assert not await store.flushed.reach(third, Deadline.after(2))
+            assert await store.flushed.reach(third, Deadline.after(1.6))
+
+    simulate(check)

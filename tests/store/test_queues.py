@@ -14,7 +14,7 @@ from tests.support import run
 def all_queues(disk: MemoryDisk) -> ConsumeQueues:
     queues = ConsumeQueues(disk, "/cq", 160)
     queues.cut(1 << 40, is_torn=False)
-    queues.set_log_start(0)
+    list(queues.follow(0))
     return queues
 
 

@@ -128,7 +128,7 @@ def test_below_the_minimum_leads_to_the_minimum_and_beyond_the_end_still_to_the_
     async def check() -> None:
         store = await a_store(100)
         store._log.segments.remove_before(4096)
-        store._queues.set_log_start(store.log_start)
+        list(store._queues.follow(store.log_start))
         low = store.min_offset("orders", 0)
         assert 0 < low < 100
         below, beyond = read(store, low - 1), read(store, 105)

@@ -23,7 +23,7 @@ def verdict(
 
 
 def test_the_settings_are_those_of_rocketmq() -> None:
-    assert Rules(72 * HOUR_MS, frozenset({4}), 75, 85, 90) == RULES
+    assert Rules(72 * HOUR_MS, frozenset({4}), 75, 85, 90, 0, 10) == RULES
 
 
 @pytest.mark.parametrize(
@@ -60,3 +60,11 @@ def test_there_may_be_several_hours() -> None:
     for text in ("", "24", "4am", "-1", "04;;05"):
         with pytest.raises(ConfigError, match="deleteWhen"):
             Rules.of(replace(StoreConfig(), delete_hours=text))
+
+
+def test_files_that_are_too_many_bytes_together_go_whatever_their_age() -> None:
+    rules = Rules.of(StoreConfig(log_bytes_max=4 << 30))
+    ask = {"newest_ms": NOW_MS, "now_ms": NOW_MS, "hour": 12, "used_percent": 10.0}
+    assert rules.verdict(**ask, log_bytes=4 << 30) is None  # type: ignore[arg-type]
+    assert rules.verdict(**ask, log_bytes=5 << 30) is Why.TOO_MUCH  # type: ignore[arg-type]
+    assert RULES.verdict(**ask, log_bytes=5 << 50) is None  # type: ignore[arg-type]

@@ -143,6 +143,63 @@ def test_files_are_forced_out_one_by_one_until_there_is_room(
     assert "before its time" in caplog.text
 
 
+def test_a_log_that_is_larger_than_it_may_be_loses_its_oldest_files(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def check(_: Network) -> None:
+        disk, clock = FaultyDisk(), ManualClock(NOON_MS)
+        config = replace(SMALL, log_bytes_max=4 * SMALL.log_file_bytes)
+        async with running(disk, clock, config) as store:
+            fill(store, 100)
+            await asyncio.sleep(21)
+            assert len(disk.names(f"{ROOT}/commitlog")) == 4
+            low = store.min_offset("orders", 0)
+            assert low > 0
+            read = store.read("orders", 0, 0, count_max=9, bytes_max=999)
+            assert (read.status, read.next_offset) == (ReadStatus.OFFSET_TOO_SMALL, low)
+            assert bodies(store)[-1] == b"099"
+
+    with caplog.at_level(logging.WARNING):
+        simulate(check)
+    assert f"more than {4 * SMALL.log_file_bytes} bytes" in caplog.text
+
+
+def test_others_have_their_turn_while_thousands_of_queues_follow() -> None:
+    async def check(_: Network) -> None:
+        disk, clock = FaultyDisk(), ManualClock(NOON_MS)
+        config = replace(SMALL, log_bytes_max=1, log_file_bytes=1 << 16)
+        store = await opened(disk, clock=clock, config=config)
+        for n in range(1000):
+            store.append(a_draft(queue_number=n))
+        await store.sync()
+        turns = 0
+
+        async def count() -> None:
+            nonlocal turns
+            while True:
+                await asyncio.sleep(0)
+                turns += 1
+
+        counting = asyncio.create_task(count())
+        assert await store._room.remove_old() >= 1
+        counting.cancel()
+        assert turns > 50
+        assert store.min_offset("orders", 0) == 1
+        assert store.min_offset("orders", 999) == 0
+
+    simulate(check)
+
+
+def test_a_reader_between_removal_and_following_is_told_that_messages_are_gone() -> None:
+    store = run(opened(FaultyDisk(), clock=ManualClock(NOON_MS)))
+    fill(store, 60)
+    store._log.remove_first()
+    read = store.read("orders", 0, 0, count_max=9, bytes_max=999)
+    assert read.status is ReadStatus.MESSAGE_WAS_REMOVING
+    assert read.next_offset > 0
+    assert store.min_offset("orders", 0) == 0
+
+
 def test_the_file_that_is_written_to_never_goes() -> None:
     async def check(_: Network) -> None:
         disk, clock = FaultyDisk(), ManualClock(NOON_MS)

@@ -15,11 +15,13 @@ from __future__ import annotations
 import asyncio
 import struct
 from collections.abc import Iterable
+from functools import partial
 
 from sprocket.base.errors import CorruptRecord, OffsetOutOfRange, StoreError
 from sprocket.base.ports import Disk
 from sprocket.message.offsets import LogOffset
 from sprocket.message.record import BLANK_BYTES, BLANK_MAGIC, BORN_HOST_V6, parse
+from sprocket.store.paths import LogPaths
 from sprocket.store.segments import Segment, Segments
 
 _BLANK = struct.Struct(">ii")
@@ -54,8 +56,22 @@ class CommitLog:
         "_ahead_bytes", "_segment", "base", "buffer", "end", "is_low", "room_end", "segments",
     )  # fmt: skip
 
-    def __init__(self, disk: Disk, directory: str, file_bytes: int) -> None:
-        self.segments = Segments(disk, directory, file_bytes, setting="mappedFileSizeCommitLog")
+    def __init__(
+        self, disk: Disk, paths: LogPaths, file_bytes: int, *, full_percent: int = 100
+    ) -> None:
+        """
+        Args:
+            full_percent: a disk fuller than this takes no new file, if there are several.
+        """
+        several = len(paths.every) > 1
+        self.segments = Segments(
+            disk,
+            paths.every[0],
+            file_bytes,
+            setting="mappedFileSizeCommitLog",
+            others=paths.every[1:],
+            home=partial(paths.home, disk, full_percent=full_percent) if several else None,
+        )
         self.end = 0
         self.base = 0
         self.buffer = _EMPTY

@@ -21,6 +21,16 @@ class StoreConfig:
     path: str = setting(
         "sprocket-data", "folder that a broker keeps everything in", rocketmq="storePathRootDir"
     )
+    log_paths: tuple[str, ...] = setting(
+        (),
+        "folders of the log, which may be on several disks; commitlog below the store's if none",
+        rocketmq="storePathCommitLog",
+    )
+    log_read_only_paths: tuple[str, ...] = setting(
+        (),
+        "folders of the log that get no new files",
+        rocketmq="readOnlyCommitLogStorePaths",
+    )
     log_file_bytes: int = setting(
         GIB,
         "size of one file of the log",
@@ -55,6 +65,20 @@ class StoreConfig:
         minimum=1,
         maximum=60_000,
     )
+    flush_least_pages: int = setting(
+        0,
+        "less than so many pages of 4 KiB wait for the thorough flush of the log; 0: nothing waits",
+        rocketmq="flushCommitLogLeastPages",
+        minimum=0,
+        maximum=262_144,
+    )
+    flush_thorough_interval_ms: int = setting(
+        10_000,
+        "so often the log is flushed whatever there is",
+        rocketmq="flushCommitLogThoroughInterval",
+        minimum=1,
+        maximum=600_000,
+    )
     queue_flush_interval_ms: int = setting(
         1000,
         "pause between two flushes of the consume queues",
@@ -82,6 +106,19 @@ class StoreConfig:
         rocketmq="fileReservedTime",
         minimum=1,
         maximum=1_000_000,
+    )
+    log_bytes_max: int = setting(
+        0,
+        "the log's files may have so many bytes together, then the oldest go, expired or not; 0 "
+        "for any number",
+        minimum=0,
+    )
+    files_removed_max: int = setting(
+        10,
+        "files of the log that go at most at one look at the disk",
+        rocketmq="deleteFileBatchMax",
+        minimum=1,
+        maximum=1000,
     )
     delete_hours: str = setting(
         "04",

@@ -21,6 +21,8 @@ from sprocket.store.views import View
 
 #: Every so many passes over the views, those with little to sync are synced too.
 _THOROUGH_PASSES = 5
+#: What settings count as a page, whatever the machine's is.
+_PAGE_BYTES = 4096
 
 
 class Flush:
@@ -126,15 +128,31 @@ class Flush:
         """
         pause = self._config.flush_interval_ms / 1000
         is_synchronous = self._config.flush == "SYNC_FLUSH"
+        loop = asyncio.get_running_loop()
+        synced_at = loop.time()
         while True:
             if is_synchronous:
                 await self._is_wanted.wait()
                 self._is_wanted.clear()
             else:
                 await asyncio.sleep(pause)
-            await self.sync_log()
+            if is_synchronous or self._is_worth_it(loop.time() - synced_at):
+                await self.sync_log()
+                synced_at = loop.time()
             with contextlib.suppress(StoreError):  # the append that needs the file will raise it
                 self._log.prepare_next()
+
+    def _is_worth_it(self, seconds: float) -> bool:
+        """Whether the log is synced in this round.
+
+        Args:
+            seconds: since the last sync.
+        """
+        waiting_bytes = self._log.end - self.flushed.value
+        return (
+            waiting_bytes >= self._config.flush_least_pages * _PAGE_BYTES
+            or seconds * 1000 >= self._config.flush_thorough_interval_ms
+        )
 
     async def run_room(self) -> None:
         """Sees to it that the log has room ahead of its end, until cancelled."""

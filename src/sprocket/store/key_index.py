@@ -220,10 +220,11 @@ class KeyIndex:
                 file.set_end(max(log_offset - 1, 0))
         return log_offset
 
-    def set_log_start(self, log_start: int) -> None:
-        """Removes files whose records are all gone, except the last."""
+    def follow(self, log_start: int) -> Iterator[None]:
+        """Removes files whose records are all gone, except the last; one a step."""
         while len(self._files) > 1 and self._files[0].end_offset < log_start:
             self._remove(self._files[0])
+            yield
 
     def _remove(self, file: IndexFile) -> None:
         self._files.remove(file)

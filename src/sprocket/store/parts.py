@@ -12,9 +12,10 @@ from sprocket.store.config import StoreConfig
 from sprocket.store.confirmed import Confirmed
 from sprocket.store.flush import Flush
 from sprocket.store.key_index import KeyIndex
+from sprocket.store.paths import LogPaths
 from sprocket.store.queues import ConsumeQueues
 from sprocket.store.retention import Rules
-from sprocket.store.room import Room
+from sprocket.store.room import Place, Room
 from sprocket.store.views import Fold, View
 
 
@@ -36,7 +37,10 @@ class Parts:
     def __init__(
         self, disk: Disk, clock: Clock, *, root: str, config: StoreConfig, store_host: bytes
     ) -> None:
-        self.log = CommitLog(disk, f"{root}/commitlog", config.log_file_bytes)
+        paths = LogPaths.of(root, config.log_paths, config.log_read_only_paths)
+        self.log = CommitLog(
+            disk, paths, config.log_file_bytes, full_percent=config.disk_forced_percent
+        )
         self.queues = ConsumeQueues(disk, f"{root}/consumequeue", config.queue_file_bytes)
         self.index = KeyIndex(
             disk,
@@ -74,7 +78,7 @@ class Parts:
         self.room = Room(
             disk,
             clock,
-            root=root,
+            place=Place(root, paths),
             rules=Rules.of(config),
             log=self.log,
             views=self.views,

@@ -6,6 +6,7 @@ alone.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 
 from sprocket.base.ports import Disk
@@ -96,11 +97,15 @@ class ConsumeQueues:
             self._rest(queue)
         return newest
 
-    def set_log_start(self, log_start: int) -> None:
-        """Moves every queue's minimum to the first message that the log still has."""
-        for queue in self.by_name.values():
-            queue.set_log_start(log_start)
-            self._rest(queue)
+    def follow(self, log_start: int) -> Iterator[None]:
+        """Moves every queue's minimum to the first message that the log still has, one a step."""
+        for queue in list(self.by_name.values()):
+            if self.by_name.get((queue.topic, queue.number)) is queue:  # or removed meanwhile
+                was_mapped = queue in self._mapped
+                queue.set_log_start(log_start)
+                if not was_mapped:
+                    self._rest(queue)
+            yield
 
     @property
     def unsynced_log_offset(self) -> int:

@@ -1,8 +1,8 @@
 """How long files of the log are kept: the decision, without the doing.
 
 A file goes when its newest message is older than it must be kept, but only at the hours set for
-that, or when the disk is fuller than it should be. If it is much fuller, files go whatever their
-age. The file that is written to never goes.
+that, or when the disk is fuller than it should be. If it is much fuller, or all files together are
+larger than they may be, files go whatever their age. The file that is written to never goes.
 
 Source: DefaultMessageStore.CleanCommitLogService and MappedFileQueue.deleteExpiredFileByTime of
 RocketMQ 5.x.
@@ -24,6 +24,7 @@ class Why(Enum):
 
     EXPIRED = "expired"
     FORCED = "forced"
+    TOO_MUCH = "too much"
 
 
 class Rules(NamedTuple):
@@ -35,6 +36,8 @@ class Rules(NamedTuple):
         used_percent: from here on expired files go at any hour.
         forced_percent: from here on files go whatever their age; above 100: never.
         full_percent: from here on messages are refused.
+        bytes_max: more than this the files of the log must not have; 0: they may.
+        files_max: so many files go at most at one look.
     """
 
     kept_ms: int
@@ -42,6 +45,8 @@ class Rules(NamedTuple):
     used_percent: int
     forced_percent: int
     full_percent: int
+    bytes_max: int = 0
+    files_max: int = 10
 
     @classmethod
     def of(cls, config: StoreConfig) -> Rules:
@@ -57,15 +62,26 @@ class Rules(NamedTuple):
             config.disk_used_percent,
             forced if config.may_force else 101,
             config.disk_full_percent,
+            config.log_bytes_max,
+            config.files_removed_max,
         )
 
-    def verdict(self, newest_ms: int, *, now_ms: int, hour: int, used_percent: float) -> Why | None:
+    def verdict(
+        self,
+        newest_ms: int,
+        *,
+        now_ms: int,
+        hour: int,
+        used_percent: float,
+        log_bytes: int = 0,
+    ) -> Why | None:
         """Whether the oldest file goes now.
 
         Args:
             newest_ms: when the last message in it was stored.
             hour: hour of the day, local time.
             used_percent: how full the disk is.
+            log_bytes: how large the files of the log are together.
 
         Returns:
             Why it goes; None if it stays.
@@ -73,6 +89,8 @@ class Rules(NamedTuple):
         is_expired = now_ms - newest_ms >= self.kept_ms
         if is_expired and (hour in self.hours or used_percent > self.used_percent):
             return Why.EXPIRED
+        if self.bytes_max and log_bytes > self.bytes_max:
+            return Why.TOO_MUCH
         return Why.FORCED if used_percent > self.forced_percent else None
 
     def is_full(self, used_percent: float) -> bool:

@@ -11,26 +11,40 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from datetime import datetime
+from typing import NamedTuple
 
 from sprocket.base.errors import DiskFull, OffsetOutOfRange
 from sprocket.base.ports import Clock, Disk
 from sprocket.store.appending import Appending
 from sprocket.store.commit_log import CommitLog
 from sprocket.store.flush import Flush
+from sprocket.store.paths import LogPaths
 from sprocket.store.retention import Rules, Why
 from sprocket.store.views import View
 
 log = logging.getLogger(__name__)
 
-#: So many files go at most at one look, as in Java.
-FILES_MAX = 10
+#: So many views of queues follow at once; then others have their turn.
+_STEPS = 16
+
+
+class Place(NamedTuple):
+    """Where a store's files are.
+
+    Attributes:
+        root: its folder, with the views.
+        log: the folders of the log.
+    """
+
+    root: str
+    log: LogPaths
 
 
 class Room:
     """Watches over the disk of one store."""
 
     __slots__ = (
-        "_appending", "_clock", "_disk", "_flush", "_log", "_root", "_views", "rules",
+        "_appending", "_clock", "_disk", "_flush", "_log", "_paths", "_root", "_views", "rules",
     )  # fmt: skip
 
     def __init__(
@@ -38,7 +52,7 @@ class Room:
         disk: Disk,
         clock: Clock,
         *,
-        root: str,
+        place: Place,
         rules: Rules,
         log: CommitLog,
         views: Sequence[View],
@@ -47,7 +61,7 @@ class Room:
     ) -> None:
         self._disk = disk
         self._clock = clock
-        self._root = root
+        self._root, self._paths = place
         self._log = log
         self._views = views
         self._flush = flush
@@ -83,7 +97,11 @@ class Room:
             self._appending.refusal = None
 
     def _used_percent(self) -> float:
-        return self._disk.usage(self._root) * 100
+        """How full the disk of the views is, or the least full of those of the log."""
+        usage = self._disk.usage(self._root)
+        if self._paths.every != (f"{self._root}/commitlog",):
+            usage = max(usage, self._paths.usage(self._disk))
+        return usage * 100
 
     async def remove_old(self) -> int:
         """Removes the files whose time has come. Returns how many.
@@ -92,7 +110,7 @@ class Room:
             OSError: the disk failed.
         """
         count = 0
-        while count < FILES_MAX:
+        while count < self.rules.files_max:
             why = self._verdict()
             if why is None:
                 break
@@ -103,8 +121,18 @@ class Room:
                 break
             self._remove_first(why)
             count += 1
-            await asyncio.sleep(0)
+            await self._follow()
         return count
+
+    async def _follow(self) -> None:
+        """Has the views forget what is gone, some queues at a time.
+
+        Until they have, a reader of what is gone is told that it was removed.
+        """
+        for view in self._views:
+            for step, _ in enumerate(view.follow(self._log.start)):
+                if step % _STEPS == 0:
+                    await asyncio.sleep(0)
 
     def _verdict(self) -> Why | None:
         newest_ms = self._newest_ms()
@@ -116,6 +144,7 @@ class Room:
             now_ms=now_ms,
             hour=datetime.fromtimestamp(now_ms / 1000).hour,
             used_percent=self._used_percent(),
+            log_bytes=len(self._log.segments.starts) * self._log.segments.file_bytes,
         )
 
     def _newest_ms(self) -> int | None:
@@ -137,10 +166,14 @@ class Room:
     def _remove_first(self, why: Why) -> None:
         start = self._log.start
         self._log.remove_first()
-        for view in self._views:
-            view.set_log_start(self._log.start)
         if why is Why.EXPIRED:
             log.info("removed the log's file %020d of %s: expired", start, self._root)
+        elif why is Why.TOO_MUCH:
+            log.warning(
+                "removed the log's file %020d of %s before its time: the log has more than %d "
+                "bytes. Messages that were not consumed are gone",
+                start, self._root, self.rules.bytes_max,
+            )  # fmt: skip
         else:
             log.warning(
                 "removed the log's file %020d of %s before its time: the disk is %.0f %% full. "

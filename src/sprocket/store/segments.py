@@ -8,7 +8,7 @@ Source of names and sizes: MappedFileQueue and UtilAll.offset2FileName of Rocket
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from sprocket.base.errors import ConfigError, DiskFull, OffsetOutOfRange, StoreError
 from sprocket.base.ports import Disk, MappedFile
@@ -87,33 +87,54 @@ class Segment:
 
 
 class Segments:
-    """The files of one folder, in order of their offsets, each `file_bytes` long."""
+    """The files of one run, in order of their offsets, each `file_bytes` long.
 
-    __slots__ = ("_disk", "_mapped", "directory", "file_bytes", "on_map", "starts")
+    They lie in one folder, or in several: then `home` says where the next one is made.
+    """
 
-    def __init__(self, disk: Disk, directory: str, file_bytes: int, *, setting: str) -> None:
+    __slots__ = (
+        "_disk", "_folders", "_home", "_mapped", "directory", "file_bytes", "on_map", "starts",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        disk: Disk,
+        directory: str,
+        file_bytes: int,
+        *,
+        setting: str,
+        others: Sequence[str] = (),
+        home: Callable[[int], str] | None = None,
+    ) -> None:
         """Looks which files there are. An empty one, left by a crash, is removed.
 
         Args:
             setting: what the file size is called, for the error.
+            others: folders besides the first one.
+            home: the folder for a file that is made, by its number; None: the first folder.
 
         Raises:
-            ConfigError: a file has another size.
+            ConfigError: a file has another size, or is in two folders.
         """
         self._disk = disk
+        self._home = home
         self.directory = directory
         self.file_bytes = file_bytes
+        #: Folders of files that are not in the first one.
+        self._folders: dict[int, str] = {}
         #: Offsets of the files there are, rising.
         self.starts: list[int] = []
         self._mapped: dict[int, Segment] = {}
         #: Is told before a file is mapped; must not touch the files of this folder.
         self.on_map: Callable[[], None] | None = None
-        for name in disk.names(directory):
-            if len(name) == NAME_DIGITS and name.isascii() and name.isdigit():
-                self._admit(name, setting)
+        for folder in (directory, *others):
+            for name in disk.names(folder):
+                if len(name) == NAME_DIGITS and name.isascii() and name.isdigit():
+                    self._admit(folder, name, setting)
+        self.starts.sort()
 
-    def _admit(self, name: str, setting: str) -> None:
-        path = f"{self.directory}/{name}"
+    def _admit(self, folder: str, name: str, setting: str) -> None:
+        path = f"{folder}/{name}"
         size = self._disk.size(path)
         if not size:
             self._disk.remove(path)
@@ -124,7 +145,11 @@ class Segments:
                 f"{path} has {size} bytes, but {setting} is {self.file_bytes}: "
                 "a store keeps the file sizes it was made with"
             )
+        if start in self.starts:
+            raise ConfigError(f"{path} is also {self.path_of(start)}: one of them is too many")
         self.starts.append(start)
+        if folder != self.directory:
+            self._folders[start] = folder
 
     @property
     def start(self) -> int:
@@ -166,8 +191,10 @@ class Segments:
         start = offset - offset % self.file_bytes
         if self._is_there(offset):
             return self.at(offset)
-        if not self.starts:
-            self._disk.make_directory(self.directory)
+        if self._home is not None:
+            self._folders[start] = self._home(start // self.file_bytes)
+        if self._home is not None or not self.starts:
+            self._disk.make_directory(self._folders.get(start, self.directory))
         segment = self._map(start)
         self.starts.append(start)
         self.starts.sort()
@@ -175,7 +202,7 @@ class Segments:
 
     def path_of(self, start: int) -> str:
         """The file that begins at an offset, whether it is there or not."""
-        return f"{self.directory}/{start:0{NAME_DIGITS}d}"
+        return f"{self._folders.get(start, self.directory)}/{start:0{NAME_DIGITS}d}"
 
     def _map(self, start: int) -> Segment:
         path = self.path_of(start)
@@ -216,6 +243,7 @@ class Segments:
         if segment is not None:
             segment.file.close()
         self._disk.remove(self.path_of(start))
+        self._folders.pop(start, None)
 
     def rest(self) -> None:
         """Unmaps all; they are mapped again when they are needed."""

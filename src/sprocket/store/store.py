@@ -105,7 +105,8 @@ class Store:
                 "`sprocket store repair`, or set on_damage to CUT to lose what lies behind"
             ) from None
         for view in self._views:
-            view.set_log_start(self._log.start)
+            for _ in view.follow(self._log.start):
+                pass
         self._appending.newest_ms = max(recovered.stored_ms, self._checkpoint.log_ms)
         if not was_stopped or recovered.records:
             log.warning(

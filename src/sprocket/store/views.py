@@ -6,6 +6,7 @@ The log is the truth. A view may lag, be cut, or be gone: recovery replays it th
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Protocol
 
 import msgspec
@@ -58,8 +59,8 @@ class View(Fold, Protocol):
         """
         ...
 
-    def set_log_start(self, log_start: int) -> None:
-        """Forgets records before the start of the log."""
+    def follow(self, log_start: int) -> Iterator[None]:
+        """Forgets records before the start of the log, in steps; others may go on in between."""
         ...
 
     @property
