@@ -167,9 +167,9 @@ def test_a_log_that_is_larger_than_it_may_be_loses_its_oldest_files(
 def test_others_have_their_turn_while_thousands_of_queues_follow() -> None:
     async def check(_: Network) -> None:
         disk, clock = FaultyDisk(), ManualClock(NOON_MS)
-        config = replace(SMALL, log_bytes_max=1, log_file_bytes=1 << 16)
+        config = replace(SMALL, log_bytes_max=1, log_file_bytes=1 << 15)
         store = await opened(disk, clock=clock, config=config)
-        for n in range(1000):
+        for n in range(400):
             store.append(a_draft(queue_number=n))
         await store.sync()
         turns = 0
@@ -183,9 +183,9 @@ def test_others_have_their_turn_while_thousands_of_queues_follow() -> None:
         counting = asyncio.create_task(count())
         assert await store._room.remove_old() >= 1
         counting.cancel()
-        assert turns > 50
+        assert turns > 20
         assert store.min_offset("orders", 0) == 1
-        assert store.min_offset("orders", 999) == 0
+        assert store.min_offset("orders", 399) == 0
 
     simulate(check)
 

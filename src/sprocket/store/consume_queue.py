@@ -81,6 +81,11 @@ class ConsumeQueue:
         return bool(self._segments.starts)
 
     @property
+    def has_entries(self) -> bool:
+        """Whether its files hold any."""
+        return self.max_offset > self._segments.start // ENTRY_BYTES
+
+    @property
     def unsynced_bytes(self) -> int:
         """How much is not known to be on the disk."""
         return (self.max_offset - self._synced_offset) * ENTRY_BYTES

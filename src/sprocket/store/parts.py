@@ -10,6 +10,7 @@ from sprocket.store.checkpoint import Checkpoint
 from sprocket.store.commit_log import CommitLog
 from sprocket.store.config import StoreConfig
 from sprocket.store.confirmed import Confirmed
+from sprocket.store.deleted import DeletedTopics
 from sprocket.store.flush import Flush
 from sprocket.store.key_index import KeyIndex
 from sprocket.store.paths import LogPaths
@@ -31,7 +32,8 @@ class Parts:
     """
 
     __slots__ = (
-        "appending", "checkpoint", "confirmed", "flush", "index", "log", "queues", "room", "views",
+        "appending", "checkpoint", "confirmed", "deleted", "flush", "index", "log", "queues",
+        "room", "views",
     )  # fmt: skip
 
     def __init__(
@@ -41,6 +43,7 @@ class Parts:
         self.log = CommitLog(
             disk, paths, config.log_file_bytes, full_percent=config.disk_forced_percent
         )
+        self.deleted = DeletedTopics(disk, root)
         self.queues = ConsumeQueues(disk, f"{root}/consumequeue", config.queue_file_bytes)
         self.index = KeyIndex(
             disk,

@@ -6,7 +6,7 @@ alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 
 from sprocket.base.ports import Disk
@@ -142,6 +142,20 @@ class ConsumeQueues:
             queue = self.by_name.pop(key)
             queue.remove()
             self._mapped.pop(queue, None)
+
+    def remove_deleted(self, end_of: Callable[[str], int]) -> None:
+        """Removes queues whose topic had been deleted when a crash kept their files.
+
+        Args:
+            end_of: says of a topic up to which log offset it was deleted.
+        """
+        for topic in {topic for topic, _ in self.by_name if end_of(topic)}:
+            queues = [queue for queue in self.by_name.values() if queue.topic == topic]
+            for queue in queues:
+                if not queue.has_entries or queue.position(queue.max_offset - 1)[0] < end_of(topic):
+                    del self.by_name[topic, queue.number]
+                    queue.remove()
+                    self._mapped.pop(queue, None)
 
     def close(self) -> None:
         """Lets go of all files and queues."""

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from sprocket.base.errors import CorruptRecord, DamagedLog, OffsetOutOfRange
@@ -41,11 +41,13 @@ class Start(NamedTuple):
         was_stopped: it was closed in order the last time.
         checks_bodies: each body is compared with its checksum.
         cuts_damage: the log ends where it is damaged, and messages behind that are lost.
+        deleted: says of a topic up to which log offset it was deleted.
     """
 
     was_stopped: bool
     checks_bodies: bool = True
     cuts_damage: bool = False
+    deleted: Callable[[str], int] = lambda topic: 0
 
 
 class Recovered(NamedTuple):
@@ -94,8 +96,9 @@ async def recover(
             properties.get(KEYS, ""),
             properties.get(UNIQUE_KEY, ""),
         )
-        for view in views:
-            view.apply(entry)
+        if entry.log_offset >= how.deleted(entry.topic):
+            for view in views:
+                view.apply(entry)
         end = record.log_offset + record.size
         stored_ms = record.stored_ms
         count += 1

@@ -49,6 +49,7 @@ class Store:
         self._config = config
         self._lock = lock
         self._log = parts.log
+        self._deleted = parts.deleted
         self._queues = parts.queues
         self._by_name = parts.queues.by_name
         self._index = parts.index
@@ -104,6 +105,7 @@ class Store:
                 f"{damage}. Look with `sprocket store verify {self._root}`, choose with "
                 "`sprocket store repair`, or set on_damage to CUT to lose what lies behind"
             ) from None
+        self._queues.remove_deleted(self._deleted.end_of)
         for view in self._views:
             for _ in view.follow(self._log.start):
                 pass
@@ -131,6 +133,7 @@ class Store:
                 was_stopped=was_stopped,
                 checks_bodies=config.check_bodies,
                 cuts_damage=config.on_damage == "CUT",
+                deleted=self._deleted.end_of,
             ),
         )
 
@@ -304,6 +307,11 @@ class Store:
             raise self._failed(error) from error
 
     @property
+    def log_file_bytes(self) -> int:
+        """Bytes of a file of the log; no record lies in two of them."""
+        return self._config.log_file_bytes
+
+    @property
     def log_start(self) -> LogOffset:
         """Log offset of the first record there is."""
         return self._log.start
@@ -363,7 +371,16 @@ class Store:
         return self.time_of(topic, queue_number, self.min_offset(topic, queue_number))
 
     def delete_topic(self, topic: str) -> None:
-        """Removes the queues of a topic. Its records stay in the log until their files expire."""
+        """Removes the queues of a topic. Its records stay in the log until their files expire.
+
+        Raises:
+            StoreError: the disk refuses to keep in mind that it was deleted; it is still there.
+        """
+        if any(name == topic for name, _ in self._by_name):
+            try:
+                self._deleted.note(topic, self._log.end, log_start=self._log.start)
+            except OSError as error:
+                raise StoreError(f"topic {topic} cannot be deleted: {error}") from error
         self._queues.remove(topic)
         if self._confirmed is not None:
             self._confirmed.forget(topic)
