@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import pytest
 
 from sprocket.client import blocking
-from sprocket.message.message import StoredMessage
+from sprocket.message.message import Message, StoredMessage
 from tests.cli.parts import Outcome, eventually, sprocket
 
 
@@ -80,6 +80,37 @@ def test_members_are_shown_and_where_their_code_is(node: str, topic: str) -> Non
                 for row in map(json.loads, group(node, "lag", "cg", "--owners", "--json").lines)
             )
         )
+
+
+def test_a_group_is_made_and_changed(node: str) -> None:
+    assert group(node, "create", "made", "--retries", "3", "--ordered").out == "made: on broker-a\n"
+    (shown,) = map(json.loads, group(node, "show", "made", "--json").lines)
+    assert (shown["retryMaxTimes"], shown["consumeMessageOrderly"]) == (3, True)
+    assert group(node, "create", "no group!").code == 2
+
+
+def test_what_a_member_is_doing_is_shown(node: str, topic: str) -> None:
+    with consuming(node, "busy", "grouped") as seen:
+        eventually(lambda: len(seen) == 3)
+        (member,) = map(json.loads, group(node, "members", "busy", "--json").lines)
+        shown = group(node, "running", "busy", member["client_id"])
+        assert any(line.split()[:3] == ["grouped", "broker-a", "0"] for line in shown.lines)
+        assert any(line.split() == ["concurrency", "20"] for line in shown.lines)
+        told = json.loads(group(node, "running", "busy", member["client_id"], "--json").out)
+        assert told["properties"]["PROP_CONSUME_TYPE"] == "CONSUME_PASSIVELY"
+        (queue,) = [each for each in told["mqTable"] if each["topic"] == "grouped"]
+        assert (queue["brokerName"], queue["queueId"], queue["locked"]) == ("broker-a", 0, True)
+        assert group(node, "running", "busy", "nobody").code == 1
+
+
+def test_producers_are_shown(node: str) -> None:
+    with blocking.Producer("shop", nameservers=node) as producer:
+        producer.send(Message("grouped-too", b"1"))
+        (shown,) = map(json.loads, group(node, "producers", "shop", "--json").lines)
+        assert (shown["language"], shown["brokers"]) == ("PYTHON", ["broker-a"])
+        heading = group(node, "producers", "shop").lines[0].split()
+        assert heading == ["client", "address", "language", "brokers"]
+    assert group(node, "producers", "nobody").code == 1
 
 
 def test_a_group_is_moved_and_copied_and_its_lag_is_shown(node: str, topic: str) -> None:

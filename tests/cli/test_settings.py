@@ -40,6 +40,21 @@ def test_the_reference_has_a_row_for_each_setting() -> None:
     assert "`SPROCKET_NAMESERVER_KV_PATH`" in row
     facts = [json.loads(line) for line in sprocket("config", "reference", "--json").lines]
     assert len(facts) == sum(line.startswith("| `") for line in outcome.lines)
+    assert "## [client]" in outcome.lines
+    by_name = {each["setting"]: each for each in facts}
+    assert by_name["client.heartbeat_ms"]["environment"] == "SPROCKET_CLIENT_HEARTBEAT_MS"
+    assert by_name["consumer.concurrency"]["rocketmq"] == ["consumeThreadMin"]
+    assert by_name["consumer.concurrency"]["environment"] is None
+    assert "consumer.heartbeat_ms" not in by_name
+
+
+def test_secrets_are_not_shown() -> None:
+    outcome = sprocket(
+        "config", "show", SPROCKET_CLIENT_ACCESS_KEY="me", SPROCKET_CLIENT_SECRET_KEY="hush"
+    )
+    assert "hush" not in outcome.out
+    assert any(line.split()[:2] == ["client.access_key", "me"] for line in outcome.lines)
+    assert any(line.split()[:2] == ["client.secret_key", "(secret)"] for line in outcome.lines)
 
 
 def test_a_right_file_is_right(tmp_path: Path) -> None:

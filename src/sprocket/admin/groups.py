@@ -6,15 +6,20 @@ from typing import NamedTuple
 
 from sprocket.admin import topics
 from sprocket.admin.caller import Caller
-from sprocket.base.errors import ConsumerOffline, GroupNotFound
+from sprocket.base.errors import ConsumerOffline, GroupNotFound, ReplyError
 from sprocket.message.topic import check_group, dead_letter_topic, retry_topic
-from sprocket.protocol.bodies import ConsumerConnection, GroupConfig, GroupTable
-from sprocket.protocol.requests.client import ConsumerConnections
+from sprocket.protocol.bodies import (
+    ConsumerConnection,
+    GroupConfig,
+    GroupTable,
+    ProducerConnection,
+)
+from sprocket.protocol.requests.client import ConsumerConnections, ProducerConnections
 from sprocket.protocol.requests.group import AllGroupConfigs, CreateGroup, DeleteGroup
 
 
 class Member(NamedTuple):
-    """A consumer that is in a group.
+    """A client that is in a group.
 
     Attributes:
         language: of its client, as it says.
@@ -149,6 +154,28 @@ async def online(caller: Caller, group: str) -> Online:
     if seen is None:
         raise ConsumerOffline(f"no member of consumer group {group} is online")
     return seen._replace(members=[members[client_id] for client_id in sorted(members)])
+
+
+async def producers(caller: Caller, group: str) -> list[Member]:
+    """Who produces as a group, as all brokers together see them, sorted by client id.
+
+    Raises:
+        ReplyError: no broker knows a producer of the group.
+    """
+    members: dict[str, Member] = {}
+    failure: ReplyError | None = None
+    for broker, address in (await caller.masters()).items():
+        try:
+            reply = await caller.ask(address, ProducerConnections(producer_group=group))
+        except ReplyError as error:
+            failure = error
+            continue
+        for each in ProducerConnection.decode(reply.body).connection_set:
+            new = Member(each.client_id, each.client_addr, each.language or "", each.version, [])
+            members.setdefault(each.client_id, new).brokers.append(broker)
+    if failure is not None and not members:
+        raise failure
+    return [members[client_id] for client_id in sorted(members)]
 
 
 async def _table(caller: Caller, address: str) -> GroupTable:

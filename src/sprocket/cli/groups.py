@@ -12,6 +12,7 @@ from sprocket.cli.asking import ask
 from sprocket.cli.consume import start_at
 from sprocket.cli.options import (
     NAMESERVER,
+    Cluster,
     Group,
     Json,
     NameServers,
@@ -84,16 +85,44 @@ async def _status(caller: Caller, group: str) -> dict[str, Any]:
     return {
         "group": group,
         "members": 0 if online is None else len(online.members),
-        "kind": None if online is None else _kind(online.consume_type),
+        "kind": None if online is None else kind_of(online.consume_type),
         "model": None if online is None else online.message_model.lower(),
         "behind": lag.behind,
         "per_second": round(lag.per_second, 2),
     }
 
 
-def _kind(consume_type: str) -> str:
+def kind_of(consume_type: str) -> str:
     kinds = {"CONSUME_PASSIVELY": "push", "CONSUME_ACTIVELY": "pull", "CONSUME_POP": "pop"}
     return kinds.get(consume_type, consume_type)
+
+
+@command(
+    app,
+    "create",
+    "sprocket group create billing",
+    "sprocket group create ledger --ordered --retries 100 --cluster DefaultCluster",
+)
+def create(
+    group: Group,
+    retries: Annotated[
+        int,
+        typer.Option("--retries", min=0, help="Times a message comes again before it is dead."),
+    ] = 16,
+    is_ordered: Annotated[bool, typer.Option("--ordered", help="It consumes in order.")] = False,
+    cluster: Cluster = None,
+    nameserver: NameServers = NAMESERVER,
+    timeout: Timeout = 5.0,
+) -> None:
+    """Creates a consumer group on all brokers, or changes it. Members make theirs by themselves."""
+    from sprocket.admin import groups
+
+    async def question(caller: Caller) -> list[str]:
+        return await groups.create(
+            caller, group, retry_max_times=retries, is_ordered=is_ordered, cluster=cluster
+        )
+
+    typer.echo(f"{group}: on {', '.join(ask(nameserver, timeout, question))}")
 
 
 @command(app, "show", "sprocket group show billing", "sprocket group show billing --json")
@@ -130,54 +159,6 @@ def show(
             )
             for broker, config in found.items()
         ),
-    )
-
-
-@command(
-    app,
-    "members",
-    "sprocket group members billing",
-    "sprocket group members billing --stacks 10.0.0.7@81#c0ffee",
-)
-def members(
-    group: Group,
-    stacks_of: Annotated[
-        str | None,
-        typer.Option("--stacks", metavar="CLIENT", help="Where the code of this member is."),
-    ] = None,
-    nameserver: NameServers = NAMESERVER,
-    as_json: Json = False,
-    timeout: Timeout = 5.0,
-) -> None:
-    """Shows who consumes in a group, and what it subscribes."""
-    from sprocket.admin import consumers, groups
-    from sprocket.protocol.bodies import RunningInfo
-
-    if stacks_of is not None:
-        wanted = stacks_of
-
-        async def running(caller: Caller) -> RunningInfo:
-            return await consumers.running(caller, group, wanted, with_stacks=True)
-
-        typer.echo(ask(nameserver, timeout, running).jstack or "")
-        return
-
-    async def question(caller: Caller) -> Online:
-        return await groups.online(caller, group)
-
-    online = ask(nameserver, timeout, question)
-    if as_json:
-        for member in online.members:
-            render.json({**member._asdict(), "subscriptions": online.subscriptions})
-        return
-    render.table(
-        ("client", "address", "language", "brokers"),
-        ((m.client_id, m.address, m.language, " ".join(m.brokers)) for m in online.members),
-    )
-    typer.echo()
-    render.table(("topic", "subscribes"), sorted(online.subscriptions.items()))
-    typer.echo(
-        f"\n{_kind(online.consume_type)}, {online.message_model.lower()}, {online.consume_from}"
     )
 
 

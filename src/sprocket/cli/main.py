@@ -13,7 +13,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from sprocket.base.errors import SprocketError, UsageError
-from sprocket.cli import consume, deadletters, groups, messages, send, serve, settings, topics
+from sprocket.cli import consume, deadletters, members, messages, send, serve, settings, topics
 from sprocket.cli.options import command
 
 FAILED = 1
@@ -33,7 +33,7 @@ command(app, "broker", *serve.BROKER_EXAMPLES)(serve.broker)
 command(app, "send", *send.EXAMPLES)(send.send)
 command(app, "consume", *consume.EXAMPLES)(consume.consume)
 app.add_typer(topics.app, name="topic", no_args_is_help=True)
-app.add_typer(groups.app, name="group", no_args_is_help=True)
+app.add_typer(members.app, name="group", no_args_is_help=True)
 app.add_typer(messages.app, name="message", no_args_is_help=True)
 app.add_typer(deadletters.app, name="deadletters", no_args_is_help=True)
 command(app, "cluster", "sprocket cluster", "sprocket cluster --json")(topics.show_cluster)

@@ -54,6 +54,9 @@ Host = Annotated[
     ),
 ]
 Group = Annotated[str, typer.Argument(metavar="GROUP", help="Name of the consumer group.")]
+Cluster = Annotated[
+    str | None, typer.Option("--cluster", metavar="NAME", help="Only the brokers of this cluster.")
+]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 Since = Annotated[
     str | None,

@@ -14,16 +14,27 @@ from sprocket.cli.options import ConfigFile, Json, Set, command
 if TYPE_CHECKING:
     from sprocket.base.config import Declared
 
+#: Parts whose settings files and the environment may have.
+_LOADED = frozenset({"broker", "store", "nameserver", "client"})
+
 app = typer.Typer(help="Settings: what can be set, what is set, whether a file is right.")
 
 
 def kinds() -> list[type]:
-    """The configuration classes of all parts that run as processes."""
+    """The configuration classes whose settings files and the environment may have."""
     from sprocket.broker.config import BrokerConfig
+    from sprocket.client.config import ClientConfig
     from sprocket.nameserver.config import NameServerConfig
     from sprocket.store.config import StoreConfig
 
-    return [BrokerConfig, StoreConfig, NameServerConfig]
+    return [BrokerConfig, StoreConfig, NameServerConfig, ClientConfig]
+
+
+def in_programs() -> list[type]:
+    """The configuration classes that programs give to clients of theirs."""
+    from sprocket.client import config
+
+    return [config.ProducerConfig, config.ConsumerConfig, config.LitePullConfig, config.PullConfig]
 
 
 @command(
@@ -43,6 +54,8 @@ def show(config: ConfigFile = None, given: Set = None, as_json: Json = False) ->
         values: Any = loaded.of(kind)
         for each in settings_of(kind).values():
             value = getattr(values, each.name)
+            if each.about.is_secret and value is not None:
+                value = "(secret)"
             rows.append((each.key, value, loaded.origins[each.key]))
     if as_json:
         for key, value, origin in rows:
@@ -83,21 +96,39 @@ def markdown() -> Iterator[str]:
     yield ""
     yield (
         "Each is set in a TOML file (in the table of its part), by RocketMQ's own name in a "
-        "`broker.conf`, by an environment variable, or with `--set`. The later in this list wins."
+        "`broker.conf`, by an environment variable, or with `--set`. The later in this list wins. "
+        "`[client]` is what the commands that ask servers go by."
     )
     for kind in kinds():
         declared = list(settings_of(kind).values())
-        yield ""
-        yield f"## [{declared[0].part}]"
-        yield ""
+        yield from ("", f"## [{declared[0].part}]", "")
         yield "| setting | takes | default | RocketMQ's name | environment | meaning |"
         yield "|---|---|---|---|---|---|"
         for each in declared:
-            names = ", ".join(f"`{name}`" for name in each.rocketmq_names)
-            yield (
-                f"| `{each.name}` | {takes(each)} | `{plain(each.default)}` | {names} "
-                f"| `{each.environment}` | {each.about.doc} |"
-            )
+            yield _row(each, f"`{each.environment}`")
+    for kind in in_programs():
+        yield from ("", f"## {kind.__name__}", "")
+        yield f"Programs give them: `{kind.__name__}(…)` has these besides those of `[client]`."
+        yield ""
+        yield "| setting | takes | default | RocketMQ's name | meaning |"
+        yield "|---|---|---|---|---|"
+        for each in _own(kind):
+            yield _row(each)
+
+
+def _row(each: Declared, *more: str) -> str:
+    names = ", ".join(f"`{name}`" for name in each.rocketmq_names)
+    cells = (f"`{each.name}`", takes(each), f"`{plain(each.default)}`", names, *more)
+    return f"| {' | '.join(cells)} | {each.about.doc} |"
+
+
+def _own(kind: type) -> Iterator[Declared]:
+    """Settings that a client's class has besides those that all clients have."""
+    from sprocket.base.config import settings_of
+    from sprocket.client.config import ClientConfig
+
+    common = settings_of(ClientConfig)
+    yield from (each for name, each in settings_of(kind).items() if name not in common)
 
 
 def takes(each: Declared) -> str:
@@ -125,6 +156,8 @@ def _all_settings() -> Iterator[Declared]:
 
     for kind in kinds():
         yield from settings_of(kind).values()
+    for kind in in_programs():
+        yield from _own(kind)
 
 
 def _facts(each: Declared) -> dict[str, Any]:
@@ -136,6 +169,6 @@ def _facts(each: Declared) -> dict[str, Any]:
         "maximum": each.about.maximum,
         "choices": each.about.choices,
         "rocketmq": each.rocketmq_names,
-        "environment": each.environment,
+        "environment": each.environment if each.part in _LOADED else None,
         "meaning": each.about.doc,
     }

@@ -12,6 +12,7 @@ from sprocket.cli import render
 from sprocket.cli.asking import ask
 from sprocket.cli.options import (
     NAMESERVER,
+    Cluster,
     Json,
     NameServers,
     Timeout,
@@ -25,10 +26,6 @@ if TYPE_CHECKING:
     from sprocket.admin.caller import Caller
 
 app = typer.Typer(help="Topics: list, create, delete, where they are, how full they are.")
-
-Cluster = Annotated[
-    str | None, typer.Option("--cluster", metavar="NAME", help="Only the brokers of this cluster.")
-]
 
 
 @command(app, "list", "sprocket topic list", "sprocket topic list --all --json")

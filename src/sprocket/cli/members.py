@@ -1,0 +1,179 @@
+"""`sprocket group members`, `running`, `producers`: who is connected, and what they do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from sprocket.cli import render
+from sprocket.cli.asking import ask
+from sprocket.cli.groups import app, kind_of
+from sprocket.cli.options import NAMESERVER, Group, Json, NameServers, Timeout, command
+from sprocket.cli.topics import moment
+
+__all__ = ["app"]
+
+if TYPE_CHECKING:
+    from sprocket.admin.caller import Caller
+    from sprocket.admin.groups import Member, Online
+    from sprocket.protocol.bodies import RunningInfo
+
+
+@command(
+    app,
+    "members",
+    "sprocket group members billing",
+    "sprocket group members billing --stacks 10.0.0.7@81#c0ffee",
+)
+def members(
+    group: Group,
+    stacks_of: Annotated[
+        str | None,
+        typer.Option("--stacks", metavar="CLIENT", help="Where the code of this member is."),
+    ] = None,
+    nameserver: NameServers = NAMESERVER,
+    as_json: Json = False,
+    timeout: Timeout = 5.0,
+) -> None:
+    """Shows who consumes in a group, and what it subscribes."""
+    from sprocket.admin import consumers, groups
+
+    if stacks_of is not None:
+        wanted = stacks_of
+
+        async def running(caller: Caller) -> RunningInfo:
+            return await consumers.running(caller, group, wanted, with_stacks=True)
+
+        typer.echo(ask(nameserver, timeout, running).jstack or "")
+        return
+
+    async def question(caller: Caller) -> Online:
+        return await groups.online(caller, group)
+
+    online = ask(nameserver, timeout, question)
+    if as_json:
+        for member in online.members:
+            render.json({**member._asdict(), "subscriptions": online.subscriptions})
+        return
+    _show(online.members)
+    typer.echo()
+    render.table(("topic", "subscribes"), sorted(online.subscriptions.items()))
+    typer.echo(
+        f"\n{kind_of(online.consume_type)}, {online.message_model.lower()}, {online.consume_from}"
+    )
+
+
+@command(
+    app,
+    "running",
+    "sprocket group running billing 10.0.0.7@81#c0ffee",
+    "sprocket group running billing 10.0.0.7@81#c0ffee --json",
+)
+def running(
+    group: Group,
+    client: Annotated[str, typer.Argument(metavar="CLIENT", help="Id of one of its members.")],
+    nameserver: NameServers = NAMESERVER,
+    as_json: Json = False,
+    timeout: Timeout = 5.0,
+) -> None:
+    """Shows what a member is doing: its queues, rates and settings."""
+    from sprocket.admin import consumers
+
+    async def question(caller: Caller) -> RunningInfo:
+        return await consumers.running(caller, group, client)
+
+    info = ask(nameserver, timeout, question)
+    if as_json:
+        render.json(_as_json(info))
+        return
+    render.table(
+        ("topic", "broker", "queue", "position", "cached", "MiB", "locked", "last pull"),
+        sorted(_queues(info)),
+    )
+    typer.echo()
+    render.table(
+        ("topic", "pulled/s", "consumed/s", "failed/s", "listener ms", "pull ms"),
+        (
+            (
+                topic,
+                *(
+                    round(rate, 2)
+                    for rate in (
+                        each.pull_tps,
+                        each.consume_ok_tps,
+                        each.consume_failed_tps,
+                        each.consume_rt,
+                        each.pull_rt,
+                    )
+                ),
+            )
+            for topic, each in sorted(info.status_table.items())
+        ),
+    )
+    typer.echo()
+    render.table(("setting", "value"), sorted(info.properties.items()))
+
+
+def _as_json(info: RunningInfo) -> dict[str, Any]:
+    """In Java's words, but for its tables by queue, whose keys are no JSON: those are lists."""
+    import msgspec
+
+    tables: dict[str, dict[Any, Any]] = {
+        "mqTable": info.mq_table,
+        "mqPopTable": info.mq_pop_table or {},
+    }
+    plain = msgspec.structs.replace(info, mq_table={}, mq_pop_table={})
+    return {
+        **msgspec.to_builtins(plain),
+        **{
+            name: [
+                {**msgspec.to_builtins(queue), **msgspec.to_builtins(state)}
+                for queue, state in table.items()
+            ]
+            for name, table in tables.items()
+        },
+    }
+
+
+def _queues(info: RunningInfo) -> Iterator[tuple[Any, ...]]:
+    for queue, state in info.mq_table.items():
+        yield (
+            queue.topic,
+            queue.broker_name,
+            queue.queue_id,
+            state.commit_offset,
+            state.cached_msg_count,
+            state.cached_msg_size_in_mi_b,
+            state.locked,
+            moment(state.last_pull_timestamp),
+        )
+
+
+@command(app, "producers", "sprocket group producers shop", "sprocket group producers shop --json")
+def producers(
+    group: Annotated[str, typer.Argument(metavar="GROUP", help="Name of the producer group.")],
+    nameserver: NameServers = NAMESERVER,
+    as_json: Json = False,
+    timeout: Timeout = 5.0,
+) -> None:
+    """Shows who is connected as a producer group."""
+    from sprocket.admin import groups
+
+    async def question(caller: Caller) -> list[Member]:
+        return await groups.producers(caller, group)
+
+    found = ask(nameserver, timeout, question)
+    if as_json:
+        for member in found:
+            render.json(member._asdict())
+        return
+    _show(found)
+
+
+def _show(clients: Iterable[Member]) -> None:
+    render.table(
+        ("client", "address", "language", "brokers"),
+        ((each.client_id, each.address, each.language, " ".join(each.brokers)) for each in clients),
+    )
