@@ -51,8 +51,8 @@ class Appending:
     """
 
     __slots__ = (
-        "_body_max", "_by_name", "_clock", "_encoder", "_log", "_queues", "_views", "newest_ms",
-        "on_append", "refusal",
+        "_body_max", "_by_name", "_encode", "_log", "_now_ms", "_queues", "_store_host", "_views",
+        "newest_ms", "on_append", "refusal",
     )  # fmt: skip
 
     def __init__(
@@ -73,8 +73,9 @@ class Appending:
         self._log = log
         self._queues = queues
         self._by_name = queues.by_name
-        self._clock = clock
-        self._encoder = encoder
+        self._now_ms = clock.now_ms
+        self._encode = encoder.encode
+        self._store_host = encoder.store_host
         self._body_max = body_max
         self._views = tuple(views)
         self.refusal: Exception | None = ClosedError("the store is not open")
@@ -90,8 +91,6 @@ class Appending:
             queue = self._queues.make(draft.topic, draft.queue_number)
         if len(draft.body) > self._body_max or len(draft.properties) > PROPERTIES_BYTES_MAX:
             self._check(draft, self._record_bytes(draft, queue))
-        if not queue.has_room():
-            queue.make_room()
         return self._write(draft, queue)
 
     def append_batch(self, drafts: Sequence[Draft]) -> list[Appended]:
@@ -109,28 +108,35 @@ class Appending:
         return [self._write(*each) for each in zip(drafts, queues, strict=True)]
 
     def _record_bytes(self, draft: Draft, queue: ConsumeQueue) -> int:
-        return record_bytes(draft, queue.topic_part, self._encoder.store_host)
+        return record_bytes(draft, queue.topic_part, self._store_host)
 
     def _check(self, draft: Draft, size: int) -> None:
         check_sizes(draft, size, body_max=self._body_max, record_max=self._log.record_bytes_max)
 
     def _write(self, draft: Draft, queue: ConsumeQueue) -> Appended:
-        """Writes a message for which there is room in its queue."""
+        """Writes a message: first its entry, which may fail, then its record, for which is room."""
         written = self._log
-        self.newest_ms = stored_ms = self._clock.now_ms()
+        log_offset = written.end
+        self.newest_ms = stored_ms = self._now_ms()
         is_in_queue = not draft.sys_flag & IN_NO_QUEUE
         queue_offset = queue.max_offset if is_in_queue else 0
-        log_offset = written.end
-        record, position = self._encoded(draft, queue, log_offset, queue_offset)
-        size = len(record)
-        if log_offset + size > written.room_end:
-            self._check(draft, size)
-            written.make_room(size)
-            if log_offset != written.end:  # the record begins the next file
-                log_offset = written.end
-                record, position = self._encoded(draft, queue, log_offset, queue_offset)
-        if is_in_queue:
-            queue.add(position, log_offset)
+        try:
+            record = self._encode(
+                draft,
+                queue.topic_part,
+                log_offset=log_offset,
+                queue_offset=queue_offset,
+                stored_ms=stored_ms,
+            )
+            size = len(record)
+            if log_offset + size > written.room_end:
+                self._check(draft, size)
+                written.make_room(size)
+                return self._write(draft, queue)  # it may begin the next file
+            if is_in_queue:
+                queue.add(ENTRY.pack(log_offset, size, draft.tag_code), log_offset)
+        except struct.error as error:
+            raise IllegalDraft(f"a number does not fit into its field: {error}") from error
         at = log_offset - written.base
         written.buffer[at : at + size] = record
         written.end = end = log_offset + size
@@ -138,25 +144,7 @@ class Appending:
             self._tell(draft, queue_offset, log_offset, size)
         if self.on_append is not None:
             self.on_append()
-        return Appended(
-            LogOffset(log_offset), QueueOffset(queue_offset), size, stored_ms, LogOffset(end)
-        )
-
-    def _encoded(
-        self, draft: Draft, queue: ConsumeQueue, log_offset: int, queue_offset: int
-    ) -> tuple[bytes, bytes]:
-        """A message's record, and its entry in its queue."""
-        try:
-            record = self._encoder.encode(
-                draft,
-                queue.topic_part,
-                log_offset=log_offset,
-                queue_offset=queue_offset,
-                stored_ms=self.newest_ms,
-            )
-            return record, ENTRY.pack(log_offset, len(record), draft.tag_code)
-        except struct.error as error:
-            raise IllegalDraft(f"a number does not fit into its field: {error}") from error
+        return Appended(log_offset, queue_offset, size, stored_ms, end)  # type: ignore[arg-type]
 
     def _tell(self, draft: Draft, queue_offset: int, log_offset: int, size: int) -> None:
         entry = Entry(
