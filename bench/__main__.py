@@ -9,11 +9,18 @@ from pathlib import Path
 
 from rich.console import Console
 
-from bench import clients, footprint, pull, send
+from bench import clients, consume, footprint, pull, send
 from bench.brokers import java_missing
 from bench.spark import compare
 
-BENCHES = {"send": send, "pull": pull, "footprint": footprint, "clients": clients, "spark": compare}
+BENCHES = {
+    "send": send,
+    "pull": pull,
+    "footprint": footprint,
+    "clients": clients,
+    "consume": consume,
+    "spark": compare,
+}
 
 
 def main() -> None:

@@ -50,12 +50,17 @@ class PythonClient:
             raise RuntimeError(f"the Python client, {command}: {answer['error']}")
         return answer
 
+    def kill(self) -> None:
+        """Ends it as a crash would, if it has not ended."""
+        if self._process.poll() is None:
+            self._process.kill()
+            self._process.communicate()
+
     def __enter__(self) -> PythonClient:
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._process.kill()
-        self._process.communicate()
+        self.kill()
 
 
 class Stopwatch:
@@ -98,7 +103,9 @@ async def send(*, namesrv: str, topic: str, count: int, window: int, bodyBytes: 
         return {**watch.stop(), **quantiles(latencies)}
 
 
-async def consume(*, namesrv: str, topic: str, group: str, count: int) -> Json:
+async def consume(
+    *, namesrv: str, topic: str, group: str, count: int, ordered: bool = False
+) -> Json:
     """A new group takes `count` messages of a topic; timed from the first to the last."""
     left = itertools.count(count - 1, -1)
     watch: Stopwatch | None = None
@@ -111,9 +118,57 @@ async def consume(*, namesrv: str, topic: str, group: str, count: int) -> Json:
         if next(left) == 0:
             result.set_result(watch.stop())
 
-    async with PushConsumer(group, nameservers=namesrv, start="first") as consumer:
+    async with PushConsumer(group, nameservers=namesrv, start="first", ordered=ordered) as consumer:
         consumer.on(topic)(take)
         return await result
+
+
+async def idle(*, namesrv: str, topic: str, group: str, settleSeconds: int, seconds: int) -> Json:
+    """A consumer of a topic to which nothing comes."""
+
+    async def take(message: StoredMessage) -> None:
+        raise AssertionError("nothing comes")
+
+    async with PushConsumer(group, nameservers=namesrv, start="last") as consumer:
+        consumer.on(topic)(take)
+        await asyncio.sleep(settleSeconds)
+        watch = Stopwatch()
+        await asyncio.sleep(seconds)
+        return {**watch.stop(), "queues": len(consumer.queues)}
+
+
+class Membership:
+    """A member of a group that notes how late messages are, each with its time of sending (ns)."""
+
+    def __init__(self) -> None:
+        self._consumer: PushConsumer | None = None
+        self._heard: list[tuple[int, int]] = []
+
+    async def join(self, *, namesrv: str, topic: str, group: str) -> Json:
+        """Begins to listen."""
+        self._consumer = PushConsumer(group, nameservers=namesrv, start="first")
+
+        @self._consumer.on(topic)
+        async def take(message: StoredMessage) -> None:
+            sent = int(message.body)
+            self._heard.append((sent, time.time_ns() - sent))
+
+        await self._consumer.start()
+        return {}
+
+    async def heard(self) -> Json:
+        """When messages were sent and how late they were, in ns, since it was asked last."""
+        heard, self._heard = self._heard, []
+        return {"heard": heard}
+
+    async def leave(self) -> Json:
+        """Ends in order."""
+        if self._consumer is not None:
+            await self._consumer.close()
+        return {}
+
+
+member = Membership()
 
 
 async def latency(
@@ -176,6 +231,10 @@ COMMANDS: dict[str, Callable[..., Awaitable[Json]]] = {
     "bench.send": send,
     "bench.consume": consume,
     "bench.latency": latency,
+    "bench.idle": idle,
+    "bench.join": member.join,
+    "bench.heard": member.heard,
+    "bench.leave": member.leave,
 }
 
 

@@ -14,7 +14,9 @@ import java.util.concurrent.atomic.AtomicReference;
 import java.util.concurrent.locks.LockSupport;
 import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
 import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
+import org.apache.rocketmq.client.consumer.listener.ConsumeOrderlyStatus;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
+import org.apache.rocketmq.client.consumer.listener.MessageListenerOrderly;
 import org.apache.rocketmq.client.producer.DefaultMQProducer;
 import org.apache.rocketmq.client.producer.SendCallback;
 import org.apache.rocketmq.client.producer.SendResult;
@@ -37,6 +39,7 @@ final class Benches {
         commands.put("bench.send", this::send);
         commands.put("bench.consume", this::consume);
         commands.put("bench.latency", this::latency);
+        commands.put("bench.idle", Benches::idle);
     }
 
     /** {@code count} asynchronous sends to {@code topic}, at most {@code window} of them unanswered. */
@@ -75,6 +78,19 @@ final class Benches {
             consumer.shutdown();
         }
         return result.get();
+    }
+
+    /** A consumer of a topic to which nothing comes, watched for {@code seconds}. */
+    private static Map<String, Object> idle(Arguments args) throws Exception {
+        DefaultMQPushConsumer consumer = listen(args, message -> { });
+        try {
+            TimeUnit.SECONDS.sleep(args.number("settleSeconds"));
+            Stopwatch watch = new Stopwatch();
+            TimeUnit.SECONDS.sleep(args.number("seconds"));
+            return watch.stop();
+        } finally {
+            consumer.shutdown();
+        }
     }
 
     /**
@@ -152,10 +168,17 @@ final class Benches {
         consumer.setInstanceName(args.text("group"));
         consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
         consumer.subscribe(args.text("topic"), "*");
-        consumer.registerMessageListener((MessageListenerConcurrently) (batch, context) -> {
-            batch.forEach(taker::take);
-            return ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
-        });
+        if (args.flag("ordered")) {
+            consumer.registerMessageListener((MessageListenerOrderly) (batch, context) -> {
+                batch.forEach(taker::take);
+                return ConsumeOrderlyStatus.SUCCESS;
+            });
+        } else {
+            consumer.registerMessageListener((MessageListenerConcurrently) (batch, context) -> {
+                batch.forEach(taker::take);
+                return ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
+            });
+        }
         consumer.start();
         return consumer;
     }
