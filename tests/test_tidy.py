@@ -23,6 +23,7 @@ LAYERS: dict[str, int] = {
     "remoting": 3,
     "delay": 4,
     "transaction": 4,
+    "filterserver": 4,
     "replication": 4,
     "broker": 5,
     "nameserver": 5,
@@ -52,7 +53,8 @@ PURE_MODULES = (
     "delay/levels", "delay/schedule", "nameserver/routes", "nameserver/settings",
     "broker/rewrite", "broker/queue_locks", "client/assign", "client/choose", "client/rebalance",
     "client/window", "spark/ranges", "transaction/check", "transaction/half",
-    "transaction/ledger",
+    "transaction/ledger", "filter/python", "filterserver/seccomp", "filterserver/exchange",
+    "filterserver/slices", "filterserver/uploads",
 )  # fmt: skip
 IMPURE = {
     "asyncio", "random", "socket", "os", "threading", "time", "datetime", "uuid", "secrets",

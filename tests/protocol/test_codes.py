@@ -4,7 +4,7 @@ import pytest
 
 from sprocket.base.errors import ReplyError
 from sprocket.protocol import codes
-from sprocket.protocol.codes import RequestCode, ResponseCode
+from sprocket.protocol.codes import OwnResponseCode, RequestCode, ResponseCode
 
 
 def test_names_are_found_by_number() -> None:
@@ -38,4 +38,4 @@ def test_a_code_cut_to_16_bits_is_none_of_the_others() -> None:
 
 def test_errors_worth_catching_have_the_codes_of_the_table() -> None:
     for kind in ReplyError.__subclasses__():
-        assert ReplyError.of(kind.code, "").code in set(ResponseCode)
+        assert ReplyError.of(kind.code, "").code in {*ResponseCode, *OwnResponseCode}

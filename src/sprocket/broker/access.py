@@ -15,15 +15,21 @@ from sprocket.base.errors import (
     SubscriptionOutdated,
     TopicNotFound,
 )
-from sprocket.broker.choosing import wants_of
+from sprocket.broker.choosing import is_code, wants_of
 from sprocket.broker.clients import Clients
+from sprocket.broker.code_filters import Choose, CodeFilters
 from sprocket.broker.groups import Groups
 from sprocket.broker.settings import Settings
 from sprocket.broker.topics import Topics
 from sprocket.message.topic import is_readable
-from sprocket.protocol.bodies import GroupConfig, TopicConfig
+from sprocket.protocol.bodies import GroupConfig, SubscriptionData, TopicConfig
 from sprocket.protocol.command import Header
-from sprocket.protocol.requests.pull import SUBSCRIPTION, ForbiddenReply, PullMessage
+from sprocket.protocol.requests.pull import (
+    CLASS_FILTER,
+    SUBSCRIPTION,
+    ForbiddenReply,
+    PullMessage,
+)
 from sprocket.remoting.transport import Peer
 from sprocket.store.reading import Wants
 
@@ -46,19 +52,28 @@ class Permit(NamedTuple):
 
     Attributes:
         wants: which messages the group wants; None for all.
+        choose: what chooses among those, elsewhere; None if nothing does.
     """
 
     topic: TopicConfig
     group: GroupConfig
     wants: Wants | None
+    choose: Choose | None = None
 
 
 class ReadAccess:
     """Decides about pulls."""
 
     def __init__(
-        self, topics: Topics, groups: Groups, *, clients: Clients, settings: Settings
+        self,
+        topics: Topics,
+        groups: Groups,
+        *,
+        clients: Clients,
+        settings: Settings,
+        filters: CodeFilters,
     ) -> None:
+        self._filters = filters
         self._topics = topics
         self._groups = groups
         self._clients = clients
@@ -73,6 +88,7 @@ class ReadAccess:
             SubscriptionMissing, SubscriptionOutdated, SubscriptionInvalid: it is not known what
                 the group wants.
             SystemFailure: it filters in a way that is switched off.
+            FilterMissing, FilterFailed: its filter in Python is not here, or does not work.
         """
         config = self._settings.config
         if not is_readable(config.permission):
@@ -83,11 +99,17 @@ class ReadAccess:
             )
         group = self._group(header.consumer_group)
         topic = self._topic(header, peer)
-        if header.sys_flag & SUBSCRIPTION:  # it brings its own
-            wants = wants_of(header.expression_type, header.subscription, config)
-        else:
-            wants = self._known(header, group)
-        return Permit(topic, group, wants)
+        if not header.sys_flag & SUBSCRIPTION:
+            told = self._known(header, group)
+            kind, text, codes = told.expression_type, told.sub_string, told.code_set
+            is_class = told.class_filter_mode
+        else:  # it brings its own
+            kind, text, codes = header.expression_type, header.subscription, []
+            is_class = bool(header.sys_flag & CLASS_FILTER)
+        if is_code(kind) or is_class:
+            choose = self._filters.choose(header.consumer_group, header.topic, text)
+            return Permit(topic, group, None, choose)
+        return Permit(topic, group, wants_of(kind, text, config, codes=codes))
 
     def _group(self, name: str) -> GroupConfig:
         group = self._groups.find(name)
@@ -111,8 +133,8 @@ class ReadAccess:
             )
         return topic
 
-    def _known(self, header: PullMessage, config: GroupConfig) -> Wants | None:
-        """The filter that the group's heartbeats told."""
+    def _known(self, header: PullMessage, config: GroupConfig) -> SubscriptionData:
+        """The subscription that the group's heartbeats told."""
         group = self._clients.group(header.consumer_group)
         if group is None:
             raise SubscriptionMissing(f"the consumer's group info not exist\n{FAQ}")
@@ -131,9 +153,4 @@ class ReadAccess:
             raise SubscriptionMissing(f"the consumer's subscription not exist\n{FAQ}")
         if subscription.sub_version < header.sub_version:
             raise SubscriptionOutdated("the consumer's subscription not latest")
-        return wants_of(
-            subscription.expression_type,
-            subscription.sub_string,
-            self._settings.config,
-            codes=subscription.code_set,
-        )
+        return subscription

@@ -119,6 +119,7 @@ class Broker:
                 self._store, self._settings, world=self._world, place=place, pool=self._pool
             )
             opened.push_async_callback(self._stop_running)
+            opened.push_async_callback(self._parts.filters.close)
             await self._start()
             self._exit = opened.pop_all()
         log.info("broker %s serves at %s", self._settings.config.name, self.address)
@@ -170,6 +171,7 @@ class Broker:
         self._run("questions about transactions", parts.asking.run)
         self._run("watch over clients", parts.membership.run)
         self._run("leases", parts.expire_leases)
+        self._run("filters", parts.filters.run)
         self._run("figures", parts.state.run)
         self._run(
             "offsets", lambda: parts.offset_rounds.run(lambda: settings.config.offset_save_ms)

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 from sprocket.base.errors import SubscriptionInvalid, SystemFailure
 from sprocket.broker.config import BrokerConfig
+from sprocket.filter.python import PYTHON
 from sprocket.filter.sql92 import SQL92, SqlFilter
 from sprocket.filter.tags import TagFilter
 from sprocket.store.reading import Wants
@@ -20,6 +21,11 @@ from sprocket.store.reading import Wants
 _TAG = "TAG"
 #: Parsed expressions are kept for a while, so they must not be long.
 _EXPRESSION_MAX = 65_536
+
+
+def is_code(kind: str | None) -> bool:
+    """Whether a subscription's type means a filter in Python, which `code_filters` knows."""
+    return kind == PYTHON
 
 
 def wants_of(

@@ -159,6 +159,44 @@ class BrokerConfig:
         "Whether consumers may choose messages by SQL92 over their properties.",
         rocketmq="enablePropertyFilter",
     )
+    filter_workers: int = setting(
+        0,
+        "Processes that run consumers' filters in Python, one for each filter in use; 0: none.",
+        rocketmq="filterServerNums",
+        minimum=0,
+        maximum=256,
+    )
+    filter_uploaders: tuple[str, ...] = setting(
+        ("127.0.0.1/32", "::1/128"),
+        "Networks whose clients may upload filters in Python without a signature.",
+    )
+    filter_secret: str | None = setting(
+        None, "Who signs an upload with it may upload from anywhere.", is_secret=True
+    )
+    filter_memory_bytes: int = setting(
+        128 << 20, "Address space of a filter's process.", minimum=64 << 20
+    )
+    filter_cpu_ms: int = setting(
+        1_000,
+        "CPU time that a filter may take for a batch of at most 128 messages.",
+        minimum=10,
+        maximum=60_000,
+    )
+    filter_failures_max: int = setting(
+        3, "Failures, one after the other, after which a filter is switched off.", minimum=1
+    )
+    filter_pause_ms: int = setting(
+        1_000,
+        "Pause after a filter's first failure; it doubles up to a minute.",
+        minimum=1,
+        maximum=60_000,
+    )
+    filter_isolation: str = setting(
+        "kernel",
+        "What shuts filters in: `kernel`: system calls are taken from them, on Linux; `limits`: "
+        "resource limits are enough, so filters must be trusted.",
+        choices=("kernel", "limits"),
+    )
     server_side_reset: bool = setting(
         True,
         "Whether consumers hear of a reset by their pulls alone; if not, by a request too.",

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from sprocket.base.ports import Clock, Disk, Entropy
 from sprocket.broker.access import ReadAccess
 from sprocket.broker.clients import Clients
+from sprocket.broker.code_filters import CodeFilters
 from sprocket.broker.dispatch import Answer, Dispatch
 from sprocket.broker.groups import Groups
 from sprocket.broker.ingress import Ingress
@@ -130,10 +131,7 @@ class Parts:
             settings=settings,
             clock=world.clock,
         )
-        access = ReadAccess(self.topics, self.groups, clients=self.clients, settings=settings)
-        self.pulls = Pulls(
-            store, access, offsets=self.offsets, settings=settings, volumes=self.volumes
-        )
+        self.pulls = self._pulls(store, settings)
         self.state = State(
             store, self.ingress, pulls=self.pulls, volumes=self.volumes, clock=world.clock
         )
@@ -161,6 +159,7 @@ class Parts:
         self.volumes = Volumes(clock.now_ms())
         self.progress = Progress()
         self.ledger = Ledger()
+        self.filters = CodeFilters(settings, clock, on_change=self._filters_changed)
 
     def _files(self, store: Store, *, disk: Disk, root: str) -> None:
         folder = f"{root}/config"
@@ -168,9 +167,28 @@ class Parts:
         self.groups_file = StateFile(disk, f"{folder}/subscriptionGroup.json", self.groups)
         offsets = StateFile(disk, f"{folder}/consumerOffset.json", self.offsets)
         delays = StateFile(disk, f"{folder}/delayOffset.json", self.progress)
-        self.files = (self.topics_file, self.groups_file, offsets, delays)
+        self.files: tuple[StateFile, ...] = (
+            self.topics_file,
+            self.groups_file,
+            offsets,
+            delays,
+        )
+        self.filters_file = StateFile(disk, f"{folder}/filterCode.json", self.filters.uploads)
+        if self.filters.is_on:
+            self.files = (*self.files, self.filters_file)
         self.offset_rounds = Rounds(offsets, self.offsets, store)
         self.delay_rounds = Rounds(delays, self.progress, store)
+
+    def _pulls(self, store: Store, settings: Settings) -> Pulls:
+        """How messages go out."""
+        access = ReadAccess(
+            self.topics,
+            self.groups,
+            clients=self.clients,
+            settings=settings,
+            filters=self.filters,
+        )
+        return Pulls(store, access, offsets=self.offsets, settings=settings, volumes=self.volumes)
 
     def _settling(self, store: Store, settings: Settings, *, clock: Clock, host: bytes) -> None:
         """How transactions end."""
@@ -205,6 +223,9 @@ class Parts:
 
     def _group_changed(self, name: str) -> None:
         self.groups_file.changed()
+
+    def _filters_changed(self) -> None:
+        self.filters_file.changed()
 
     async def expire_leases(self) -> None:
         """Forgets leases that ran out, until cancelled."""
@@ -256,6 +277,7 @@ class Parts:
         positions = Positions(store, self.offsets, topics=self.topics, groups=self.groups)
         return {
             **self.membership.answers(),
+            **self.filters.answers(),
             **positions.answers(),
             **Locks(self.locks, clock).answers(),
         }

@@ -19,6 +19,7 @@ from sprocket.broker.dispatch import Answers
 from sprocket.broker.offsets import ConsumerOffsets
 from sprocket.broker.settings import Settings
 from sprocket.broker.volumes import Volumes
+from sprocket.filterserver import slices
 from sprocket.protocol.codes import RequestCode, ResponseCode
 from sprocket.protocol.command import Command, Reply
 from sprocket.protocol.requests.pull import (
@@ -117,7 +118,22 @@ class Pulls:
         reset = self._reset(header, permit, peer)
         if reset is not None:
             return reset
-        found = self._read(header, header.queue_offset, permit.wants)
+        if permit.choose is not None:
+            return self._look(header, peer, permit)
+        return self._answered(
+            header, peer, permit, self._read(header, header.queue_offset, permit.wants)
+        )
+
+    async def _look(self, header: PullMessage, peer: Peer, permit: Permit) -> Reply:
+        """As `_pull`, for a group whose filter is asked elsewhere."""
+        found = await self._chosen(header, header.queue_offset, permit)
+        reply = self._answered(header, peer, permit, found)
+        return reply if isinstance(reply, Reply) else await reply
+
+    def _answered(
+        self, header: PullMessage, peer: Peer, permit: Permit, found: Read
+    ) -> Reply | Awaitable[Reply]:
+        """The answer after the first read: at once, or when something comes."""
         self._note(header, found)
         if found.status is _FOUND:
             return _reply(found, permit)
@@ -143,6 +159,27 @@ class Pulls:
             bytes_max=bytes_max,
             wants=wants,
         )
+        return self._counted(header, found)
+
+    async def _chosen(self, header: PullMessage, offset: int, permit: Permit) -> Read:
+        """Reads a slice, and leaves of it what the group's filter wants."""
+        if permit.choose is None:
+            return self._read(header, offset, permit.wants)
+        count_max, bytes_max = self._room(header.max_msg_bytes or 0)
+        found = self._store.read(
+            header.topic,
+            header.queue_id,
+            offset,
+            count_max=slices.COUNT_MAX,
+            bytes_max=slices.BYTES_MAX,
+            wants=permit.wants,
+        )
+        if found.count:
+            most = min(header.max_msg_nums, count_max)
+            found = await permit.choose(found, most, bytes_max)
+        return self._counted(header, found)
+
+    def _counted(self, header: PullMessage, found: Read) -> Read:
         if found.count:
             self.count += found.count
             self._volumes.got(
@@ -177,7 +214,7 @@ class Pulls:
                 permit = self._access.permit(header, peer)
                 if (reset := self._reset(header, permit, peer)) is not None:
                     return reset
-                found = self._read(header, found.next_offset, permit.wants)
+                found = await self._chosen(header, found.next_offset, permit)
                 if found.status is not ReadStatus.NO_MATCHED_MESSAGE:
                     return _answer(found, permit, header.queue_offset)
             permit = self._access.permit(header, peer)

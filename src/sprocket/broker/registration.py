@@ -183,7 +183,9 @@ class Registration:
             topic_queue_mapping_detail_map={},
             topic_queue_mapping_info_map={},
         )
-        return RegisterBody(topics=table).encode()
+        has_filters = self._settings.config.filter_workers > 0
+        servers = [self._address] if has_filters else []
+        return RegisterBody(filter_server_list=servers, topics=table).encode()
 
 
 def _limited(topic: TopicConfig, permission: int) -> TopicConfig:

@@ -29,6 +29,7 @@ from sprocket.remoting.transport import Peer
 logger = logging.getLogger(__name__)
 
 _NAME_MAX = 255
+_FILTER_SERVERS_MAX = 16
 _QUEUES_MAX = 65_535
 
 
@@ -80,6 +81,7 @@ class BrokerRequests:
             expiry_ms=asked.heartbeat_timeout_millis,
             acting_master=bool(asked.enable_acting_master),
             zone=command.fields.get("zoneName", "")[:_NAME_MAX] or None,
+            filter_servers=tuple(body.filter_server_list[:_FILTER_SERVERS_MAX]),
         )
         master = self._routes.register(said, peer, self._now_ms())
         header = route.RegisterBrokerReply()

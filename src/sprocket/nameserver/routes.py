@@ -60,6 +60,7 @@ class Registration:
         expiry_ms: the silence it asks for, or None for the name server's own.
         acting_master: whether a slave may stand in for the master.
         zone: where it stands, or None.
+        filter_servers: where filter servers of it are reached.
     """
 
     cluster: str
@@ -72,6 +73,7 @@ class Registration:
     expiry_ms: int | None = None
     acting_master: bool = False
     zone: str | None = None
+    filter_servers: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -86,6 +88,7 @@ class Instance:
     expiry_ms: int
     last_ms: int
     connection: Hashable
+    filter_servers: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -102,6 +105,15 @@ class Broker:
     def addresses(self) -> dict[int, str]:
         """Where its instances are, the master first."""
         return {number: self.instances[number].address for number in sorted(self.instances)}
+
+    @property
+    def filter_servers(self) -> dict[str, list[str]]:
+        """Where the filter servers are of the instances that have some, by their addresses."""
+        return {
+            instance.address: list(instance.filter_servers)
+            for _, instance in sorted(self.instances.items())
+            if instance.filter_servers
+        }
 
 
 class TopicRoute(NamedTuple):
@@ -281,6 +293,7 @@ class Routes:
             expiry_ms=expiry_ms,
             last_ms=now_ms,
             connection=connection,
+            filter_servers=registration.filter_servers,
         )
 
     @staticmethod

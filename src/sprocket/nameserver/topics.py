@@ -48,6 +48,11 @@ class TopicRequests:
             order = self._settings.get(ORDER_NAMESPACE, topic)
         body = Route(
             broker_datas=[broker_data(broker) for broker in found.brokers],
+            filter_server_table={
+                address: servers
+                for broker in found.brokers
+                for address, servers in broker.filter_servers.items()
+            },
             order_topic_conf=order,
             queue_datas=[_queue_data(name, queues) for name, queues in found.queues.items()],
         )

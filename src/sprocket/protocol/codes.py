@@ -208,6 +208,19 @@ class RequestCode(IntEnum):
     BATCH_ACK_MESSAGE = 200151
 
 
+class OwnRequestCode(IntEnum):
+    """What only Sprocket is asked to do. They fit in 16 bits, and RocketMQ has none near them."""
+
+    FILTERS = 30_301
+    REMOVE_FILTER = 30_302
+
+
+class OwnResponseCode(IntEnum):
+    """What only Sprocket answers."""
+
+    FILTER_FAILED = 30_001
+
+
 class ResponseCode(IntEnum):
     """How it went. 0 is success; everything else has a remark."""
 

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from sprocket.protocol import fields
-from sprocket.protocol.codes import RequestCode
+from sprocket.protocol.codes import OwnRequestCode, RequestCode
 from sprocket.protocol.command import Command, Header
 from sprocket.protocol.requests.table import REQUESTS
 
@@ -26,8 +26,8 @@ def filled(kind: type[Header]) -> Header:
     return kind(**values)
 
 
-def test_every_declared_code_is_one_of_rocketmq() -> None:
-    assert set(REQUESTS) <= {int(code) for code in RequestCode}
+def test_every_declared_code_is_one_of_rocketmq_or_of_our_own() -> None:
+    assert set(REQUESTS) <= {int(code) for code in (*RequestCode, *OwnRequestCode)}
 
 
 @pytest.mark.parametrize("kind", HEADERS, ids=lambda kind: kind.__name__)

@@ -20,6 +20,7 @@ from sprocket.protocol.bodies.client import (
     ProducerTable,
     SubscriptionData,
 )
+from sprocket.protocol.bodies.filter import FilterFacts, FilterList
 from sprocket.protocol.bodies.group import (
     Assignment,
     AssignmentBody,
@@ -111,6 +112,8 @@ __all__ = [
     "CorrectionOffsets",
     "DataVersion",
     "DelayOffsets",
+    "FilterFacts",
+    "FilterList",
     "GroupConfig",
     "GroupConfigList",
     "GroupForbidden",

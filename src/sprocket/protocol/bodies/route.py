@@ -38,7 +38,7 @@ class Route(Body):
 
     Attributes:
         broker_datas, queue_datas: the brokers, and the topic's queues on each.
-        filter_server_table: empty, filter servers are gone.
+        filter_server_table: where filter servers are, by the address of their broker.
         order_topic_conf: for an ordered topic `broker:queues;…`, else None.
         topic_queue_mapping_by_broker: of static topics; kept as it came.
     """

@@ -8,6 +8,7 @@ from sprocket.protocol.command import Header
 from sprocket.protocol.requests import (
     admin,
     client,
+    filter,
     group,
     lock,
     offset,
@@ -35,6 +36,7 @@ def _declared(*modules: ModuleType) -> dict[int, type[Header]]:
 REQUESTS: dict[int, type[Header]] = _declared(
     admin,
     client,
+    filter,
     group,
     lock,
     offset,

@@ -1,0 +1,259 @@
+"""One process that runs one filter, seen from the broker.
+
+It is a fresh interpreter that knows no installed packages, has an empty environment, and two pipes
+of all that the broker has open. A batch has so much CPU time; whoever is not done by then is
+killed, and so is whoever answers nonsense. Nothing here waits on the loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import NamedTuple, Self
+
+from sprocket.base.errors import SprocketError
+from sprocket.filterserver import exchange
+from sprocket.filterserver.confine import KERNEL
+from sprocket.filterserver.exchange import Fault, Garbled, Verdicts
+
+#: Where this package is found by an interpreter that knows no others.
+_SOURCES = str(Path(__file__).resolve().parents[2])
+_START = (
+    "import sys; sys.path.insert(0, sys.argv[1]); "
+    "from sprocket.filterserver.worker import main; main(*map(int, sys.argv[2:5]))"
+)
+#: A start and a load are done by then, s; it is the interpreter's time, on a busy machine.
+_START_SECONDS = 20.0
+#: Whoever gets no CPU time may take so many times the limit.
+_PATIENCE = 20
+#: CPU time of a life; the broker replaces a process long before, see `is_worn`.
+_LIFE_SECONDS = 600
+_WORN_SECONDS = 300.0
+#: An interpreter in another place may need to be told of its libraries.
+_KEPT = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
+
+
+class Lost(SprocketError):
+    """A process is gone, and what it was asked is not answered. The text says what it did."""
+
+
+class NotConfined(SprocketError):
+    """The system cannot shut a process in as it is asked to."""
+
+
+class Bounds(NamedTuple):
+    """What a process may use.
+
+    Attributes:
+        memory_bytes: address space altogether.
+        cpu_ms: CPU time for a batch, and for loading the source.
+        must_be_confined: whether limits alone are not enough.
+    """
+
+    memory_bytes: int = 128 << 20
+    cpu_ms: int = 1_000
+    must_be_confined: bool = True
+
+
+class Process:
+    """Use `start`.
+
+    Attributes:
+        level: what holds for it, see `confine`.
+        batches: answered so far.
+    """
+
+    def __init__(self, bounds: Bounds) -> None:
+        self._bounds = bounds
+        self._number = 0
+        self.level = ""
+        self.batches = 0
+
+    @classmethod
+    async def start(cls, bounds: Bounds) -> Self:
+        """Starts a process, which is shut in when this returns.
+
+        Raises:
+            NotConfined: it is not.
+            Lost: it did not come so far.
+        """
+        if os.name != "posix":
+            raise NotConfined("filters in Python need Linux or another Unix")
+        process = cls(bounds)
+        try:
+            await process._open()
+            kind, rest = await process._reply(0, _START_SECONDS * 1000, is_start=True)
+        except BaseException:  # goes on up; only nothing must stay half open
+            await process.kill()
+            raise
+        process.level = str(rest, "ascii", "replace") if kind == exchange.READY else ""
+        if process.level != KERNEL and bounds.must_be_confined:
+            await process.kill()
+            raise NotConfined(
+                "filters in Python need Linux on x86_64 or arm64 with seccomp; elsewhere only "
+                "limits hold: filter_isolation=limits lets them run so"
+            )
+        return process
+
+    async def _open(self) -> None:
+        loop = asyncio.get_running_loop()
+        theirs_in, ours_out = os.pipe()
+        ours_in, theirs_out = os.pipe()
+        try:
+            self._child = self._spawned(theirs_in, theirs_out)
+        except OSError as error:
+            os.close(ours_out)
+            os.close(ours_in)
+            raise Lost(f"no process for a filter can be started: {error}") from error
+        finally:
+            os.close(theirs_in)
+            os.close(theirs_out)
+        self._reader = asyncio.StreamReader()
+        self._in, _ = await loop.connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(self._reader), os.fdopen(ours_in, "rb", 0)
+        )
+        self._out, _ = await loop.connect_write_pipe(
+            asyncio.BaseProtocol, os.fdopen(ours_out, "wb", 0)
+        )
+
+    def _spawned(self, stdin: int, stdout: int) -> subprocess.Popen[bytes]:
+        """The process; it takes a millisecond or two to come off."""
+        return subprocess.Popen(
+            [
+                sys.executable, "-I", "-S", "-B", "-c", _START, _SOURCES,
+                str(self._bounds.memory_bytes), str(_LIFE_SECONDS), str(os.getpid()),
+            ],
+            stdin=stdin,
+            stdout=stdout,
+            stderr=subprocess.DEVNULL,
+            close_fds=True,
+            cwd="/",
+            env={name: os.environ[name] for name in _KEPT if name in os.environ},
+            start_new_session=True,
+        )  # fmt: skip
+
+    @property
+    def is_worn(self) -> bool:
+        """Whether it has used so much CPU time that another one should follow."""
+        return (self._cpu_seconds() or 0.0) > _WORN_SECONDS
+
+    async def load(self, name: str, source: bytes) -> Fault | None:
+        """Gives it the source; what is wrong with that, if something is.
+
+        Raises:
+            Lost: it did something that ended it.
+        """
+        rest = exchange.load(name, source)
+        answer = await self._ask(exchange.LOAD, exchange.LOAD, rest)
+        return None if not answer else self._read(answer, 0).fault
+
+    async def judge(self, batch: bytes, count: int) -> Verdicts:
+        """Has it judge a batch of so many messages.
+
+        Raises:
+            Lost: it did something that ended it.
+        """
+        answer = await self._ask(exchange.JUDGE, exchange.VERDICTS, batch)
+        verdicts = self._read(answer, count)
+        self.batches += 1
+        return verdicts
+
+    def _read(self, answer: memoryview, count: int) -> Verdicts:
+        try:
+            return exchange.verdicts_of(answer, count)
+        except Garbled as error:
+            raise Lost(f"the filter wrote into its pipe: {error}") from error
+
+    async def _ask(self, kind: bytes, expected: bytes, rest: bytes) -> memoryview:
+        self._number += 1
+        self._out.write(exchange.frame(self._number, kind, rest))
+        answered, answer = await self._reply(self._number, self._bounds.cpu_ms)
+        if answered != expected:
+            raise Lost("the filter wrote into its pipe: an answer of another kind")
+        return answer
+
+    async def _reply(
+        self, number: int, cpu_ms: float, *, is_start: bool = False
+    ) -> tuple[bytes, memoryview]:
+        reading = asyncio.ensure_future(self._frame())
+        try:
+            await self._await(reading, cpu_ms / 1000, is_start=is_start)
+            body = reading.result()
+        except asyncio.IncompleteReadError:
+            raise Lost(await self._end()) from None
+        finally:
+            reading.cancel()
+        try:
+            told, kind, rest = exchange.opened(body)
+        except Garbled as error:
+            raise Lost(f"the filter wrote into its pipe: {error}") from error
+        if told != number:
+            raise Lost("the filter wrote into its pipe: an answer to another question")
+        return kind, rest
+
+    async def _await(
+        self, reading: asyncio.Future[bytes], seconds: float, *, is_start: bool
+    ) -> None:
+        """Waits until a frame is there, or the time is used up: then the process is killed.
+
+        Raises:
+            Lost: it is used up.
+        """
+        loop = asyncio.get_running_loop()
+        began, used = loop.time(), self._cpu_seconds()
+        last = began + seconds * (1 if is_start or used is None else _PATIENCE)
+        left = seconds
+        while not (await asyncio.wait([reading], timeout=left))[0]:
+            now_used = self._cpu_seconds()
+            left = 0.0
+            if used is not None and now_used is not None and not is_start:
+                left = min(seconds - (now_used - used), last - loop.time())
+            if left <= 0.0:
+                await self.kill()
+                what = "did not start" if is_start else "was not done"
+                raise Lost(f"the filter {what} after {seconds:g} s of CPU time, and was ended")
+            left = max(left, 0.01)
+
+    async def _frame(self) -> bytes:
+        (size,) = exchange.LENGTH.unpack(await self._reader.readexactly(exchange.LENGTH.size))
+        if size > exchange.ANSWERED_BYTES_MAX:
+            raise Lost(f"the filter wrote into its pipe: a frame of {size} bytes")
+        return await self._reader.readexactly(size)
+
+    def _cpu_seconds(self) -> float | None:
+        """CPU time that it has used, or None where the system does not tell."""
+        if sys.platform != "linux":
+            return None
+        try:  # The clock of a process is named by its number. Source: clock_getcpuclockid(3).
+            return time.clock_gettime(~self._child.pid << 3 | 2)
+        except OSError:
+            return None
+
+    async def _end(self) -> str:
+        """How a process ended that closed its pipe."""
+        if self._child.poll() is None:  # a process that only closed it is not left alone
+            await asyncio.sleep(0.05)
+        await self.kill()
+        code = self._child.returncode
+        if code < 0:
+            with contextlib.suppress(ValueError):
+                return f"the filter ended its process: {signal.Signals(-code).name}"
+        return f"the filter ended its process: exit code {code}"
+
+    async def kill(self) -> None:
+        """Ends it, and lets go of all that it had. It may be done more than once."""
+        child = getattr(self, "_child", None)
+        if child is None:
+            return
+        if child.poll() is None:
+            child.kill()
+            await asyncio.shield(asyncio.to_thread(child.wait))
+        for pipe in (getattr(self, "_in", None), getattr(self, "_out", None)):
+            if pipe is not None:
+                pipe.close()

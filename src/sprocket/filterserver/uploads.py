@@ -1,0 +1,135 @@
+"""The filters that were uploaded: a table with a state file, `config/filterCode.json`. Pure.
+
+A filter belongs to one group and one topic. Of each name the last few versions are kept, so that
+members of a group that have different ones do not take them from each other; a subscription that
+names no version gets the newest.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from sprocket.base.errors import SystemBusy
+
+#: Versions of one filter, and filters, that are kept.
+VERSIONS_MAX = 4
+FILTERS_MAX = 1_000
+_BYTES_MAX = 16 << 20
+
+Key = tuple[str, str, str]
+
+
+class Uploaded(msgspec.Struct, rename="camel"):
+    """One version of a filter.
+
+    Attributes:
+        uploaded_ms, uploaded_by: when, and from which address.
+        off: why it is switched off; empty while it is not.
+    """
+
+    group: str
+    topic: str
+    name: str
+    version: str
+    source: str
+    uploaded_ms: int
+    uploaded_by: str
+    off: str = ""
+
+    @property
+    def key(self) -> Key:
+        """What all its versions share."""
+        return self.group, self.topic, self.name
+
+    @property
+    def words(self) -> str:
+        """What messages call it."""
+        return f"filter {self.name}@{self.version} of group {self.group}, topic {self.topic}"
+
+
+class Uploads:
+    """All of them.
+
+    Args:
+        on_change: told that the file is behind.
+    """
+
+    def __init__(self, on_change: Callable[[], None] = lambda: None) -> None:
+        self._on_change = on_change
+        self._by_key: dict[Key, dict[str, Uploaded]] = {}
+
+    def __iter__(self) -> Iterator[Uploaded]:
+        """All versions, by group, topic and name, the newest last."""
+        for _, versions in sorted(self._by_key.items()):
+            yield from versions.values()
+
+    def __len__(self) -> int:
+        return sum(map(len, self._by_key.values()))
+
+    def find(self, key: Key, version: str = "") -> Uploaded | None:
+        """A version, or the newest; None if it is not there."""
+        versions = self._by_key.get(key, {})
+        if version:
+            return versions.get(version)
+        return next(reversed(versions.values()), None)
+
+    def put(self, uploaded: Uploaded) -> list[Uploaded]:
+        """Adds a version, or makes a known one the newest; it is switched on.
+
+        Returns:
+            Versions that had to go.
+
+        Raises:
+            SystemBusy: there are too many filters, or too much source.
+        """
+        versions = self._by_key.get(uploaded.key, {})
+        size = sum(len(each.source) for each in self) + len(uploaded.source)
+        if (not versions and len(self._by_key) >= FILTERS_MAX) or size > _BYTES_MAX:
+            raise SystemBusy(f"the broker has {len(self._by_key)} filters in Python, its limit")
+        self._by_key[uploaded.key] = versions
+        gone = [versions.pop(uploaded.version)] if uploaded.version in versions else []
+        versions[uploaded.version] = uploaded
+        while len(versions) > VERSIONS_MAX:
+            gone.append(versions.pop(next(iter(versions))))
+        self._on_change()
+        return gone
+
+    def switch_off(self, uploaded: Uploaded, why: str) -> None:
+        """Runs a version no more."""
+        uploaded.off = why
+        self._on_change()
+
+    def remove(self, key: Key, version: str = "") -> list[Uploaded]:
+        """Takes away a version, or all; returns what there was."""
+        versions = self._by_key.get(key, {})
+        gone = [each for each in versions.values() if version in ("", each.version)]
+        for each in gone:
+            del versions[each.version]
+        if not versions:
+            self._by_key.pop(key, None)
+        if gone:
+            self._on_change()
+        return gone
+
+    def to_json(self) -> dict[str, Any]:
+        """What the file holds of it."""
+        return {"filters": [_written(each) for each in self]}
+
+    def load(self, state: Mapping[str, Any]) -> None:
+        """Takes over what a file holds.
+
+        Raises:
+            msgspec.ValidationError, ValueError: it has another form.
+        """
+        for each in msgspec.convert(state.get("filters") or [], list[Uploaded]):
+            each.source = b64decode(each.source, validate=True).decode()
+            self._by_key.setdefault(each.key, {})[each.version] = each
+
+
+def _written(each: Uploaded) -> dict[str, Any]:
+    """As the file has it, with the source in base64: no text of users may be taken for syntax."""
+    return {**msgspec.to_builtins(each), "source": b64encode(each.source.encode()).decode()}
