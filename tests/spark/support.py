@@ -20,6 +20,7 @@ from sprocket.protocol.requests.offset import (
     MaxOffset,
     MinOffset,
     OffsetReply,
+    QueryOffset,
     SearchOffset,
     UpdateOffset,
 )
@@ -111,6 +112,14 @@ class FakeBroker:
             queue = QueueId(asked.topic, asked.bname, asked.queue_id)
             self.committed[asked.consumer_group, queue] = asked.commit_offset
             return Reply()
+        if request.code == QueryOffset.code:
+            queue = QueueId(
+                request.fields["topic"], request.fields["bname"], int(request.fields["queueId"])
+            )
+            offset = self.committed.get((request.fields["consumerGroup"], queue))
+            if offset is None:
+                return Reply(code=22, remark="Not found, maybe this group consumer boot first")
+            return Reply(OffsetReply(offset=offset))
         if request.code in (SendMessageV2.code, SendBatch.code):
             return self._store(request)
         if request.code == PullMessage.code:

@@ -153,3 +153,15 @@ def test_a_broker_that_leads_backwards_is_no_endless_loop(broker: FakeBroker) ->
     )
     with pytest.raises(ReadFailed, match="wants to go on at 20"):
         offsets(broker, 20, 30)
+
+
+def test_a_broker_that_does_not_filter_by_sql_gives_everything(broker: FakeBroker) -> None:
+    def fault(request: Command) -> Reply | None:
+        if request.code == PullMessage.code and request.fields["expressionType"] == "SQL92":
+            text = "The broker does not support consumer to filter message by SQL92"
+            return Reply(code=1, remark=text)
+        return None
+
+    broker.fault = fault
+    assert offsets(broker, 20, 120, sql="amount > 5") == list(range(20, 120))
+    assert {(p.expression_type, p.subscription) for p in broker.pulls} == {("TAG", "*")}

@@ -164,3 +164,33 @@ def test_failures_that_pass_are_tried_again_as_often_as_asked(broker: FakeBroker
 def test_the_first_name_server_that_answers_is_asked(broker: FakeBroker) -> None:
     found = planned(broker, subscribe="returns", namesrvAddr=f"127.0.0.1:1;{broker.address}")
     assert found == ["returns@broker-b:0 [0, 3)"]
+
+
+def test_a_read_begins_where_the_group_is(broker: FakeBroker) -> None:
+    given = {"subscribe": "orders", "startingOffsets": "committed", "group": "readers"}
+    broker.committed["readers", queue("orders", "broker-a", 0)] = 4
+    # The other queue has none: it is read from its first message.
+    assert planned(broker, **given) == ["orders@broker-a:0 [4, 10)", "orders@broker-a:1 [5, 30)"]
+    with pytest.raises(ConfigError, match="needs a group that has committed"):
+        planned(broker, subscribe="orders", startingOffsets="committed")
+
+
+@pytest.mark.parametrize(("committed", "begins"), [(99, []), (2, ["orders@broker-a:1 [5, 30)"])])
+def test_a_group_outside_of_its_queue_is_loss(
+    broker: FakeBroker, committed: int, begins: list[str]
+) -> None:
+    given = {
+        "assign": '{"orders": {"broker-a": [1]}}',
+        "startingOffsets": "committed",
+        "group": "readers",
+    }
+    broker.committed["readers", queue("orders", "broker-a", 1)] = committed
+    with pytest.raises(ReadFailed, match=f"and {committed} was asked for"):
+        planned(broker, **given)
+    assert planned(broker, **given, failOnDataLoss="false") == begins
+
+
+def test_a_negative_committed_offset_is_none(broker: FakeBroker) -> None:
+    broker.committed["readers", queue("orders", "broker-a", 0)] = -1
+    given = {"subscribe": "orders", "startingOffsets": "committed", "group": "readers"}
+    assert planned(broker, **given)[0] == "orders@broker-a:0 [0, 10)"

@@ -2,12 +2,14 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from sprocket.message.compression import Compression, compress
 from sprocket.message.queue import QueueId
+from tests.spark.stores import Store
 from tests.spark.support import BORN_MS, FakeBroker, Shelf, record, serving
 
 if TYPE_CHECKING:
@@ -142,3 +144,64 @@ def test_a_failed_task_says_topic_queue_and_offset(spark: SparkSession, broker: 
     frame = read(spark, broker, subscribe="returns", endingOffsets=end, pullTimeoutMs="50")
     with pytest.raises(Exception, match=r"returns@broker-b:0 at offset 5, of .*\[0, 9\)"):
         frame.count()
+
+
+def test_conditions_are_pushed_down(spark: SparkSession, broker: FakeBroker) -> None:
+    pytest.importorskip("pyspark.sql.worker.data_source_pushdown_filters")
+
+    def narrowed() -> DataFrame:
+        return read(spark, broker, subscribe="orders,returns", pushDownPredicate="true")
+
+    broker.pulls.clear()
+    found = narrowed().where(
+        "topic = 'orders' and broker = 'broker-a' and queue_id = 0 and queue_offset >= 100 "
+        "and queue_offset < 200 and tag = 'paid' and store_timestamp >= timestamp '2023-01-01'"
+    )
+    assert [row.queue_offset for row in found.orderBy("queue_offset").collect()] == list(
+        range(101, 200, 2)
+    )
+    places = {(pull.topic, pull.bname, pull.queue_id) for pull in broker.pulls}
+    assert places == {("orders", "broker-a", 0)}
+    assert min(pull.queue_offset for pull in broker.pulls) == 100
+    assert {pull.subscription for pull in broker.pulls} == {"paid"}
+    assert narrowed().where("topic = 'nothing'").count() == 0
+    assert narrowed().where("queue_offset = 3 or tag = 'new'").count() == 171
+
+
+def test_a_table_may_be_asked_again_where_conditions_stay_with_spark(
+    spark: SparkSession, broker: FakeBroker
+) -> None:
+    frame = read(spark, broker, subscribe="orders,returns")
+    assert frame.where("topic = 'returns'").count() == 5
+    assert frame.where("queue_offset < 3").count() == 9
+    assert frame.count() == 335
+
+
+def test_a_condition_is_judged_by_the_broker(spark: SparkSession, broker: FakeBroker) -> None:
+    broker.pulls.clear()
+    frame = read(spark, broker, subscribe="orders", sql="region = 'eu' AND TAGS = 'paid'")
+    # This broker gives everything: what is not wanted is left out all the same.
+    assert {(row.properties["region"], row.tag) for row in frame.collect()} == {("eu", "paid")}
+    assert frame.count() == 55
+    assert {(pull.expression_type, pull.subscription) for pull in broker.pulls} == {
+        ("SQL92", "region = 'eu' AND TAGS = 'paid'")
+    }
+
+
+def test_a_store_is_a_table(spark: SparkSession, tmp_path: Path) -> None:
+    store = Store(tmp_path / "store")
+    for number in range(50):
+        store.add("orders" if number % 5 else "returns", number % 2, body=b"%d" % number)
+    reader: Any = spark.read.format("rocketmq").option("store", str(store.save()))
+    frame = reader.load()
+    narrowed = reader.option("pushDownPredicate", "true").load()
+    assert frame.groupBy("topic").count().orderBy("topic").collect() == [
+        ("orders", 40),
+        ("returns", 10),
+    ]
+    assert narrowed.where("topic = 'returns' and tag = 'paid'").count() == 10
+    assert frame.where("store_timestamp < timestamp '2023-01-01'").count() == 0
+    pruned = reader.schema("log_offset bigint, body string").load()
+    assert [row.body for row in pruned.orderBy("log_offset").collect()] == [
+        str(number) for number in range(50)
+    ]

@@ -104,6 +104,7 @@ def _ours(master: str) -> dict[str, str]:
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
+        "spark.sql.python.filterPushdown.enabled": "true",
         _JAVA_OPTIONS: f'"-Dlog4j2.configurationFile={_QUIET.as_uri()}"',
     }
     cores = local_cores(master)

@@ -186,7 +186,20 @@ class ReadOptions(Credentials, Choice):
 
 
 @dataclass(frozen=True)
-class BatchOptions(ReadOptions):
+class Pushed:
+    """Whether conditions are taken over from Spark, in batch reads."""
+
+    takes_filters: bool = option(
+        "pushDownPredicate",
+        values.switch,
+        "Whether conditions on topic, queue, offset, tag and store time narrow what is read. Only "
+        "for a table that is used in one query, once: Spark reads it again as it was narrowed.",
+        default=False,
+    )
+
+
+@dataclass(frozen=True)
+class BatchOptions(Pushed, ReadOptions):
     """How to read once: where it ends, too."""
 
     ending: Positions | None = option(
@@ -239,7 +252,7 @@ class StreamOptions(ReadOptions):
 
 
 @dataclass(frozen=True)
-class StoreOptions(Choice):
+class StoreOptions(Pushed, Choice):
     """How to read the files of a broker's store."""
 
     store: str = option(

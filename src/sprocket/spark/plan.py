@@ -19,6 +19,7 @@ from sprocket.message.queue import QueueId
 from sprocket.message.topic import SYSTEM_PREFIX, is_system_topic
 from sprocket.spark.cluster import Cluster
 from sprocket.spark.loss import ReadFailed
+from sprocket.spark.narrow import EVERYTHING, Narrowing
 from sprocket.spark.options import BatchOptions, ReadOptions
 from sprocket.spark.positions import EARLIEST, LATEST, Kind, Positions
 from sprocket.spark.ranges import Range, Share, between, cut, records_in, share_count
@@ -145,8 +146,12 @@ class BatchPlanner(Planner):
 
     _options: BatchOptions
 
-    def batch(self) -> list[Share]:
-        """Everything that a batch read reads."""
+    def batch(self, wanted: Narrowing = EVERYTHING) -> list[Share]:
+        """Everything that a batch read reads.
+
+        Args:
+            wanted: what of it is enough.
+        """
         queues = self.queues()
         start = self.starting(queues, otherwise=Positions("startingOffsets", EARLIEST))
         end = self.ending(queues)
@@ -156,7 +161,21 @@ class BatchPlanner(Planner):
                     f"{queue} would be read from {start[queue]} to {end[queue]}: it ends before it "
                     "begins"
                 )
-        return self.shares(between(start, end))
+        return self.shares(between(start, self._narrowed(start, end, wanted)))
+
+    def _narrowed(self, start: Offsets, end: Offsets, wanted: Narrowing) -> Offsets:
+        """Moves starts and ends together as far as is wanted; returns the ends."""
+        queues = [queue for queue in end if wanted.admits(queue)]
+        since, until = wanted.since_ms, wanted.until_ms
+        at = self._cluster.at
+        begins = {} if since is None else self.retried(lambda: at(dict.fromkeys(queues, since)))
+        ends = {} if until is None else self.retried(lambda: at(dict.fromkeys(queues, until)))
+        for queue in queues:
+            start[queue] = max(start[queue], wanted.first or 0, begins.get(queue, 0))
+        bounds = {queue: ends.get(queue, end[queue]) for queue in queues}
+        if wanted.end is not None:
+            bounds = {queue: min(bound, wanted.end) for queue, bound in bounds.items()}
+        return {queue: min(end[queue], bound) for queue, bound in bounds.items()}
 
     def ending(self, queues: Iterable[QueueId]) -> Offsets:
         """Where to end in each queue, that offset not included.
@@ -185,8 +204,13 @@ def matching(pattern: str, topics: Iterable[str]) -> list[str]:
     ]
 
 
-def plan_batch(options: BatchOptions) -> tuple[list[Share], Mapping[str, str]]:
+def plan_batch(
+    options: BatchOptions, wanted: Narrowing = EVERYTHING
+) -> tuple[list[Share], Mapping[str, str]]:
     """The shares of a batch read, and the brokers' addresses.
+
+    Args:
+        wanted: what of it is enough.
 
     Raises:
         SprocketError: the cluster cannot be reached, or what is asked for is not there.
@@ -194,7 +218,7 @@ def plan_batch(options: BatchOptions) -> tuple[list[Share], Mapping[str, str]]:
     with Wires(options.nameservers, signer=options.signer) as wires:
         cluster = Cluster(wires)
         try:
-            shares = BatchPlanner(cluster, options).batch()
+            shares = BatchPlanner(cluster, options).batch(wanted)
         except TransportError as error:
             servers = ";".join(options.nameservers)
             raise SprocketError(f"offsets cannot be had through {servers}: {error}") from error

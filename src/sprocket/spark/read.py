@@ -6,7 +6,7 @@ the same rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -16,6 +16,7 @@ from sprocket.base.errors import CorruptRecord
 from sprocket.spark.decode import Decoder
 from sprocket.spark.fetch import Chunk, Fetcher
 from sprocket.spark.loss import ReadFailed, report_loss
+from sprocket.spark.narrow import EVERYTHING, narrow_choice
 from sprocket.spark.options import BatchOptions, ReadOptions
 from sprocket.spark.ranges import Range, Share
 
@@ -108,16 +109,30 @@ class RocketMQReader(DataSourceReader):
     def __init__(self, options: BatchOptions, schema: pa.Schema) -> None:
         self._options = options
         self._reader = ShareReader(options, schema)
+        self._wanted = EVERYTHING
 
     def partitions(self) -> list[Any]:
         """One for each task; one without ranges if there is nothing to read."""
         # Only the planner's process needs this, and what it imports in turn.
         from sprocket.spark.plan import plan_batch
 
-        shares, addresses = plan_batch(self._options)
+        shares, addresses = plan_batch(self._options, self._wanted)
         return [SharePartition(share, addresses) for share in shares or [()]]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """The rows of one partition, as Arrow batches."""
         assert isinstance(partition, SharePartition)
         return self._reader.batches(partition)
+
+
+class NarrowedReader(RocketMQReader):
+    """The same where Spark pushes conditions down."""
+
+    #: Columns whose conditions are kept to here.
+    columns = ("topic", "broker", "queue_id", "queue_offset", "store_timestamp", "tag")
+
+    def pushFilters(self, filters: list[Any]) -> Iterable[Any]:
+        """Takes over some of the filters, and gives those that Spark must apply."""
+        self._wanted, self._options, left = narrow_choice(filters, self.columns, self._options)
+        self._reader = ShareReader(self._options, self._reader.schema)
+        return left

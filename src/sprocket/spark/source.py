@@ -43,12 +43,17 @@ class RocketMQSource(DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:
         """A batch read of the columns in `schema`: from brokers, or from a store's files."""
         if any(name.lower() == "store" for name in self.options):
-            from sprocket.spark.store_read import StoreReader
+            from sprocket.spark.store_read import NarrowedStoreReader, StoreReader
 
-            return StoreReader(store_options(self.options), arrow_schema_of(schema))
-        from sprocket.spark.read import RocketMQReader
+            from_store = store_options(self.options)
+            # Spark fails a query whose reader could take filters while that is switched off.
+            store_kind = NarrowedStoreReader if from_store.takes_filters else StoreReader
+            return store_kind(from_store, arrow_schema_of(schema))
+        from sprocket.spark.read import NarrowedReader, RocketMQReader
 
-        return RocketMQReader(batch_options(self.options), arrow_schema_of(schema))
+        options = batch_options(self.options)
+        kind = NarrowedReader if options.takes_filters else RocketMQReader
+        return kind(options, arrow_schema_of(schema))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """A streaming read of the columns in `schema`."""

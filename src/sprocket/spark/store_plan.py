@@ -13,6 +13,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from sprocket.spark.loss import report_loss
+from sprocket.spark.narrow import EVERYTHING, NOTHING, Narrowing
 from sprocket.spark.options import StoreOptions
 from sprocket.spark.store_queues import QueueFiles
 from sprocket.spark.store_scan import LogFile, LogReader, first_stored_ms, log_files
@@ -45,8 +46,11 @@ class Piece:
         return f"{self.file.path} [{self.begin}, {self.end})"
 
 
-def plan_store(options: StoreOptions) -> list[Piece]:
+def plan_store(options: StoreOptions, wanted: Narrowing = EVERYTHING) -> list[Piece]:
     """The pieces that are to be read, in the order of the log.
+
+    Args:
+        wanted: what of it is enough.
 
     Raises:
         UsageError: there is no log.
@@ -60,16 +64,19 @@ def plan_store(options: StoreOptions) -> list[Piece]:
     sure = len(files)
     if (Path(options.store) / "abort").exists():
         sure -= _UNSURE_FILES
-    wanted = [
+    if wanted == NOTHING or wanted.topics == frozenset():
+        return []
+    since_ms, until_ms = _span(options, wanted)
+    pieces = [
         Piece(file, 0, file.size, by_queues=queues is not None and index < sure)
         for index, file in enumerate(files)
-        if _is_in_time(options, files, index)
+        if _is_in_time(files, index, since_ms, until_ms)
     ]
     if queues is not None:
-        wanted = [one for one in wanted if not one.by_queues or _has_any(queues, options, one)]
-    count = _parts(options, len(wanted))
+        pieces = [one for one in pieces if not one.by_queues or _has_any(queues, options, one)]
+    count = _parts(options, len(pieces))
     size_min = 1 if options.partitions_min else _PIECE_BYTES_MIN
-    return [piece for one in wanted for piece in _cut(one, count, size_min)]
+    return [piece for one in pieces for piece in _cut(one, count, size_min)]
 
 
 def _queues(options: StoreOptions) -> QueueFiles | None:
@@ -79,17 +86,28 @@ def _queues(options: StoreOptions) -> QueueFiles | None:
     return found if is_told else None
 
 
-def _is_in_time(options: StoreOptions, files: list[LogFile], index: int) -> bool:
-    """Whether a file may hold records of the wanted time."""
+def _span(options: StoreOptions, wanted: Narrowing) -> tuple[int | None, int | None]:
+    """The store times [since, until) outside of which nothing is wanted."""
     since, until = options.starting_time, options.ending_time
-    if until is not None and until.everywhere is not None:
+    firsts = [since.everywhere.value] if since and since.everywhere else []
+    ends = [until.everywhere.value] if until and until.everywhere else []
+    firsts += [] if wanted.since_ms is None else [wanted.since_ms]
+    ends += [] if wanted.until_ms is None else [wanted.until_ms]
+    return max(firsts, default=None), min(ends, default=None)
+
+
+def _is_in_time(
+    files: list[LogFile], index: int, since_ms: int | None, until_ms: int | None
+) -> bool:
+    """Whether a file may hold records of the wanted time."""
+    if until_ms is not None:
         first_ms = first_stored_ms(files[index])
-        if first_ms is not None and first_ms - _CLOCK_MS >= until.everywhere.value:
+        if first_ms is not None and first_ms - _CLOCK_MS >= until_ms:
             return False
-    if since is not None and since.everywhere is not None and index + 1 < len(files):
+    if since_ms is not None and index + 1 < len(files):
         # All of it was stored before the first record of the next.
         next_ms = first_stored_ms(files[index + 1])
-        if next_ms is not None and next_ms + _CLOCK_MS < since.everywhere.value:
+        if next_ms is not None and next_ms + _CLOCK_MS < since_ms:
             return False
     return True
 

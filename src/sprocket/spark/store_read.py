@@ -8,7 +8,7 @@ chooses, a topic that was deleted, and what a broker had not come to put into it
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any
 
@@ -26,6 +26,7 @@ from sprocket.spark import layout
 from sprocket.spark.decode import Decoder, topics_of
 from sprocket.spark.layout import Layout
 from sprocket.spark.loss import ReadFailed, report_loss
+from sprocket.spark.narrow import EVERYTHING, narrow_choice
 from sprocket.spark.options import StoreOptions
 from sprocket.spark.store_plan import Piece, plan_store
 from sprocket.spark.store_queues import QueueFiles
@@ -53,10 +54,13 @@ class StoreReader(DataSourceReader):
     def __init__(self, options: StoreOptions, schema: pa.Schema) -> None:
         self._options = options
         self._schema = schema
+        self._wanted = EVERYTHING
 
     def partitions(self) -> list[Any]:
         """One for each piece of the log; one for nothing if there is nothing to read."""
-        return [PiecePartition(one) for one in plan_store(self._options)] or [InputPartition(None)]
+        return [PiecePartition(one) for one in plan_store(self._options, self._wanted)] or [
+            InputPartition(None)
+        ]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """The rows of one partition, as Arrow batches.
@@ -65,7 +69,20 @@ class StoreReader(DataSourceReader):
             ReadFailed: a file is damaged or gone; names it and the position.
         """
         if isinstance(partition, PiecePartition):
-            yield from PieceReader(self._options, self._schema).batches(partition.piece)
+            reader = PieceReader(self._options, self._schema, self._wanted.topics)
+            yield from reader.batches(partition.piece)
+
+
+class NarrowedStoreReader(StoreReader):
+    """The same where Spark pushes conditions down."""
+
+    #: Columns whose conditions are kept to here.
+    columns = ("topic", "store_timestamp", "tag")
+
+    def pushFilters(self, filters: list[Any]) -> Iterable[Any]:
+        """Takes over some of the filters, and gives those that Spark must apply."""
+        self._wanted, self._options, left = narrow_choice(filters, self.columns, self._options)
+        return left
 
 
 class PieceReader:
@@ -74,10 +91,14 @@ class PieceReader:
     Args:
         options: what is wanted.
         schema: of the batches.
+        topics: of what is wanted, those that are enough; None for all.
     """
 
-    def __init__(self, options: StoreOptions, schema: pa.Schema) -> None:
+    def __init__(
+        self, options: StoreOptions, schema: pa.Schema, topics: frozenset[str] | None = None
+    ) -> None:
         self._options = options
+        self._topics = topics
         self._decoder = Decoder(schema, options.filter)
         self._chooses = choice(options)
         since, until = options.starting_time, options.ending_time
@@ -130,7 +151,7 @@ class PieceReader:
     def _is_chosen(self, places: Layout) -> NDArray[np.bool_] | None:
         """Which records are of the wanted topics and times, and for consumers to see."""
         topics = topics_of(places).dictionary_encode()
-        chosen = pa.array([self._chooses(name) for name in topics.dictionary.to_pylist()])
+        chosen = pa.array([self._wants(name) for name in topics.dictionary.to_pylist()], pa.bool_())
         keep: NDArray[np.bool_] = pc.take(chosen, topics.indices).to_numpy(zero_copy_only=False)
         states = places.sys_flags & TRANSACTION_MASK
         keep = keep & (states != PREPARED) & (states != ROLLED_BACK)
@@ -141,6 +162,9 @@ class PieceReader:
             if self._until_ms is not None:
                 keep = keep & (stored < self._until_ms)
         return keep
+
+    def _wants(self, topic: str) -> bool:
+        return self._chooses(topic) and (self._topics is None or topic in self._topics)
 
     def _damaged(self, path: str, begin: int, end: int, what: str) -> None:
         report_loss(self._options, path, f"at position {begin}, up to {end}: {what}")
