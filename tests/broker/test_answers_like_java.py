@@ -30,8 +30,7 @@ class Otherwise(NamedTuple):
     why: str
 
 
-#: What is not there yet answers as RocketMQ does where it is switched off, or "not supported".
-NO_TIMER = "delivery at a time is not there"
+TOO_FAR = "what is too far ahead is refused; Java's sum overflows, and it delivers at once"
 SQL_READ = "an expression that cannot be read whole is refused; Java gives everything, or a part"
 UNKNOWN_KIND = "filters of an unknown kind are refused; Java gives everything"
 OTHER_PLACE = "no half message lies at the log offset that it had in the recording"
@@ -44,12 +43,9 @@ EMPTY_BODY = "a message without body is illegal; Java says so with a null pointe
 DEVIATIONS: dict[tuple[str, str | int], Otherwise] = {
     ("errors", "send V2, empty body"): Otherwise(13, EMPTY_BODY),
     ("errors", "batch, empty body"): Otherwise(13, EMPTY_BODY),
-    ("errors", "send, TIMER_DELAY_MS=9223372036854775807"): Otherwise(1, NO_TIMER),
-    ("errors", "send, TIMER_DELAY_SEC=9223372036854775807"): Otherwise(1, NO_TIMER),
-    ("errors", "send, TIMER_DELIVER_MS=abc"): Otherwise(1, NO_TIMER),
-    ("errors", "send, TIMER_DELIVER_MS=9223372036854775807"): Otherwise(1, NO_TIMER),
-    ("errors", "send, TIMER_DELAY_SEC=-5"): Otherwise(1, NO_TIMER),
-    ("errors", "send, TIMER_DELAY_SEC=99999999999999999999"): Otherwise(1, NO_TIMER),
+    ("errors", "send, TIMER_DELAY_MS=9223372036854775807"): Otherwise(13, TOO_FAR),
+    ("errors", "send, TIMER_DELAY_SEC=9223372036854775807"): Otherwise(13, TOO_FAR),
+    ("errors", "recall bad handle"): Otherwise(604, "recalls are on; Java's default is off"),
     ("errors", "pull SQL92 a >> 5 and"): Otherwise(23, SQL_READ),
     ("errors", "pull SQL92 a + 1 > 5"): Otherwise(23, SQL_READ),
     ("errors", "pull SQL92 a >"): Otherwise(23, SQL_READ),
@@ -88,7 +84,6 @@ OWN_FIELDS = {
 KEPT_IN_STEP = {
     "send, TIMER_DELAY_MS=9223372036854775807": "ProbeA",
     "send, TIMER_DELAY_SEC=9223372036854775807": "ProbeA",
-    "send, TIMER_DELAY_SEC=-5": "ProbeA",
     "end: commit": "MoreA",
     "end: commit again": "MoreA",
 }

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 from sprocket.protocol.requests.send import SendMessageV2
 from sprocket.testing.disk import MemoryDisk
-from tests.broker.parts import ROOT, SUCCESS, Asker, play
+from tests.broker.parts import ROOT, STORE, SUCCESS, Asker, play
 
 
 def message(properties: str) -> SendMessageV2:
     return SendMessageV2(producer_group="p", topic="T", queue_id=0, properties=properties)
 
 
-def test_what_is_not_there_yet_is_refused_and_not_stored_as_something_else() -> None:
+def test_a_broker_without_timers_refuses_times_and_stores_nothing_as_something_else() -> None:
     async def test(asker: Asker) -> None:
         for name in ("TIMER_DELIVER_MS", "TIMER_DELAY_SEC", "TIMER_DELAY_MS"):
             reply = await asker.call(message(f"{name}\x015\x02"), b"timed")
@@ -21,7 +22,7 @@ def test_what_is_not_there_yet_is_refused_and_not_stored_as_something_else() -> 
         assert await asker.max_offset("T") == 0
         assert await asker.code(message("TRAN_MSG\x01false\x02"), b"plain") == SUCCESS
 
-    play(test)
+    play(test, store=replace(STORE, timers=False))
 
 
 def test_a_delay_that_is_no_number_is_named() -> None:

@@ -118,6 +118,7 @@ class Broker:
             self._parts = Parts(
                 self._store, self._settings, world=self._world, place=place, pool=self._pool
             )
+            opened.push_async_callback(self._stop_timers)
             opened.push_async_callback(self._stop_running)
             opened.push_async_callback(self._parts.filters.close)
             await self._start()
@@ -164,10 +165,14 @@ class Broker:
             file.load()
         parts.delivery.start()
         parts.settlement.start()
+        if parts.timers is not None:
+            await parts.timers.start()
         self._dispatch = parts.dispatch
         settings = self._settings
         self._run("store", self._store.run)
         self._run("delivery of delayed messages", parts.delivery.run)
+        if parts.timed_delivery is not None:
+            self._run("delivery of timed messages", parts.timed_delivery.run)
         self._run("questions about transactions", parts.asking.run)
         self._run("watch over clients", parts.membership.run)
         self._run("leases", parts.expire_leases)
@@ -177,6 +182,7 @@ class Broker:
             "offsets", lambda: parts.offset_rounds.run(lambda: settings.config.offset_save_ms)
         )
         self._run("delays", lambda: parts.delay_rounds.run(lambda: settings.config.delay_save_ms))
+        self._run("timers", lambda: parts.timer_rounds.run(lambda: settings.config.delay_save_ms))
         await parts.registration.first()
         self._run("registration", parts.registration.run)
 
@@ -197,6 +203,12 @@ class Broker:
             task.cancel()
         await asyncio.gather(*self._running, return_exceptions=True)
         self._failure.cancel()
+
+    async def _stop_timers(self) -> None:
+        """Saves the timers, once they deliver nothing any more."""
+        if self._parts.timers is not None and self._parts.timers.is_in_use:
+            await self._parts.timers.stop()
+            self._parts.timer_counts_file.save()
 
     async def _save(self) -> None:
         """Saves the tables, once the log is on the disk."""

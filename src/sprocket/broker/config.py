@@ -262,6 +262,11 @@ class BrokerConfig:
     transactions_max: int = setting(
         500_000, "Undecided transactions held; more half messages are refused.", minimum=1
     )
+    recall: bool = setting(
+        True,
+        "Whether messages that wait for their time can be taken back.",
+        rocketmq="recallMessageEnable",
+    )
     topics_max: int = setting(50_000, "Topics held at most.", minimum=32)
     groups_max: int = setting(50_000, "Consumer groups held at most.", minimum=32)
     members_max: int = setting(

@@ -18,9 +18,12 @@ from sprocket.broker import rewrite
 from sprocket.broker.settings import Settings
 from sprocket.broker.volumes import Volumes
 from sprocket.delay.levels import DelayLevels
+from sprocket.delay.timed import Limits
+from sprocket.delay.timers import Timers
 from sprocket.message import properties as names
 from sprocket.message.properties import encode
 from sprocket.message.record import Draft
+from sprocket.message.topic import TIMER
 from sprocket.protocol.codes import ResponseCode
 from sprocket.store.appending import Appended
 from sprocket.store.drafts import IllegalDraft
@@ -50,8 +53,12 @@ class Ingress:
         volumes: Volumes,
         clock: Clock,
         ledger: Ledger,
+        timers: Timers | None,
     ) -> None:
         self._store = store
+        self._timers = timers
+        limits = settings.store
+        self._limits = Limits(limits.timer_slot_ms, limits.timer_delay_seconds_max * 1000)
         self._ledger = ledger
         self._levels = levels
         self._settings = settings
@@ -68,16 +75,17 @@ class Ingress:
             properties: all of them; changed in place.
 
         Raises:
-            IllegalMessage: body or properties are too large, or its name cannot be stored.
+            IllegalMessage: body or properties are too large, its name cannot be stored, or the
+                time that it asks for cannot be.
             NoPermission: it belongs to a transaction, and the broker takes none.
             SystemBusy: there are too many undecided transactions.
-            SystemFailure: it asks for a time or delay that cannot be.
+            SystemFailure: its delay level is no number, or the broker keeps no times.
             DiskFull, StoreError, ClosedError: the store takes nothing now.
         """
         if not SPECIAL.isdisjoint(properties):
             if is_half(draft.topic, properties):
                 return self._accept_half(draft, properties)
-            self._rewrite(draft, properties)
+            return self._accept_special(draft, properties)
         return self._store_new(draft, properties)
 
     def _store_new(self, draft: Draft, properties: dict[str, str]) -> Appended:
@@ -125,14 +133,22 @@ class Ingress:
         Raises:
             IllegalMessage, SystemFailure, DiskFull, StoreError, ClosedError: as `accept`.
         """
-        self._rewrite(draft, properties)
-        return self._store_new(draft, properties)
+        return self._accept_special(draft, properties)
 
-    def _rewrite(self, draft: Draft, properties: dict[str, str]) -> None:
-        if names.DELAY in properties:
-            rewrite.delay(draft, properties, levels=self._levels, now_ms=self._clock.now_ms())
-        elif not _TIMED.isdisjoint(properties):
+    def _accept_special(self, draft: Draft, properties: dict[str, str]) -> Appended:
+        """Takes in a message that may have to wait."""
+        now_ms = self._clock.now_ms()
+        if rewrite.delay(draft, properties, levels=self._levels, now_ms=now_ms):
+            return self._store_new(draft, properties)
+        if not rewrite.asks_for_time(draft.topic, properties):
+            return self._store_new(draft, properties)
+        if self._timers is None:
             raise SystemFailure("accurate timer message is not enabled, timerWheelEnable is false")
+        rewrite.put_off(draft, properties, self._limits, now_ms=now_ms)
+        appended = self._store_new(draft, properties)
+        if draft.topic == TIMER:
+            self._timers.stored(properties, appended)
+        return appended
 
     def accept_batch(
         self, drafts: Sequence[Draft], properties: Sequence[dict[str, str]]

@@ -41,12 +41,17 @@ from sprocket.broker.send import Placing, Sends
 from sprocket.broker.settings import Settings
 from sprocket.broker.stamp import Stamp
 from sprocket.broker.state import Rounds, StateFile
+from sprocket.broker.timers import TimerFigures, TimerRequests
 from sprocket.broker.topics import Topics, own_topics
 from sprocket.broker.transactions import LiveProducers, ParkingIngress, Transactions
 from sprocket.broker.volumes import Volumes
+from sprocket.delay.counts import Counts
 from sprocket.delay.deliver import Delivery
 from sprocket.delay.levels import DelayLevels
 from sprocket.delay.schedule import Progress
+from sprocket.delay.shape import Shape
+from sprocket.delay.timed_delivery import TimedDelivery
+from sprocket.delay.timers import Timers
 from sprocket.message.ids import UniqueIds
 from sprocket.remoting.pool import Pool
 from sprocket.store.store import Store
@@ -100,6 +105,7 @@ class Parts:
         self._clock = world.clock
         levels = DelayLevels.parse(settings.store.delay_levels)
         self._tables(settings, levels=levels, world=world)
+        self.timers = self._timers(store, settings, world=world, root=place.root)
         self._files(store, disk=world.disk, root=place.root)
         self.registration = Registration(
             pool,
@@ -114,16 +120,11 @@ class Parts:
             settings=settings,
             volumes=self.volumes,
             clock=world.clock,
+            timers=self.timers,
             ledger=self.ledger,
         )
         self._settling(store, settings, clock=world.clock, host=place.packed)
-        self.delivery = Delivery(
-            store,
-            self.ingress.accept_due,
-            levels=levels,
-            progress=self.progress,
-            clock=world.clock,
-        )
+        figures = self._delivering(store, settings, levels=levels, clock=world.clock)
         self.membership = Membership(
             self.clients,
             topics=self.topics,
@@ -133,7 +134,12 @@ class Parts:
         )
         self.pulls = self._pulls(store, settings)
         self.state = State(
-            store, self.ingress, pulls=self.pulls, volumes=self.volumes, clock=world.clock
+            store,
+            self.ingress,
+            pulls=self.pulls,
+            volumes=self.volumes,
+            clock=world.clock,
+            timers=figures,
         )
         ids = UniqueIds(
             address=place.packed[:-4],
@@ -157,6 +163,7 @@ class Parts:
         self.clients = Clients(members_max=config.members_max)
         self.locks = QueueLocks(config.lock_lease_ms)
         self.volumes = Volumes(clock.now_ms())
+        self.timer_counts = Counts()
         self.progress = Progress()
         self.ledger = Ledger()
         self.filters = CodeFilters(settings, clock, on_change=self._filters_changed)
@@ -166,11 +173,13 @@ class Parts:
         self.topics_file = StateFile(disk, f"{folder}/topics.json", self.topics)
         self.groups_file = StateFile(disk, f"{folder}/subscriptionGroup.json", self.groups)
         offsets = StateFile(disk, f"{folder}/consumerOffset.json", self.offsets)
+        self.timer_counts_file = StateFile(disk, f"{folder}/timermetrics", self.timer_counts)
         delays = StateFile(disk, f"{folder}/delayOffset.json", self.progress)
         self.files: tuple[StateFile, ...] = (
             self.topics_file,
             self.groups_file,
             offsets,
+            self.timer_counts_file,
             delays,
         )
         self.filters_file = StateFile(disk, f"{folder}/filterCode.json", self.filters.uploads)
@@ -179,6 +188,7 @@ class Parts:
         self.offset_rounds = Rounds(offsets, self.offsets, store)
         self.delay_rounds = Rounds(delays, self.progress, store)
 
+        self.timer_rounds = Rounds(self.timer_counts_file, self.timer_counts, store)
     def _pulls(self, store: Store, settings: Settings) -> Pulls:
         """How messages go out."""
         access = ReadAccess(
@@ -191,6 +201,40 @@ class Parts:
         return Pulls(store, access, offsets=self.offsets, settings=settings, volumes=self.volumes)
 
     def _settling(self, store: Store, settings: Settings, *, clock: Clock, host: bytes) -> None:
+    def _timers(
+        self, store: Store, settings: Settings, *, world: World, root: str
+    ) -> Timers | None:
+        """What waits for a time of its own, if the broker keeps times."""
+        if not settings.store.timers:
+            return None
+        shape = Shape.of(settings.store)
+        return Timers(
+            store, world.disk, root, shape=shape, clock=world.clock, counts=self.timer_counts
+        )
+
+    def _delivering(
+        self, store: Store, settings: Settings, *, levels: DelayLevels, clock: Clock
+    ) -> TimerFigures | None:
+        """How what waited is delivered."""
+        self.delivery = Delivery(
+            store,
+            self.ingress.accept_due,
+            levels=levels,
+            progress=self.progress,
+            clock=clock,
+        )
+        self.timed_delivery: TimedDelivery | None = None
+        if self.timers is None:
+            return None
+        self.timed_delivery = TimedDelivery(
+            self.timers,
+            store,
+            self.ingress.accept_due,
+            clock=clock,
+            save_ms=settings.store.timer_flush_interval_ms,
+        )
+        return TimerFigures(self.timers, self.timed_delivery, clock)
+
         """How transactions end."""
 
         def rules() -> Rules:
@@ -271,6 +315,13 @@ class Parts:
             **Queries(store).answers(),
             **Transactions(store, self.ingress, settlement=self.settlement).answers(),
         }
+            **TimerRequests(
+                self.timers,
+                self.ingress,
+                topics=self.topics,
+                settings=settings,
+                clock=world.clock,
+            ).answers(),
 
     def _consumers(self, store: Store, clock: Clock) -> Mapping[int, Answer]:
         """Who is there, how far they are, who has which queue."""

@@ -7,8 +7,10 @@ Source: SendMessageProcessor, AbstractSendMessageProcessor.consumerSendMsgBack o
 
 from __future__ import annotations
 
+from sprocket.delay import schedule
 from sprocket.delay.levels import DelayLevels
-from sprocket.delay.schedule import level_in, put_off
+from sprocket.delay.schedule import level_in
+from sprocket.delay.timed import ASKING, asks_for_time, put_off
 from sprocket.message import properties as names
 from sprocket.message.hashing import tag_code
 from sprocket.message.ids import offset_id
@@ -16,21 +18,35 @@ from sprocket.message.record import Draft, Record
 from sprocket.message.topic import dead_letter_topic, retry_topic
 from sprocket.transaction.half import prepare
 
-__all__ = ["delay", "given_up", "is_given_up", "prepare", "retried"]
+__all__ = [
+    "asks_for_time",
+    "delay",
+    "given_up",
+    "is_given_up",
+    "prepare",
+    "put_off",
+    "retried",
+]
 
 #: What an ordinary first retry waits: level 3, and one more with each further try.
 _FIRST_RETRY_LEVEL = 3
 
 
-def delay(draft: Draft, properties: dict[str, str], *, levels: DelayLevels, now_ms: int) -> None:
-    """Lets a message that asks for a delay wait in the schedule topic.
+def delay(draft: Draft, properties: dict[str, str], *, levels: DelayLevels, now_ms: int) -> bool:
+    """Lets a message that asks for a delay level wait in the schedule topic; whether it does.
+
+    A time that it asks for as well does not count.
 
     Raises:
         SystemFailure: its delay level is no number.
     """
     level = level_in(properties)
-    if level > 0:
-        put_off(draft, properties, level, levels=levels, now_ms=now_ms)
+    if level <= 0:
+        return False
+    for name in ASKING:
+        properties.pop(name, None)
+    schedule.put_off(draft, properties, level, levels=levels, now_ms=now_ms)
+    return True
 
 
 def is_given_up(record: Record, *, level: int, times_max: int) -> bool:

@@ -24,6 +24,7 @@ from sprocket.broker.retries import GroupRules
 from sprocket.broker.settings import Settings
 from sprocket.broker.stamp import REWRITTEN, Stamp
 from sprocket.broker.topics import Topics
+from sprocket.delay.timed import handle_of
 from sprocket.message import properties as names
 from sprocket.message.batch import decode as decode_batch
 from sprocket.message.compression import COMPRESSED
@@ -92,7 +93,6 @@ class Sends:
             RequestCode.SEND_MESSAGE: self.send_long,
             RequestCode.SEND_MESSAGE_V2: self.send,
             RequestCode.SEND_BATCH_MESSAGE: self.send_batch,
-            RequestCode.RECALL_MESSAGE: self.recall,
         }
 
     def send(self, command: Command, peer: Peer) -> Answer:
@@ -110,14 +110,6 @@ class Sends:
     def send_batch(self, command: Command, peer: Peer) -> Answer:
         """A batch."""
         return self._send_batch(command.read(SendBatch), command, peer)
-
-    def recall(self, command: Command, peer: Peer) -> Answer:
-        """Taking a delayed message back is switched off, as it is in RocketMQ by default.
-
-        Raises:
-            NoPermission: always.
-        """
-        raise NoPermission("recall failed, operation is forbidden")
 
     def _send_one(self, header: SendHeader, command: Command, peer: Peer) -> Answer:
         body = command.body
@@ -162,6 +154,8 @@ class Sends:
         ingress = self._ingress
         appended = ingress.accept_ready(draft) if stored else ingress.accept(draft, properties)
         reply = self._stamp.reply(appended, queue_number=queue_number, unique_key=unique_key)
+        if not stored and names.TIMER_OUT_MS in properties:
+            reply.recall_handle = handle_of(properties, self._stamp.broker)
         settled = ingress.settled(appended, properties)
         return Reply(reply) if settled is None else _after(settled, reply)
 

@@ -44,6 +44,7 @@ _LIVE = frozenset(
         "transaction_timeout_ms",
         "transaction_check_ms",
         "transaction_checks_max",
+        "recall",
     }
 )
 

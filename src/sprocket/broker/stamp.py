@@ -33,14 +33,18 @@ class Stamp:
     Args:
         ids: makes the unique keys.
         store_host: packed address that offset ids carry.
+
+    Attributes:
+        broker: the broker's name.
     """
 
-    __slots__ = ("_cluster", "_host", "_ids", "_marks", "_region", "_trace")
+    __slots__ = ("_cluster", "_host", "_ids", "_marks", "_region", "_trace", "broker")
 
     def __init__(self, config: BrokerConfig, *, ids: UniqueIds, store_host: bytes) -> None:
         self._region = config.region
         self._trace = "true" if config.trace_on else "false"
         self._cluster = config.cluster
+        self.broker = config.name
         self._marks = names.encode(self._marked({}))
         self._ids = ids
         self._host = store_host

@@ -17,6 +17,7 @@ from sprocket.broker.offsets import ConsumerOffsets
 from sprocket.broker.operate.queues import Queues
 from sprocket.broker.operate.rates import Rates
 from sprocket.broker.pull import Pulls
+from sprocket.broker.timers import TimerFigures
 from sprocket.broker.volumes import MINUTE, Volumes
 from sprocket.protocol.bodies import (
     ConsumeTimeSpans,
@@ -125,7 +126,14 @@ class State:
     """What the broker has done since its start."""
 
     def __init__(
-        self, store: Store, ingress: Ingress, *, pulls: Pulls, volumes: Volumes, clock: Clock
+        self,
+        store: Store,
+        ingress: Ingress,
+        *,
+        pulls: Pulls,
+        volumes: Volumes,
+        clock: Clock,
+        timers: TimerFigures | None = None,
     ) -> None:
         self._store = store
         self._volumes = volumes
@@ -135,6 +143,9 @@ class State:
         self._started_ms = clock.now_ms()
         self._put = Rates(self._started_ms)
         self._got = Rates(self._started_ms)
+        self._timers = timers
+        self._entered = Rates(self._started_ms)
+        self._delivered = Rates(self._started_ms)
 
     def now_ms(self) -> int:
         """What time it is, ms."""
@@ -147,6 +158,9 @@ class State:
             now_ms = self._clock.now_ms()
             self._put.sample(now_ms, self._ingress.count)
             self._got.sample(now_ms, self._pulls.count)
+            if self._timers is not None:
+                self._entered.sample(now_ms, self._timers.entered)
+                self._delivered.sample(now_ms, self._timers.delivered)
             self._volumes.sample(now_ms)
 
     def puts_per_second(self, topic: str) -> float:
@@ -161,7 +175,7 @@ class State:
         rates = " ".join(f"{rate:.2f}" for rate in self._got.per_second(now_ms, got))
         unflushed = self._store.log_end - self._store.flushed.value
         zeros = dict.fromkeys(_ZEROS, "0")
-        return zeros | {
+        return zeros | self._of_timers(now_ms) | {
             "bootTimestamp": str(self._started_ms),
             "brokerActive": "true",
             "brokerVersion": str(VERSION),
@@ -180,6 +194,17 @@ class State:
             "putTps": " ".join(f"{rate:.2f}" for rate in self._put.per_second(now_ms, put)),
             "remainHowManyDataToFlush": f"{unflushed} B",
             "runtime": f"[ {(now_ms - self._started_ms) // 1000} seconds ]",
+        }
+
+    def _of_timers(self, now_ms: int) -> dict[str, str]:
+        timers = self._timers
+        if timers is None:
+            return {}
+        entered = self._entered.per_second(now_ms, timers.entered)
+        delivered = self._delivered.per_second(now_ms, timers.delivered)
+        return timers.table() | {
+            "timerEnqueueTps": f"{entered[0]:.1f}",
+            "timerDequeueTps": f"{delivered[0]:.1f}",
         }
 
 

@@ -114,10 +114,19 @@ class TimerMetric(Body):
 
 
 class TimerMetricsBody(Body):
-    """Answer of `TimerMetrics`: by topic."""
+    """Answer of `TimerMetrics`: by topic. Sprocket adds numbers by time, which Java passes over.
+
+    Attributes:
+        timing_distribution: due within so many seconds, and not within the number before.
+        later_count: due later than they are on the wheel.
+        next_deliver_time: when the next may be due, ms; 0 for none.
+    """
 
     data_version: DataVersion | None = None
     timing_count: dict[str, TimerMetric] = always({})
+    timing_distribution: dict[str, Long] | None = None
+    later_count: Long | None = None
+    next_deliver_time: Long | None = None
 
 
 class SlaveState(Body):

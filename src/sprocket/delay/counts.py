@@ -1,0 +1,96 @@
+"""How many messages wait for their time, by topic: the table of `config/timermetrics`. Pure.
+
+    {"dataVersion":{...},"timingCount":{topic:{"count":3,"timeStamp":1690000000000}}}
+
+Units of the timer log know a topic's hash only, so the table counts by hash and keeps the names.
+Source: TimerMetrics of RocketMQ 5.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from sprocket.message.hashing import tag_code
+
+
+class Counts:
+    """Messages that wait, by topic.
+
+    Attributes:
+        is_changed: whether it changed since it was last saved.
+    """
+
+    def __init__(self) -> None:
+        self._names: dict[int, str] = {}
+        self._counts: dict[int, int] = {}
+        self._times_ms: dict[int, int] = {}
+        self._version = 0
+        self.is_changed = False
+
+    def add(self, topic_hash: int, count: int, now_ms: int) -> None:
+        """Counts messages of a topic in or out."""
+        self._counts[topic_hash] = self._counts.get(topic_hash, 0) + count
+        self._times_ms[topic_hash] = now_ms
+        self._version += 1
+        self.is_changed = True
+
+    def knows(self, topic_hash: int) -> bool:
+        """Whether the name behind a hash is known."""
+        return topic_hash in self._names
+
+    def name(self, topic: str) -> int:
+        """Remembers a name; returns its hash."""
+        topic_hash = tag_code(topic)
+        self._names.setdefault(topic_hash, topic)
+        return topic_hash
+
+    def clear(self) -> None:
+        """Forgets the numbers, not the names."""
+        self._counts.clear()
+
+    def forget(self, topic: str) -> None:
+        """Leaves a topic out that is no more. What waits for it is counted from there on."""
+        topic_hash = tag_code(topic)
+        self._counts.pop(topic_hash, None)
+        self._names.pop(topic_hash, None)
+
+    def by_topic(self) -> dict[str, int]:
+        """The numbers by topic, those that are not zero."""
+        return {
+            self._names[topic_hash]: max(count, 0)
+            for topic_hash, count in sorted(self._counts.items())
+            if count > 0 and topic_hash in self._names
+        }
+
+    def to_json(self) -> dict[str, Any]:
+        """What the file holds of it."""
+        return {
+            "dataVersion": {
+                "counter": self._version,
+                "stateVersion": 0,
+                "timestamp": max(self._times_ms.values(), default=0),
+            },
+            "timingCount": {
+                name: {
+                    "count": self._counts.get(topic_hash, 0),
+                    "timeStamp": self._times_ms.get(topic_hash, 0),
+                }
+                for topic_hash, name in sorted(self._names.items())
+                if self._counts.get(topic_hash)
+            },
+        }
+
+    def load(self, state: Mapping[str, Any]) -> None:
+        """Takes over what a file holds.
+
+        Raises:
+            ValueError, TypeError: it has another form.
+        """
+        table = state.get("timingCount") or {}
+        if not isinstance(table, dict):
+            raise ValueError("timingCount is no object")
+        for topic, entry in table.items():
+            topic_hash = self.name(str(topic))
+            self._counts[topic_hash] = int(entry.get("count", 0))
+            self._times_ms[topic_hash] = int(entry.get("timeStamp", 0))

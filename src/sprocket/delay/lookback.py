@@ -1,0 +1,109 @@
+"""Which messages that waited have been delivered, as the log tells.
+
+What the broker stores of a message that waited names the record it came from. So after a crash a
+look at the end of the log shows what need not be delivered again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from sprocket.base.errors import CorruptRecord, OffsetOutOfRange
+from sprocket.delay.timed import delete_key
+from sprocket.message import properties as names
+from sprocket.message.properties import decode_bytes, value_in
+from sprocket.message.record import Record, parse
+from sprocket.message.topic import TIMER
+from sprocket.store.store import Store
+
+_PAUSE_RECORDS = 2048
+
+
+class Delivered:
+    """What has been delivered, or stored anew, since some place of the log.
+
+    Attributes:
+        origins: log offsets of the records it came from.
+    """
+
+    def __init__(self) -> None:
+        self.origins: set[int] = set()
+        #: Java names no origin: topic and unique key of what it delivered, and stored anew.
+        self._keys: set[str] = set()
+        self._rolled_keys: set[str] = set()
+
+    def __len__(self) -> int:
+        return len(self.origins) + len(self._keys) + len(self._rolled_keys)
+
+    def note(self, record: Record, *, by_key: bool) -> None:
+        """Looks at a record of the log.
+
+        Args:
+            by_key: whether Java's broker may have stored it.
+        """
+        if not record.prepared_offset and not by_key:
+            return
+        raw = bytes(record.properties)
+        if names.TIMER_DEQUEUE_MS.encode() not in raw or not value_in(raw, names.TIMER_DEQUEUE_MS):
+            return
+        if record.prepared_offset:
+            self.origins.add(record.prepared_offset)
+            return
+        properties = decode_bytes(raw)
+        is_rolled = record.topic == TIMER
+        topic = properties.get(names.REAL_TOPIC, "") if is_rolled else record.topic
+        key = delete_key(topic, properties.get(names.UNIQUE_KEY, ""))
+        (self._rolled_keys if is_rolled else self._keys).add(key)
+
+    def takes(self, log_offset: int, key: str, *, is_rolled: bool) -> bool:
+        """Whether the message of a record is among them; it is forgotten then.
+
+        Args:
+            key: its topic and unique key.
+            is_rolled: whether it was to be stored anew, not delivered.
+        """
+        if log_offset in self.origins:
+            self.origins.discard(log_offset)
+            return True
+        keys = self._rolled_keys if is_rolled else self._keys
+        if key in keys:
+            keys.discard(key)
+            return True
+        return False
+
+
+async def look_back(store: Store, log_offset: int, *, file_bytes: int, by_key: bool) -> Delivered:
+    """What was delivered behind a log offset.
+
+    Args:
+        file_bytes: of a file of the log: after its last record comes the next file.
+        by_key: whether Java's broker may have been at it.
+    """
+    delivered = Delivered()
+    at = max(log_offset, store.log_start)
+    count = 0
+    while at < store.log_end:
+        try:
+            record = parse(store.lookup(at))
+        except (OffsetOutOfRange, CorruptRecord):
+            at += file_bytes - at % file_bytes
+            continue
+        delivered.note(record, by_key=by_key)
+        at += record.size
+        count += 1
+        if count % _PAUSE_RECORDS == 0:
+            await asyncio.sleep(0)
+    return delivered
+
+
+def file_stored_before(store: Store, time_ms: int, *, file_bytes: int) -> int:
+    """Log offset of the last file that begins with a record stored before a time."""
+    start = store.log_end - store.log_end % file_bytes
+    while start > store.log_start:
+        try:
+            if parse(store.lookup(start)).stored_ms < time_ms:
+                return start
+        except (OffsetOutOfRange, CorruptRecord):
+            pass
+        start -= file_bytes
+    return store.log_start

@@ -1,0 +1,130 @@
+"""How far the timers are: the file `config/timercheck`, 4096 bytes.
+
+    at  bytes  what
+     0    8    time of the first slot that is not done, ms
+     8    8    position up to which the timer log is on the disk
+    16    8    queue offset of the next message of the timer's topic that is to go on the wheel
+    24    8    the same at the master
+    32   24    version of what stands before: state version, time in ms, counter
+    64    8    "SPROCKET"
+    72    8    log offset: what was delivered from that slot lies behind it
+    80    8    queue offset of the next message when that slot's turn came
+    88    8    1 after an orderly stop
+    96    4    CRC-32 of bytes 0 to 32 and 64 to 96
+
+Java reads and writes the first 56 bytes only. Ours are valid while those are what they were.
+Source: TimerCheckpoint of RocketMQ 5.3.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import NamedTuple
+from zlib import crc32
+
+from sprocket.base.ports import Disk
+
+FILE_BYTES = 4096
+#: What a request for it is answered with.
+JAVA_BYTES = 56
+
+_JAVA = struct.Struct(">qqqq")
+_VERSION = struct.Struct(">qqq")
+_OURS = struct.Struct(">8sqqq")
+_CRC = struct.Struct(">I")
+_OURS_AT = 64
+_NAME = b"SPROCKET"
+
+
+class Progress(NamedTuple):
+    """How far the timers are.
+
+    Attributes:
+        slot_ms: the first slot that is not done.
+        position: the end of the timer log.
+        queue_next: the next message of the timer's topic.
+        delivered_from: log offset behind which all lies that was delivered from the slot.
+        queue_then: the next message when the slot's turn came.
+        is_ours: whether the last two are known; Java does not write them.
+        is_clean: whether nothing has happened since.
+    """
+
+    slot_ms: int
+    position: int
+    queue_next: int
+    delivered_from: int = 0
+    queue_then: int = 0
+    is_ours: bool = True
+    is_clean: bool = False
+
+
+class TimerCheck:
+    """The file."""
+
+    def __init__(self, disk: Disk, path: str) -> None:
+        self._disk = disk
+        self._path = path
+
+    def exists(self) -> bool:
+        """Whether there is such a file."""
+        return self._disk.size(self._path) == FILE_BYTES
+
+    def open(self) -> None:
+        """Opens it, made if it is missing or has another size.
+
+        Raises:
+            OSError: the disk refuses it.
+        """
+        if self._disk.size(self._path) not in (None, FILE_BYTES):
+            self._disk.remove(self._path)
+        self._disk.make_directory(self._path.rpartition("/")[0])
+        self._file = self._disk.map(self._path, FILE_BYTES)
+        self._file.reserve(0, FILE_BYTES)
+
+    def read(self) -> Progress | None:
+        """What it says; None if it says nothing."""
+        raw = self._file.buffer
+        slot_ms, position, queue_next, master_next = _JAVA.unpack_from(raw)
+        name, delivered_from, queue_then, clean = _OURS.unpack_from(raw, _OURS_AT)
+        (crc,) = _CRC.unpack_from(raw, _OURS_AT + _OURS.size)
+        if min(slot_ms, position, queue_next, master_next) < 0 or not slot_ms:
+            return None
+        if name == _NAME and crc == self._crc():
+            return Progress(
+                slot_ms, position, queue_next, delivered_from, queue_then, is_clean=clean == 1
+            )
+        return Progress(slot_ms, position, max(queue_next, master_next), is_ours=False)
+
+    async def save(self, progress: Progress, now_ms: int) -> None:
+        """Returns when that is on the disk.
+
+        Raises:
+            OSError: the disk failed.
+        """
+        raw = self._file.buffer
+        queue_next = progress.queue_next
+        _JAVA.pack_into(raw, 0, progress.slot_ms, progress.position, queue_next, queue_next)
+        _, _, counter = _VERSION.unpack_from(raw, _JAVA.size)
+        _VERSION.pack_into(raw, _JAVA.size, 0, now_ms, max(counter, 0) + 1)
+        _OURS.pack_into(
+            raw,
+            _OURS_AT,
+            _NAME,
+            progress.delivered_from,
+            progress.queue_then,
+            int(progress.is_clean),
+        )
+        _CRC.pack_into(raw, _OURS_AT + _OURS.size, self._crc())
+        await self._file.sync(0, _OURS_AT + _OURS.size + _CRC.size)
+
+    def java_part(self) -> bytes:
+        """The part that Java knows."""
+        return bytes(self._file.buffer[:JAVA_BYTES])
+
+    def _crc(self) -> int:
+        raw = self._file.buffer
+        return crc32(raw[_OURS_AT : _OURS_AT + _OURS.size], crc32(raw[: _JAVA.size]))
+
+    def close(self) -> None:
+        """Lets go of the file."""
+        self._file.close()

@@ -1,0 +1,109 @@
+"""The wheel: which messages wait in which slot of time. Pure, over the bytes of the file.
+
+Fourteen days' worth of slots at one second's width, 32 bytes each, used again and again:
+
+    at  bytes  what
+     0    8    the slot's time divided by the width
+     8    8    position of its first unit in the timer log; -1 for none
+    16    8    position of its last unit
+    24    4    how many messages wait in it; a recall counts as one less
+    28    4    how many of them are not due then, but stored anew
+
+A slot whose time is another one is empty. Java keeps the last four bytes and never reads them.
+Source: TimerWheel, Slot of RocketMQ 5.3.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from typing import NamedTuple
+
+SLOT = struct.Struct(">qqqii")
+SLOT_BYTES = SLOT.size
+SLOTS = 14 * 86_400
+WHEEL_BYTES = SLOTS * SLOT_BYTES
+
+_ROW_SLOTS = 2048
+_ROW_BYTES = _ROW_SLOTS * SLOT_BYTES
+_ZEROS = bytes(_ROW_BYTES)
+_COUNT_MAX = (1 << 31) - 1
+
+
+class Slot(NamedTuple):
+    """One slot.
+
+    Attributes:
+        first, last: positions in the timer log; -1 if nothing waits.
+        waiting: how many wait.
+        rolled: how many of them are to be stored anew then.
+    """
+
+    first: int
+    last: int
+    waiting: int
+    rolled: int
+
+
+EMPTY = Slot(-1, -1, 0, 0)
+
+
+class Wheel:
+    """Slots over a buffer of `WHEEL_BYTES`.
+
+    Attributes:
+        width_ms: of a slot.
+    """
+
+    __slots__ = ("_buffer", "width_ms")
+
+    def __init__(self, buffer: memoryview, width_ms: int) -> None:
+        self._buffer = buffer
+        self.width_ms = width_ms
+
+    @property
+    def span_ms(self) -> int:
+        """How far apart the earliest and the latest slot in use may be."""
+        return SLOTS * self.width_ms
+
+    def place(self, time_ms: int) -> int:
+        """Where in the buffer a slot stands."""
+        return time_ms // self.width_ms % SLOTS * SLOT_BYTES
+
+    def get(self, time_ms: int) -> Slot:
+        """The slot of a time."""
+        number, *fields = SLOT.unpack_from(self._buffer, self.place(time_ms))
+        return Slot(*fields) if number == time_ms // self.width_ms else EMPTY
+
+    def add(self, time_ms: int, position: int, *, count: int, rolled: int) -> None:
+        """Puts a unit behind the others of its slot.
+
+        Args:
+            position: of the unit in the timer log.
+            count, rolled: what it adds to the slot's numbers.
+        """
+        number = time_ms // self.width_ms
+        at = number % SLOTS * SLOT_BYTES
+        told, first, _, counted, rolling = SLOT.unpack_from(self._buffer, at)
+        if told != number or first < 0:
+            first, counted, rolling = position, 0, 0
+        counted = max(-_COUNT_MAX, min(counted + count, _COUNT_MAX))
+        rolling = min(rolling + rolled, _COUNT_MAX)
+        SLOT.pack_into(self._buffer, at, number, first, position, counted, rolling)
+
+    def clear(self, time_ms: int) -> None:
+        """Empties a slot."""
+        at = self.place(time_ms)
+        self._buffer[at : at + SLOT_BYTES] = _ZEROS[:SLOT_BYTES]
+
+    def used(self, from_ms: int) -> Iterator[tuple[int, Slot]]:
+        """The slots from a time on in which something waits, in no order, with their times."""
+        first = from_ms // self.width_ms
+        for row in range(0, WHEEL_BYTES, _ROW_BYTES):
+            raw = bytes(self._buffer[row : row + _ROW_BYTES])
+            if raw == _ZEROS[: len(raw)]:
+                continue
+            for number, *fields in SLOT.iter_unpack(raw):
+                slot = Slot(*fields)
+                if first <= number < first + SLOTS and slot.last >= 0 and number:
+                    yield number * self.width_ms, slot

@@ -1,0 +1,57 @@
+"""The handle by which a message that waits for its time can be taken back. Pure.
+
+Five words with a blank between them, in URL-safe base64: `v1`, topic, broker name, the time by
+which it waits in ms, and the unique key of the message. It is not signed: whoever knows what
+stands in it can make one.
+Source: RecallMessageHandle of RocketMQ 5.3.
+"""
+
+from __future__ import annotations
+
+import base64
+from typing import NamedTuple
+
+from sprocket.base.errors import UsageError
+
+_VERSION = "v1"
+#: Longer ones are not looked at: topic, broker and key have some hundred bytes together.
+_TEXT_MAX = 4096
+
+
+class RecallHandle(NamedTuple):
+    """What a handle says.
+
+    Attributes:
+        topic, broker: where the message was sent.
+        due_ms: the time by which the broker keeps it; as text, since others may write anything.
+        unique_key: the id that its sender gave it.
+    """
+
+    topic: str
+    broker: str
+    due_ms: str
+    unique_key: str
+
+    def encode(self) -> str:
+        """The handle as text."""
+        words = " ".join((_VERSION, self.topic, self.broker, self.due_ms, self.unique_key))
+        return base64.urlsafe_b64encode(words.encode()).decode()
+
+    @classmethod
+    def parse(cls, text: str) -> RecallHandle:
+        """Reads a handle.
+
+        Raises:
+            UsageError: it is none.
+        """
+        try:
+            if not text or len(text) > _TEXT_MAX:
+                raise ValueError
+            raw = text.encode("ascii")
+            padded = raw + b"=" * (-len(raw) % 4)
+            words = base64.b64decode(padded, altchars=b"-_", validate=True).decode().split(" ")
+            if words[0] != _VERSION or len(words) < 5:
+                raise ValueError
+        except ValueError:
+            raise UsageError("recall handle is invalid") from None
+        return cls(*words[1:5])
