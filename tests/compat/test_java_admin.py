@@ -261,3 +261,23 @@ def test_groups_and_their_progress_are_shown(
     assert f"producer group ({scene.producer})" in admin("producer", "-b", node.address)
     totals = [row[:2] for row in table(admin("statsAll")) if len(row) > 6]
     assert [scene.topic, scene.group] in totals
+
+
+def test_the_entries_of_a_queue_are_shown(
+    node: SprocketNode, scene: Scene, admin: Callable[..., str]
+) -> None:
+    printed = admin(
+        *("queryCq", "-b", node.address, "-t", scene.topic, "-q", "1", "-i", "2", "-c", "2"),
+        *("-g", scene.group),
+    )
+    assert "Subscription data" in printed
+    assert '"subString":"*"' in printed
+    assert len(re.findall(r"physicOffset=\d+, physicSize=\d+, tagsCode=0", printed)) == 2
+
+
+def test_how_groups_consume_is_set_to_pull_and_to_nothing_else(
+    node: SprocketNode, scene: Scene, admin: Callable[..., str]
+) -> None:
+    words = ("setConsumeMode", "-b", node.address, "-t", scene.topic, "-g", scene.group, "-m")
+    assert f"set consume mode to {node.address} success" in admin(*words, "PULL")
+    assert "success" not in admin(*words, "POP", "-q", "0")

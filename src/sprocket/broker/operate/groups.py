@@ -5,7 +5,7 @@ Source: AdminBrokerProcessor of RocketMQ 5.x.
 
 from __future__ import annotations
 
-from sprocket.base.errors import GroupNotFound
+from sprocket.base.errors import GroupNotFound, InvalidParameter
 from sprocket.broker.clients import Clients
 from sprocket.broker.dispatch import Answers
 from sprocket.broker.groups import Groups
@@ -17,6 +17,8 @@ from sprocket.protocol.bodies import (
     GroupConfigList,
     GroupForbidden,
     GroupTable,
+    RequestMode,
+    RequestModes,
     SubscriptionBody,
     TopicList,
 )
@@ -63,6 +65,8 @@ class GroupRequests:
             RequestCode.UPDATE_AND_GET_GROUP_FORBIDDEN: self.forbid,
             RequestCode.QUERY_TOPICS_BY_CONSUMER: self.topics,
             RequestCode.QUERY_SUBSCRIPTION_BY_CONSUMER: self.subscription,
+            RequestCode.SET_MESSAGE_REQUEST_MODE: self.set_mode,
+            RequestCode.GET_ALL_MESSAGE_REQUEST_MODE: self.modes,
         }
 
     def create(self, command: Command, peer: Peer) -> Reply:
@@ -132,3 +136,18 @@ class GroupRequests:
         found = None if group is None else group.subscriptions.get(header.topic or "")
         answer = SubscriptionBody(group=header.group, subscription_data=found, topic=header.topic)
         return Reply(body=answer.encode())
+
+    def set_mode(self, command: Command, peer: Peer) -> Reply:
+        """Agrees that a group pulls, which it does anyway.
+
+        Raises:
+            InvalidParameter: it is to pop, or the body says nothing of the kind.
+        """
+        wanted = RequestMode.decode(command.body)
+        if wanted.mode != "PULL":
+            raise InvalidParameter(f"groups of this broker pull; mode {wanted.mode!r} is not known")
+        return Reply()
+
+    def modes(self, command: Command, peer: Peer) -> Reply:
+        """Groups that do not pull: none."""
+        return Reply(body=RequestModes().encode())
