@@ -19,10 +19,11 @@ from sprocket.base.errors import (
 from sprocket.base.ports import Clock, Entropy
 from sprocket.broker.access import FAQ
 from sprocket.broker.dispatch import Answers
-from sprocket.broker.ingress import SPECIAL, Ingress
+from sprocket.broker.ingress import Ingress
+from sprocket.broker.plain import PlainTexts
 from sprocket.broker.retries import GroupRules
 from sprocket.broker.settings import Settings
-from sprocket.broker.stamp import REWRITTEN, Stamp
+from sprocket.broker.stamp import Stamp
 from sprocket.broker.topics import Topics
 from sprocket.delay.timed import handle_of
 from sprocket.message import properties as names
@@ -30,14 +31,7 @@ from sprocket.message.batch import decode as decode_batch
 from sprocket.message.compression import COMPRESSED
 from sprocket.message.hashing import tag_code
 from sprocket.message.hosts import pack
-from sprocket.message.properties import (
-    KEYS,
-    PROPERTIES_BYTES_MAX,
-    TAGS,
-    UNIQUE_KEY,
-    decode,
-    is_text_of,
-)
+from sprocket.message.properties import PROPERTIES_BYTES_MAX, decode
 from sprocket.message.record import TRANSACTION_MASK, Draft
 from sprocket.message.topic import (
     CLOSED_TOPICS,
@@ -60,9 +54,6 @@ Answer = Reply | Awaitable[Reply]
 _MULTI_TAG = 0x2
 #: Bits of a topic's `topic_sys_flag`: its messages, or its subscribers, belong to a unit.
 _UNIT, _UNIT_SUBSCRIPTION = 0x1, 0x2
-#: Properties that are not stored as they came. Where there is none, the text is stored as it came,
-#: with the broker's marks behind it, which is quicker than writing it anew.
-_CHANGED = SPECIAL | REWRITTEN
 #: Messages that one batch may hold.
 BATCH_COUNT_MAX = 10_000
 
@@ -86,6 +77,7 @@ class Sends:
         self._stamp = stamp
         self._clock = clock
         self._batch_bytes_max = batch_bytes_max
+        self._plain = PlainTexts()
 
     def answers(self) -> Answers:
         """By request code."""
@@ -117,46 +109,49 @@ class Sends:
             raise IllegalMessage("the message body is empty")
         topic, queue_number = self._placing.place(header, peer)
         text = _checked(header.properties or "")
-        properties = decode(text)
-        unique_key = properties.get(UNIQUE_KEY)
-        name = topic.topic_name
-        is_retry = name.startswith(RETRY_PREFIX)
-        stored = b""
-        if (
-            unique_key is not None
-            and not is_retry
-            and _CHANGED.isdisjoint(properties)
-            and is_text_of(text, properties)
-        ):
-            stored = self._stamp.behind(text)
-        else:
-            unique_key = self._stamp.mark(properties, self._clock.now_ms())
-            if names.HALF in properties:
-                properties.setdefault(names.PRODUCER_GROUP, header.producer_group)
-            if is_retry and (diverted := self._divert(name, header, command.version)):
-                name, queue_number = diverted, 0
-                properties[names.DELAY] = "0"
         draft = Draft(
-            name,
+            topic.topic_name,
             queue_number,
             body,
-            stored,
-            tag_code(properties.get(TAGS)),
+            b"",
+            0,
             header.flag,
             _sys_flag(header, topic),
             header.born_timestamp,
             pack(peer.address),
             header.reconsume_times,
-            0,
-            properties.get(KEYS, ""),
-            unique_key,
         )
-        ingress = self._ingress
-        appended = ingress.accept_ready(draft) if stored else ingress.accept(draft, properties)
+        plain = self._plain.read(text)
+        if plain is None or draft.topic.startswith(RETRY_PREFIX):
+            return self._send_special(draft, decode(text), header, version=command.version)
+        unique_key, said = plain
+        draft.unique_key = unique_key
+        draft.tag_code = said.tag_code
+        draft.keys = said.keys
+        draft.properties = self._stamp.behind(text)
+        appended = self._ingress.accept_ready(draft)
         reply = self._stamp.reply(appended, queue_number=queue_number, unique_key=unique_key)
-        if not stored and names.TIMER_OUT_MS in properties:
+        settled = self._ingress.settled(appended, said.properties)
+        return Reply(reply) if settled is None else _after(settled, reply)
+
+    def _send_special(
+        self, draft: Draft, properties: dict[str, str], header: SendHeader, *, version: int
+    ) -> Answer:
+        """A message of which more than the broker's marks may change on its way into the log."""
+        unique_key = self._stamp.mark(properties, self._clock.now_ms())
+        if names.HALF in properties:
+            properties.setdefault(names.PRODUCER_GROUP, header.producer_group)
+        if draft.topic.startswith(RETRY_PREFIX):
+            self._divert(draft, properties, header, version)
+        draft.tag_code = tag_code(properties.get(names.TAGS))
+        draft.keys = properties.get(names.KEYS, "")
+        draft.unique_key = unique_key
+        queue_number = draft.queue_number
+        appended = self._ingress.accept(draft, properties)
+        reply = self._stamp.reply(appended, queue_number=queue_number, unique_key=unique_key)
+        if names.TIMER_OUT_MS in properties:
             reply.recall_handle = handle_of(properties, self._stamp.broker)
-        settled = ingress.settled(appended, properties)
+        settled = self._ingress.settled(appended, properties)
         return Reply(reply) if settled is None else _after(settled, reply)
 
     def _send_batch(self, header: SendHeader, command: Command, peer: Peer) -> Answer:
@@ -204,13 +199,19 @@ class Sends:
         settled = self._ingress.settled(appended[-1], envelope)
         return Reply(reply) if settled is None else _after(settled, reply)
 
-    def _divert(self, topic: str, header: SendHeader, version: int) -> str | None:
-        return self._rules.diverted(
-            topic,
+    def _divert(
+        self, draft: Draft, properties: dict[str, str], header: SendHeader, version: int
+    ) -> None:
+        """Sends a message that was tried too often to its group's dead letters."""
+        topic = self._rules.diverted(
+            draft.topic,
             times=header.reconsume_times,
             told_max=header.max_reconsume_times,
             version=version,
         )
+        if topic is not None:
+            draft.topic, draft.queue_number = topic, 0
+            properties[names.DELAY] = "0"
 
 
 async def _after(settled: Awaitable[int], header: SendReply) -> Reply:

@@ -102,8 +102,10 @@ def decode(text: str) -> dict[str, str]:
     pairs = text.split(PAIR_END)
     if not pairs[-1]:
         pairs.pop()
+    properties = {}
     try:
-        properties = dict([pair.split(NAME_END, 1) for pair in pairs])
+        for pair in pairs:
+            name, properties[name] = pair.split(NAME_END, 1)
     except ValueError:  # a piece without a separator
         return dict(_PAIR.findall(text))
     if "" in properties or "" in properties.values():
