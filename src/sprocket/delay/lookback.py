@@ -22,27 +22,25 @@ _PAUSE_RECORDS = 2048
 class Delivered:
     """What has been delivered, or stored anew, since some place of the log.
 
+    Args:
+        by_key: whether Java's broker may have done it, which names no origin.
+
     Attributes:
         origins: log offsets of the records it came from.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, by_key: bool = False) -> None:
+        self._by_key = by_key
         self.origins: set[int] = set()
-        #: Java names no origin: topic and unique key of what it delivered, and stored anew.
+        #: Topic and unique key of what names no origin, or the very first record of the log.
         self._keys: set[str] = set()
         self._rolled_keys: set[str] = set()
 
     def __len__(self) -> int:
         return len(self.origins) + len(self._keys) + len(self._rolled_keys)
 
-    def note(self, record: Record, *, by_key: bool) -> None:
-        """Looks at a record of the log.
-
-        Args:
-            by_key: whether Java's broker may have stored it.
-        """
-        if not record.prepared_offset and not by_key:
-            return
+    def note(self, record: Record) -> None:
+        """Looks at a record of the log."""
         raw = bytes(record.properties)
         if names.TIMER_DEQUEUE_MS.encode() not in raw or not value_in(raw, names.TIMER_DEQUEUE_MS):
             return
@@ -66,7 +64,7 @@ class Delivered:
             self.origins.discard(log_offset)
             return True
         keys = self._rolled_keys if is_rolled else self._keys
-        if key in keys:
+        if key in keys and (self._by_key or not log_offset):
             keys.discard(key)
             return True
         return False
@@ -79,7 +77,7 @@ async def look_back(store: Store, log_offset: int, *, file_bytes: int, by_key: b
         file_bytes: of a file of the log: after its last record comes the next file.
         by_key: whether Java's broker may have been at it.
     """
-    delivered = Delivered()
+    delivered = Delivered(by_key=by_key)
     at = max(log_offset, store.log_start)
     count = 0
     while at < store.log_end:
@@ -88,7 +86,7 @@ async def look_back(store: Store, log_offset: int, *, file_bytes: int, by_key: b
         except (OffsetOutOfRange, CorruptRecord):
             at += file_bytes - at % file_bytes
             continue
-        delivered.note(record, by_key=by_key)
+        delivered.note(record)
         at += record.size
         count += 1
         if count % _PAUSE_RECORDS == 0:

@@ -32,12 +32,14 @@ class Recovered(NamedTuple):
 
     Attributes:
         progress: how far they are.
-        done_before: messages before that queue offset are done if their slot is before
-            `progress.slot_ms`; they are on the way again. 0 if none is.
+        again_before: messages before that queue offset go on the wheel once more, though they may
+            have been on it. 0 if none does.
+        done_before: messages before that one are done if their slot is before `progress.slot_ms`.
         delivered: what the log shows.
     """
 
     progress: Progress
+    again_before: int
     done_before: int
     delivered: Delivered
 
@@ -56,6 +58,7 @@ async def recover(
     told = files.check.read()
     by_key = told is None or not told.is_ours
     progress, done_before = _recovered(files, store, counts, told=told, now_ms=now_ms)
+    is_again = told is None or progress.queue_next < told.queue_next
     begin = progress.delivered_from
     if told is not None and not told.is_ours:
         begin = file_stored_before(store, told.slot_ms, file_bytes=log_file_bytes)
@@ -68,7 +71,9 @@ async def recover(
             "timers go on with slot %d and message %d of %d; %d deliveries are known from the log",
             progress.slot_ms, queue_next, store.max_offset(TIMER, QUEUE), len(delivered),
         )  # fmt: skip
-    return Recovered(progress._replace(queue_next=queue_next), done_before, delivered)
+    again_before = store.max_offset(TIMER, QUEUE) if is_again else 0
+    progress = progress._replace(queue_next=queue_next)
+    return Recovered(progress, again_before, done_before, delivered)
 
 
 def _recovered(

@@ -38,8 +38,6 @@ log = logging.getLogger(__name__)
 #: Messages that go onto the wheel in one go when it catches up.
 _COUNT_MAX = 256
 _BYTES_MAX = 1 << 20
-#: Empty slots that are passed in one go.
-_SLOTS_MAX = 4096
 #: A half-done slot with more messages is not written anew at a stop.
 _REWRITTEN_MAX = 100_000
 _DELAY_MS_MAX = (1 << 31) - 1
@@ -66,7 +64,7 @@ class Timers:
         self._clock = clock
         self._files: TimerFiles | None = None
         self._recovered = Delivered()
-        self._done_before = 0
+        self._again_before = self._done_before = 0
         self._progress = Progress(0, 0, 0)
         self.counts = counts
         self.turn = Turn(store)
@@ -112,6 +110,7 @@ class Timers:
         self._progress = recovered.progress
         self.turn.begin(recovered.progress.slot_ms, self._shape.width_ms)
         self._recovered = recovered.delivered
+        self._again_before = recovered.again_before
         self._done_before = recovered.done_before
         await self.save()
 
@@ -214,7 +213,7 @@ class Timers:
         if message is None:
             log.error("message %d of %s names no time", self.queue_next, TIMER)
         elif message.queue_offset >= self._done_before or message.slot_ms >= self.turn.slot_ms:
-            if message.queue_offset < self._done_before and message.origin:
+            if message.queue_offset < self._again_before and message.origin:
                 self._recovered.origins.add(message.origin)
             if not self._enter(message):
                 return False
@@ -261,15 +260,10 @@ class Timers:
 
     def advance(self, now_ms: int) -> bool:
         """Goes on to the next slot, if this one is done; whether it went on."""
-        turn, width_ms = self.turn, self._shape.width_ms
+        turn = self.turn
         if not turn.is_loaded or len(turn.agenda) or now_ms < turn.end_ms:
             return False
-        slot_ms = self._leave()
-        for _ in range(_SLOTS_MAX):
-            if now_ms < slot_ms + width_ms or self.files.wheel.get(slot_ms).last >= 0:
-                break
-            slot_ms += width_ms
-        self._begin_slot(slot_ms)
+        self._begin_slot(self.files.wheel.next_used(self._leave(), now_ms))
         return True
 
     def _leave(self) -> int:
@@ -357,4 +351,3 @@ class Timers:
         files.clear(turn.slot_ms)
         for unit in units:
             files.enter(unit)
-        self._begin_slot(turn.slot_ms)

@@ -96,6 +96,25 @@ class Wheel:
         at = self.place(time_ms)
         self._buffer[at : at + SLOT_BYTES] = _ZEROS[:SLOT_BYTES]
 
+    def next_used(self, from_ms: int, until_ms: int) -> int:
+        """The first slot from a time on in which something waits, or that of `until_ms`.
+
+        A span of empty slots is passed over in one go; a call looks at `_ROW_SLOTS` others at most.
+        """
+        number, last = from_ms // self.width_ms, until_ms // self.width_ms
+        looked = 0
+        while number < last and looked < _ROW_SLOTS:
+            at = number % SLOTS * SLOT_BYTES
+            span = min(_ROW_BYTES - at % _ROW_BYTES, WHEEL_BYTES - at)
+            if self._buffer[at : at + span] == _ZEROS[:span]:
+                number += span // SLOT_BYTES
+                continue
+            if self.get(number * self.width_ms).last >= 0:
+                break
+            number += 1
+            looked += 1
+        return min(number, max(last, from_ms // self.width_ms)) * self.width_ms
+
     def used(self, from_ms: int) -> Iterator[tuple[int, Slot]]:
         """The slots from a time on in which something waits, in no order, with their times."""
         first = from_ms // self.width_ms
