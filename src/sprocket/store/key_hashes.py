@@ -2,7 +2,7 @@
 
 Java's text hash is a polynomial, one step a character, which is slow here. What many keys begin
 (the sender's part of a unique id) is hashed once. The last characters of many keys are put side by
-side into one large number, 16 bytes for each key, and go through each step together.
+side into one large number, as many bytes for each key, and go through each step together.
 
 Source: IndexFile.indexKeyHashMethod of RocketMQ 4.9 and 5.x.
 """
@@ -14,14 +14,13 @@ from collections.abc import Sequence
 
 from sprocket.message.hashing import java_hash
 
-#: Unique ids end in so many characters that differ from message to message.
+#: Unique ids end in so many characters that differ from message to message. As many bytes hold the
+#: hash of so many characters.
 _TAIL = 12
-_LANE_BYTES = 16
 _LANES = 256
-_LOW_BYTES = sum(0xFF << 8 * _LANE_BYTES * lane for lane in range(_LANES))
-#: The low 8 bytes of each lane.
-_LOWS = struct.Struct(">" + "8xQ" * _LANES)
-_EMPTY_LANE = "\0" * _LANE_BYTES
+_LOW_BYTES = sum(0xFF << 8 * _TAIL * lane for lane in range(_LANES))
+#: The low 4 bytes of each lane.
+_LOWS = struct.Struct(">" + "8xI" * _LANES)
 _POWERS = [pow(31, power, 1 << 32) for power in range(_TAIL + 1)]
 _HEADS_MAX = 4096
 _SIGN = 1 << 31
@@ -49,20 +48,27 @@ class KeyHashes:
         return hashes
 
     def _of_some(self, keys: Sequence[tuple[str, str]]) -> list[int]:
-        tails = [key[-_TAIL:].rjust(_LANE_BYTES, "\0") for _, key in keys]
-        joined = "".join(tails)
+        joined = "".join([key[-_TAIL:] for _, key in keys])
+        if len(joined) < _TAIL * len(keys):  # characters of code 0 in front change no hash
+            joined = "".join([key[-_TAIL:].rjust(_TAIL, "\0") for _, key in keys])
         if not joined.isascii():
             return [self.of(topic, key) for topic, key in keys]
-        joined += _EMPTY_LANE * (_LANES - len(tails))
-        known = self._heads.get
         hashes: list[int] = []
+        head_before = topic_before = None
+        begun = 0
         for (topic, key), low in zip(keys, _sums(joined), strict=False):
-            head = known((topic, key[:-_TAIL]))
-            if head is None:
-                head = self._learn(topic, key[:-_TAIL])
-            hashed = (head * _POWERS[min(len(key), _TAIL)] + low) & 0xFFFFFFFF
+            head = key[:-_TAIL]
+            if head != head_before or topic != topic_before or not head:
+                head_before, topic_before = head, topic
+                begun = self._begun(topic, head) * _POWERS[min(len(key), _TAIL)]
+            hashed = begun + low & 0xFFFFFFFF
             hashes.append(hashed if hashed < _SIGN else 2 * _SIGN - hashed & _POSITIVE)
         return hashes
+
+    def _begun(self, topic: str, head: str) -> int:
+        """The hash of what a topic's keys begin with."""
+        hashed = self._heads.get((topic, head))
+        return self._learn(topic, head) if hashed is None else hashed
 
     def _learn(self, topic: str, head: str) -> int:
         """Hashes and remembers what a topic's keys begin with."""
@@ -74,8 +80,8 @@ class KeyHashes:
 
 def _sums(joined: str) -> tuple[int, ...]:
     """The hash of each lane's characters, all steps taken by all lanes together."""
-    lanes = int.from_bytes(joined.encode(), "big")
+    lanes = int.from_bytes(joined.encode().ljust(_TAIL * _LANES, b"\0"), "big")
     sums = 0
     for place in range(_TAIL - 1, -1, -1):
         sums = sums * 31 + (lanes >> 8 * place & _LOW_BYTES)
-    return _LOWS.unpack(sums.to_bytes(_LANE_BYTES * _LANES, "big"))
+    return _LOWS.unpack(sums.to_bytes(_TAIL * _LANES, "big"))
