@@ -105,8 +105,8 @@ class Parts:
         self._clock = world.clock
         levels = DelayLevels.parse(settings.store.delay_levels)
         self._tables(settings, levels=levels, world=world)
-        self.timers = self._timers(store, settings, world=world, root=place.root)
         self._files(store, disk=world.disk, root=place.root)
+        self.timers = self._timers(store, settings, world=world, root=place.root)
         self.registration = Registration(
             pool,
             self.topics,
@@ -120,8 +120,8 @@ class Parts:
             settings=settings,
             volumes=self.volumes,
             clock=world.clock,
-            timers=self.timers,
             ledger=self.ledger,
+            timers=self.timers,
         )
         self._settling(store, settings, clock=world.clock, host=place.packed)
         figures = self._delivering(store, settings, levels=levels, clock=world.clock)
@@ -163,8 +163,8 @@ class Parts:
         self.clients = Clients(members_max=config.members_max)
         self.locks = QueueLocks(config.lock_lease_ms)
         self.volumes = Volumes(clock.now_ms())
-        self.timer_counts = Counts()
         self.progress = Progress()
+        self.timer_counts = Counts()
         self.ledger = Ledger()
         self.filters = CodeFilters(settings, clock, on_change=self._filters_changed)
 
@@ -173,22 +173,22 @@ class Parts:
         self.topics_file = StateFile(disk, f"{folder}/topics.json", self.topics)
         self.groups_file = StateFile(disk, f"{folder}/subscriptionGroup.json", self.groups)
         offsets = StateFile(disk, f"{folder}/consumerOffset.json", self.offsets)
-        self.timer_counts_file = StateFile(disk, f"{folder}/timermetrics", self.timer_counts)
         delays = StateFile(disk, f"{folder}/delayOffset.json", self.progress)
+        self.timer_counts_file = StateFile(disk, f"{folder}/timermetrics", self.timer_counts)
         self.files: tuple[StateFile, ...] = (
             self.topics_file,
             self.groups_file,
             offsets,
-            self.timer_counts_file,
             delays,
+            self.timer_counts_file,
         )
         self.filters_file = StateFile(disk, f"{folder}/filterCode.json", self.filters.uploads)
         if self.filters.is_on:
             self.files = (*self.files, self.filters_file)
         self.offset_rounds = Rounds(offsets, self.offsets, store)
         self.delay_rounds = Rounds(delays, self.progress, store)
-
         self.timer_rounds = Rounds(self.timer_counts_file, self.timer_counts, store)
+
     def _pulls(self, store: Store, settings: Settings) -> Pulls:
         """How messages go out."""
         access = ReadAccess(
@@ -200,7 +200,6 @@ class Parts:
         )
         return Pulls(store, access, offsets=self.offsets, settings=settings, volumes=self.volumes)
 
-    def _settling(self, store: Store, settings: Settings, *, clock: Clock, host: bytes) -> None:
     def _timers(
         self, store: Store, settings: Settings, *, world: World, root: str
     ) -> Timers | None:
@@ -235,6 +234,7 @@ class Parts:
         )
         return TimerFigures(self.timers, self.timed_delivery, clock)
 
+    def _settling(self, store: Store, settings: Settings, *, clock: Clock, host: bytes) -> None:
         """How transactions end."""
 
         def rules() -> Rules:
@@ -314,7 +314,6 @@ class Parts:
             **self.pulls.answers(),
             **Queries(store).answers(),
             **Transactions(store, self.ingress, settlement=self.settlement).answers(),
-        }
             **TimerRequests(
                 self.timers,
                 self.ingress,
@@ -322,6 +321,7 @@ class Parts:
                 settings=settings,
                 clock=world.clock,
             ).answers(),
+        }
 
     def _consumers(self, store: Store, clock: Clock) -> Mapping[int, Answer]:
         """Who is there, how far they are, who has which queue."""
