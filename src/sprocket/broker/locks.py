@@ -1,14 +1,20 @@
 """Leases on queues, asked for by ordered consumers (41, 42). The rules are in `queue_locks`.
 
+A lease is written down before its client hears of it. Time is the loop's: a wall clock that jumps
+must not end a lease whose holder goes on.
 Source: AdminBrokerProcessor.lockBatchMQ, unlockBatchMQ of RocketMQ 5.x.
 """
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Awaitable, Mapping
+from typing import Any
+
 from sprocket.base.errors import RemoteProtocolError
-from sprocket.base.ports import Clock
 from sprocket.broker.dispatch import Answers
 from sprocket.broker.queue_locks import QueueLocks
+from sprocket.broker.state import StateFile
 from sprocket.message.queue import QueueId
 from sprocket.protocol.bodies import LockBody, LockedBody, Queue
 from sprocket.protocol.codes import RequestCode
@@ -19,12 +25,38 @@ from sprocket.remoting.transport import Peer
 _BODY_BYTES_MAX = 1 << 20
 
 
+def lease_ms() -> int:
+    """The time by which leases run out, ms."""
+    return int(asyncio.get_running_loop().time() * 1000)
+
+
+class LockTable:
+    """The leases, as a state file sees them."""
+
+    def __init__(self, locks: QueueLocks) -> None:
+        self._locks = locks
+
+    def to_json(self) -> dict[str, Any]:
+        """What the file is to hold of it."""
+        return self._locks.to_json()
+
+    def load(self, state: Mapping[str, Any]) -> None:
+        """Takes over what a file holds, from now on.
+
+        Raises:
+            ValueError: it has another form.
+        """
+        self._locks.load(state, lease_ms())
+
+
 class Locks:
     """Answers lock and unlock."""
 
-    def __init__(self, locks: QueueLocks, clock: Clock) -> None:
+    def __init__(self, locks: QueueLocks, file: StateFile) -> None:
         self._locks = locks
-        self._clock = clock
+        self._file = file
+        #: Clients whose end is watched, by connection.
+        self._watched: dict[Peer, set[str]] = {}
 
     def answers(self) -> Answers:
         """By request code."""
@@ -33,20 +65,46 @@ class Locks:
             RequestCode.UNLOCK_BATCH_MQ: self.unlock,
         }
 
-    def lock(self, command: Command, peer: Peer) -> Reply:
+    def lock(self, command: Command, peer: Peer) -> Reply | Awaitable[Reply]:
         """Takes or renews queues; tells which of them the client holds now."""
         group, client_id, queues = _read(command)
-        held = self._locks.lock(group, client_id, queues=queues, now_ms=self._clock.now_ms())
+        held = self._locks.lock(group, client_id, queues=queues, now_ms=lease_ms())
+        if held:
+            self._watch(peer, client_id)
         locked = [
             Queue(broker_name=queue.broker, queue_id=queue.number, topic=queue.topic)
             for queue in held
         ]
-        return Reply(body=LockedBody(locked=locked).encode())
+        return self._written(Reply(body=LockedBody(locked=locked).encode()))
 
     def unlock(self, command: Command, peer: Peer) -> Reply:
         """Gives queues back; what another client holds stays as it is."""
         self._locks.unlock(*_read(command))
+        if self._locks.is_changed:
+            self._locks.is_changed = False
+            self._file.changed()
         return Reply()
+
+    def _written(self, reply: Reply) -> Reply | Awaitable[Reply]:
+        """The reply, once what it says is in the file."""
+        if self._locks.is_changed:
+            self._locks.is_changed = False
+            self._file.changed()
+        return self._once_saved(reply) if self._file.is_due else reply
+
+    async def _once_saved(self, reply: Reply) -> Reply:
+        await self._file.saved()
+        return reply
+
+    def _watch(self, peer: Peer, client_id: str) -> None:
+        if peer not in self._watched:
+            self._watched[peer] = set()
+            peer.on_close(self._closed)
+        self._watched[peer].add(client_id)
+
+    def _closed(self, peer: Peer) -> None:
+        for client_id in self._watched.pop(peer, ()):
+            self._locks.part(client_id)
 
 
 def _read(command: Command) -> tuple[str, str, list[QueueId]]:

@@ -17,7 +17,7 @@ from sprocket.broker.code_filters import CodeFilters
 from sprocket.broker.dispatch import Answer, Dispatch
 from sprocket.broker.groups import Groups
 from sprocket.broker.ingress import Ingress
-from sprocket.broker.locks import Locks
+from sprocket.broker.locks import Locks, LockTable, lease_ms
 from sprocket.broker.membership import Membership
 from sprocket.broker.offsets import ConsumerOffsets
 from sprocket.broker.operate.connections import ConnectionRequests
@@ -102,7 +102,6 @@ class Parts:
         self, store: Store, settings: Settings, *, world: World, place: Place, pool: Pool
     ) -> None:
         config = settings.config
-        self._clock = world.clock
         levels = DelayLevels.parse(settings.store.delay_levels)
         self._tables(settings, levels=levels, world=world)
         self._files(store, disk=world.disk, root=place.root)
@@ -149,7 +148,7 @@ class Parts:
         self.stamp = Stamp(config, ids=ids, store_host=place.packed)
         answers = {
             **self._messages(store, settings, world=world, address=place.address),
-            **self._consumers(store, world.clock),
+            **self._consumers(store),
             **self._operators(store, settings, clock=world.clock, address=place.address),
         }
         self.dispatch = Dispatch(answers, refusals=self.stamp.refusals())
@@ -185,6 +184,8 @@ class Parts:
         self.filters_file = StateFile(disk, f"{folder}/filterCode.json", self.filters.uploads)
         if self.filters.is_on:
             self.files = (*self.files, self.filters_file)
+        self.locks_file = StateFile(disk, f"{folder}/queueLocks.json", LockTable(self.locks))
+        self.files = (*self.files, self.locks_file)
         self.offset_rounds = Rounds(offsets, self.offsets, store)
         self.delay_rounds = Rounds(delays, self.progress, store)
         self.timer_rounds = Rounds(self.timer_counts_file, self.timer_counts, store)
@@ -275,13 +276,13 @@ class Parts:
         """Forgets leases that ran out, until cancelled."""
         while True:
             await asyncio.sleep(_LEASE_SCAN_SECONDS)
-            self.locks.expire(self._clock.now_ms())
+            self.locks.expire(lease_ms())
 
     def _messages(
         self, store: Store, settings: Settings, *, world: World, address: str
     ) -> Mapping[int, Answer]:
         """Messages in and out."""
-        rules = GroupRules(self.topics, self.groups, locks=self.locks, clock=world.clock)
+        rules = GroupRules(self.topics, self.groups, locks=self.locks)
         placing = Placing(self.topics, settings=settings, entropy=world.entropy)
         sends = Sends(
             self.ingress,
@@ -323,14 +324,14 @@ class Parts:
             ).answers(),
         }
 
-    def _consumers(self, store: Store, clock: Clock) -> Mapping[int, Answer]:
+    def _consumers(self, store: Store) -> Mapping[int, Answer]:
         """Who is there, how far they are, who has which queue."""
         positions = Positions(store, self.offsets, topics=self.topics, groups=self.groups)
         return {
             **self.membership.answers(),
             **self.filters.answers(),
             **positions.answers(),
-            **Locks(self.locks, clock).answers(),
+            **Locks(self.locks, self.locks_file).answers(),
         }
 
     def _operators(

@@ -2,31 +2,52 @@
 
 The names of topic and broker are not looked at: a lock is on the queue's name as the client
 writes it, as in RocketMQ. Source: RebalanceLockManager of RocketMQ 4.9 and 5.x.
+
+A client trusts its lease for 30 s after it asked for it, and asks again every 20 s. So of a client
+whose connection is gone, or that held a queue before this broker began, nobody need wait for the
+whole lease: 35 s after its last word it has stopped, or has come back.
+
+Kept in a file, so that a broker that was killed does not give a queue to a second client while the
+first one, which has not noticed, goes on: `{"lockTable":{group:{client id:[queue, ...]}}}`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
 
 from sprocket.message.queue import QueueId
 
 #: Leases held at most, so that nobody can fill the memory with names.
 LEASES_MAX = 1_000_000
+#: How long a client may go on without a word to us: Java's 30 s, and time for an answer.
+TRUST_MS = 35_000
+_SEPARATOR = "\t"
 
 
 class Lease(NamedTuple):
-    """Who holds a queue, and since when without a renewal."""
+    """Who holds a queue, and since when without a renewal.
+
+    Attributes:
+        is_parted: whether the client may be gone.
+    """
 
     client_id: str
     renewed_ms: int
+    is_parted: bool = False
 
 
 class QueueLocks:
-    """All leases of a broker, by consumer group."""
+    """All leases of a broker, by consumer group. Times are of a clock that never jumps.
+
+    Attributes:
+        is_changed: whether a queue has another holder since whoever saves it cleared this.
+    """
 
     def __init__(self, lease_ms: int) -> None:
         self._lease_ms = lease_ms
+        self._trust_ms = min(lease_ms, TRUST_MS)
+        self.is_changed = False
         self._groups: dict[str, dict[QueueId, Lease]] = {}
         #: Leases in all groups together.
         self._count = 0
@@ -49,6 +70,7 @@ class QueueLocks:
                 self._count += 1
             elif lease.client_id != client_id and not self._has_ended(lease, now_ms):
                 continue
+            self.is_changed |= lease is None or lease.client_id != client_id
             leases[queue] = Lease(client_id, now_ms)
             held.append(queue)
         if leases:
@@ -63,6 +85,14 @@ class QueueLocks:
             if lease is not None and lease.client_id == client_id:
                 del leases[queue]
                 self._count -= 1
+                self.is_changed = True
+
+    def part(self, client_id: str) -> None:
+        """A client's connection is gone: it may be gone, or may not know yet."""
+        for leases in self._groups.values():
+            for queue, lease in leases.items():
+                if lease.client_id == client_id:
+                    leases[queue] = lease._replace(is_parted=True)
 
     def is_ordered(self, group: str, now_ms: int) -> bool:
         """Whether some member of the group holds a queue, that is, consumes in order."""
@@ -88,4 +118,35 @@ class QueueLocks:
         assert self._count == sum(len(leases) for leases in self._groups.values())
 
     def _has_ended(self, lease: Lease, now_ms: int) -> bool:
-        return now_ms - lease.renewed_ms > self._lease_ms
+        longest = self._trust_ms if lease.is_parted else self._lease_ms
+        return now_ms - lease.renewed_ms > longest
+
+    # In a file.
+
+    def to_json(self) -> dict[str, Any]:
+        """What the file holds of it."""
+        table: dict[str, dict[str, list[str]]] = {}
+        for group, leases in self._groups.items():
+            for queue, lease in leases.items():
+                if _SEPARATOR not in queue.broker:
+                    text = _SEPARATOR.join((str(queue.number), queue.broker, queue.topic))
+                    table.setdefault(group, {}).setdefault(lease.client_id, []).append(text)
+        return {"lockTable": table}
+
+    def load(self, state: Mapping[str, Any], now_ms: int = 0) -> None:
+        """Takes over what a file holds, as if all of it were renewed and its clients gone now.
+
+        Raises:
+            ValueError: it has another form.
+        """
+        table = state.get("lockTable") or {}
+        if not isinstance(table, dict):
+            raise ValueError("lockTable is no object")
+        for group, clients in table.items():
+            leases = self._groups.setdefault(str(group), {})
+            for client_id, texts in clients.items():
+                for text in texts:
+                    number, broker, topic = text.split(_SEPARATOR, 2)
+                    queue = QueueId(topic, broker, int(number))
+                    leases[queue] = Lease(str(client_id), now_ms, is_parted=True)
+        self._count = sum(len(leases) for leases in self._groups.values())

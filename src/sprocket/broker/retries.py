@@ -9,12 +9,13 @@ RocketMQ 5.x.
 from __future__ import annotations
 
 from sprocket.base.errors import GroupNotFound, NoPermission, OffsetOutOfRange, SystemFailure
-from sprocket.base.ports import Clock, Entropy
+from sprocket.base.ports import Entropy
 from sprocket.broker import rewrite
 from sprocket.broker.access import FAQ
 from sprocket.broker.dispatch import Answers
 from sprocket.broker.groups import Groups
 from sprocket.broker.ingress import Ingress
+from sprocket.broker.locks import lease_ms
 from sprocket.broker.queue_locks import QueueLocks
 from sprocket.broker.settings import Settings
 from sprocket.broker.topics import Topics
@@ -37,11 +38,10 @@ _UNIT_SUBSCRIPTION = 0x2
 class GroupRules:
     """Where messages that a group could not consume belong."""
 
-    def __init__(self, topics: Topics, groups: Groups, *, locks: QueueLocks, clock: Clock) -> None:
+    def __init__(self, topics: Topics, groups: Groups, *, locks: QueueLocks) -> None:
         self._topics = topics
         self._groups = groups
         self._locks = locks
-        self._clock = clock
 
     def group(self, name: str) -> GroupConfig:
         """The group's settings.
@@ -89,7 +89,7 @@ class GroupRules:
         name = topic.removeprefix(RETRY_PREFIX)
         group = self.group(name)
         times_max = self.times_max(group, told=told_max, version=version)
-        is_ordered = self._locks.is_ordered(name, self._clock.now_ms())
+        is_ordered = self._locks.is_ordered(name, lease_ms())
         return self.dead_letters(name) if times > times_max or is_ordered else None
 
 

@@ -48,13 +48,14 @@ class StateFile:
         is_behind: whether the last save failed, so that it is to be tried again.
     """
 
-    __slots__ = ("_saved_at", "_snapshot", "_table", "_timer", "is_behind")
+    __slots__ = ("_saved_at", "_snapshot", "_table", "_timer", "_waiting", "is_behind")
 
     def __init__(self, disk: Disk, path: str, table: Table) -> None:
         self._snapshot = Snapshot(disk, path)
         self._table = table
         self._saved_at = -math.inf
         self._timer: asyncio.TimerHandle | None = None
+        self._waiting: list[asyncio.Future[None]] = []
         self.is_behind = False
 
     def load(self) -> None:
@@ -84,6 +85,18 @@ class StateFile:
         else:
             self._timer = loop.call_later(wait, self.save)
 
+    @property
+    def is_due(self) -> bool:
+        """Whether a change is not saved yet."""
+        return self._timer is not None
+
+    async def saved(self) -> None:
+        """Returns when the changes so far are saved, or the disk has refused them."""
+        if self._timer is not None:
+            waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiting.append(waiting)
+            await waiting
+
     def save(self, state: Mapping[str, Any] | None = None) -> None:
         """Writes the table down. A disk that refuses is logged, and tried again in the next round.
 
@@ -103,6 +116,10 @@ class StateFile:
         except OSError as error:
             self.is_behind = True
             log.error("%s cannot be saved: %s", self._snapshot.path, error)
+        for waiting in self._waiting:
+            if not waiting.done():
+                waiting.set_result(None)
+        self._waiting.clear()
 
 
 class Positions(Protocol):

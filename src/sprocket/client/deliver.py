@@ -273,6 +273,7 @@ class Ordered(Workers):
             elif window.is_closed or await self.redelivery.give_back(message, _NEVER):
                 window.done(message)
             else:
+                message.reconsume_times -= 1  # the same try again, so that none is beyond the limit
                 left.append(message)
         if left:
             self._suspend(window, [*left, *behind], self._pause_ms(left[0], later))

@@ -2,7 +2,8 @@
 
 Within a level messages are due in the order in which they came, so a loop looks at the next one,
 waits, stores it under its own topic and moves on. Progress never passes a message that could not be
-stored: the loop tries again. After a crash some messages are delivered once more, none is lost.
+stored: the loop tries again. What progress does not know after a crash, the log tells: each message
+that was delivered names the record that it waited in. So none is lost and none comes twice.
 Source: ScheduleMessageService.DeliverDelayedMessageTimerTask of RocketMQ 5.x.
 """
 
@@ -15,6 +16,7 @@ from collections.abc import Callable, Iterator
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import ClosedError, CorruptRecord, StoreError
 from sprocket.base.ports import Clock
+from sprocket.delay.delivered import delivered_since
 from sprocket.delay.levels import DelayLevels
 from sprocket.delay.schedule import Progress, restore, wait_ms
 from sprocket.message.record import Draft, Record, parse
@@ -31,6 +33,8 @@ _COUNT_MAX = 32
 _BYTES_MAX = 1 << 20
 #: The wall clock may jump: no wait is trusted longer, s.
 _WAIT_SECONDS_MAX = 5.0
+#: Bytes of the log that need be looked through after a crash, about.
+_LOOK_BACK_BYTES = 64 << 20
 #: Pause before a message that could not be stored is tried again, s.
 _AGAIN_SECONDS = 1.0
 
@@ -58,7 +62,7 @@ class Delivery:
         self._clock = clock
 
     def start(self) -> None:
-        """Moves progress that points outside its queue into it, and says so."""
+        """Moves progress that points outside its queue into it, and past what was delivered."""
         for level in range(1, self._levels.highest + 1):
             queue = self._levels.queue_of(level)
             self._correct(
@@ -66,6 +70,27 @@ class Delivery:
                 low=self._store.min_offset(SCHEDULE, queue),
                 high=self._store.max_offset(SCHEDULE, queue),
             )
+        begin = self._first_waiting()
+        if begin is not None:
+            begin = max(begin, self._progress.log_offset or 0)
+            for queue, offset in delivered_since(self._store, begin).items():
+                level = queue + 1
+                if level <= self._levels.highest and offset >= self._progress.at(level):
+                    log.info("delay level %d goes on at %d, says the log", level, offset + 1)
+                    self._progress.move(level, offset + 1)
+        self._progress.log_offset = self._store.log_end
+
+    def _first_waiting(self) -> int | None:
+        """Log offset of the first message that waits, as far as progress knows; None if none."""
+        found = []
+        for level in range(1, self._levels.highest + 1):
+            queue, at = self._levels.queue_of(level), self._progress.at(level)
+            read = self._store.read(SCHEDULE, queue, at, count_max=1, bytes_max=1)
+            try:
+                found += [record.log_offset for record in _records(read)]
+            except CorruptRecord:  # delivery will say so
+                return 0
+        return min(found, default=None)
 
     async def run(self) -> None:
         """Delivers all levels, until cancelled."""
@@ -111,11 +136,20 @@ class Delivery:
             now_ms = self._clock.now_ms()
             waiting_ms = wait_ms(record.stored_ms + delay_ms, delay_ms=delay_ms, now_ms=now_ms)
             if waiting_ms > 0:
+                self._note_place()
                 return min(waiting_ms / 1000, _WAIT_SECONDS_MAX)
             if not self._store_again(level, record):
                 return _AGAIN_SECONDS
             self._progress.move(level, record.queue_offset + 1)
+            self._progress.log_offset = self._store.log_end
         return 0.0
+
+    def _note_place(self) -> None:
+        """While nothing is due and others store much, saves that nothing was delivered there."""
+        end = self._store.log_end
+        if end - (self._progress.log_offset or 0) > _LOOK_BACK_BYTES:
+            self._progress.log_offset = end
+            self._progress.is_changed = True
 
     def _go_on(self, level: int, found: Read) -> float | None:
         at = self._progress.at(level)

@@ -4,8 +4,12 @@ A message with a delay level is stored in `SCHEDULE_TOPIC_XXXX`, in the queue of
 topic and queue stand in the properties REAL_TOPIC and REAL_QID; the consume queue entry holds its
 due time where the hash of the tag would stand.
 
+A message that was delivered names, where a transaction's message names its half, the log offset of
+the record that it waited in.
+
 Progress, the next entry to deliver by level, lies in `delayOffset.json`:
-`{"dataVersion":{...},"offsetTable":{level:offset}}`.
+`{"dataVersion":{...},"logOffset":offset,"offsetTable":{level:offset}}`. All deliveries that the
+table does not know lie in the log behind `logOffset`, which Java does not write.
 Source: ScheduleMessageService and HookUtils.transformDelayLevelMessage of RocketMQ 5.x.
 """
 
@@ -75,6 +79,7 @@ def restore(record: Record) -> Draft:
         born_ms=record.born_ms,
         born_host=record.born_host,
         reconsume_times=record.reconsume_times,
+        prepared_offset=record.log_offset,
         keys=properties.get(names.KEYS, ""),
         unique_key=properties.get(names.UNIQUE_KEY, ""),
     )
@@ -101,10 +106,12 @@ class Progress:
 
     Attributes:
         is_changed: whether it moved since it was last saved.
+        log_offset: behind it lie all deliveries that are not known here; None if nobody knows.
     """
 
     def __init__(self) -> None:
         self._next: dict[int, int] = {}
+        self.log_offset: int | None = None
         self.is_changed = False
 
     def at(self, level: int) -> int:
@@ -130,7 +137,8 @@ class Progress:
 
     def to_json(self) -> dict[str, Any]:
         """What the file holds of it."""
-        return {"offsetTable": dict(sorted(self._next.items()))}
+        table = {"offsetTable": dict(sorted(self._next.items()))}
+        return table if self.log_offset is None else {"logOffset": self.log_offset, **table}
 
     def load(self, state: Mapping[str, Any]) -> None:
         """Takes over what a file holds.
@@ -142,3 +150,5 @@ class Progress:
         if not isinstance(table, dict):
             raise ValueError("offsetTable is no object")
         self._next = {int(level): int(offset) for level, offset in table.items()}
+        at = state.get("logOffset")
+        self.log_offset = None if at is None else int(at)
