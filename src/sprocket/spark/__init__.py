@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from sprocket.spark.launch import session as session
+    from sprocket.spark.ship import package_zip as package_zip
 
-__all__ = ["session"]
+__all__ = ["package_zip", "session"]
 
 
 def __getattr__(name: str) -> object:
@@ -16,4 +17,8 @@ def __getattr__(name: str) -> object:
         from sprocket.spark.launch import session
 
         return session
+    if name == "package_zip":
+        from sprocket.spark.ship import package_zip
+
+        return package_zip
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,23 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("pyspark.sql.streaming.datasource", reason="streams need PySpark 4.2")
+
+from sprocket.base.errors import UsageError
+from tests.spark.killing import play
+
+pytestmark = [pytest.mark.spark, pytest.mark.process]
+
+
+def test_an_archive_that_is_killed_equals_its_topic(tmp_path: Path) -> None:
+    """The longer form is `python -m tests.spark.killing`."""
+    from sprocket.spark.java import find_java
+
+    try:
+        find_java()
+    except UsageError as error:
+        pytest.skip(str(error))
+    assert play(tmp_path, kills=1, seed=5) > 0
