@@ -42,10 +42,10 @@ def examples() -> Iterator[Any]:
             yield pytest.param(example, id=f"{page.stem}-{number}")
 
 
-def finished(program: str, **variables: str) -> str:
+def finished(program: Path, **variables: str) -> str:
     """What a program prints, once it ended well."""
     done = subprocess.run(
-        [sys.executable, "-c", program],
+        [sys.executable, str(program)],
         capture_output=True,
         text=True,
         timeout=60,
@@ -57,15 +57,18 @@ def finished(program: str, **variables: str) -> str:
 
 @pytest.mark.process
 @pytest.mark.parametrize("example", list(examples()))
-def test_programs_of_the_guide_print_what_stands_there(example: Example) -> None:
+def test_programs_of_the_guide_print_what_stands_there(example: Example, tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(example.program)
+
     async def with_a_node() -> str:
         async with sprocket.Standalone() as node:
             return await asyncio.to_thread(
-                finished, example.program, SPROCKET_NAMESERVERS=node.nameserver_address
+                finished, program, SPROCKET_NAMESERVERS=node.nameserver_address
             )
 
     if "Standalone" in example.program:
-        assert finished(example.program) == example.printed
+        assert finished(program) == example.printed
     else:
         assert run(with_a_node()) == example.printed
 
