@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -14,6 +15,8 @@ EXAMPLES = (
     'sprocket send orders "one coffee" --tag new --key o-1 --property shop=7',
     "sprocket send photos --file cup.jpg",
     "sprocket send orders --tag new < lines.txt",
+    'sprocket send reminders "tea is ready" --delay 180',
+    'sprocket send reminders "happy new year" --deliver-at 2030-01-01T00:00:00+0100',
 )
 
 
@@ -39,6 +42,17 @@ def send(
     delay_level: Annotated[
         int, typer.Option("--delay-level", min=0, max=18, help="1 (1 s) to 18 (2 h); 0 at once.")
     ] = 0,
+    delay: Annotated[
+        float | None, typer.Option("--delay", min=0, help="Seconds that it waits at the broker.")
+    ] = None,
+    deliver_at: Annotated[
+        datetime | None,
+        typer.Option(
+            "--deliver-at",
+            formats=["%Y-%m-%dT%H:%M:%S%z", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M:%S"],
+            help="Time before which nobody gets it; local if it names no zone.",
+        ),
+    ] = None,
     group: Annotated[str, typer.Option("--group", "-g", help="Producer group.")] = "sprocket-cli",
     nameserver: NameServers = NAMESERVER,
     as_json: Json = False,
@@ -56,6 +70,8 @@ def send(
         keys=keys or (),
         properties=dict(map(_pair, properties or ())),
         delay_level=delay_level,
+        delay=delay,
+        deliver_at=None if deliver_at is None else deliver_at.astimezone(),
     )
     code = sending.run(
         draft,

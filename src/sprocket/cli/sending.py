@@ -63,10 +63,14 @@ def _show(sent: Sent, *, as_json: bool) -> None:
         "offset_id": sent.offset_id,
         "status": sent.status.name,
     }
+    if sent.recall_handle:
+        facts["recall_handle"] = sent.recall_handle
     if as_json:
         render.json(facts)
         return
     typer.echo(f"{sent.status.name} {sent.queue} offset {sent.queue_offset} id {sent.message_id}")
+    if sent.recall_handle:
+        typer.echo(f"take it back with: sprocket message recall {sent.recall_handle}")
 
 
 async def _send_lines(producer: Producer, draft: Message, *, as_json: bool) -> None:

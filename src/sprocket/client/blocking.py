@@ -63,6 +63,7 @@ class Producer(Face[producer.Producer]):
     send_batch = waiting(producer.Producer.send_batch)
     send_oneway = waiting(producer.Producer.send_oneway)
     request = waiting(producer.Producer.request)
+    recall = waiting(producer.Producer.recall)
     reply = waiting(producer.Producer.reply)
     queues = waiting(producer.Producer.queues)
 

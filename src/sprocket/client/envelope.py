@@ -112,7 +112,7 @@ def seal_batch(
         check(message, config.body_bytes_max)
         if message.topic != first.topic or message.wait_stored != first.wait_stored:
             raise UsageError("messages of one batch have one topic and one wait_stored")
-        if message.delay_level or is_retry_topic(message.topic):
+        if message.waits or is_retry_topic(message.topic):
             raise UsageError("a batch cannot be delayed, nor go to a retry topic")
         names.append(ids.make(now_ms))
         parts.append(batch.Part(message.flag, message.body, _properties(message, names[-1])))

@@ -31,12 +31,10 @@ from sprocket.client.session import Session
 from sprocket.message.message import Message
 from sprocket.message.offsets import QueueOffset
 from sprocket.message.queue import QueueId
+from sprocket.message.recall import RecallHandle
 from sprocket.protocol.codes import ResponseCode
 from sprocket.protocol.command import Command
-from sprocket.protocol.requests.send import (
-    SendMessageV2,
-    SendReply,
-)
+from sprocket.protocol.requests.send import RecallMessage, RecallReply, SendMessageV2, SendReply
 
 #: Chooses one of the topic's queues for a message.
 QueueSelector = Callable[[Sequence[QueueId], Message], QueueId]
@@ -74,6 +72,7 @@ class Sent(NamedTuple):
         message_id: the unique id that this producer gave it.
         offset_id: the id that the broker gave it: its address and place in the log.
         status: `SendStatus.OK`, or what the broker could not do in time after storing it.
+        recall_handle: by it a message that waits for its time can be taken back; else None.
     """
 
     queue: QueueId
@@ -81,6 +80,7 @@ class Sent(NamedTuple):
     message_id: str
     offset_id: str
     status: SendStatus
+    recall_handle: str | None = None
 
 
 class Outbox:
@@ -184,6 +184,25 @@ class Outbox:
         except TransportError as error:
             raise _failed(envelope, error) from error
 
+    async def recall(self, topic: str, handle: str, deadline: Deadline) -> str:
+        """Takes a message back at the broker that the handle names; its unique id.
+
+        Raises:
+            UsageError: that is no handle of the topic.
+            ReplyError: the broker refused.
+            TransportError, RouteNotFound: it could not be asked.
+        """
+        said = RecallHandle.parse(handle)
+        if said.topic != topic:
+            raise UsageError(f"the handle is for topic {said.topic!r}, not {topic!r}")
+        await self.route(topic, deadline)
+        header = RecallMessage(
+            producer_group=self._group, topic=topic, recall_handle=handle, bname=said.broker
+        )
+        address = self._session.address(said.broker)
+        reply = await self._session.pool.ask(address, header, deadline=deadline)
+        return reply.read(RecallReply).msg_id or said.unique_key
+
     async def _attempt(self, envelope: Envelope, queue: QueueId, deadline: Deadline) -> list[Sent]:
         faults = self._faults
         started = self._clock()
@@ -223,7 +242,8 @@ def _sent(reply: Command, envelope: Envelope, queue: QueueId, status: SendStatus
         queue = queue._replace(number=fields.queue_id)
     first = fields.queue_offset
     if not envelope.parts:
-        return [Sent(queue, QueueOffset(first), envelope.message_id, fields.msg_id, status)]
+        sent = Sent(queue, QueueOffset(first), envelope.message_id, fields.msg_id, status)
+        return [sent._replace(recall_handle=fields.recall_handle) if fields.recall_handle else sent]
     offset_ids = fields.msg_id.split(",")
     offset_ids += [""] * (len(envelope.parts) - len(offset_ids))
     return [

@@ -177,6 +177,26 @@ class Producer(Entered):
         await outbox.send_oneway(fixed, envelope, deadline)
         return envelope.message_id
 
+    async def recall(self, topic: str, handle: str, *, timeout_ms: float | None = None) -> str:
+        """Takes a message back that waits for its time (`delay` or `deliver_at`).
+
+        The broker notes it; should the message have come or been taken back before, nobody says.
+
+        Args:
+            handle: the `recall_handle` of the `Sent` that sending returned.
+
+        Returns:
+            The message's unique id.
+
+        Raises:
+            UsageError: that is no handle, or one for another topic.
+            ReplyError: the broker refused: it is too late, or it takes nothing back.
+            TransportError: the broker did not answer.
+            RouteNotFound, ClosedError: as `send`.
+        """
+        _, outbox = self._joined()
+        return await outbox.recall(topic, handle, self._deadline(timeout_ms))
+
     async def request(self, message: Message, *, timeout_ms: float = 3_000) -> Message:
         """Sends a message that asks for a reply, and returns the reply.
 

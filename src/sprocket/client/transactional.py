@@ -196,7 +196,7 @@ class TransactionalProducer(Producer):
         Inside the block `roll_back` and `leave_open` decide otherwise than the block's end would.
         Leaving it raises ReplyError if the broker refuses the commit for good.
         """
-        if message.delay_level:
+        if message.waits:
             raise UsageError("a transaction's message cannot be delayed")
         if immunity_s is not None and immunity_s < 0:
             raise UsageError(f"an immunity is 0 s or more, not {immunity_s}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
 
 import msgspec
 
@@ -21,6 +22,10 @@ class Message(msgspec.Struct):
         properties: user properties; names and values are text without U+0001 and U+0002.
         flag: a number that RocketMQ carries and never reads.
         delay_level: 0 for at once, else 1 to 18, one of the broker's fixed delays.
+        delay: how long it waits at the broker before consumers get it, in seconds if it is a
+            number. For RocketMQ 5 and Sprocket.
+        deliver_at: the time before which consumers do not get it: a datetime with a time zone, or
+            ms since 1970 UTC. Only one of the three may be given.
         wait_stored: False lets a broker in synchronous mode answer before it has flushed.
     """
 
@@ -32,6 +37,13 @@ class Message(msgspec.Struct):
     flag: int = 0
     delay_level: int = 0
     wait_stored: bool = True
+    delay: timedelta | float | None = None
+    deliver_at: datetime | int | None = None
+
+    @property
+    def waits(self) -> bool:
+        """Whether it asks for a delay or a time."""
+        return self.delay_level != 0 or self.delay is not None or self.deliver_at is not None
 
 
 class StoredMessage(msgspec.Struct, gc=False):
