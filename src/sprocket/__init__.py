@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from sprocket.client.producer import Producer
     from sprocket.client.subscription import Later
     from sprocket.client.transactional import Outcome, Transaction, TransactionalProducer
+    from sprocket.filter.python import PythonFilter
     from sprocket.message.message import Message, StoredMessage
     from sprocket.message.queue import QueueId
     from sprocket.standalone import Standalone
@@ -65,6 +66,7 @@ __all__ = [
     "PullStatus",
     "Pulled",
     "PushConsumer",
+    "PythonFilter",
     "QueueId",
     "ReplyError",
     "RouteNotFound",
@@ -93,6 +95,7 @@ _HOMES = {
     "PullStatus": "sprocket.client.manual",
     "Pulled": "sprocket.client.manual",
     "PushConsumer": "sprocket.client.consumer",
+    "PythonFilter": "sprocket.filter.python",
     "QueueId": "sprocket.message.queue",
     "SendStatus": "sprocket.client.outbox",
     "Sent": "sprocket.client.outbox",

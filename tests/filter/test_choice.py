@@ -30,7 +30,7 @@ def test_tags_and_conditions_judge_properties() -> None:
 
 
 def test_both_at_once_and_what_cannot_be_read_are_refused() -> None:
-    with pytest.raises(UsageError, match="not both"):
+    with pytest.raises(UsageError, match="one of them"):
         filter_of("a", "n > 5")
     with pytest.raises(SubscriptionInvalid, match="column 4"):
         filter_of("*", "n >")

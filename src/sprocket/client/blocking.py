@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, TypeVar, overload
+from typing import Any, TypeVar, Unpack, overload
 
 from sprocket.client import consumer, lite, manual, producer, transactional
 from sprocket.client.background import Face, on_the_loop, waiting
@@ -19,6 +19,7 @@ from sprocket.client.config import ConsumerConfig, LitePullConfig, ProducerConfi
 from sprocket.client.offsets import Start
 from sprocket.client.subscription import BatchListener, MessageListener
 from sprocket.client.world import World
+from sprocket.filter.choice import Choice
 from sprocket.message.message import Message, StoredMessage
 from sprocket.message.queue import QueueId
 
@@ -183,21 +184,17 @@ class PushConsumer(Face[consumer.PushConsumer]):
     wait_closed = waiting(consumer.PushConsumer.wait_closed)
 
     @overload
-    def on(self, topic: str, *, tags: str = "*", sql: str | None = None) -> Callable[[M], M]: ...
+    def on(self, topic: str, **choice: Unpack[Choice]) -> Callable[[M], M]: ...
 
     @overload
-    def on(
-        self, topic: str, *, tags: str = "*", sql: str | None = None, batch: int
-    ) -> Callable[[B], B]: ...
+    def on(self, topic: str, *, batch: int, **choice: Unpack[Choice]) -> Callable[[B], B]: ...
 
-    def on(
-        self, topic: str, *, tags: str = "*", sql: str | None = None, batch: int | None = None
-    ) -> Any:
+    def on(self, topic: str, *, batch: int | None = None, **choice: Unpack[Choice]) -> Any:
         """Decorates the function that gets a topic's messages, as the asynchronous `on`."""
 
         async def subscribe(client: consumer.PushConsumer, function: Any) -> Any:
             on: Any = client.on
-            return on(topic, tags=tags, sql=sql, batch=batch)(function)
+            return on(topic, batch=batch, **choice)(function)
 
         return partial(self._run, subscribe)
 

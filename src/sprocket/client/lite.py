@@ -15,6 +15,7 @@ import asyncio
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
+from typing import Unpack
 
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import ClosedError, UsageError
@@ -33,7 +34,7 @@ from sprocket.client.shares import OnShare
 from sprocket.client.statistics import Counters, Statistics
 from sprocket.client.wanted import Topics, Wanted
 from sprocket.client.world import World
-from sprocket.filter.choice import Filter, filter_of
+from sprocket.filter.choice import Choice, Filter, filter_of
 from sprocket.message.message import StoredMessage
 from sprocket.message.offsets import QueueOffset
 from sprocket.message.queue import QueueId
@@ -142,8 +143,11 @@ class LitePullConsumer(Entered):
         await session.leave(group=self.group)
         self._polled = Polled()
 
-    def subscribe(self, topic: Topics, *, tags: str = "*", sql: str | None = None) -> None:
+    def subscribe(self, topic: Topics, **choice: Unpack[Choice]) -> None:
         """Subscribes a topic, or all that match a pattern; the group's members share their queues.
+
+        Args:
+            choice: which messages: by `tags`, `sql` or `code`, see `Choice`.
 
         Raises:
             SubscriptionInvalid: the tags or the sql cannot be read.
@@ -151,7 +155,7 @@ class LitePullConsumer(Entered):
         """
         if self._chosen is not None:
             raise UsageError("queues are assigned by hand; topics cannot be subscribed too")
-        self._set(topic, filter_of(tags, sql))
+        self._set(topic, filter_of(**choice))
         self._again()
 
     def unsubscribe(self, topic: Topics) -> None:
@@ -159,7 +163,7 @@ class LitePullConsumer(Entered):
         if self._wanted.drop(topic):
             self._again()
 
-    def assign(self, queues: Iterable[QueueId], *, tags: str = "*", sql: str | None = None) -> None:
+    def assign(self, queues: Iterable[QueueId], **choice: Unpack[Choice]) -> None:
         """Reads these queues and no others, whoever else does.
 
         Raises:
@@ -171,7 +175,7 @@ class LitePullConsumer(Entered):
         chosen = set(queues)
         self._wanted.clear()
         for topic in sorted({queue.topic for queue in chosen}):
-            self._set(topic, filter_of(tags, sql))
+            self._set(topic, filter_of(**choice))
         self._chosen = chosen
         self._again()
 

@@ -5,23 +5,25 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from enum import Enum
-from typing import NamedTuple
+from typing import NamedTuple, Unpack
 
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import (
     ClosedError,
     ConnectFailed,
+    FilterMissing,
     GroupNotFound,
     ReplyError,
     UsageError,
 )
+from sprocket.client.bring import bring
 from sprocket.client.config import PullConfig, nameserver_addresses
 from sprocket.client.entered import Entered
 from sprocket.client.offsets import Offsets
 from sprocket.client.routes import MASTER
 from sprocket.client.session import Session
 from sprocket.client.world import World
-from sprocket.filter.choice import Filter, filter_of
+from sprocket.filter.choice import Choice, Filter, filter_of
 from sprocket.message.message import StoredMessage
 from sprocket.message.offsets import QueueOffset
 from sprocket.message.queue import QueueId
@@ -146,20 +148,18 @@ class PullConsumer(Entered):
         queue: QueueId,
         offset: int,
         *,
-        tags: str = "*",
-        sql: str | None = None,
         count: int = 32,
+        **choice: Unpack[Choice],
     ) -> Pulled:
         """Asks for what lies at `offset` and behind, and returns at once.
 
         Args:
             offset: the first one wanted.
-            tags: `*` for all messages, or tags with `||` between them.
-            sql: instead of tags, a condition over properties: `"amount > 5 AND region = 'eu'"`.
             count: how many messages at most; brokers give 32 at most unless set otherwise.
+            choice: which messages: by `tags`, `sql` or `code`, see `Choice`.
         """
         deadline = Deadline.after_ms(self.config.pull_timeout_ms - self.config.hold_ms)
-        wanted = filter_of(tags, sql)
+        wanted = filter_of(**choice)
         return await self._pull(self._request(queue, offset, count), wanted, deadline)
 
     async def pull_blocking(
@@ -167,10 +167,9 @@ class PullConsumer(Entered):
         queue: QueueId,
         offset: int,
         *,
-        tags: str = "*",
-        sql: str | None = None,
         count: int = 32,
         wait_ms: int | None = None,
+        **choice: Unpack[Choice],
     ) -> Pulled:
         """As `pull`, but if there is nothing the broker waits until something comes.
 
@@ -185,7 +184,7 @@ class PullConsumer(Entered):
         request.suspend_timeout_millis = hold_ms
         spare_ms = self.config.pull_timeout_ms - self.config.hold_ms
         deadline = Deadline.after_ms(hold_ms + spare_ms)
-        return await self._pull(request, filter_of(tags, sql), deadline)
+        return await self._pull(request, filter_of(**choice), deadline)
 
     async def committed(self, queue: QueueId) -> QueueOffset | None:
         """The group's committed offset: the next one to consume; None if it has none."""
@@ -251,10 +250,27 @@ class PullConsumer(Entered):
         if where is None:
             raise ConnectFailed(f"no route says where broker {broker!r} is")
         reply = await session.pool.call(where[1], request, deadline=deadline)
+        if reply.code == FilterMissing.code:
+            await self._bring(reply, where[1], request.topic, wanted)
+            reply = await session.pool.call(where[1], request, deadline=deadline)
         status = _STATUSES.get(reply.code)
         if status is None:
             raise ReplyError.of(reply.code, reply.remark or "")
         return _pulled(reply, status, broker, wanted)
+
+    async def _bring(self, reply: Command, address: str, topic: str, wanted: Filter) -> None:
+        session = self._joined()
+        deadline = Deadline.after_ms(self.config.call_timeout_ms)
+        await bring(
+            wanted,
+            FilterMissing(reply.remark or ""),
+            group=self.group,
+            topic=topic,
+            now_ms=session.world.clock.now_ms(),
+            call=lambda header, body: session.pool.call(
+                address, header, body=body, deadline=deadline
+            ),
+        )
 
 
 def _pulled(reply: Command, status: PullStatus, broker: str, wanted: Filter) -> Pulled:

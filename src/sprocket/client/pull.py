@@ -18,11 +18,15 @@ from sprocket.base.deadline import Deadline
 from sprocket.base.errors import (
     ConnectFailed,
     CorruptRecord,
+    FilterFailed,
+    FilterMissing,
     ReplyError,
     SprocketError,
+    SubscriptionInvalid,
     SubscriptionMissing,
     SubscriptionOutdated,
 )
+from sprocket.client.bring import bring
 from sprocket.client.config import FetchConfig
 from sprocket.client.manner import SHARING, Manner
 from sprocket.client.pauses import Pauses
@@ -107,6 +111,7 @@ class Feed:
         self._number = MASTER
         #: When the last pull was asked for, in ms since 1970 UTC.
         self.pulled_ms = parts.session.world.clock.now_ms()
+        self._last_error = ""
         #: The connection of the last pull.
         self._peer: Peer | None = None
         self._is_retry = is_retry_topic(queue.topic)
@@ -124,13 +129,40 @@ class Feed:
             except (SubscriptionMissing, SubscriptionOutdated) as error:
                 logger.info("%s: the broker must hear of us again: %s", self.queue, error)
                 self._parts.session.beat_soon()
+            except FilterMissing as error:
+                await self._bring(error)
             except SprocketError as error:
-                logger.info("%s: pull: %s", self.queue, error)
+                self._complain(error)
             else:
                 again = None
                 continue
             again = again or pauses(longest / 10, longest, entropy=entropy)
             await asyncio.sleep(next(again))
+
+    async def _bring(self, missing: FilterMissing) -> None:
+        """Takes the broker the filter that it does not have."""
+        parts, peer = self._parts, self._peer
+        assert peer is not None
+        deadline = Deadline.after_ms(parts.config.pull_timeout_ms)
+        try:
+            await bring(
+                self.subscription.filter,
+                missing,
+                group=parts.group,
+                topic=self.queue.topic,
+                now_ms=parts.session.world.clock.now_ms(),
+                call=lambda header, body: peer.call(header, body=body, deadline=deadline),
+            )
+        except SprocketError as error:
+            self._complain(error)
+
+    def _complain(self, error: SprocketError) -> None:
+        """Logs why nothing comes; what the user can mend is a warning, once."""
+        is_news = str(error) != self._last_error
+        self._last_error = str(error)
+        is_theirs = isinstance(error, FilterFailed | FilterMissing | SubscriptionInvalid)
+        level = logging.WARNING if is_theirs and is_news else logging.INFO
+        logger.log(level, "%s: pull: %s", self.queue, error)
 
     def limit(self, limits: Limits) -> None:
         """Sets other limits of what is fetched and not finished."""

@@ -1,27 +1,48 @@
-"""What a consumer may choose messages by: tags, or SQL92 over properties. Pure."""
+"""What a consumer may choose messages by: tags, SQL92 over properties, or a function. Pure."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any, TypedDict
+
 from sprocket.base.errors import UsageError
+from sprocket.filter.python import PythonFilter
 from sprocket.filter.sql92 import SqlFilter
 from sprocket.filter.tags import ALL, TagFilter
 
-Filter = TagFilter | SqlFilter
+Filter = TagFilter | SqlFilter | PythonFilter
 
 
-def filter_of(tags: str, sql: str | None = None) -> Filter:
-    """The filter that a user asks for by one of them.
+class Choice(TypedDict, total=False):
+    """How messages are chosen: in one of these ways, or none for all messages.
 
-    Args:
+    Attributes:
         tags: `*` for all messages, or tags with `||` between them.
-        sql: a condition, see `sprocket.filter.sql92`; None for tags.
+        sql: a condition over properties: `"amount > 5 AND region = 'eu'"`.
+        code: a function that says of each message whether it is wanted, and runs at the broker,
+            if that is set up for it; or a `PythonFilter`.
+    """
+
+    tags: str
+    sql: str | None
+    code: PythonFilter | Callable[[Any], bool] | None
+
+
+def filter_of(
+    tags: str = ALL,
+    sql: str | None = None,
+    code: PythonFilter | Callable[[Any], bool] | None = None,
+) -> Filter:
+    """The filter that a user asks for by one of them; see `Choice`.
 
     Raises:
         SubscriptionInvalid: it cannot be read; for SQL92 the text says at which column.
-        UsageError: both are given.
+        UsageError: several are given, or the function's source cannot be had.
     """
-    if sql is None:
-        return TagFilter.parse(tags)
-    if tags != ALL:
-        raise UsageError("messages are chosen by tags or by sql, not both; in sql the tag is TAGS")
-    return SqlFilter.parse(sql)
+    if (tags != ALL) + (sql is not None) + (code is not None) > 1:
+        raise UsageError(
+            "messages are chosen by tags, by sql or by code, one of them; in sql the tag is TAGS"
+        )
+    if code is not None:
+        return code if isinstance(code, PythonFilter) else PythonFilter(code)
+    return TagFilter.parse(tags) if sql is None else SqlFilter.parse(sql)

@@ -8,6 +8,7 @@ The standard library only.
 """
 
 from __future__ import annotations
+import __future__
 
 import builtins
 import os
@@ -38,6 +39,9 @@ _TAKEN_AWAY = (
 )  # fmt: skip
 #: The name of its source in a traceback.
 FILE = "<filter>"
+
+#: What stands in annotations is not looked up: a function comes without the names around it.
+_ANNOTATIONS = __future__.annotations.compiler_flag
 
 _PROPERTY_END, _NAME_END = "\x02", "\x01"
 
@@ -148,7 +152,7 @@ def _loaded(name: str, source: bytes) -> tuple[Callable[[Message], object] | Non
     """The function that a source defines, or what is wrong with it."""
     namespace: dict[str, Any] = {"__builtins__": _names(), "__name__": "filter"}
     try:
-        exec(compile(source, FILE, "exec", dont_inherit=True), namespace)
+        exec(compile(source, FILE, "exec", _ANNOTATIONS, dont_inherit=True), namespace)
     except SyntaxError as error:
         return None, Fault(error.lineno or 0, error.offset or 0, str(error.msg))
     except BaseException as error:  # code of users: whatever it raises is told
