@@ -266,6 +266,11 @@ class ConsumerConfig(FetchConfig):
         minimum=100,
         maximum=25_000,
     )
+    alike_only: bool = setting(
+        False,
+        "Whether not to start in a group whose members, at this moment, subscribe otherwise. "
+        "Brokers keep one subscription of a group and topic, the newest.",
+    )
     drain_ms: int = setting(
         10_000, "How long stopping waits for listener calls under way.", minimum=0
     )

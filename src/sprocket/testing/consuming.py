@@ -1,0 +1,322 @@
+"""How a history of consumption is played: bad times, quiet times, and looks at what must hold."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from sprocket.base.errors import ReplyError, TransportError
+from sprocket.client.local_offsets import decode
+from sprocket.delay.levels import DelayLevels
+from sprocket.message.message import StoredMessage
+from sprocket.message.properties import REAL_TOPIC
+from sprocket.message.queue import QueueId
+from sprocket.message.topic import SCHEDULE, dead_letter_topic, retry_topic
+from sprocket.testing import invariants
+from sprocket.testing.cluster import Cluster
+from sprocket.testing.crowd import Crowd, Group
+from sprocket.testing.entropy import SeededEntropy
+from sprocket.testing.groups import GroupRecord
+from sprocket.testing.journal import Journal, key_of
+from sprocket.testing.network import Network
+from sprocket.testing.observer import Observer
+from sprocket.testing.owners import Owners
+from sprocket.testing.scenarios import Outcome
+from sprocket.testing.weather import Weather
+
+if TYPE_CHECKING:
+    from sprocket.testing.consumption import Consumption
+
+#: Seconds of virtual time in which everything must have come through once the weather is fair.
+QUIET_SECONDS_MAX = 600.0
+_LOOK_SECONDS = 1.0
+#: When a broker that does not answer is a failure of the run itself.
+_GIVE_UP_SECONDS = 3_600.0
+#: The longest delay in use: level 5, or the second return.
+_DELAYS_SECONDS = 61.0
+
+Stored = dict[QueueId, list[StoredMessage]]
+
+
+class Run:
+    """One history.
+
+    Args:
+        scenario: what there is.
+        network: of its world.
+        seed: of everything else.
+    """
+
+    def __init__(self, scenario: Consumption, network: Network, seed: str) -> None:
+        self.scenario = scenario
+        self.network = network
+        self.seed = seed
+        self.entropy = SeededEntropy(seed)
+        self.journal = Journal(network)
+        self._committed: list[tuple[Group, Observer]] = []
+        self._topics: dict[str, Observer] = {}
+
+    async def play(self) -> Outcome:
+        """Plays it to its end.
+
+        Raises:
+            Violation: an invariant does not hold.
+        """
+        scenario = self.scenario
+        self.cluster = Cluster(
+            self.network,
+            self.seed,
+            nameservers=scenario.nameservers,
+            brokers=scenario.brokers,
+            store=scenario.store,
+            sync_seconds=scenario.sync_seconds,
+        )
+        self.crowd = Crowd(
+            self.cluster,
+            self.journal,
+            entropy=self.entropy.fork("work"),
+            traffic=scenario.traffic,
+            styles=scenario.styles,
+        )
+        await self.cluster.start()
+        await self._observe()
+        owners = Owners(self.journal, self.crowd.groups, self._all_queues)
+        watching = asyncio.ensure_future(self._watch())
+        supervising = asyncio.ensure_future(self._supervise())
+        counting = asyncio.ensure_future(owners.watch())
+        await self._bad_times()
+        await self._quiet_times(watching)
+        counting.cancel()
+        watching.cancel()
+        supervising.cancel()
+        await self._look_at_the_end()
+        await self.crowd.close()
+        for observer in {*self._topics.values(), *(each for _, each in self._committed)}:
+            await observer.close()
+        await self.cluster.stop()
+        return self._outcome()
+
+    def _outcome(self) -> Outcome:
+        return Outcome(
+            self.network.history,
+            self.network.now(),
+            len(self.journal.bodies),
+            len(self.journal.acknowledged),
+            sum(self.journal.deliveries.values()),
+            self.journal,
+        )
+
+    async def _observe(self) -> None:
+        """Makes the topics, and those who look at them."""
+        traffic = self.scenario.traffic
+        for topic in traffic.topics:
+            self._topics[topic] = Observer(self.cluster, topic, traffic.queues, group="nobody")
+            await self._topics[topic].create_topic()
+        self._topics[SCHEDULE] = Observer(self.cluster, SCHEDULE, 18, group="nobody")
+        for group in self.crowd.groups:
+            name = group.style.name
+            for topic, queues in ((retry_topic(name), 1), (dead_letter_topic(name), 1)):
+                self._topics[topic] = Observer(self.cluster, topic, queues, group="nobody")
+            if group.style.kind != "broadcasting":
+                wanted = [(topic, traffic.queues) for topic in group.style.topics]
+                for topic, queues in [*wanted, (retry_topic(name), 1)]:
+                    observer = Observer(self.cluster, topic, queues, group=name)
+                    self._committed.append((group, observer))
+
+    def _all_queues(self, group: Group) -> list[QueueId]:
+        """All queues that a group shares, its retry topic left out."""
+        return [
+            QueueId(topic, broker.name, number)
+            for topic in group.style.topics
+            for broker in self.cluster.brokers
+            for number in range(self.scenario.traffic.queues)
+        ]
+
+    async def _bad_times(self) -> None:
+        """Everybody works while things go wrong."""
+        scenario, seconds = self.scenario, self.scenario.traffic.seconds
+        await self.crowd.start()
+        sending = [asyncio.ensure_future(each) for each in self.crowd.send_all()]
+        weather = Weather(
+            self.cluster,
+            self.crowd,
+            entropy=self.entropy.fork("weather"),
+            journal=self.journal,
+            more=self.crowd.faults(),
+        )
+        if scenario.faults and scenario.pause_seconds:
+            for _ in range(scenario.count):
+                await asyncio.sleep(scenario.pause_seconds)
+                await weather.pass_over(scenario.faults, 1, seconds=1.0)
+        elif scenario.faults:
+            await weather.pass_over(scenario.faults, scenario.count, seconds=seconds)
+        await weather.clear()
+        self.crowd.complete()
+        await asyncio.gather(*sending)
+
+    async def _quiet_times(self, watching: asyncio.Future[None]) -> None:
+        """Waits until all is consumed and committed."""
+        give_up = self.network.now() + QUIET_SECONDS_MAX
+        traffic = self.scenario.traffic
+        waited = not (traffic.delayed or traffic.failures or traffic.poison)
+        while self.network.now() < give_up:
+            if watching.done():
+                await watching
+            if await self._missing():
+                await asyncio.sleep(_LOOK_SECONDS)
+            elif waited:
+                return
+            else:  # what nobody misses may still wait on a delay level
+                waited = True
+                await asyncio.sleep(_DELAYS_SECONDS)
+        await self._look_at_the_end()
+        raise invariants.Violation(f"it does not come to rest: {await self._missing()}")
+
+    async def _supervise(self) -> None:
+        """Starts brokers again whose disk made them give up."""
+        while True:
+            await asyncio.sleep(_LOOK_SECONDS)
+            for broker in self.cluster.brokers:
+                if broker.is_running and broker.has_failed:
+                    self.journal.note("supervisor", f"starts {broker.name} again")
+                    broker.kill()
+                    restarted = asyncio.ensure_future(broker.start())
+                    await asyncio.wait([restarted])
+                    if not restarted.cancelled():
+                        restarted.exception()
+
+    async def _missing(self) -> list[str]:
+        """What is not consumed or not committed."""
+        try:
+            return await self._look_for_missing()
+        except (TransportError, ReplyError) as error:
+            return [f"a broker does not answer: {error}"]
+
+    async def _look_for_missing(self) -> list[str]:
+        missing = []
+        dead = await self._dead()
+        for group in self.crowd.groups:
+            for record in group.records:
+                left = set(self.journal.sent_to(record.topics)) - record.finished
+                left -= dead[group.style.name].keys()
+                if left:
+                    missing.append(f"{len(left)} messages for {record.name}: {sorted(left)[:3]}")
+        if missing:
+            return missing
+        for group, observer in self._committed:
+            ends, committed = await observer.ends(), await observer.committed()
+            for queue, end in ends.items():
+                at = committed.get(queue, 0)
+                if at != end:
+                    missing.append(f"{group.style.name} is at {at} of {end} in {queue}")
+        return missing
+
+    async def _dead(self) -> dict[str, dict[str, int]]:
+        """By group, how many times each key is among its dead letters."""
+        found: dict[str, dict[str, int]] = {}
+        for group in self.crowd.groups:
+            counts = found[group.style.name] = {}
+            stored = await self._topics[dead_letter_topic(group.style.name)].stored()
+            for message in (message for messages in stored.values() for message in messages):
+                counts[key_of(message)] = counts.get(key_of(message), 0) + 1
+        return found
+
+    async def _watch(self) -> None:
+        """Looks again and again at what must hold at any time."""
+        while True:
+            for group, observer in self._committed:
+                await self._look_at_committed(group, observer)
+            for group in self.crowd.groups:
+                if group.style.kind == "broadcasting":
+                    self._look_at_local(group)
+            if self.journal.complaints:
+                raise invariants.Violation(self.journal.complaints[0])
+            await asyncio.sleep(_LOOK_SECONDS)
+
+    async def _look_at_committed(self, group: Group, observer: Observer) -> None:
+        if not group.records:
+            return
+        record, began = group.records[0], self.network.now()
+        untold = {*record.moving}
+        committed = await observer.committed()
+        untold |= record.moving
+        untold |= {queue for queue, move in record.moves.items() if move.at >= began}
+        known = {queue: at for queue, at in committed.items() if queue not in untold}
+        invariants.committed_passes_only_settled(self.journal, record, known)
+
+    def _look_at_local(self, group: Group) -> None:
+        for record in group.records:
+            name = record.name.split()[1]
+            raw = group.disk(name).read(f"/offsets/{self._client_id(name)}/everybody/offsets.json")
+            if raw:
+                committed = {queue: int(offset) for queue, offset in decode(raw).items()}
+                invariants.committed_passes_only_settled(self.journal, record, committed)
+
+    def _client_id(self, name: str) -> str:
+        return f"{self.network.address_of(name)}@{name}"
+
+    async def _look_at_the_end(self) -> None:
+        while True:
+            try:
+                return await self._look_at_everything()
+            except (TransportError, ReplyError):
+                if self.network.now() > _GIVE_UP_SECONDS:
+                    raise
+                await asyncio.sleep(_LOOK_SECONDS)
+
+    async def _look_at_everything(self) -> None:
+        journal = self.journal
+        stored: Stored = {}
+        for topic in self.scenario.traffic.topics:
+            stored |= await self._topics[topic].stored()
+        invariants.stored_is_dense_and_true(journal, stored)
+        invariants.acknowledged_is_stored(journal, stored)
+        dead = await self._dead()
+        for group in self.crowd.groups:
+            for record in group.records:
+                self._look_at_group(group, record, stored=stored, dead=dead[group.style.name])
+        await self._look_at_delays()
+        for group, observer in self._committed:
+            await self._look_at_committed(group, observer)
+
+    def _look_at_group(
+        self, group: Group, record: GroupRecord, *, stored: Stored, dead: Mapping[str, int]
+    ) -> None:
+        style, journal = group.style, self.journal
+        invariants.group_consumed_all(journal, record, dead=dead)
+        if style.kind == "ordered":
+            invariants.a_queue_has_one_owner(journal, record)
+            invariants.a_queue_is_in_order(journal, record)
+        if style.kind in ("concurrent", "ordered") and not record.moves and style.batch is None:
+            invariants.failed_ends_within_limit(
+                journal, record, limit=style.reconsume_max, dead=dead
+            )
+        ends = {queue: len(messages) for queue, messages in stored.items()}
+        invariants.a_move_is_obeyed(journal, record, ends)
+
+    async def _look_at_delays(self) -> None:
+        delays_ms = DelayLevels.parse(self.scenario.store.delay_levels)
+        arrived, waiting = await self._arrived()
+        for broker in self.cluster.brokers:
+            there, here = waiting[broker.name], arrived[broker.name]
+            invariants.delayed_comes_once(self.journal, there, here)
+            if "clock" not in self.scenario.faults:
+                delays = [delays_ms.delay_ms(level + 1) for level in range(delays_ms.highest)]
+                invariants.delayed_is_not_early(self.journal, there, here, delays_ms=delays)
+
+    async def _arrived(
+        self,
+    ) -> tuple[dict[str, list[StoredMessage]], dict[str, list[StoredMessage]]]:
+        """By broker, what came out of the schedule topic, and what went in."""
+        arrived: dict[str, list[StoredMessage]] = {b.name: [] for b in self.cluster.brokers}
+        waiting: dict[str, list[StoredMessage]] = {b.name: [] for b in self.cluster.brokers}
+        for topic, observer in self._topics.items():
+            for queue, messages in (await observer.stored()).items():
+                if topic == SCHEDULE:
+                    waiting[queue.broker] += messages
+                else:
+                    arrived[queue.broker] += [
+                        m for m in messages if m.properties.get(REAL_TOPIC) == topic
+                    ]
+        return arrived, waiting

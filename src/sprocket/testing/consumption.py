@@ -1,0 +1,200 @@
+"""Histories of consumption: groups of all kinds under all weathers, each told by name and seed.
+
+outcome = play("ordered", seed=17)      # raises Violation if an invariant does not hold
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from sprocket.store.config import StoreConfig
+from sprocket.testing.cluster import SMALL_STORE
+from sprocket.testing.consuming import Run
+from sprocket.testing.invariants import Violation
+from sprocket.testing.loop import simulate
+from sprocket.testing.members import Style
+from sprocket.testing.network import Network
+from sprocket.testing.scenarios import Outcome
+from sprocket.testing.traffic import Traffic
+
+_NETWORK = ("break", "cut", "slow", "answers")
+_BROKERS = ("restart-broker", "kill-broker", "pause-broker")
+_MEMBERS = ("join", "leave", "kill-member", "stop-member")
+_EVERYTHING = (
+    *_NETWORK,
+    *_BROKERS,
+    *_MEMBERS,
+    *("clock", "client-clock", "restart-nameserver", "kill-nameserver", "kill-producer"),
+    *("kill-all", "resubscribe"),
+)
+_SLOW_FLUSH = replace(SMALL_STORE, flush="SYNC_FLUSH")
+_TWO = ("orders", "bills")
+
+
+@dataclass(frozen=True, slots=True)
+class Consumption:
+    """What there is, and what goes wrong with it.
+
+    Attributes:
+        doc: one sentence.
+        styles: the groups.
+        faults: names of `weather` and of `Crowd.faults`, drawn with equal chances.
+        count: how many faults.
+        nameservers, brokers: how many of each.
+        traffic: what is sent.
+        store: settings of the brokers' stores.
+        sync_seconds: the shortest and longest time that their disks take to sync.
+        pause_seconds: if set, faults are at least so far apart.
+    """
+
+    doc: str
+    styles: tuple[Style, ...]
+    faults: tuple[str, ...]
+    count: int = 6
+    nameservers: int = 1
+    brokers: int = 1
+    traffic: Traffic = field(default_factory=Traffic)
+    store: StoreConfig = SMALL_STORE
+    sync_seconds: tuple[float, float] = (0.0005, 0.02)
+    pause_seconds: float = 0.0
+
+
+_ORDERED = Style("orderly", "ordered", listener_seconds=0.3, slow_seconds=20.0)
+_FAILING = Traffic(failures=0.15, poison=0.05)
+
+CONSUMPTION: dict[str, Consumption] = {
+    "concurrent": Consumption(
+        "Members share the queues of two topics, with all that can happen to them.",
+        (Style(topics=_TWO), Style("batches", topics=("bills",), batch=5)),
+        _EVERYTHING,
+        brokers=2,
+        traffic=Traffic(topics=_TWO),
+    ),
+    "ordered": Consumption(
+        "Each queue's messages come one after the other, to one member at a time.",
+        (_ORDERED,),
+        (*_NETWORK, *_BROKERS, *_MEMBERS, *_MEMBERS, "clock", "client-clock", "kill-all"),
+        traffic=_FAILING,
+    ),
+    "ordered-topics": Consumption(
+        "The same with two topics, two brokers, and subscriptions that change.",
+        (replace(_ORDERED, topics=_TWO),),
+        (*_MEMBERS, "resubscribe", "resubscribe", "restart-broker", "kill-broker", "cut"),
+        brokers=2,
+        traffic=replace(_FAILING, topics=_TWO, queues=2),
+    ),
+    "ordered-power": Consumption(
+        "The broker of an ordered group loses its power.",
+        (_ORDERED,),
+        ("power-broker", "power-broker", "stop-member", "leave", "join", "cut"),
+        traffic=_FAILING,
+        store=_SLOW_FLUSH,
+    ),
+    "stopped": Consumption(
+        "Members and brokers stand still for a while and wake up, their leases run out meanwhile.",
+        (_ORDERED, Style()),
+        ("stop-member", "stop-member", "stop-member", "pause-broker", "join", "leave"),
+        count=4,
+    ),
+    "broadcasting": Consumption(
+        "Every member gets every message, though it dies and comes back.",
+        (Style("everybody", "broadcasting", topics=_TWO),),
+        (*_NETWORK, *_BROKERS, *_MEMBERS, "kill-member", "kill-all", "kill-nameserver"),
+        brokers=2,
+        traffic=Traffic(topics=_TWO, queues=2),
+    ),
+    "lite": Consumption(
+        "Lite pull consumers share the queues of their topics.",
+        (
+            Style("lite", "lite", topics=_TWO),
+            Style("by-hand", "lite", auto_commit=False),
+        ),
+        _EVERYTHING,
+        brokers=2,
+        traffic=Traffic(topics=_TWO),
+    ),
+    "assigned": Consumption(
+        "Lite pull consumers read chosen queues, seek and pause.",
+        (
+            Style("chosen", "assigned", topics=_TWO, members=1),
+            Style("by-hand", "assigned", members=1, auto_commit=False),
+        ),
+        (*_NETWORK, *_BROKERS, "kill-member", "kill-member", "leave", "stop-member", "join"),
+        traffic=Traffic(topics=_TWO, queues=2),
+    ),
+    "dead-letters": Consumption(
+        "Messages fail, some always; members, brokers and connections fail too.",
+        (Style(), Style("thrice", reconsume_max=1)),
+        (*_NETWORK, *_BROKERS, *_MEMBERS, "clock"),
+        traffic=Traffic(failures=0.3, poison=0.1, messages=15),
+    ),
+    "delayed": Consumption(
+        "Messages wait on delay levels, while brokers are killed and members come and go.",
+        (Style(),),
+        ("kill-broker", "kill-broker", "restart-broker", "pause-broker", "break", "kill-member"),
+        traffic=Traffic(delayed=0.6, failures=0.1),
+    ),
+    "delayed-power": Consumption(
+        "Messages wait on delay levels, and the broker loses its power.",
+        (Style(),),
+        ("power-broker", "power-broker", "restart-broker", "break"),
+        traffic=Traffic(delayed=0.6, failures=0.1),
+        store=_SLOW_FLUSH,
+    ),
+    "resets": Consumption(
+        "An operator moves groups forth and back while they consume.",
+        (Style(listener_seconds=1.0), replace(_ORDERED, slow_seconds=5.0), Style("lite", "lite")),
+        ("reset", "reset", "reset", *_MEMBERS, "kill-broker", "restart-broker", "break", "cut"),
+        count=8,
+    ),
+    "disks": Consumption(
+        "The disk is slow, full, or fails.",
+        (Style(), _ORDERED),
+        ("disk-slow", "disk-full", "disk-error", "kill-broker", "join", "kill-member"),
+        traffic=Traffic(delayed=0.2, failures=0.1),
+        store=_SLOW_FLUSH,
+    ),
+    "rebalance": Consumption(
+        "Members come, leave and die one by one; it is measured how long queues have no owner.",
+        (Style(members=3), Style("orderly", "ordered", members=3)),
+        ("join", "leave", "kill-member"),
+        brokers=2,
+        traffic=Traffic(messages=60, seconds=120.0),
+        pause_seconds=45.0,
+    ),
+    "tempest": Consumption(
+        "All kinds of groups and all weathers at once.",
+        (
+            Style(topics=_TWO),
+            _ORDERED,
+            Style("everybody", "broadcasting", members=1),
+            Style("lite", "lite", topics=_TWO, members=1),
+        ),
+        (*_EVERYTHING, "reset", "disk-slow", "disk-full"),
+        count=10,
+        nameservers=2,
+        brokers=2,
+        traffic=Traffic(topics=_TWO, queues=2, delayed=0.1, failures=0.1, poison=0.02),
+    ),
+}
+
+
+def play(name: str, seed: int, *, instead: Consumption | None = None) -> Outcome:
+    """Plays a scenario of `CONSUMPTION`.
+
+    Args:
+        instead: another form of it, to find the smallest that still fails.
+
+    Raises:
+        Violation: an invariant does not hold; the text has scenario, seed and a story.
+    """
+    scenario = instead or CONSUMPTION[name]
+    network = Network(f"{name} {seed}")
+    run = Run(scenario, network, f"{name} {seed}")
+    try:
+        return simulate(lambda _: run.play(), network=network)
+    except AssertionError as error:
+        again = f"make sim SCENARIO={name} SEED={seed} ARGS=--story"
+        violation = Violation(f"{error}\nplay it again: {again}")
+        violation.journal = run.journal
+        raise violation from error

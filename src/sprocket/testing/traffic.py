@@ -1,0 +1,141 @@
+"""Producers of a simulated run, each a client in a process of its own, at a pace from a seed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Sequence
+from dataclasses import dataclass
+
+from sprocket.base.errors import SprocketError
+from sprocket.client.producer import Producer
+from sprocket.message.message import Message
+from sprocket.testing.cluster import Cluster
+from sprocket.testing.entropy import SeededEntropy
+from sprocket.testing.journal import Journal
+from sprocket.testing.process import Process
+
+#: Sends of one producer that are under way at the same time.
+_LANES = 3
+_BATCH_MAX = 4
+_BODY_BYTES_MAX = 700
+#: How often a message fails that always fails.
+ALWAYS = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """What producers send.
+
+    Attributes:
+        topics, queues: where to, and how many queues each has on each broker.
+        producers, messages: how many of each.
+        seconds: about how long it takes.
+        batches: how probable it is that several are sent at once.
+        delayed: how probable it is that a message has a delay level.
+        failures: how probable it is that listeners fail at a message, once or twice.
+        poison: how probable it is that they always do.
+    """
+
+    topics: tuple[str, ...] = ("orders",)
+    queues: int = 4
+    producers: int = 2
+    messages: int = 25
+    seconds: float = 20.0
+    batches: float = 0.1
+    delayed: float = 0.0
+    failures: float = 0.0
+    poison: float = 0.0
+
+
+class Producers:
+    """All producers of a run.
+
+    Args:
+        cluster: what they send to.
+        journal: is told of all they do.
+        traffic: what they send.
+        entropy: decides when, and which messages fail later.
+
+    Attributes:
+        running: those that have not ended, nor were killed.
+    """
+
+    def __init__(
+        self, cluster: Cluster, journal: Journal, traffic: Traffic, *, entropy: SeededEntropy
+    ) -> None:
+        self._cluster = cluster
+        self._journal = journal
+        self._traffic = traffic
+        self._entropy = entropy
+        self.running: list[Process] = []
+
+    def send_all(self) -> list[Awaitable[None]]:
+        """Each is done when its last message was answered or failed, or it died."""
+        return [self._produce(f"producer-{n}") for n in range(self._traffic.producers)]
+
+    async def kill_one(self) -> None:
+        """One of them ends where it stands."""
+        if self.running:
+            process = self.running.pop(self._entropy.below(len(self.running)))
+            self._journal.note(process.name, "is killed")
+            self._cluster.network.kill(process)
+            process.kill()
+
+    async def _produce(self, name: str) -> None:
+        process, world = self._cluster.client(name)
+        self.running.append(process)
+        entropy = self._entropy.fork(name)
+        traffic = self._traffic
+        keys = iter([f"{name}-{number}" for number in range(traffic.messages)])
+        pause = 2 * traffic.seconds * _LANES / traffic.messages
+
+        async def lane(producer: Producer) -> None:
+            for key in keys:
+                await asyncio.sleep(entropy.between(0, pause))
+                batch = [key]
+                if entropy.happens(traffic.batches):
+                    more = 1 + entropy.below(_BATCH_MAX - 1)
+                    batch += [following for _, following in zip(range(more), keys, strict=False)]
+                await self._send(producer, batch, entropy)
+
+        async def main() -> None:
+            servers = self._cluster.nameserver_addresses
+            async with Producer(name, nameservers=servers, world=world) as producer:
+                await asyncio.gather(*(lane(producer) for _ in range(_LANES)))
+
+        task = process.start(main())
+        await asyncio.wait([task])
+        if process in self.running:
+            self.running.remove(process)
+            await task
+
+    async def _send(self, producer: Producer, keys: Sequence[str], entropy: SeededEntropy) -> None:
+        who, journal, traffic = producer.group, self._journal, self._traffic
+        topic = traffic.topics[entropy.below(len(traffic.topics))]
+        messages = []
+        for key in keys:
+            body = entropy.token(entropy.below(_BODY_BYTES_MAX) + 1)
+            draw = entropy.random()
+            if draw < traffic.poison:
+                journal.failures[key] = ALWAYS
+            elif draw < traffic.poison + traffic.failures:
+                journal.failures[key] = 1 + entropy.below(2)
+            level = 1 + entropy.below(5) if entropy.happens(traffic.delayed) else 0
+            if level and len(keys) == 1:
+                journal.levels[key] = level
+            journal.sending(who, key, body)
+            messages.append(
+                Message(topic, body, keys=[key], delay_level=journal.levels.get(key, 0))
+            )
+        try:
+            if len(messages) == 1:
+                answers = [await producer.send(messages[0])]
+            else:
+                answers = await producer.send_batch(messages)
+        except SprocketError as error:
+            cause = error.__cause__ or error
+            for key in keys:
+                journal.note(who, f"fails with {type(cause).__name__} for", key)
+            return
+        for key, sent in zip(keys, answers, strict=True):
+            journal.acknowledge(who, key, sent.queue, sent.queue_offset)
