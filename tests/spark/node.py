@@ -19,10 +19,15 @@ LONGEST_S = 60
 
 
 class Node:
-    """Name server and broker; `stop` and `start` again at the same ports, with the same store."""
+    """Name server and broker; `stop` and `start` again at the same ports, with the same store.
+
+    Attributes:
+        store: its folder.
+        names: the name server's address.
+    """
 
     def __init__(self, store: Path, *, config: BrokerConfig | None = None) -> None:
-        self._store = store
+        self.store = store
         self._config = config
         self._ports = (0, 0)
         self._loop = asyncio.new_event_loop()
@@ -45,7 +50,7 @@ class Node:
         nameserver_port, broker_port = self._ports
         broker = self._config or BrokerConfig(host="127.0.0.1", port=broker_port)
         self._node = Standalone(
-            store=self._store,
+            store=self.store,
             nameserver_port=nameserver_port,
             configs=[broker, StoreConfig(log_file_bytes=1 << 23)],
         )

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from sprocket.base.errors import CorruptRecord
 from sprocket.filter.choice import Filter
+from sprocket.filter.sql92 import SqlFilter
 from sprocket.filter.tags import TagFilter
 from sprocket.message.compression import COMPRESSED, open_body
 from sprocket.message.hosts import V4_BYTES, unpack
@@ -69,6 +70,7 @@ class Decoder:
             found = pc.is_in(rows.tag(), pa.array(self._filter.tags, pa.string()))
             return cast("NDArray[np.bool_]", found.to_numpy(zero_copy_only=False))
         # A broker has judged already, if it can; judging again costs a microsecond.
+        assert isinstance(self._filter, SqlFilter)
         is_wanted = self._filter.matches_text
         view = memoryview(rows.layout.buffer)
         spans = zip(rows.layout.properties.tolist(), rows.layout.ends.tolist(), strict=True)
