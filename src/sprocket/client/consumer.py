@@ -6,7 +6,7 @@ import asyncio
 import os
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar, overload
+from typing import Any, TypeVar, Unpack, overload
 
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import ClosedError, UsageError
@@ -33,7 +33,7 @@ from sprocket.client.subscription import BatchListener, Later, Listener, Message
 from sprocket.client.wanted import Topics, Wanted
 from sprocket.client.window import Window
 from sprocket.client.world import World
-from sprocket.filter.choice import Filter, filter_of
+from sprocket.filter.choice import Choice, Filter, filter_of
 from sprocket.message.message import StoredMessage
 from sprocket.message.queue import QueueId
 from sprocket.message.topic import check_group, retry_topic
@@ -148,50 +148,41 @@ class PushConsumer(Entered):
         return self._session.client_id if self._session is not None else None
 
     @overload
-    def on(self, topic: Topics, *, tags: str = "*", sql: str | None = None) -> Callable[[M], M]: ...
+    def on(self, topic: Topics, **choice: Unpack[Choice]) -> Callable[[M], M]: ...
 
     @overload
-    def on(
-        self, topic: Topics, *, tags: str = "*", sql: str | None = None, batch: int
-    ) -> Callable[[B], B]: ...
+    def on(self, topic: Topics, *, batch: int, **choice: Unpack[Choice]) -> Callable[[B], B]: ...
 
-    def on(
-        self, topic: Topics, *, tags: str = "*", sql: str | None = None, batch: int | None = None
-    ) -> Any:
+    def on(self, topic: Topics, *, batch: int | None = None, **choice: Unpack[Choice]) -> Any:
         """Decorates the function that gets a topic's messages; before or after the start.
 
         Args:
             topic: its name, or a pattern (`re.compile("orders-.*")`) for all topics whose whole
                 names match; those that appear later are found within `config.route_refresh_ms`.
-            tags: `*` for all messages, or tags with `||` between them.
-            sql: instead of tags, a condition over properties: `"amount > 5 AND region = 'eu'"`.
             batch: None: it gets one message. A number: it gets a list of up to so many, and may
                 return a list that says of each: None or `Later`.
+            choice: which messages: `tags="new || paid"`, `sql="amount > 5 AND region = 'eu'"`, or
+                `code=` a function that the broker runs; see `sprocket.filter.choice.Choice`.
 
         Raises:
             UsageError: as `subscribe`.
         """
 
         def subscribe(function: Any) -> Any:
-            self._subscribe(topic, filter_of(tags, sql), Listener.of(function, batch))
+            self._subscribe(topic, filter_of(**choice), Listener.of(function, batch))
             return function
 
         return subscribe
 
     def subscribe(
-        self,
-        topic: Topics,
-        *,
-        tags: str = "*",
-        sql: str | None = None,
-        listener: MessageListener | None = None,
+        self, topic: Topics, *, listener: MessageListener | None = None, **choice: Unpack[Choice]
     ) -> None:
         """Subscribes a topic; before or after the start.
 
         All members of a group should subscribe alike: brokers keep one subscription of a group.
 
         Args:
-            topic, tags, sql: as for `on`.
+            topic, choice: as for `on`.
             listener: gets the messages. Without one they are iterated over.
 
         Raises:
@@ -200,7 +191,7 @@ class PushConsumer(Entered):
                 and some not.
         """
         found = None if listener is None else Listener.of(listener, None)
-        self._subscribe(topic, filter_of(tags, sql), found)
+        self._subscribe(topic, filter_of(**choice), found)
 
     def unsubscribe(self, topic: Topics) -> None:
         """Gives the queues up of a topic, or of what a pattern found, if that is subscribed."""
