@@ -18,6 +18,7 @@ from sprocket.client.background import Face, on_the_loop, waiting
 from sprocket.client.config import ConsumerConfig, LitePullConfig, ProducerConfig, PullConfig
 from sprocket.client.offsets import Start
 from sprocket.client.subscription import BatchListener, MessageListener
+from sprocket.client.wanted import Topics
 from sprocket.client.world import World
 from sprocket.filter.choice import Choice
 from sprocket.message.message import Message, StoredMessage
@@ -63,8 +64,8 @@ class Producer(Face[producer.Producer]):
     send = waiting(producer.Producer.send)
     send_batch = waiting(producer.Producer.send_batch)
     send_oneway = waiting(producer.Producer.send_oneway)
-    request = waiting(producer.Producer.request)
     recall = waiting(producer.Producer.recall)
+    request = waiting(producer.Producer.request)
     reply = waiting(producer.Producer.reply)
     queues = waiting(producer.Producer.queues)
 
@@ -184,12 +185,12 @@ class PushConsumer(Face[consumer.PushConsumer]):
     wait_closed = waiting(consumer.PushConsumer.wait_closed)
 
     @overload
-    def on(self, topic: str, **choice: Unpack[Choice]) -> Callable[[M], M]: ...
+    def on(self, topic: Topics, **choice: Unpack[Choice]) -> Callable[[M], M]: ...
 
     @overload
-    def on(self, topic: str, *, batch: int, **choice: Unpack[Choice]) -> Callable[[B], B]: ...
+    def on(self, topic: Topics, *, batch: int, **choice: Unpack[Choice]) -> Callable[[B], B]: ...
 
-    def on(self, topic: str, *, batch: int | None = None, **choice: Unpack[Choice]) -> Any:
+    def on(self, topic: Topics, *, batch: int | None = None, **choice: Unpack[Choice]) -> Any:
         """Decorates the function that gets a topic's messages, as the asynchronous `on`."""
 
         async def subscribe(client: consumer.PushConsumer, function: Any) -> Any:
