@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import datetime
 from typing import Any
 
 import pyarrow as pa
@@ -100,3 +101,13 @@ def test_columns_are_checked_before_anything_is_sent(
 def test_columns_of_a_read_can_be_written() -> None:
     fields = [("topic", "string"), ("key", "string"), ("tag", "string"), ("body", "binary")]
     check_columns([*fields, ("properties", "map<string,string>")], options())
+
+
+def test_a_time_of_delivery_goes_before_the_delay_of_all() -> None:
+    at = datetime.datetime(2030, 1, 31, 8, tzinfo=datetime.UTC)
+    rows = [{"body": b"a", "deliver_at": at}, {"body": b"b", "deliver_at": None}]
+    found = [one.message for one in messages(rows, topic="orders", delayLevel="4")]
+    assert [(one.deliver_at, one.delay_level) for one in found] == [(at, 0), (None, 4)]
+    check_columns([("body", "binary"), ("deliver_at", "timestamp")], options(topic="orders"))
+    with pytest.raises(UsageError, match="deliver_at must be timestamp"):
+        check_columns([("body", "binary"), ("deliver_at", "bigint")], options(topic="orders"))

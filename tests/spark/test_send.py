@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import datetime
 from collections.abc import Iterator
 
 import pytest
@@ -135,3 +136,14 @@ def test_a_refusal_fails_the_task_at_once(broker: FakeBroker) -> None:
 def test_a_topic_that_nobody_has_fails_the_task(broker: FakeBroker) -> None:
     with pytest.raises(WriteFailed, match="topic nothing"):
         sent(broker, [outgoing(0, topic="nothing")], sendRetries="1")
+
+
+def test_messages_that_wait_go_alone_with_their_time(broker: FakeBroker) -> None:
+    at = datetime.datetime(2030, 1, 31, 8, tzinfo=datetime.UTC)
+    some = [outgoing(0), outgoing(1, deliver_at=at), outgoing(2, delay_level=3), outgoing(3)]
+    assert sent(broker, some) == 4
+    assert sorted(broker.requests) == [1, 1, 2] or sorted(broker.requests) == [1, 1, 1, 1]
+    properties = [m.properties for queue in stored(broker).values() for m in queue]
+    times = [one["TIMER_DELIVER_MS"] for one in properties if "TIMER_DELIVER_MS" in one]
+    assert times == [str(round(at.timestamp() * 1000))]
+    assert [one["DELAY"] for one in properties if "DELAY" in one] == ["3"]

@@ -24,6 +24,7 @@ COLUMNS = {
     "queue_id": ("int", "bigint"),
     "delay_level": ("int", "bigint"),
     "flag": ("int", "bigint"),
+    "deliver_at": ("timestamp",),
 }
 _ELSEWHERE = {"value": "body", "headers": "properties", "keys": "key", "tags": "tag"}
 
@@ -93,8 +94,11 @@ class Messages:
         body: bytes | str | None,
         *rest: Any,
     ) -> Outgoing:
-        key, tag, properties, broker, queue_number, delay_level, flag = rest
+        key, tag, properties, broker, queue_number, delay_level, flag, deliver_at = rest
         options = self._options
+        if delay_level is None:
+            # A time of its own goes before the delay of all.
+            delay_level = options.delay_level if deliver_at is None else 0
         topic = topic or options.topic
         if topic is None:
             raise UsageError("it has no topic, and option topic is not given")
@@ -107,7 +111,8 @@ class Messages:
             keys=key.split() if key else (),
             properties=self._properties(properties),
             flag=flag or 0,
-            delay_level=options.delay_level if delay_level is None else delay_level,
+            delay_level=delay_level,
+            deliver_at=deliver_at,
         )
         return Outgoing(message, broker, queue_number)
 

@@ -24,6 +24,7 @@ from sprocket.message.hashing import java_hash
 from sprocket.message.ids import UniqueIds
 from sprocket.message.message import Message
 from sprocket.message.queue import QueueId
+from sprocket.message.topic import is_retry_topic
 from sprocket.protocol.codes import ResponseCode
 from sprocket.protocol.command import Command
 from sprocket.protocol.requests.send import SendMessageV2
@@ -112,7 +113,8 @@ class Sender:
             fixed = self._fixed(one)
             message = one.message
             key = (message.topic, fixed)
-            if message.delay_level or len(message.body) >= self._config.compress_over_bytes:
+            is_alone = message.waits or is_retry_topic(message.topic)
+            if is_alone or len(message.body) >= self._config.compress_over_bytes:
                 self._flush(key)
                 sealed = seal(message, self._ids, self._clock.now_ms(), self._config)
                 self._post(_Request(sealed, 1, fixed))
