@@ -4,7 +4,8 @@
 #   make test     sets up and passes every test
 #   make bench    measures, with the Java broker beside it where Java and Maven are present
 #   make lint     style, types, structure
-#   make sim      one simulated history again: make sim SEED=17
+#   make sim      simulated histories: make sim SEED=17, or SEEDS=1..500 SCENARIO=ordered
+#   make soak     five minutes of kills against real processes, with a report (MINUTES=5)
 #   make clean    removes what these made
 
 PYTHON ?= python3
@@ -13,7 +14,7 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint format bench sim clean
+.PHONY: help run test lint format bench sim soak clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -52,9 +53,15 @@ format: $(VENV)/dev.stamp
 bench: $(VENV)/dev.stamp
 	@$(BIN)/python -m bench $(ARGS)
 
+# One history again (SEED=17), or many (SEEDS=1..500); of all scenarios, or some (SCENARIO="storm lite").
 SEED ?= 1
 sim: $(VENV)/dev.stamp
-	@$(BIN)/python -m sprocket.testing --seed $(SEED) $(ARGS)
+	@$(BIN)/python -m sprocket.testing $(if $(SEEDS),--seeds $(SEEDS),--seed $(SEED)) \
+		$(foreach name,$(SCENARIO),--scenario $(name)) $(ARGS)
+
+# Real processes that are killed, stopped and started again: MINUTES=5 unless set.
+soak: $(VENV)/dev.stamp
+	@$(BIN)/python -m tests.soak --minutes $(or $(MINUTES),5) $(ARGS)
 
 clean:
 	rm -rf $(VENV) sprocket-data build dist .mypy_cache .ruff_cache .pytest_cache tests/compat/java/target

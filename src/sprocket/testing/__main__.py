@@ -1,15 +1,39 @@
-"""Plays simulated histories: `python -m sprocket.testing --seed 17 --scenario storm --story`."""
+"""Plays simulated histories, many or one:
+
+python -m sprocket.testing --seeds 1..500 --scenario ordered --scenario storm
+python -m sprocket.testing --seed 17 --scenario storm --story
+python -m sprocket.testing --seed 17 --scenario ordered --shrink
+"""
 
 from __future__ import annotations
 
 import argparse
 import logging
+import statistics
 import sys
 import time
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from typing import NamedTuple
 
 from sprocket.testing.invariants import Violation
 from sprocket.testing.journal import Journal
-from sprocket.testing.scenarios import SCENARIOS, play
+from sprocket.testing.plays import PLAYS, play
+from sprocket.testing.shrink import shrink
+
+#: Seeds that a process plays before it reports.
+_CHUNK = 10
+
+
+class Told(NamedTuple):
+    """How one history went, in words; what failed of it, or nothing."""
+
+    name: str
+    seed: int
+    text: str
+    failure: str
+    gaps: dict[str, list[float]]
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -18,37 +42,120 @@ def main(arguments: list[str] | None = None) -> int:
         prog="python -m sprocket.testing",
         description="Plays a cluster's history from a seed, the same every time.",
     )
-    names = ", ".join(SCENARIOS)
+    names = ", ".join(PLAYS)
     parser.add_argument("--seed", type=int, default=1, help="the first seed (1)")
     parser.add_argument("--count", type=int, default=1, help="how many seeds from there on (1)")
-    parser.add_argument("--scenario", choices=SCENARIOS, help=f"one of {names}; all by default")
+    parser.add_argument("--seeds", metavar="A..B", type=_seeds, help="all seeds from A to B")
+    parser.add_argument(
+        "--scenario", action="append", choices=PLAYS, metavar="NAME", help=f"of {names}; or all"
+    )
     parser.add_argument("--story", action="store_true", help="tell everything that happened")
+    parser.add_argument("--shrink", action="store_true", help="find a smaller form that fails")
+    parser.add_argument("--jobs", type=int, default=2, help="processes for many seeds (2)")
     chosen = parser.parse_args(arguments)
     logging.basicConfig(level=logging.DEBUG if chosen.story else logging.CRITICAL)
-    failed = 0
-    for seed in range(chosen.seed, chosen.seed + chosen.count):
-        for name in [chosen.scenario] if chosen.scenario else SCENARIOS:
-            failed += not _play(name, seed, tells=chosen.story)
-    return 1 if failed else 0
+    seeds = chosen.seeds or range(chosen.seed, chosen.seed + chosen.count)
+    chosen_names = chosen.scenario or list(PLAYS)
+    if chosen.shrink:
+        return max(_shrink(name, seed) for seed in seeds for name in chosen_names)
+    if len(seeds) * len(chosen_names) > _CHUNK and not chosen.story:
+        return _play_many(chosen_names, seeds, jobs=chosen.jobs)
+    told = [_play(name, seed, tells=chosen.story) for seed in seeds for name in chosen_names]
+    for each in told:
+        sys.stdout.write(f"{each.text}\n")
+    return 1 if any(each.failure for each in told) else 0
 
 
-def _play(name: str, seed: int, *, tells: bool) -> bool:
+def _seeds(text: str) -> range:
+    first, _, last = text.partition("..")
+    return range(int(first), int(last or first) + 1)
+
+
+def _play(name: str, seed: int, *, tells: bool = False) -> Told:
     before = time.process_time()
     try:
         outcome = play(name, seed)
     except Violation as violation:
         if tells and violation.journal is not None:
             _tell(violation.journal)
-        sys.stdout.write(f"{name} {seed}: {violation}\n")
-        return False
+        return Told(name, seed, f"{name} {seed}: {violation}", str(violation).splitlines()[0], {})
     if tells:
         _tell(outcome.journal)
-    sys.stdout.write(
+    text = (
         f"{name} {seed}: history {outcome.history}, {outcome.seconds:.1f} s in "
         f"{time.process_time() - before:.2f} s, {outcome.sent} sent, "
-        f"{outcome.acknowledged} acknowledged, {outcome.delivered} delivered\n"
+        f"{outcome.acknowledged} acknowledged, {outcome.delivered} delivered"
     )
-    return True
+    return Told(name, seed, text, "", _gaps(outcome.journal))
+
+
+def _play_chunk(chunk: tuple[str, range]) -> list[Told]:
+    name, seeds = chunk
+    return [_play(name, seed) for seed in seeds]
+
+
+def _play_many(names: Iterable[str], seeds: range, *, jobs: int) -> int:
+    """Plays in processes, tells how far it is, and sums up."""
+    names = list(names)
+    chunks = [
+        (name, seeds[at : at + _CHUNK]) for at in range(0, len(seeds), _CHUNK) for name in names
+    ]
+    began, done = time.monotonic(), 0
+    failures: dict[str, list[Told]] = defaultdict(list)
+    gaps: dict[str, list[float]] = defaultdict(list)
+    with ProcessPoolExecutor(jobs) as pool:
+        for told in _flat(pool.map(_play_chunk, chunks)):
+            done += 1
+            for cause, seconds in told.gaps.items():
+                gaps[f"{told.name}: {cause}"] += seconds
+            if told.failure:
+                failures[told.name].append(told)
+                sys.stdout.write(f"\r{told.name} {told.seed}: {told.failure}\n")
+            if done % _CHUNK == 0:
+                total, seconds_gone = len(seeds) * len(names), time.monotonic() - began
+                sys.stdout.write(f"\r{done} of {total} histories, {seconds_gone:.0f} s ")
+                sys.stdout.flush()
+    sys.stdout.write(f"\n{'scenario':<18}{'histories':>10}{'failed':>8}\n")
+    for name in names:
+        sys.stdout.write(f"{name:<18}{len(seeds):>10}{len(failures[name]):>8}\n")
+    _tell_gaps(gaps)
+    return 1 if any(failures.values()) else 0
+
+
+def _flat(chunks: Iterable[list[Told]]) -> Iterator[Told]:
+    for chunk in chunks:
+        yield from chunk
+
+
+def _gaps(journal: Journal) -> dict[str, list[float]]:
+    """Seconds that queues had no owner, by group and what happened before."""
+    return {
+        f"{record.name} after {cause}": seconds
+        for record in journal.groups.values()
+        for cause, seconds in record.gaps.items()
+    }
+
+
+def _tell_gaps(gaps: dict[str, list[float]]) -> None:
+    if gaps:
+        sys.stdout.write("\nseconds that a queue had no owner: number, median, 99 %, longest\n")
+    for name, seconds in sorted(gaps.items()):
+        ranked = sorted(seconds)
+        sys.stdout.write(
+            f"{name:<44}{len(ranked):>8}{statistics.median(ranked):>8.2f}"
+            f"{ranked[int(len(ranked) * 0.99)]:>8.2f}{ranked[-1]:>8.2f}\n"
+        )
+
+
+def _shrink(name: str, seed: int) -> int:
+    failure = shrink(name, seed)
+    if failure is None:
+        sys.stdout.write(f"{name} {seed}: nothing fails, or it has no smaller form\n")
+        return 0
+    if failure.journal is not None:
+        _tell(failure.journal)
+    sys.stdout.write(f"{name} {seed}: {str(failure).splitlines()[0]}\n")
+    return 1
 
 
 def _tell(journal: Journal) -> None:

@@ -12,6 +12,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from typing import Any
 
+from sprocket.base.ports import Disk
 from sprocket.broker.broker import Broker
 from sprocket.broker.config import BrokerConfig
 from sprocket.client.world import World
@@ -56,6 +57,8 @@ class Machine:
         self.disk = disk
         self.clock = LoopClock()
         self.starts = 0
+        #: What runs on it, for those who may look inside.
+        self.server: Any = None
         self._serve = serve
         self._process: Process | None = None
         self._task: asyncio.Task[None] | None = None
@@ -65,6 +68,12 @@ class Machine:
     def is_running(self) -> bool:
         """Whether its server was started, and neither stopped nor killed."""
         return self._process is not None
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether the server on it is a broker that gave up."""
+        failure = getattr(self.server, "_failure", None)
+        return failure is not None and failure.done() and not failure.cancelled()
 
     async def start(self) -> None:
         """Starts the server; returns when it serves.
@@ -91,6 +100,16 @@ class Machine:
         await self._task
         self._process = None
 
+    def pause(self) -> None:
+        """The server stands still until `wake`."""
+        assert self._process is not None
+        self._process.stop()
+
+    def wake(self, *, timers_first: bool = False) -> None:
+        """It goes on."""
+        if self._process is not None:
+            self._process.wake(timers_first=timers_first)
+
     def kill(self, *, power_lost: bool = False) -> None:
         """Ends the server where it stands.
 
@@ -109,7 +128,7 @@ class Machine:
         process.kill()
 
     async def _main(self, ready: asyncio.Future[None]) -> None:
-        async with self._serve(self):
+        async with self._serve(self) as self.server:
             ready.set_result(None)
             await self._stopping.wait()
 
@@ -168,13 +187,13 @@ class Cluster:
             if machine.is_running:
                 await machine.stop()
 
-    def client(self, name: str) -> tuple[Process, World]:
+    def client(self, name: str, *, disk: Disk | None = None) -> tuple[Process, World]:
         """A process on a host of its own, and the world that a client in it is given."""
         self._clients += 1
         process = Process(name, name)
         entropy = self._entropy.fork(name)
         address = self.network.address_of(name)
-        return process, World(LoopClock(), entropy, address, self._clients)
+        return process, World(LoopClock(), entropy, address, self._clients, disk)
 
     def _machine(
         self, name: str, serve: Callable[[Machine], AbstractAsyncContextManager[Any]]

@@ -1,12 +1,22 @@
-"""What must hold in every run, by name. Each raises `Violation` with the story of a message."""
+"""What must hold in every run, by name. Each raises `Violation` with the story of a message.
+
+The upper ones look at a journal and at what brokers have; those of a group look at its record.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from sprocket.message.message import StoredMessage
+from sprocket.message.properties import REAL_TOPIC
 from sprocket.message.queue import QueueId
+from sprocket.testing.groups import Call, GroupRecord
 from sprocket.testing.journal import Journal, key_of
+
+#: Seconds that a member of an ordered group trusts its lease, whatever becomes of it meanwhile.
+TRUST_SECONDS = 30.0
 
 
 class Violation(AssertionError):
@@ -50,6 +60,8 @@ def acknowledged_is_stored(
 ) -> None:
     """What a sender was told is stored lies where it was told, once the weather is fair."""
     for key, (queue, offset) in journal.acknowledged.items():
+        if key in journal.levels:
+            continue  # it was told a place among those that wait
         messages = stored.get(queue, ())
         found = messages[offset].keys if offset < len(messages) else []
         if found != [key]:
@@ -63,3 +75,169 @@ def acknowledged_is_consumed(journal: Journal) -> None:
             f"{len(journal.unfinished)} acknowledged messages were never consumed\n"
             f"{journal.story(key)}"
         )
+
+
+# Of a group.
+
+
+def group_consumed_all(journal: Journal, record: GroupRecord, *, dead: Collection[str]) -> None:
+    """When all is quiet, everything acknowledged is finished, or among the dead letters."""
+    left = [k for k in journal.sent_to(record.topics) if k not in record.finished and k not in dead]
+    if left:
+        raise Violation(
+            f"{len(left)} acknowledged messages were never consumed by {record.name}\n"
+            f"{journal.story(left[0])}"
+        )
+
+
+def committed_passes_only_settled(
+    journal: Journal, record: GroupRecord, committed: Mapping[QueueId, int]
+) -> None:
+    """A group's offset never stands behind a message that is neither finished nor given back."""
+    for queue in sorted(committed):
+        settled = record.settled[queue]
+        for offset in range(committed[queue]):
+            if offset not in settled:
+                calls = [c for c in record.calls if c.queue == queue and c.offset == offset]
+                place = (queue, offset)
+                keys = [call.key for call in calls]
+                keys += [key for key, at in journal.acknowledged.items() if at == place]
+                raise Violation(
+                    f"{record.name} is committed up to {committed[queue]} in {queue}, but offset "
+                    f"{offset} is neither finished nor given back\n"
+                    f"{journal.story(keys[0] if keys else '')}"
+                )
+
+
+def a_queue_has_one_owner(journal: Journal, record: GroupRecord) -> None:
+    """No member of an ordered group gets a message of a queue that another one is at.
+
+    A member whose lease ran out while its listener was at work cannot be stopped; so a call keeps
+    others away for as long as its lease was trusted when it began, at least.
+    """
+    for calls in _by_queue(record).values():
+        under_way: list[Call] = []
+        for call in calls:
+            under_way = [
+                each
+                for each in under_way
+                if call.began < min(_end(each), each.began + TRUST_SECONDS)
+            ]
+            if under_way:
+                other = under_way[0]
+                raise Violation(
+                    f"{call.member} gets {call.queue} offset {call.offset} at {call.began:.4f} "
+                    f"while {other.member} is at offset {other.offset}\n"
+                    f"{journal.story(call.key)}"
+                )
+            under_way.append(call)
+
+
+def a_queue_is_in_order(journal: Journal, record: GroupRecord) -> None:
+    """A member of an ordered group gets a message only when all before it in its queue are done."""
+    for queue, calls in _by_queue(record).items():
+        settled = record.ever_settled[queue]
+        ready = [-math.inf]
+        for offset in range(max(call.offset for call in calls)):
+            ready.append(max(ready[-1], settled.get(offset, math.inf)))
+        for call in calls:
+            if call.began < ready[call.offset]:
+                raise Violation(
+                    f"{call.member} gets {queue} offset {call.offset} at {call.began:.4f}, before "
+                    f"all that lies before it was done\n{journal.story(call.key)}"
+                )
+
+
+def failed_ends_within_limit(
+    journal: Journal, record: GroupRecord, *, limit: int, dead: Mapping[str, int]
+) -> None:
+    """What fails more often than the limit allows is a dead letter, after exactly that many tries;
+    what fails less often is consumed and none."""
+    most: dict[str, int] = defaultdict(int)
+    for call in record.calls:
+        most[call.key] = max(most[call.key], call.times)
+    for key in journal.sent_to(record.topics):
+        fails = journal.failures.get(key, 0)
+        if most[key] > limit:
+            wrong = f"was offered again {most[key]} times, {limit} is the limit"
+        elif fails > limit and (key not in dead or most[key] < limit):
+            wrong = f"failed {most[key]} times of {limit} and is a dead letter {dead.get(key, 0)}x"
+        elif fails <= limit and key in dead:
+            wrong = f"fails only {fails} times and is a dead letter"
+        else:
+            continue
+        raise Violation(f"{key} {wrong}\n{journal.story(key)}")
+
+
+def a_move_is_obeyed(journal: Journal, record: GroupRecord, ends: Mapping[QueueId, int]) -> None:
+    """Whatever lies behind a position that an operator set was given to a member after that.
+
+    Args:
+        ends: where queues end.
+    """
+    for queue, move in record.moves.items():
+        seen = {
+            call.offset for call in record.calls if call.queue == queue and call.began >= move.at
+        }
+        for offset in range(move.offset, ends.get(queue, 0)):
+            if offset not in seen:
+                raise Violation(
+                    f"{queue} was moved to {move.offset} at {move.at:.4f}, and offset {offset} did "
+                    f"not come after that\n{journal.story('')}"
+                )
+
+
+# Of the log.
+
+
+def delayed_comes_once(
+    journal: Journal, waiting: Iterable[StoredMessage], arrived: Iterable[StoredMessage]
+) -> None:
+    """Each message of the schedule topic came out once, by the word of the log itself.
+
+    Args:
+        waiting: all messages of the schedule topic of one broker.
+        arrived: all messages of the broker's other topics that came from there.
+    """
+    went = Counter(_delayed(message) for message in waiting)
+    came = Counter(_delayed(m) for m in arrived if REAL_TOPIC in m.properties)
+    for (topic, key, times), count in went.items():
+        if came[topic, key, times] != count:
+            raise Violation(
+                f"{key} waited for {topic} {count} times (try {times}) and came "
+                f"{came[topic, key, times]} times\n{journal.story(key)}"
+            )
+
+
+def delayed_is_not_early(
+    journal: Journal,
+    waiting: Iterable[StoredMessage],
+    arrived: Iterable[StoredMessage],
+    *,
+    delays_ms: Sequence[int],
+) -> None:
+    """Nothing came out of the schedule topic before its delay was over, by the broker's clock."""
+    due: dict[tuple[str, str, int], int] = {}
+    for message in waiting:
+        at = message.stored_ms + delays_ms[message.queue.number]
+        due[_delayed(message)] = min(at, due.get(_delayed(message), at))
+    for message in arrived:
+        if REAL_TOPIC in message.properties and message.stored_ms < due[_delayed(message)]:
+            early = due[_delayed(message)] - message.stored_ms
+            key = key_of(message)
+            raise Violation(f"{key} came {early} ms early\n{journal.story(key)}")
+
+
+def _delayed(message: StoredMessage) -> tuple[str, str, int]:
+    return (message.properties[REAL_TOPIC], key_of(message), message.reconsume_times)
+
+
+def _end(call: Call) -> float:
+    return math.inf if call.ended is None else call.ended
+
+
+def _by_queue(record: GroupRecord) -> dict[QueueId, list[Call]]:
+    calls: dict[QueueId, list[Call]] = defaultdict(list)
+    for call in record.calls:
+        calls[call.queue].append(call)
+    return calls

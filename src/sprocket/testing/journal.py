@@ -12,6 +12,7 @@ from typing import NamedTuple
 from sprocket.message.message import StoredMessage
 from sprocket.message.properties import RETRY_TOPIC
 from sprocket.message.queue import QueueId
+from sprocket.testing.groups import GroupRecord
 from sprocket.testing.network import Network
 
 
@@ -36,6 +37,10 @@ class Journal:
         finished: keys of messages that a listener was done with.
         settled: by queue, offsets whose message a listener finished or gave back.
         deliveries: how many times a listener got each key.
+        levels: the delay level of each key that has one.
+        failures: how many times each key is to fail before it succeeds; absent for never.
+        groups: what consumer groups did, by name.
+        complaints: what somebody saw that must not be.
     """
 
     def __init__(self, network: Network) -> None:
@@ -46,6 +51,28 @@ class Journal:
         self.finished: set[str] = set()
         self.settled: dict[QueueId, set[int]] = defaultdict(set)
         self.deliveries: dict[str, int] = defaultdict(int)
+        self.levels: dict[str, int] = {}
+        self.failures: dict[str, int] = {}
+        self.groups: dict[str, GroupRecord] = {}
+        self.complaints: list[str] = []
+
+    def complain(self, what: str) -> None:
+        """Somebody saw what must not be."""
+        self.complaints.append(what)
+        self.note("complaint", what)
+
+    @property
+    def now(self) -> float:
+        """The virtual time, in seconds."""
+        return self._network.now()
+
+    def group(self, name: str, topics: tuple[str, ...]) -> GroupRecord:
+        """Begins the record of a group."""
+        return self.groups.setdefault(name, GroupRecord(self, name, topics))
+
+    def sent_to(self, topics: tuple[str, ...]) -> list[str]:
+        """Keys of acknowledged messages of some topics, sorted."""
+        return sorted(k for k, (queue, _) in self.acknowledged.items() if queue.topic in topics)
 
     def note(self, who: str, what: str, key: str = "") -> None:
         """Writes down an event; it becomes part of the run's history."""

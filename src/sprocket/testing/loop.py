@@ -10,13 +10,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
+import heapq
 import logging
 from collections.abc import Callable, Coroutine
 from contextvars import Context
 from typing import Any, TypeVar
 
 from sprocket.testing.network import Network
-from sprocket.testing.process import current_process
+from sprocket.testing.process import current_process, process_of
 
 logger = logging.getLogger(__name__)
 
@@ -46,6 +47,32 @@ class _NumberedTask(asyncio.Task[Any]):
 
     def __hash__(self) -> int:
         return self._number
+
+
+class _Handle(asyncio.Handle):
+    """A callback that waits while its process stands still."""
+
+    __slots__ = ()
+
+    def _run(self) -> None:
+        process = process_of(self._context)  # type: ignore[attr-defined]
+        if process is not None and process.is_stopped:
+            process.hold(self)
+        else:
+            super()._run()
+
+
+class _Timer(asyncio.TimerHandle):
+    """The same of a timer."""
+
+    __slots__ = ()
+
+    def _run(self) -> None:
+        process = process_of(self._context)  # type: ignore[attr-defined]
+        if process is not None and process.is_stopped:
+            process.hold(self)
+        else:
+            super()._run()
 
 
 class SimulatedLoop(asyncio.BaseEventLoop):
@@ -95,6 +122,26 @@ class SimulatedLoop(asyncio.BaseEventLoop):
     def create_future(self) -> asyncio.Future[Any]:
         """A future of this loop."""
         return _NumberedFuture(loop=self)
+
+    def call_at(  # type: ignore[override]
+        self,
+        when: float,
+        callback: Callable[..., Any],
+        *args: Any,
+        context: Context | None = None,
+    ) -> asyncio.TimerHandle:
+        """Runs a callback at a time; later if its process stands still then."""
+        timer = _Timer(when, callback, args, self, context)
+        heapq.heappush(self._scheduled, timer)  # type: ignore[attr-defined]
+        timer._scheduled = True  # type: ignore[attr-defined]
+        return timer
+
+    def _call_soon(
+        self, callback: Callable[..., Any], args: tuple[Any, ...], context: Context | None
+    ) -> asyncio.Handle:
+        handle = _Handle(callback, args, self, context)
+        self._ready.append(handle)  # type: ignore[attr-defined]
+        return handle
 
     def run_in_executor(  # type: ignore[override]
         self, executor: Any, func: Callable[..., T], *args: Any

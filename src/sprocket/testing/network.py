@@ -11,7 +11,7 @@ import hashlib
 import socket
 from collections.abc import Callable, Iterator
 from contextvars import Context, copy_context
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sprocket.testing.entropy import SeededEntropy
 from sprocket.testing.process import Process, current_process
@@ -24,6 +24,15 @@ _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _ANYWHERE = ("", "0.0.0.0", "::", None)
 #: Seconds that making a connection goes on while the way is cut.
 _CONNECT_SECONDS = 60.0
+
+
+class Fates(NamedTuple):
+    """How probable it is that an answer is lost, comes twice, or comes late, behind others."""
+
+    lost: float = 0.0
+    twice: float = 0.0
+    late: float = 0.0
+    late_seconds: float = 5.0
 
 
 class Listening:
@@ -96,6 +105,8 @@ class Network:
         self._endpoints: dict[Endpoint, None] = {}
         self._cuts: set[frozenset[str]] = set()
         self._slow: dict[frozenset[str], float] = {}
+        #: By host, what becomes of its answers.
+        self._answers: dict[str, Fates] = {}
         self._digest = hashlib.blake2b(digest_size=8)
 
     # Names and time.
@@ -179,12 +190,28 @@ class Network:
         """All ways are open; what was held up arrives late."""
         self._cuts.clear()
         self._slow.clear()
+        self._answers.clear()
         for end in self._endpoints:
             end.carry_on()
 
     def slow(self, one: str, other: str, seconds: float) -> None:
         """The way between two hosts takes `seconds` longer until `heal`."""
         self._slow[frozenset((one, other))] = seconds
+
+    def distort(self, host: str, fates: Fates) -> None:
+        """Answers of a host's servers are lost, doubled or late until `heal`."""
+        self._answers[host] = fates
+
+    def fate(self, host: str) -> tuple[float, ...]:
+        """After how many seconds an answer of a host is sent: once, twice, or never."""
+        fates = self._answers.get(host)
+        if fates is None:
+            return (0.0,)
+        if self.entropy.happens(fates.lost):
+            return ()
+        late = self.entropy.happens(fates.late)
+        first = self.entropy.between(0.0, fates.late_seconds) if late else 0.0
+        return (first, first) if self.entropy.happens(fates.twice) else (first,)
 
     def is_cut(self, one: str, other: str) -> bool:
         """Whether nothing goes between two hosts."""
@@ -254,6 +281,7 @@ class Network:
         end = Endpoint(self, process, self._place(mine, theirs, self._new_port()), copy_context())
         far = Endpoint(self, listening.process, self._place(theirs, mine, port), listening.context)
         end.join(far)
+        far.is_answering = True
         self._endpoints[end] = self._endpoints[far] = None
         self.loop.call_soon(far.begin, listening.factory, context=listening.context)
         await self._travel(mine, theirs)

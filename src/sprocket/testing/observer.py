@@ -73,6 +73,23 @@ class Observer:
                 found[queue] = reply.read(OffsetReply).offset
         return found
 
+    async def ends(self) -> dict[QueueId, int]:
+        """Where the queues end.
+
+        Raises:
+            TransportError: a broker does not answer.
+            ReplyError: it answers, and does not serve yet.
+        """
+        return {
+            queue: await self._end(broker, queue)
+            for broker in self._cluster.brokers
+            for queue in self._queues_of(broker)
+        }
+
+    async def _end(self, broker: Machine, queue: QueueId) -> int:
+        header = MaxOffset(topic=queue.topic, queue_id=queue.number)
+        return int((await self._ask(broker, header)).read(OffsetReply).offset)
+
     async def stored(self) -> dict[QueueId, list[StoredMessage]]:
         """All messages of the topic, by queue, from all brokers.
 
@@ -87,8 +104,7 @@ class Observer:
         }
 
     async def _messages(self, broker: Machine, queue: QueueId) -> list[StoredMessage]:
-        header = MaxOffset(topic=queue.topic, queue_id=queue.number)
-        end = (await self._ask(broker, header)).read(OffsetReply).offset
+        end = await self._end(broker, queue)
         messages: list[StoredMessage] = []
         offset = 0
         while offset < end:

@@ -3,18 +3,41 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
-from typing import TypeVar
+import errno
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Protocol, TypeVar
 
 from sprocket.testing.cluster import Cluster, Machine
+from sprocket.testing.disk import FaultyDisk
 from sprocket.testing.entropy import SeededEntropy
 from sprocket.testing.journal import Journal
-from sprocket.testing.workload import Workload
+from sprocket.testing.network import Fates
 
 T = TypeVar("T")
 
 #: How far a wall clock may be off.
 _SKEW_MS_MAX = 60_000
+
+
+class Clients(Protocol):
+    """The clients that the weather happens to."""
+
+    @property
+    def hosts(self) -> list[str]:
+        """Where they run."""
+        ...
+
+    async def join(self) -> None:
+        """One more member of a group comes."""
+        ...
+
+    async def leave(self) -> None:
+        """A member leaves in order."""
+        ...
+
+    async def kill_member(self) -> None:
+        """A member's process ends where it stands."""
+        ...
 
 
 class Weather:
@@ -25,16 +48,24 @@ class Weather:
         workload: the clients they happen to.
         entropy: decides which, where and how long.
         journal: is told.
+        more: further kinds of faults, by name.
     """
 
     def __init__(
-        self, cluster: Cluster, workload: Workload, *, entropy: SeededEntropy, journal: Journal
+        self,
+        cluster: Cluster,
+        workload: Clients,
+        *,
+        entropy: SeededEntropy,
+        journal: Journal,
+        more: Mapping[str, Callable[[], Awaitable[None]]] | None = None,
     ) -> None:
         self._cluster = cluster
         self._network = cluster.network
         self._workload = workload
         self._entropy = entropy
         self._journal = journal
+        self._more = more or {}
 
     async def pass_over(self, faults: Sequence[str], count: int, *, seconds: float) -> None:
         """Makes `count` faults, drawn by name from `faults`, in about `seconds`."""
@@ -51,6 +82,12 @@ class Weather:
             "join": self._workload.join,
             "leave": self._workload.leave,
             "kill-member": self._workload.kill_member,
+            "answers": self._answers,
+            "pause-broker": self._pause,
+            "disk-slow": self._disk_slow,
+            "disk-full": self._disk_full,
+            "disk-error": self._disk_error,
+            **self._more,
         }
         for _ in range(count):
             await asyncio.sleep(self._entropy.between(0, 2 * seconds / count))
@@ -86,6 +123,58 @@ class Weather:
         seconds = self._entropy.between(0.05, 2.0)
         self._journal.note("weather", f"slows {one} to {other} by {seconds:.2f} s")
         self._network.slow(one, other, seconds)
+
+    async def _answers(self) -> None:
+        """A broker's answers are lost, come twice, or late."""
+        machine = self._choose(self._cluster.brokers)
+        fates = self._choose(
+            (Fates(lost=0.2), Fates(twice=0.5), Fates(late=0.4), Fates(0.1, 0.2, 0.2))
+        )
+        self._journal.note("weather", f"distorts answers of {machine.name}: {fates}")
+        self._network.distort(machine.name, fates)
+        await asyncio.sleep(self._entropy.between(1.0, 12.0))
+        self._journal.note("weather", "heals the network")
+        self._network.heal()
+
+    async def _pause(self) -> None:
+        machine = self._choose(self._cluster.brokers)
+        seconds = self._choose((0.5, 4.0, 35.0, 70.0))
+        self._journal.note("weather", f"lets {machine.name} stand still for {seconds} s")
+        machine.pause()
+        await asyncio.sleep(seconds)
+        self._journal.note("weather", f"wakes {machine.name}")
+        machine.wake(timers_first=self._entropy.happens(0.5))
+
+    async def _disk_slow(self) -> None:
+        machine, disk = self._faulty()
+        usual, disk.sync_seconds = disk.sync_seconds, (0.1, 3.0)
+        self._journal.note("weather", f"makes the disk of {machine.name} slow")
+        await asyncio.sleep(self._entropy.between(1.0, 10.0))
+        disk.sync_seconds = usual
+
+    async def _disk_full(self) -> None:
+        machine, disk = self._faulty()
+        self._journal.note("weather", f"fills the disk of {machine.name}")
+        for operation in ("map", "zero", "replace"):
+            disk.fail(operation, errno.ENOSPC, times=1_000_000)
+        await asyncio.sleep(self._entropy.between(1.0, 10.0))
+        self._journal.note("weather", f"gives the disk of {machine.name} room")
+        for operation in ("map", "zero", "replace"):
+            disk.fail(operation, times=0)
+
+    async def _disk_error(self) -> None:
+        """The disk fails once; a broker that ends of it must be started again."""
+        machine, disk = self._faulty()
+        operation = self._choose(("sync", "replace", "map"))
+        self._journal.note("weather", f"lets a {operation} of {machine.name} fail")
+        disk.fail(operation, errno.EIO, times=1)
+        await asyncio.sleep(self._entropy.between(1.0, 10.0))
+        disk.fail(operation, times=0)
+
+    def _faulty(self) -> tuple[Machine, FaultyDisk]:
+        machine = self._choose(self._cluster.brokers)
+        assert isinstance(machine.disk, FaultyDisk)
+        return machine, machine.disk
 
     async def _clock(self) -> None:
         machine = self._choose(self._cluster.machines)

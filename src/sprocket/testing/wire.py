@@ -57,6 +57,8 @@ class Endpoint(asyncio.Transport):
         self._is_closing = False
         self.is_lost = False
         self._is_full = False
+        #: Whether a server has this end: what becomes of its answers may be decided by the weather.
+        self.is_answering = False
         self._high, self._low = 1 << 16, 1 << 14
 
     def join(self, other: Endpoint) -> None:
@@ -83,6 +85,16 @@ class Endpoint(asyncio.Transport):
         if self._is_closing or not data:
             return
         content = bytes(data)
+        for seconds in self.network.fate(self.host) if self.is_answering else (0.0,):
+            if seconds:
+                loop = self.network.loop
+                loop.call_later(seconds, self._send, content, context=self.context)
+            else:
+                self._send(content)
+
+    def _send(self, content: bytes) -> None:
+        if self.is_lost:
+            return
         self._unacknowledged += len(content)
         for piece in self.network.pieces(content):
             self._put(piece)
