@@ -86,8 +86,10 @@ def test_what_comes_keeps_its_properties_and_says_when_it_went_in_and_out() -> N
     simulate(lambda network: main())
 
 
-@pytest.mark.parametrize("wish", [("TIMER_DELAY_SEC", "0"), ("TIMER_DELAY_MS", "-5"),
-                                  ("TIMER_DELIVER_MS", "1"), ("TIMER_DELAY_SEC", "-9")])  # fmt: skip
+@pytest.mark.parametrize("wish", [
+    ("TIMER_DELAY_SEC", "0"), ("TIMER_DELAY_MS", "-5"),
+    ("TIMER_DELIVER_MS", "1"), ("TIMER_DELAY_SEC", "-9"),
+])  # fmt: skip
 def test_a_time_that_has_passed_is_now(wish: tuple[str, str]) -> None:
     async def main() -> None:
         async with timing(new_disk()) as asker:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sprocket.base.errors import QueryNotFound
-from sprocket.cli import render
+from sprocket.cli import render, waiting
 from sprocket.cli.asking import ask
 from sprocket.cli.options import (
     NAMESERVER,
@@ -31,7 +31,11 @@ if TYPE_CHECKING:
     from sprocket.admin.resend import Resent
     from sprocket.message.message import StoredMessage
 
-app = typer.Typer(help="Single messages: find, show, send again, have one consumed now.")
+app = typer.Typer(
+    help="Single messages: find, show, send again, have one consumed now; those that wait."
+)
+command(app, "waiting", *waiting.WAITING_EXAMPLES)(waiting.waiting)
+command(app, "recall", *waiting.RECALL_EXAMPLES)(waiting.recall)
 
 MessageId = Annotated[
     str,

@@ -1,0 +1,78 @@
+"""Messages that wait for a time of their own: how many, when they are due, taking one back."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from sprocket.admin.caller import Caller
+from sprocket.message.recall import RecallHandle
+from sprocket.protocol.bodies import TimerMetricsBody
+from sprocket.protocol.requests.replica import TimerMetrics
+from sprocket.protocol.requests.send import RecallMessage, RecallReply
+
+_GROUP = "sprocket-admin"
+
+
+class Waiting(NamedTuple):
+    """What waits at a broker.
+
+    Attributes:
+        topics: messages by topic.
+        spans: due within so many seconds, and not within the number before; empty where the broker
+            does not tell, as Java's.
+        later: due later than that; -1 where the broker does not tell.
+        next_ms: when the next may be due, ms since 1970 UTC; 0 for none, or not told.
+    """
+
+    broker: str
+    topics: dict[str, int]
+    spans: dict[int, int]
+    later: int
+    next_ms: int
+
+    @property
+    def total(self) -> int:
+        """All of them."""
+        return sum(self.topics.values())
+
+
+async def waiting(
+    caller: Caller, *, cluster: str | None = None, broker: str | None = None
+) -> list[Waiting]:
+    """How many messages wait, at all masters, those of a cluster, or one.
+
+    Raises:
+        UsageError: there is no such broker.
+        ReplyError: a broker keeps no times.
+    """
+    found = []
+    for name, address in (await caller.masters(cluster=cluster, broker=broker)).items():
+        body = TimerMetricsBody.decode((await caller.ask(address, TimerMetrics())).body)
+        topics = {topic: metric.count for topic, metric in body.timing_count.items()}
+        spans = {int(text): count for text, count in (body.timing_distribution or {}).items()}
+        found.append(
+            Waiting(
+                name,
+                {topic: count for topic, count in sorted(topics.items()) if count > 0},
+                dict(sorted(spans.items())),
+                -1 if body.later_count is None else body.later_count,
+                body.next_deliver_time or 0,
+            )
+        )
+    return found
+
+
+async def recall(caller: Caller, handle: str) -> str:
+    """Takes a message back that waits; returns its unique id.
+
+    Raises:
+        UsageError: that is no handle, or its broker is not there.
+        ReplyError: the broker refused: it is too late, or it takes nothing back.
+    """
+    said = RecallHandle.parse(handle)
+    masters = await caller.masters(broker=said.broker)
+    header = RecallMessage(
+        producer_group=_GROUP, topic=said.topic, recall_handle=handle, bname=said.broker
+    )
+    reply = await caller.ask(masters[said.broker], header)
+    return reply.read(RecallReply).msg_id or said.unique_key

@@ -1,0 +1,45 @@
+"""`sprocket send --delay`, `sprocket message waiting` and `recall`."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from sprocket.cli.waiting import span
+from tests.cli.parts import sprocket
+
+
+def test_messages_that_wait_are_seen_and_taken_back(node: str) -> None:
+    asked = ("--nameserver", node)
+    sent = json.loads(sprocket("send", "later", "tea", "--delay", "900", "--json", *asked).out)
+    far = sprocket("send", "later", "cake", "--deliver-at", "2130-01-01T00:00:00+0100", *asked)
+    assert (far.code, "max delay" in far.err) == (1, True)
+    told = sprocket("send", "later", "milk", "--delay", "50", *asked).out
+    assert "sprocket message recall djE" in told
+    waiting = json.loads(sprocket("message", "waiting", "--json", *asked).out)
+    assert waiting["topics"]["later"] == 2
+    assert (waiting["spans"]["900"], waiting["spans"]["60"]) == (1, 1)
+    shown = sprocket("message", "waiting", *asked).out
+    assert "due within" in shown
+    assert "15 min" in shown
+    recalled = sprocket("message", "recall", sent["recall_handle"], "--json", *asked)
+    assert json.loads(recalled.out) == {"message_id": sent["message_id"]}
+    assert sprocket("message", "recall", sent["recall_handle"], *asked).code == 0
+
+
+def test_what_is_no_handle_is_said(node: str) -> None:
+    outcome = sprocket("message", "recall", "nonsense", "--nameserver", node)
+    assert (outcome.code, "handle is invalid" in outcome.err) == (2, True)
+
+
+def test_delays_exclude_each_other(node: str) -> None:
+    outcome = sprocket(
+        "send", "later", "x", "--delay", "1", "--delay-level", "2", "--nameserver", node
+    )
+    assert (outcome.code, "exclude each other" in outcome.err) == (2, True)
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(5, "5 s"), (300, "5 min"), (86_400, "1 d")])
+def test_spans_are_told_in_their_largest_unit(seconds: int, text: str) -> None:
+    assert span(seconds) == text
