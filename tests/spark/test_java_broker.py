@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -13,11 +14,12 @@ pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'sp
 from sprocket import Message
 from sprocket.client.blocking import Producer
 from sprocket.message.queue import QueueId
-from sprocket.spark.options import batch_options, stream_options
+from sprocket.spark.options import batch_options, store_options, stream_options
 from sprocket.spark.read import RocketMQReader
 from sprocket.spark.rows import Outgoing
 from sprocket.spark.schema import arrow_schema
 from sprocket.spark.send import Sender
+from sprocket.spark.store_read import StoreReader
 from sprocket.spark.stream import StreamPlan
 from sprocket.spark.write_options import write_options
 from tests.compat.javaland import JavaBroker, JavaNameServer, mqadmin, require_java, wait_until
@@ -28,19 +30,24 @@ COLUMNS = ("queue_id int", "queue_offset bigint", "key string", "tag string", "b
 
 
 @pytest.fixture(scope="module")
-def names(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[JavaBroker]:
     require_java()
     work = tmp_path_factory.mktemp("spark")
     with (
         JavaNameServer(work) as servers,
-        JavaBroker(work, servers.address, name="broker-a"),
+        JavaBroker(work, servers.address, name="broker-a") as broker,
     ):
         for topic in ("orders", "copies"):
             mqadmin(
                 "updateTopic", "-t", topic, "-c", "DefaultCluster", "-r", "4", "-w", "4",
                 namesrv=servers.address,
             )  # fmt: skip
-        yield servers.address
+        yield broker
+
+
+@pytest.fixture
+def names(broker: JavaBroker) -> str:
+    return broker.name_servers[0]
 
 
 def rows(names: str, topic: str, **given: str) -> list[dict[str, Any]]:
@@ -53,6 +60,24 @@ def rows(names: str, topic: str, **given: str) -> list[dict[str, Any]]:
         for batch in reader.read(partition)
         for row in batch.to_pylist()
     ]
+
+
+@pytest.mark.parametrize("is_judged_there", [True, False])
+def test_conditions_are_judged_by_the_broker_or_here_alike(
+    broker: JavaBroker, names: str, is_judged_there: bool
+) -> None:
+    topic = f"judged-{is_judged_there}"
+    settings = f"enablePropertyFilter={str(is_judged_there).lower()}"
+    key, _, value = settings.partition("=")
+    mqadmin("updateBrokerConfig", "-b", broker.address, "-k", key, "-v", value, namesrv=names)
+    with Producer("p", nameservers=names) as producer:
+        for number in range(60):
+            some = {"amount": str(number)} if number % 3 else {"region": "eu"}
+            producer.send(Message(topic, b"%d" % number, tag="new", properties=some))
+    wait_until(lambda: len(rows(names, topic)) == 60)
+    found = rows(names, topic, sql="amount > 30 AND TAGS = 'new'")
+    assert {int(row["body"]) for row in found} == {n for n in range(31, 60) if n % 3}
+    assert len(rows(names, topic, sql="region IS NOT NULL")) == 20
 
 
 def test_what_is_sent_is_read_exactly_filtered_and_followed(names: str) -> None:
@@ -89,3 +114,44 @@ def test_what_tasks_write_is_stored_and_acknowledged(names: str) -> None:
     # Java's broker acknowledges before its queues show what was stored.
     wait_until(lambda: len(rows(names, "copies")) >= 500)
     assert {row["body"] for row in rows(names, "copies")} == {b"copy %d" % n for n in range(500)}
+
+
+def test_the_files_of_a_broker_that_runs_are_a_table(broker: JavaBroker, names: str) -> None:
+    with Producer("p", nameservers=names) as producer:
+        for number in range(200):
+            producer.send(Message("filed", b"file %d" % number, tag="new", keys=[f"f{number}"]))
+    wait_until(lambda: len(rows(names, "filed")) == 200)
+    served = sorted((r["queue_id"], r["queue_offset"], r["body"]) for r in rows(names, "filed"))
+    fields = [(*column.split(" "), True) for column in COLUMNS]
+    for given in ({}, {"subscribe": "filed"}, {"subscribe": "filed", "tags": "new || old"}):
+        options = store_options({"store": str(broker.store), **given})
+        reader = StoreReader(options, arrow_schema([("topic", "string", True), *fields]))  # type: ignore[list-item]
+        found = [
+            (row["queue_id"], row["queue_offset"], row["body"])
+            for partition in reader.partitions()
+            for batch in reader.read(partition)
+            for row in batch.to_pylist()
+            if row["topic"] == "filed"
+        ]
+        assert sorted(found) == served
+
+
+def test_a_broker_may_restart_during_a_read(broker: JavaBroker, names: str) -> None:
+    with Producer("p", nameservers=names) as producer:
+        for number in range(400):
+            producer.send(Message("restarted", b"%d" % number))
+    wait_until(lambda: len(rows(names, "restarted")) == 400)
+    options = batch_options({"namesrvAddr": names, "subscribe": "restarted"})
+    reader = RocketMQReader(options, arrow_schema([("body", "binary", True)]))
+    partitions = reader.partitions()
+    broker.kill()
+    back = threading.Thread(target=broker.start)
+    back.start()
+    found = [
+        row["body"]
+        for partition in partitions
+        for batch in reader.read(partition)
+        for row in batch.to_pylist()
+    ]
+    back.join()
+    assert sorted(map(int, found)) == list(range(400))

@@ -1,13 +1,16 @@
 from __future__ import annotations
 
 import pickle
+import re
 from dataclasses import fields
 
 import pytest
 
 from sprocket.base.errors import ConfigError
 from sprocket.message.queue import QueueId
-from sprocket.spark.options import BatchOptions, StreamOptions, batch_options
+from sprocket.spark.declare import declared, unknown
+from sprocket.spark.options import BatchOptions, StoreOptions, StreamOptions, batch_options
+from sprocket.spark.write_options import WriteOptions
 
 MINIMAL = {"namesrvAddr": "127.0.0.1:9876", "subscribe": "orders"}
 
@@ -68,6 +71,22 @@ def test_they_travel_to_other_processes() -> None:
 def test_a_wrong_name_is_refused_with_the_nearest_right_one(wrong: str, right: str) -> None:
     with pytest.raises(ConfigError, match=rf"no option {wrong}: did you mean {right}\?"):
         batch_options({**MINIMAL, wrong: "1"})
+
+
+@pytest.mark.parametrize("kind", [BatchOptions, StreamOptions, StoreOptions, WriteOptions])
+def test_every_option_is_found_by_names_like_it(kind: type) -> None:
+    names = [about.name for _, about in declared(kind).values()]
+    for name in names:
+        snake = re.sub("([A-Z])", r"_\1", name)
+        for wrong in (
+            name[:-1],
+            f"{name}x",
+            snake + "_",
+            name[1:],
+            f"{name[1]}{name[0]}{name[2:]}",
+        ):
+            if wrong not in names:
+                assert f"did you mean {name}?" in unknown(wrong, names), wrong
 
 
 def test_a_name_like_none_is_refused_with_all_there_are() -> None:
