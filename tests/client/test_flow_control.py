@@ -76,14 +76,15 @@ def test_a_paused_consumer_fetches_nothing() -> None:
     play(main)
 
 
-def test_the_queues_of_a_topic_share_its_limit() -> None:
+@pytest.mark.parametrize("limit", ["topic_count_max", "topic_bytes_max"])
+def test_the_queues_of_a_topic_share_its_limit(limit: str) -> None:
     async def main() -> None:
         async with FakeBroker({"orders": 4}) as broker:
             for number in range(4):
                 for _ in range(100):
                     broker.put("orders", number)
             go_on = asyncio.Event()
-            settings = {"topic_count_max": 40, "pull_batch": 10, "concurrency": 1}
+            settings = {limit: 40, "pull_batch": 10, "concurrency": 1}
             async with consumer_of(broker, **settings) as consumer:
 
                 @consumer.on("orders")
