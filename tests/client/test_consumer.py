@@ -500,6 +500,8 @@ def test_while_iterating_a_message_can_be_given_back() -> None:
                         break
                     consumer.later(message, delay_level=1)
                 assert times == [0, 1, 2]
+                told = consumer.statistics().topics["orders"]
+                assert (told.consumed, told.failed) == (0, 2)
 
     play(main)
 

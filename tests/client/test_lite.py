@@ -345,8 +345,12 @@ def test_closing_ends_a_poll_and_statistics_count() -> None:
             await consumer.poll()
             told = consumer.statistics().topics["orders"]
             assert (told.pulled, told.waiting, told.in_flight) == (3, 0, 3)
+            await asyncio.sleep(2)
             polling = asyncio.ensure_future(consumer.poll(timeout_ms=600_000))
             await asyncio.sleep(1)
+            told = consumer.statistics().topics["orders"]
+            assert (told.consumed, told.failed, told.in_flight) == (3, 0, 0)
+            assert 2_000 <= told.listener_ms < 2_001
             await consumer.close()
             assert await polling == []
 

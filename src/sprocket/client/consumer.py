@@ -344,7 +344,8 @@ class PushConsumer(Entered):
                 session, self.group, reconsume_max=times, timeout_ms=config.call_timeout_ms
             )
         if self._is_iterated:
-            self._delivery = Iterated(redelivery, config.reoffer_ms / 1000)
+            seconds = config.reoffer_ms / 1000
+            self._delivery = Iterated(redelivery, seconds, counters=self._counters)
         else:
             strategy = Ordered if self.ordered else Concurrent
             self._delivery = strategy(subscriptions, redelivery, config, counters=self._counters)

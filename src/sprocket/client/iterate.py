@@ -9,6 +9,7 @@ from collections.abc import AsyncGenerator
 from sprocket.base.deadline import Deadline
 from sprocket.client.ready import Ready, Shelf
 from sprocket.client.redeliver import GivesBack
+from sprocket.client.statistics import Counters
 from sprocket.client.subscription import Later
 from sprocket.client.window import Window
 from sprocket.message.message import StoredMessage
@@ -21,8 +22,11 @@ class Iterated:
     broken off, or failed) is handed out again.
     """
 
-    def __init__(self, redelivery: GivesBack, reoffer_seconds: float) -> None:
+    def __init__(
+        self, redelivery: GivesBack, reoffer_seconds: float, *, counters: Counters
+    ) -> None:
         self._redelivery = redelivery
+        self._counters = counters
         self._ready = Ready()
         self._shelf = Shelf(reoffer_seconds, self.offer)
         self._waiting: deque[asyncio.Future[None]] = deque()
@@ -64,6 +68,7 @@ class Iterated:
                 continue
             window, message = taken
             is_finished = False
+            began = asyncio.get_running_loop().time()
             try:
                 yield message
                 is_finished = True
@@ -72,10 +77,12 @@ class Iterated:
                     self._later.pop(id(message), None)
                     window.put_back([message])
                     self.offer(window)
-            await self._finish(window, message)
+            await self._finish(window, message, began)
 
-    async def _finish(self, window: Window, message: StoredMessage) -> None:
+    async def _finish(self, window: Window, message: StoredMessage, began: float) -> None:
         later = self._later.pop(id(message), None)
+        now, failed = asyncio.get_running_loop().time(), int(later is not None)
+        self._counters.called(message.queue.topic, now, count=1, failed=failed, seconds=now - began)
         if later is None:
             window.done(message)
         elif window.is_closed:

@@ -102,7 +102,7 @@ class LitePullConsumer(Entered):
         self._joining: asyncio.Task[Membership] | None = None
         #: Something came, or a queue came: whoever waits looks again.
         self._changed = asyncio.Event()
-        self._polled = Polled()
+        self._polled = Polled(self._counters)
         self._is_polling = False
 
     @property
@@ -141,7 +141,7 @@ class LitePullConsumer(Entered):
                 await joining.result().stop_fetching()
                 await joining.result().leave()
         await session.leave(group=self.group)
-        self._polled = Polled()
+        self._polled = Polled(self._counters)
 
     def subscribe(self, topic: Topics, **choice: Unpack[Choice]) -> None:
         """Subscribes a topic, or all that match a pattern; the group's members share their queues.

@@ -26,7 +26,8 @@ class TopicStatistics(NamedTuple):
         pulls_per_second, pulled_per_second: answers to pulls that had messages, and messages.
         pull_ms: how long such a pull took on average, waiting at the broker included.
         consumed_per_second, failed_per_second: messages whose listener succeeded, or did not.
-        listener_ms: how long a listener call took on average.
+        listener_ms: how long a listener call took on average; when iterating or polling, the time
+            until the next message, or poll, was asked for.
         pulled, consumed, failed: messages since the consumer began.
         expired: messages whose listener took longer than the consume timeout.
         throttled: how often fetching from a queue stopped because a limit was reached, by the
