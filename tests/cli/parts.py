@@ -17,6 +17,7 @@ import pytest
 
 from sprocket import Standalone
 from sprocket.cli.main import main
+from sprocket.standalone import Config
 
 
 class Outcome(NamedTuple):
@@ -64,7 +65,7 @@ def _input(content: bytes) -> Iterator[None]:
 
 
 @contextmanager
-def running_node(store: str) -> Iterator[str]:
+def running_node(store: str, *configs: Config) -> Iterator[str]:
     """A node in a thread of its own; gives its name server's address."""
     ready: queue.Queue[str] = queue.Queue()
     ending: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = []
@@ -72,7 +73,7 @@ def running_node(store: str) -> Iterator[str]:
     async def main() -> None:
         end = asyncio.Event()
         ending.append((asyncio.get_running_loop(), end))
-        async with Standalone(store=store) as node:
+        async with Standalone(store=store, configs=configs) as node:
             ready.put(node.nameserver_address)
             await end.wait()
 

@@ -13,7 +13,17 @@ from typing import Annotated, NoReturn
 import typer
 
 from sprocket.base.errors import SprocketError, UsageError
-from sprocket.cli import consume, deadletters, members, messages, send, serve, settings, topics
+from sprocket.cli import (
+    consume,
+    deadletters,
+    filters,
+    members,
+    messages,
+    send,
+    serve,
+    settings,
+    topics,
+)
 from sprocket.cli.options import command
 
 FAILED = 1
@@ -36,6 +46,7 @@ app.add_typer(topics.app, name="topic", no_args_is_help=True)
 app.add_typer(members.app, name="group", no_args_is_help=True)
 app.add_typer(messages.app, name="message", no_args_is_help=True)
 app.add_typer(deadletters.app, name="deadletters", no_args_is_help=True)
+app.add_typer(filters.app, name="filter", no_args_is_help=True)
 command(app, "cluster", "sprocket cluster", "sprocket cluster --json")(topics.show_cluster)
 app.add_typer(settings.app, name="config", no_args_is_help=True)
 

@@ -1,0 +1,119 @@
+"""Filters in Python at all brokers of a cluster: bring, list, take away."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sprocket.admin.caller import Caller
+from sprocket.base.errors import FilterMissing, RequestNotSupported, UsageError
+from sprocket.filter.python import PythonFilter, Upload
+from sprocket.protocol.bodies import FilterFacts, FilterList
+from sprocket.protocol.requests.filter import FiltersOf, RemoveFilter, UploadFilter
+
+#: What a removal signs in place of a version.
+_REMOVAL = "-"
+
+
+@dataclass(frozen=True, slots=True)
+class Whose:
+    """The group and topic that a filter is for, and the name it has there."""
+
+    group: str
+    topic: str
+    name: str
+
+
+async def upload(
+    caller: Caller, whose: Whose, wanted: PythonFilter, *, now_ms: int, is_again: bool = False
+) -> dict[str, str]:
+    """Brings a filter to all masters; returns its version there by broker.
+
+    Args:
+        now_ms: what a signature says, ms since 1970 UTC.
+        is_again: switches it on again where it was switched off.
+
+    Raises:
+        UsageError: a broker takes no such filters, or the filter has no source.
+        SubscriptionInvalid: the source has a mistake; the text says where.
+        NoPermission: the broker does not take it from here.
+        TransportError, ReplyError: a broker did not answer, or said no.
+    """
+    if wanted.source is None:
+        raise UsageError(f"filter {wanted.name} has no source")
+    signature = None
+    if wanted.secret is not None:
+        asked = Upload(whose.group, whose.topic, whose.name, wanted.version, now_ms)
+        signature = asked.signature(wanted.secret)
+    header = UploadFilter(
+        consumer_group=whose.group,
+        topic=whose.topic,
+        class_name=whose.name,
+        signed_ms=None if signature is None else now_ms,
+        signature=signature,
+        is_again=is_again,
+    )
+    versions = {}
+    for broker, address in (await caller.masters()).items():
+        try:
+            reply = await caller.ask(address, header, body=wanted.source)
+        except RequestNotSupported:
+            raise UsageError(
+                f"broker {broker} takes no filters in Python: its setting filter_workers "
+                "(filterServerNums) is 0, or it is not Sprocket's"
+            ) from None
+        versions[broker] = reply.remark or ""
+    return versions
+
+
+async def listed(caller: Caller, group: str | None = None) -> dict[str, list[FilterFacts]]:
+    """Filters by broker: all, or those of a group. Brokers that know of none are left out.
+
+    Raises:
+        TransportError, ReplyError: a broker did not answer, or said no.
+    """
+    found = {}
+    for broker, address in (await caller.masters()).items():
+        try:
+            reply = await caller.ask(address, FiltersOf(consumer_group=group))
+        except RequestNotSupported:
+            continue
+        found[broker] = FilterList.decode(reply.body).filters
+    return found
+
+
+async def remove(
+    caller: Caller,
+    whose: Whose,
+    *,
+    now_ms: int,
+    version: str | None = None,
+    secret: str | None = None,
+) -> list[str]:
+    """Takes a filter away from all masters, one version or all; returns the brokers that had it.
+
+    Raises:
+        FilterMissing: none of them had it.
+        NoPermission: a broker does not let us.
+        TransportError, ReplyError: a broker did not answer, or said no.
+    """
+    asked = Upload(whose.group, whose.topic, whose.name, _REMOVAL, now_ms)
+    header = RemoveFilter(
+        consumer_group=whose.group,
+        topic=whose.topic,
+        class_name=whose.name,
+        version=version,
+        signed_ms=None if secret is None else now_ms,
+        signature=None if secret is None else asked.signature(secret),
+    )
+    brokers = []
+    for broker, address in (await caller.masters()).items():
+        try:
+            await caller.ask(address, header)
+        except (FilterMissing, RequestNotSupported):
+            continue
+        brokers.append(broker)
+    if not brokers:
+        raise FilterMissing(
+            f"no broker has filter {whose.name} of group {whose.group}, topic {whose.topic}"
+        )
+    return brokers

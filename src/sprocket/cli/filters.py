@@ -1,0 +1,239 @@
+"""`sprocket filter`: consumers' filters in Python: check, upload, list, remove."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from sprocket.base.errors import FilterFailed, SubscriptionInvalid, UsageError
+from sprocket.cli import render
+from sprocket.cli.asking import ask
+from sprocket.cli.options import NAMESERVER, Json, NameServers, Timeout, Yes, command, confirm
+
+if TYPE_CHECKING:
+    from sprocket.admin.caller import Caller
+    from sprocket.filter.python import PythonFilter
+    from sprocket.protocol.bodies import FilterFacts
+
+app = typer.Typer(help="Consumers' filters in Python: check, upload, list, remove.")
+
+File = Annotated[Path, typer.Argument(metavar="FILE", help="Python source with the function.")]
+Name = Annotated[
+    str | None,
+    typer.Option("--name", metavar="NAME", help="The function; else it is named like the file."),
+]
+GroupOption = Annotated[
+    str, typer.Option("--group", "-g", metavar="GROUP", help="Consumer group that it is for.")
+]
+TopicOption = Annotated[
+    str, typer.Option("--topic", "-t", metavar="TOPIC", help="Topic that it chooses from.")
+]
+Secret = Annotated[
+    str | None,
+    typer.Option(
+        "--secret",
+        metavar="TEXT",
+        envvar="SPROCKET_FILTER_SECRET",
+        help="The brokers' filter_secret, for uploads from elsewhere.",
+    ),
+]
+
+
+@command(
+    app,
+    "check",
+    "sprocket filter check cheap.py",
+    "sprocket filter check cheap.py --property amount=3 --property region=eu --body 'one gift'",
+)
+def check(
+    file: File,
+    name: Name = None,
+    given: Annotated[
+        list[str] | None,
+        typer.Option("--property", "-p", metavar="NAME=VALUE", help="Of a message to judge."),
+    ] = None,
+    body: Annotated[
+        str | None, typer.Option("--body", metavar="TEXT", help="Of a message to judge.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Says whether a filter can be run, and what it makes of a message, without a broker.
+
+    It runs here as it would beside a broker: shut in, where the system can do that.
+    """
+    import asyncio
+
+    wanted = _filter_of(file, name)
+    properties = dict(_pair(each) for each in given or ())
+    is_judged = bool(properties) or body is not None
+    level, verdict = asyncio.run(_tried(wanted, properties, body or "", is_judged=is_judged))
+    if as_json:
+        facts: dict[str, Any] = {
+            "filter": wanted.name, "version": wanted.version, "isolation": level,
+        }  # fmt: skip
+        render.json({**facts, "wanted": verdict} if is_judged else facts)
+        return
+    typer.echo(f"{wanted.expression}: right ({_LEVELS[level]})")
+    if is_judged:
+        typer.echo("the message is wanted" if verdict else "the message is not wanted")
+
+
+_LEVELS = {
+    "kernel": "shut in by the kernel here",
+    "limits": "this system has resource limits only: no broker here runs it unless told so",
+}
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, sign, value = text.partition("=")
+    if not name or not sign:
+        raise UsageError(f"--property takes NAME=VALUE, not {text!r}")
+    return name, value
+
+
+def _filter_of(file: Path, name: str | None, secret: str | None = None) -> PythonFilter:
+    from sprocket.filter.python import PythonFilter
+
+    return PythonFilter(file.read_text(encoding="utf-8"), name or file.stem, secret=secret)
+
+
+async def _tried(
+    wanted: PythonFilter, properties: dict[str, str], body: str, *, is_judged: bool
+) -> tuple[str, bool | None]:
+    """The level of isolation, and what the filter makes of a message."""
+    from sprocket.filterserver.exchange import Part, batch
+    from sprocket.filterserver.process import Bounds, Lost, Process
+    from sprocket.message.properties import encode
+
+    process = await Process.start(Bounds(must_be_confined=False))
+    try:
+        fault = await process.load(wanted.name.rpartition(".")[2], wanted.source or b"")
+        if fault is not None:
+            raise SubscriptionInvalid(f"filter {wanted.name}: {fault}")
+        if not is_judged:
+            return process.level, None
+        now_ms = int(time.time() * 1000)
+        part = Part(0, now_ms, now_ms, 0, encode(properties).encode(), body.encode())
+        verdicts = await process.judge(batch("topic", 0, [part]), 1)
+        if verdicts.fault is not None:
+            raise FilterFailed(f"filter {wanted.name}: {verdicts.fault}")
+        return process.level, verdicts.wanted[0]
+    except Lost as error:
+        raise FilterFailed(f"filter {wanted.name}: {error}") from error
+    finally:
+        await process.kill()
+
+
+@command(
+    app,
+    "upload",
+    "sprocket filter upload cheap.py --group billing --topic orders",
+    "sprocket filter upload cheap.py -g billing -t orders --again",
+)
+def upload(
+    file: File,
+    group: GroupOption,
+    topic: TopicOption,
+    name: Name = None,
+    again: Annotated[
+        bool, typer.Option("--again", help="Switch it on again where it was switched off.")
+    ] = False,
+    secret: Secret = None,
+    nameserver: NameServers = NAMESERVER,
+    as_json: Json = False,
+    timeout: Timeout = 30.0,
+) -> None:
+    """Brings a filter to all brokers, which try it out first. The newest version counts.
+
+    Consumers subscribe it with code=PythonFilter(None, NAME), or bring it themselves.
+    """
+    from sprocket.admin import filters
+
+    wanted = _filter_of(file, name, secret)
+    whose = filters.Whose(group, topic, wanted.name)
+    now_ms = int(time.time() * 1000)
+
+    async def question(caller: Caller) -> dict[str, str]:
+        return await filters.upload(caller, whose, wanted, now_ms=now_ms, is_again=again)
+
+    for broker, version in ask(nameserver, timeout, question).items():
+        facts = {"broker": broker, "filter": wanted.name, "version": version}
+        render.json(facts) if as_json else typer.echo(f"{broker}: {wanted.name}@{version}")
+
+
+@command(
+    app, "list", "sprocket filter list", "sprocket filter list --group billing --json"
+)  # fmt: skip
+def list_filters(
+    group: Annotated[
+        str | None, typer.Option("--group", "-g", metavar="GROUP", help="Only of this group.")
+    ] = None,
+    nameserver: NameServers = NAMESERVER,
+    as_json: Json = False,
+    timeout: Timeout = 5.0,
+) -> None:
+    """Lists filters at all brokers: which versions, at work or why not, what they judged."""
+    import msgspec
+
+    from sprocket.admin import filters
+
+    async def question(caller: Caller) -> dict[str, list[FilterFacts]]:
+        return await filters.listed(caller, group)
+
+    found = ask(nameserver, timeout, question)
+    rows = [(broker, each) for broker, those in found.items() for each in those]
+    if as_json:
+        for broker, each in rows:
+            render.json({"broker": broker, **msgspec.to_builtins(each)})
+        return
+    render.table(
+        ("broker", "group", "topic", "filter", "newest", "judged", "wanted", "state"),
+        (
+            (
+                broker, each.group, each.topic, f"{each.name}@{each.version}", each.is_newest,
+                each.judged, each.wanted, _state(each),
+            )
+            for broker, each in rows
+        ),
+    )  # fmt: skip
+
+
+def _state(each: FilterFacts) -> str:
+    if each.off:
+        return f"off: {each.off}"
+    return "runs" if each.is_running else "rests"
+
+
+@command(app, "remove", "sprocket filter remove cheap --group billing --topic orders")
+def remove(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the filter.")],
+    group: GroupOption,
+    topic: TopicOption,
+    version: Annotated[
+        str | None, typer.Option("--version", metavar="VERSION", help="Only this one.")
+    ] = None,
+    secret: Secret = None,
+    yes: Yes = False,
+    nameserver: NameServers = NAMESERVER,
+    timeout: Timeout = 5.0,
+) -> None:
+    """Takes a filter away from all brokers. Consumers that choose by it get nothing then."""
+    from sprocket.admin import filters
+
+    confirm(f"Take filter {name} away from group {group}?", yes=yes)
+    now_ms = int(time.time() * 1000)
+
+    async def question(caller: Caller) -> list[str]:
+        return await filters.remove(
+            caller,
+            filters.Whose(group, topic, name),
+            now_ms=now_ms,
+            version=version,
+            secret=secret,
+        )
+
+    for broker in ask(nameserver, timeout, question):
+        typer.echo(f"{broker}: removed")

@@ -1,0 +1,107 @@
+"""`sprocket filter`."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sprocket.broker.config import BrokerConfig
+from sprocket.client import blocking
+from sprocket.filter.python import PythonFilter
+from tests.cli.parts import Outcome, running_node, sprocket
+
+pytestmark = [
+    pytest.mark.process,
+    pytest.mark.skipif(
+        sys.platform != "linux" or os.uname().machine not in ("x86_64", "aarch64"),
+        reason="seccomp is Linux's, on x86_64 and arm64",
+    ),
+]
+CHEAP = "def cheap(message):\n    return float(message.properties['amount']) < 5\n"
+OF = ("--group", "billing", "--topic", "orders")
+
+
+@pytest.fixture
+def cheap(tmp_path: Path) -> Path:
+    file = tmp_path / "cheap.py"
+    file.write_text(CHEAP)
+    return file
+
+
+@pytest.fixture(scope="module")
+def names(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    store = str(tmp_path_factory.mktemp("filters"))
+    with running_node(store, BrokerConfig(port=0, filter_workers=2)) as address:
+        yield address
+
+
+def filters(names: str, *arguments: str) -> Outcome:
+    return sprocket("filter", *arguments, "--nameserver", names)
+
+
+def test_a_filter_is_checked_and_tried_without_a_broker(cheap: Path) -> None:
+    done = sprocket("filter", "check", str(cheap))
+    assert (done.code, done.lines) == (
+        0, [f"{PythonFilter(CHEAP, 'cheap').expression}: right (shut in by the kernel here)"],
+    )  # fmt: skip
+    done = sprocket("filter", "check", str(cheap), "--property", "amount=3")
+    assert done.lines[1] == "the message is wanted"
+    done = sprocket("filter", "check", str(cheap), "-p", "amount=7", "--json")
+    assert json.loads(done.out)["wanted"] is False
+
+
+@pytest.mark.parametrize(
+    ("source", "more", "words"),
+    [
+        ("def cheap(message:", [], "line 1, column 10: '(' was never closed"),
+        (CHEAP, ["--body", "x"], "line 2, column 18: KeyError: 'amount'"),
+        (CHEAP, ["--name", "dear"], "defines no function 'dear'"),
+        (CHEAP, ["--property", "amount"], "NAME=VALUE"),
+        ("def cheap(m):\n while True: pass", ["--body", "x"], "was ended"),
+    ],
+)
+def test_what_is_wrong_is_one_line(
+    source: str, more: list[str], words: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "cheap.py"
+    file.write_text(source)
+    done = sprocket("filter", "check", str(file), *more)
+    assert done.code in (1, 2)
+    assert words in done.err
+    assert done.err.count("\n") == 1
+
+
+def test_it_is_uploaded_listed_used_and_removed(names: str, cheap: Path) -> None:
+    version = PythonFilter(CHEAP, "cheap").version
+    done = filters(names, "upload", str(cheap), *OF)
+    assert (done.code, done.lines) == (0, [f"broker-a: cheap@{version}"]), done.err
+    for amount in ("3", "9"):
+        sprocket("send", "orders", amount, "--property", f"amount={amount}", "--nameserver", names)
+    with blocking.PullConsumer("billing", nameservers=names) as consumer:
+        got = [
+            message.body
+            for queue in consumer.queues("orders")
+            for message in consumer.pull(queue, 0, code=PythonFilter(None, "cheap")).messages
+        ]
+    assert got == [b"3"]
+    (facts,) = map(json.loads, filters(names, "list", "--group", "billing", "--json").lines)
+    assert (facts["version"], facts["judged"], facts["wanted"]) == (version, 2, 1)
+    assert filters(names, "list").lines[1].split()[:4] == [
+        "broker-a", "billing", "orders", f"cheap@{version}",
+    ]  # fmt: skip
+    assert filters(names, "remove", "cheap", *OF, "--yes").lines == ["broker-a: removed"]
+    assert filters(names, "list").lines[1:] == []
+    done = filters(names, "remove", "cheap", *OF, "--yes")
+    assert done.code == 1
+    assert "no broker has filter cheap" in done.err
+
+
+def test_a_broker_that_takes_none_says_by_what(node: str, cheap: Path) -> None:
+    done = filters(node, "upload", str(cheap), *OF)
+    assert done.code == 2
+    assert "filter_workers (filterServerNums) is 0" in done.err
