@@ -7,6 +7,7 @@ for each asynchronous method; what does not wait is done on the loop all the sam
 from __future__ import annotations
 
 import asyncio
+import inspect
 import os
 import threading
 from collections.abc import Callable, Coroutine
@@ -130,6 +131,29 @@ async def _start(client: Client) -> None:
 
 async def _close(client: Client) -> None:
     await client.close()
+
+
+def opened_by(
+    make: Callable[P, C],
+) -> Callable[[Callable[..., None]], Callable[Concatenate[Face[C], P], None]]:
+    """Gives an `__init__` the arguments of an asynchronous client, and the client that they make.
+
+    A decorator, since checkers of types take nothing else for an `__init__`.
+    """
+
+    def instead(empty: Callable[..., None]) -> Callable[Concatenate[Face[C], P], None]:
+        def __init__(self: Face[C], /, *args: P.args, **named: P.kwargs) -> None:
+            Face.__init__(self, lambda: make(*args, **named))
+
+        signature = inspect.signature(make)
+        own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
+        update_wrapper(__init__, empty)
+        __init__.__signature__ = signature.replace(  # type: ignore[attr-defined]
+            parameters=[own, *signature.parameters.values()], return_annotation=None
+        )
+        return __init__
+
+    return instead
 
 
 def waiting(

@@ -8,18 +8,15 @@ itself; a push consumer does not, for a child has not joined the group.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, TypeVar, Unpack, overload
 
 from sprocket.client import consumer, lite, manual, producer, transactional
-from sprocket.client.background import Face, on_the_loop, waiting
-from sprocket.client.config import ConsumerConfig, LitePullConfig, ProducerConfig, PullConfig
-from sprocket.client.offsets import Start
+from sprocket.client.background import Face, on_the_loop, opened_by, waiting
 from sprocket.client.subscription import BatchListener, MessageListener
 from sprocket.client.wanted import Topics
-from sprocket.client.world import World
 from sprocket.filter.choice import Choice
 from sprocket.message.message import Message, StoredMessage
 from sprocket.message.queue import QueueId
@@ -49,17 +46,9 @@ class Producer(Face[producer.Producer]):
             print(sent.queue, sent.queue_offset, sent.status)
     """
 
-    def __init__(
-        self,
-        group: str,
-        *,
-        nameservers: str | Sequence[str] | None = None,
-        config: ProducerConfig | None = None,
-        world: World | None = None,
-    ) -> None:
-        super().__init__(
-            lambda: producer.Producer(group, nameservers=nameservers, config=config, world=world)
-        )
+    @opened_by(producer.Producer)
+    def __init__(self) -> None:
+        """Its arguments are those of the asynchronous one."""
 
     send = waiting(producer.Producer.send)
     send_batch = waiting(producer.Producer.send_batch)
@@ -80,20 +69,9 @@ class TransactionalProducer(Face[transactional.TransactionalProducer]):
                 orders.store("o-1")  # the message is seen if this succeeds
     """
 
-    def __init__(
-        self,
-        group: str,
-        *,
-        nameservers: str | Sequence[str] | None = None,
-        config: ProducerConfig | None = None,
-        world: World | None = None,
-        check: transactional.Check | None = None,
-    ) -> None:
-        super().__init__(
-            lambda: transactional.TransactionalProducer(
-                group, nameservers=nameservers, config=config, world=world, check=check
-            )
-        )
+    @opened_by(transactional.TransactionalProducer)
+    def __init__(self) -> None:
+        """Its arguments are those of the asynchronous one."""
 
     send = waiting(transactional.TransactionalProducer.send)
     send_batch = waiting(transactional.TransactionalProducer.send_batch)
@@ -152,28 +130,9 @@ class PushConsumer(Face[consumer.PushConsumer]):
 
     _survives_fork = False
 
-    def __init__(
-        self,
-        group: str,
-        *,
-        nameservers: str | Sequence[str] | None = None,
-        start: Start = "last",
-        ordered: bool = False,
-        broadcasting: bool = False,
-        config: ConsumerConfig | None = None,
-        world: World | None = None,
-    ) -> None:
-        super().__init__(
-            lambda: consumer.PushConsumer(
-                group,
-                nameservers=nameservers,
-                start=start,
-                ordered=ordered,
-                broadcasting=broadcasting,
-                config=config,
-                world=world,
-            )
-        )
+    @opened_by(consumer.PushConsumer)
+    def __init__(self) -> None:
+        """Its arguments are those of the asynchronous one."""
 
     subscribe = on_the_loop(consumer.PushConsumer.subscribe)
     unsubscribe = on_the_loop(consumer.PushConsumer.unsubscribe)
@@ -251,20 +210,9 @@ class LitePullConsumer(Face[lite.LitePullConsumer]):
 
     _survives_fork = False
 
-    def __init__(
-        self,
-        group: str,
-        *,
-        nameservers: str | Sequence[str] | None = None,
-        start: Start = "last",
-        config: LitePullConfig | None = None,
-        world: World | None = None,
-    ) -> None:
-        super().__init__(
-            lambda: lite.LitePullConsumer(
-                group, nameservers=nameservers, start=start, config=config, world=world
-            )
-        )
+    @opened_by(lite.LitePullConsumer)
+    def __init__(self) -> None:
+        """Its arguments are those of the asynchronous one."""
 
     subscribe = on_the_loop(lite.LitePullConsumer.subscribe)
     unsubscribe = on_the_loop(lite.LitePullConsumer.unsubscribe)
@@ -308,17 +256,9 @@ class PullConsumer(Face[manual.PullConsumer]):
                     print(message.queue_offset, message.body)
     """
 
-    def __init__(
-        self,
-        group: str,
-        *,
-        nameservers: str | Sequence[str] | None = None,
-        config: PullConfig | None = None,
-        world: World | None = None,
-    ) -> None:
-        super().__init__(
-            lambda: manual.PullConsumer(group, nameservers=nameservers, config=config, world=world)
-        )
+    @opened_by(manual.PullConsumer)
+    def __init__(self) -> None:
+        """Its arguments are those of the asynchronous one."""
 
     queues = waiting(manual.PullConsumer.queues)
     pull = waiting(manual.PullConsumer.pull)
