@@ -11,6 +11,7 @@ from sprocket.message.message import Message, StoredMessage
 from sprocket.message.queue import QueueId
 from sprocket.message.record import scan
 from sprocket.protocol.command import Command, Reply
+from sprocket.protocol.requests.route import RouteOfTopic
 from sprocket.protocol.requests.send import SendBatch, SendMessageV2
 from sprocket.spark.rows import Outgoing
 from sprocket.spark.send import Sender, WriteFailed
@@ -147,3 +148,16 @@ def test_messages_that_wait_go_alone_with_their_time(broker: FakeBroker) -> None
     times = [one["TIMER_DELIVER_MS"] for one in properties if "TIMER_DELIVER_MS" in one]
     assert times == [str(round(at.timestamp() * 1000))]
     assert [one["DELAY"] for one in properties if "DELAY" in one] == ["3"]
+
+
+def test_queues_are_chosen_when_the_name_server_is_back(broker: FakeBroker) -> None:
+    count = iter(range(100))
+
+    def fault(request: Command) -> Reply | None:
+        return hang_up if request.code == RouteOfTopic.code and next(count) < 3 else None
+
+    broker.fault = fault
+    assert sent(broker, [outgoing(n) for n in range(10)], queueBy="key") == 10
+    broker.fault = lambda _: hang_up
+    with pytest.raises(WriteFailed, match="topic orders: no queue can be chosen"):
+        sent(broker, [outgoing(0)], queueBy="key", sendRetries="1")

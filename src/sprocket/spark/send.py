@@ -157,7 +157,7 @@ class Sender:
         message = one.message
         if one.queue_number is None and self._options.queue_by == "turn":
             return None
-        queues = self._queues_of(message.topic)
+        queues = self._known_queues(message.topic)
         if one.queue_number is None:
             words = " ".join(message.keys)
             return queues[abs(java_hash(words)) % len(queues)] if words else None
@@ -166,6 +166,19 @@ class Sender:
                 return queue
         where = f"{one.broker or 'any broker'}:{one.queue_number}"
         raise WriteFailed(f"topic {message.topic} has no queue {where} that may be written")
+
+    def _known_queues(self, topic: str) -> list[QueueId]:
+        """The topic's queues, asked for as often as a request is sent."""
+        waits = pauses(_PAUSE_FIRST_S, _PAUSE_LONGEST_S)
+        left = self._options.retries
+        while True:
+            try:
+                return self._queues_of(topic)
+            except (TransportError, RouteNotFound) as error:
+                if left <= 0 or not (error.retriable or error.refresh_route):
+                    raise WriteFailed(f"topic {topic}: no queue can be chosen: {error}") from error
+                left -= 1
+            time.sleep(next(waits))
 
     def _queues_of(self, topic: str) -> list[QueueId]:
         found = self._queues.get(topic)
