@@ -130,8 +130,10 @@ class Processes:
             return self._idle.pop()
         except IndexError:
             worker = _Worker()
-            self._workers.add(worker)
-            return worker
+        self._workers.add(worker)
+        if self._is_ended:  # meanwhile, by the loop's thread
+            worker.kill()
+        return worker
 
     def end(self) -> None:
         """Ends all of them at once; calls under way fail."""
