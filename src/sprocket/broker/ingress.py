@@ -23,7 +23,6 @@ from sprocket.delay.timers import Timers
 from sprocket.message import properties as names
 from sprocket.message.properties import encode
 from sprocket.message.record import Draft
-from sprocket.message.topic import TIMER
 from sprocket.protocol.codes import ResponseCode
 from sprocket.store.appending import Appended
 from sprocket.store.drafts import IllegalDraft
@@ -144,10 +143,10 @@ class Ingress:
             return self._store_new(draft, properties)
         if self._timers is None:
             raise SystemFailure("accurate timer message is not enabled, timerWheelEnable is false")
-        rewrite.put_off(draft, properties, self._limits, now_ms=now_ms)
+        time = rewrite.put_off(draft, properties, self._limits, now_ms=now_ms)
         appended = self._store_new(draft, properties)
-        if draft.topic == TIMER:
-            self._timers.stored(properties, appended)
+        if time is not None:
+            self._timers.stored(properties, appended, time)
         return appended
 
     def accept_batch(

@@ -31,8 +31,8 @@ from sprocket.message.topic import HALF, RETRY_PREFIX, SCHEDULE, TIMER
 
 #: The one queue of the topic.
 QUEUE = 0
-#: Properties that ask for a time, in the order in which they count.
-ASKING = (names.TIMER_DELAY_SECONDS, names.TIMER_DELAY_MS, names.TIMER_DELIVER_MS)
+#: Properties that ask for a time.
+ASKING = frozenset({names.TIMER_DELAY_SECONDS, names.TIMER_DELAY_MS, names.TIMER_DELIVER_MS})
 
 _BELONGS_NOWHERE = frozenset({"", SCHEDULE, HALF, TIMER})
 _RECALL_TAG = "_RECALL_TAG_"
@@ -52,13 +52,18 @@ class Limits(NamedTuple):
 
 def asks_for_time(topic: str, properties: Mapping[str, str]) -> bool:
     """Whether a message is to wait. One that has waited asks still, and does not wait again."""
-    if names.TIMER_OUT_MS in properties or topic == TIMER:
+    if ASKING.isdisjoint(properties):
         return False
-    return any(name in properties for name in ASKING)
+    return names.TIMER_OUT_MS not in properties and topic != TIMER
 
 
-def put_off(draft: Draft, properties: dict[str, str], limits: Limits, *, now_ms: int) -> None:
+def put_off(
+    draft: Draft, properties: dict[str, str], limits: Limits, *, now_ms: int
+) -> tuple[int, int] | None:
     """Turns a message into one that waits; one whose time has come stays what it is.
+
+    Returns:
+        Its slot and its time; None if it does not wait.
 
     Raises:
         IllegalMessage: the time is none or too far away, or it recalls what is due already.
@@ -69,13 +74,15 @@ def put_off(draft: Draft, properties: dict[str, str], limits: Limits, *, now_ms:
     if due_ms <= now_ms:
         if names.TIMER_DELETE_KEY in properties:
             raise _illegal(limits)
-        return
+        return None
+    slot_ms = slot_of(due_ms, limits.slot_ms)
     properties[names.TIMER_DELIVER_MS] = str(due_ms)
-    properties[names.TIMER_OUT_MS] = str(slot_of(due_ms, limits.slot_ms))
+    properties[names.TIMER_OUT_MS] = str(slot_ms)
     properties[names.REAL_TOPIC] = draft.topic
     properties[names.REAL_QUEUE] = str(draft.queue_number)
     draft.topic = TIMER
     draft.queue_number = QUEUE
+    return slot_ms, due_ms
 
 
 def slot_of(due_ms: int, slot_ms: int) -> int:
@@ -84,14 +91,14 @@ def slot_of(due_ms: int, slot_ms: int) -> int:
 
 
 def _asked_ms(properties: Mapping[str, str], now_ms: int) -> int | None:
-    for name in ASKING:
-        text = properties.get(name)
-        if text is not None:
-            number = whole_number(text)
-            if number is None or name == names.TIMER_DELIVER_MS:
-                return number
-            return now_ms + number * (1000 if name == names.TIMER_DELAY_SECONDS else 1)
-    return None
+    """Seconds count before milliseconds, and those before a time."""
+    text, unit_ms = properties.get(names.TIMER_DELAY_SECONDS), 1000
+    if text is None:
+        text, unit_ms = properties.get(names.TIMER_DELAY_MS), 1
+    if text is None:
+        return whole_number(properties.get(names.TIMER_DELIVER_MS, ""))
+    delay = whole_number(text)
+    return None if delay is None else now_ms + delay * unit_ms
 
 
 def whole_number(text: str) -> int | None:

@@ -9,7 +9,7 @@ from sprocket.base.errors import OffsetOutOfRange
 from sprocket.base.ports import Disk
 from sprocket.delay.counts import Counts
 from sprocket.delay.timer_check import Progress, TimerCheck
-from sprocket.delay.timer_log import UNIT_BYTES, TimerLog, Unit
+from sprocket.delay.timer_log import RECALLS, ROLLS, UNIT_BYTES, TimerLog, Unit
 from sprocket.delay.wheel import EMPTY, WHEEL_BYTES, Wheel
 
 _ROW_SHIFT = 16
@@ -46,17 +46,24 @@ class TimerFiles:
         self._unsynced_rows: set[int] = set()
         self._synced_to = self.log.end
 
-    def enter(self, unit: Unit) -> int:
-        """Puts a unit into the log and its slot; its `previous` is filled in. Its position.
+    def enter(
+        self, slot_ms: int, magic: int, written_ms: int, message: tuple[int, int, int, int]
+    ) -> int:
+        """Puts a unit into the log and its slot; its position.
+
+        Args:
+            magic, written_ms, message: of the unit; the last are its last four fields.
 
         Raises:
             DiskFull, StoreError: the disk refuses it; nothing has changed.
             OSError: the same, of the wheel.
         """
-        self._touch(unit.slot_ms)
-        slot = self.wheel.get(unit.slot_ms)
-        position = self.log.append(unit._replace(previous=slot.last))
-        self.wheel.add(unit.slot_ms, position, count=unit.adds, rolled=int(unit.rolls))
+        self._touch(slot_ms)
+        wheel = self.wheel
+        fields = (magic, written_ms, slot_ms - written_ms, *message)
+        position = self.log.append(wheel.last(slot_ms), fields)
+        count = -1 if magic & RECALLS else 1
+        wheel.add(slot_ms, position, count=count, rolled=1 if magic & ROLLS else 0)
         return position
 
     def clear(self, slot_ms: int) -> None:

@@ -103,8 +103,12 @@ class TimerLog:
         """Position behind the last file; 0 without files."""
         return self._segments.limit
 
-    def append(self, unit: Unit) -> int:
+    def append(self, previous: int, fields: tuple[int, ...]) -> int:
         """Writes a unit to the end; returns its position.
+
+        Args:
+            previous: the unit before it in its slot; -1 for none.
+            fields: the rest of it, as it stands in the file.
 
         Raises:
             DiskFull, StoreError: the disk refuses it.
@@ -118,16 +122,7 @@ class TimerLog:
             room_to = min(end + _ROOM_BYTES, segment.end)
             segment.reserve(end, room_to)
             self._room_to = room_to
-        UNIT.pack_into(
-            segment.buffer,
-            end - segment.start,
-            UNIT_BYTES,
-            unit.previous,
-            unit.magic,
-            unit.written_ms,
-            unit.slot_ms - unit.written_ms,
-            *unit[4:],
-        )
+        UNIT.pack_into(segment.buffer, end - segment.start, UNIT_BYTES, previous, *fields)
         self.end = end + UNIT_BYTES
         return end
 

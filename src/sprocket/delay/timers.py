@@ -51,6 +51,7 @@ class Timers:
     Attributes:
         turn: the slot whose turn it is. All before are done.
         counts: messages that wait, by topic.
+        queue_next: the next message of the timer's topic that is to go on the wheel.
         entered: messages put on the wheel since the start.
     """
 
@@ -68,6 +69,7 @@ class Timers:
         self._progress = Progress(0, 0, 0)
         self.counts = counts
         self.turn = Turn(store)
+        self.queue_next = 0
         self.entered = 0
 
     # The files.
@@ -108,6 +110,7 @@ class Timers:
         except OSError as error:
             raise StoreError(f"the timers in {self._root} cannot be opened: {error}") from error
         self._progress = recovered.progress
+        self.queue_next = recovered.progress.queue_next
         self.turn.begin(recovered.progress.slot_ms, self._shape.width_ms)
         self._recovered = recovered.delivered
         self._again_before = recovered.again_before
@@ -129,7 +132,8 @@ class Timers:
         except OSError as error:
             raise StoreError(f"the timers in {self._root} cannot be made: {error}") from error
         slot_ms = self._shape.slot_of(self._clock.now_ms())
-        self._progress = Progress(slot_ms, 0, self._store.min_offset(TIMER, QUEUE))
+        self.queue_next = int(self._store.min_offset(TIMER, QUEUE))
+        self._progress = Progress(slot_ms, 0, self.queue_next)
         self._begin_slot(slot_ms)
         self.turn.sooner.set()
 
@@ -142,26 +146,32 @@ class Timers:
     # What comes in.
 
     @property
-    def queue_next(self) -> int:
-        """The next message of the timer's topic that is to go on the wheel."""
-        return self._progress.queue_next
-
-    @property
     def behind(self) -> int:
         """How many messages of the topic are not on the wheel yet."""
         return self._store.max_offset(TIMER, QUEUE) - self.queue_next
 
-    def stored(self, properties: dict[str, str], appended: Appended) -> None:
+    def stored(self, properties: dict[str, str], appended: Appended, time: tuple[int, int]) -> None:
         """A message that waits was stored. If the view is behind, it will come to it.
 
         Raises nothing: what the disk refuses now is tried again by `catch_up`.
+
+        Args:
+            time: its slot, and its very time.
         """
-        place = (appended.queue_offset, appended.log_offset, appended.record_bytes)
         try:
             if self._files is None:
                 self._begin()
             if appended.queue_offset == self.queue_next:
-                self._take(waiting(properties, place, width_ms=self._shape.width_ms))
+                self._take(
+                    Waiting(
+                        appended.queue_offset,
+                        appended.log_offset,
+                        appended.record_bytes,
+                        *time,
+                        properties[names.REAL_TOPIC],
+                        names.TIMER_DELETE_KEY in properties,
+                    )
+                )
         except (StoreError, OSError) as error:
             log.warning("a message that waits goes on the wheel later: %s", error)
 
@@ -195,7 +205,7 @@ class Timers:
                 place += record.size
         if self.queue_next < found.next_offset:
             log.error("messages %d to %d that wait are gone", at, found.next_offset)
-            self._progress = self._progress._replace(queue_next=found.next_offset)
+            self.queue_next = int(found.next_offset)
         return self.queue_next < self._store.max_offset(TIMER, QUEUE)
 
     def _waiting(self, record: Record) -> Waiting | None:
@@ -217,7 +227,7 @@ class Timers:
                 self._recovered.origins.add(message.origin)
             if not self._enter(message):
                 return False
-        self._progress = self._progress._replace(queue_next=self.queue_next + 1)
+        self.queue_next += 1
         return True
 
     def _enter(self, message: Waiting) -> bool:
@@ -229,21 +239,18 @@ class Timers:
         if slot_ms - turn.slot_ms >= files.wheel.span_ms:
             return False
         topic_hash = self.counts.name(message.topic)
-        unit = Unit(
-            -1,
-            NORMAL | ROLLS * rolls | RECALLS * message.is_recall,
-            max(shape.slot_of(now_ms), slot_ms - _DELAY_MS_MAX),
+        magic = NORMAL | ROLLS * rolls | RECALLS * message.is_recall
+        due_ms = slot_ms if rolls else message.due_ms
+        position = files.enter(
             slot_ms,
-            message.log_offset,
-            message.record_bytes,
-            topic_hash,
-            slot_ms if rolls else message.due_ms,
+            magic,
+            max(shape.slot_of(now_ms), slot_ms - _DELAY_MS_MAX),
+            (message.log_offset, message.record_bytes, topic_hash, due_ms),
         )
-        position = files.enter(unit)
-        self.counts.add(topic_hash, unit.adds, now_ms)
+        self.counts.add(topic_hash, -1 if message.is_recall else 1, now_ms)
         self.entered += 1
         if slot_ms == turn.slot_ms and turn.is_loaded:
-            turn.join(position, unit)
+            turn.join(position, files.log.read(position))
         return True
 
     # What goes out.
@@ -316,7 +323,9 @@ class Timers:
             StoreError: the disk failed.
         """
         files = self.files
-        progress = self._progress._replace(position=files.log.end, is_clean=is_clean)
+        progress = self._progress._replace(
+            position=files.log.end, queue_next=self.queue_next, is_clean=is_clean
+        )
         log_end = self._store.log_end
         if not await self._store.flushed.reach(log_end, Deadline.after(_FLUSH_SECONDS)):
             return
@@ -350,4 +359,4 @@ class Timers:
         units = [files.log.read(position) for position in turn.left()]
         files.clear(turn.slot_ms)
         for unit in units:
-            files.enter(unit)
+            files.enter(unit.slot_ms, unit.magic, unit.written_ms, unit[4:])

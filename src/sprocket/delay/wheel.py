@@ -75,6 +75,12 @@ class Wheel:
         number, *fields = SLOT.unpack_from(self._buffer, self.place(time_ms))
         return Slot(*fields) if number == time_ms // self.width_ms else EMPTY
 
+    def last(self, time_ms: int) -> int:
+        """Position of the last unit in the slot of a time; -1 for none."""
+        number = time_ms // self.width_ms
+        told, _, last, _, _ = SLOT.unpack_from(self._buffer, number % SLOTS * SLOT_BYTES)
+        return last if told == number else -1
+
     def add(self, time_ms: int, position: int, *, count: int, rolled: int) -> None:
         """Puts a unit behind the others of its slot.
 
