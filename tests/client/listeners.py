@@ -46,5 +46,10 @@ def count_bodies(messages: list[StoredMessage]) -> list[Later | None]:
     return [Later(1) if each.tag and not each.reconsume_times else None for each in messages]
 
 
+def process_of(anything: object) -> int:
+    """Which process calls it."""
+    return os.getpid()
+
+
 class Unpicklable(Exception):
     """An error that does not travel between processes."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -182,6 +183,16 @@ def test_what_no_process_can_import_is_refused_at_once(function: object) -> None
     with pytest.raises(UsageError, match="a function that its module has by name"):
         consumer.subscribe("orders", listener=function)  # type: ignore[arg-type]
     check_portable(listeners.do_as_tagged)
+
+
+def test_a_process_that_dies_while_it_has_nothing_to_do_costs_no_message() -> None:
+    processes = Processes()
+    first = processes.call(listeners.process_of, None)
+    os.kill(first, signal.SIGKILL)
+    while is_alive(first):
+        time.sleep(0.01)
+    assert processes.call(os.path.basename, "/tmp/there") == "there"
+    processes.end()
 
 
 def test_calls_after_the_end_fail() -> None:

@@ -10,6 +10,7 @@ consumer at once must do so under `if __name__ == "__main__":`.
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
 import pickle
@@ -126,10 +127,13 @@ class Processes:
     def _taken(self) -> _Worker:
         if self._is_ended:
             raise ListenerFailed("the consumer is closed")
-        try:
-            return self._idle.pop()
-        except IndexError:
-            worker = _Worker()
+        with contextlib.suppress(IndexError):  # other threads take some too
+            while True:
+                worker = self._idle.pop()
+                if worker.is_alive:
+                    return worker
+                self._workers.discard(worker)
+        worker = _Worker()
         self._workers.add(worker)
         if self._is_ended:  # meanwhile, by the loop's thread
             worker.kill()
