@@ -49,6 +49,7 @@ def finished(program: Path, **variables: str) -> str:
         capture_output=True,
         text=True,
         timeout=60,
+        cwd=program.parent,
         env={**os.environ, **variables},
     )
     assert done.returncode == 0, done.stderr
