@@ -121,7 +121,7 @@ def idling(node: Node, client: Any, *, seconds: int) -> Callable[[], Sample]:
 class Member(Protocol):
     """A member of a group, in a process of its own."""
 
-    def join(self, namesrv: str, topic: str) -> None:
+    def join(self, namesrv: str, topic: str, *, ordered: bool) -> None:
         """Starts the process, and begins to listen."""
         ...
 
@@ -144,8 +144,8 @@ class PythonMember:
     def __init__(self, folder: Path, name: str) -> None:
         self._client = PythonClient()
 
-    def join(self, namesrv: str, topic: str) -> None:
-        self._client.call("bench.join", namesrv=namesrv, topic=topic, group=topic)
+    def join(self, namesrv: str, topic: str, *, ordered: bool) -> None:
+        self._client.call("bench.join", namesrv=namesrv, topic=topic, group=topic, ordered=ordered)
 
     def heard(self) -> list[tuple[int, int]]:
         return [(sent, late) for sent, late in self._client.call("bench.heard")["heard"]]
@@ -165,9 +165,9 @@ class JavaMember(JavaDriver):
         super().__init__(work=folder, name=name)
         self._came: list[tuple[int, int]] = []
 
-    def join(self, namesrv: str, topic: str) -> None:
+    def join(self, namesrv: str, topic: str, *, ordered: bool) -> None:
         self.start()
-        self.call("consumer.start", group=topic, topic=topic, namesrv=namesrv)
+        self.call("consumer.start", group=topic, topic=topic, namesrv=namesrv, orderly=ordered)
 
     def heard(self) -> list[tuple[int, int]]:
         came, self._came = self._came, []
@@ -208,9 +208,12 @@ class Sending:
                 producer.send(Message(self._topic, body), queue=next(queues))
 
 
-def regrouping(node: Node, folder: Path) -> Callable[[], Sample]:
-    """A group of two gets a third, loses one in order, and one by a kill, while messages come."""
-    names = (f"BenchGroup{number}" for number in itertools.count())
+def regrouping(node: Node, folder: Path, *, ordered: bool) -> Callable[[], Sample]:
+    """A group of two gets a third, loses one in order, and one by a kill, while messages come.
+
+    Nobody is killed in an ordered group: there the lease has to run out first.
+    """
+    names = (f"BenchGroup{'Ordered' * ordered}{number}" for number in itertools.count())
     kind: Callable[[Path, str], Member] = PythonMember if node.name == "sprocket" else JavaMember
 
     def measure() -> Sample:
@@ -220,18 +223,19 @@ def regrouping(node: Node, folder: Path) -> Callable[[], Sample]:
         try:
             with Sending(node, topic):
                 for member in members[:2]:
-                    member.join(address(node), topic)
+                    member.join(address(node), topic, ordered=ordered)
                 worst_wait(members[:2])
-                members[2].join(address(node), topic)
-                joined = worst_wait(members)
+                members[2].join(address(node), topic, ordered=ordered)
+                waits = {JOIN: worst_wait(members)}
                 members[0].leave()
-                left = worst_wait(members[1:])
-                members[1].kill()
-                killed = worst_wait(members[2:])
+                waits[LEAVE] = worst_wait(members[1:])
+                if not ordered:
+                    members[1].kill()
+                    waits[KILL] = worst_wait(members[2:])
         finally:
             for member in members:
                 member.kill()
-        return {JOIN: joined, LEAVE: left, KILL: killed}
+        return waits
 
     return measure
 
@@ -285,9 +289,11 @@ def main(console: Console, folder: Path, *, quick: bool, rounds: int) -> None:
             lambda name, node: idling(node, receivers[name], seconds=5 if quick else 20),
             warm_up=0,
         )
-        add(
-            f"a group that changes, {MEMBERS_PER_SECOND} messages a second",
-            lambda name, node: regrouping(node, folder),
-            warm_up=0,
-        )
+        for ordered in (False, True):
+            add(
+                f"{'an ordered' if ordered else 'a'} group that changes, "
+                f"{MEMBERS_PER_SECOND} messages a second",
+                lambda name, node, ordered=ordered: regrouping(node, folder, ordered=ordered),
+                warm_up=0,
+            )
         report.show(console)

@@ -144,9 +144,9 @@ class Membership:
         self._consumer: PushConsumer | None = None
         self._heard: list[tuple[int, int]] = []
 
-    async def join(self, *, namesrv: str, topic: str, group: str) -> Json:
+    async def join(self, *, namesrv: str, topic: str, group: str, ordered: bool) -> Json:
         """Begins to listen."""
-        self._consumer = PushConsumer(group, nameservers=namesrv, start="first")
+        self._consumer = PushConsumer(group, nameservers=namesrv, start="first", ordered=ordered)
 
         @self._consumer.on(topic)
         async def take(message: StoredMessage) -> None:
