@@ -85,3 +85,14 @@ def test_a_process_may_open_as_many_files_as_it_may_ask_for() -> None:
         "sys.exit(run(main()))\n"
     )
     assert subprocess.run([sys.executable, "-c", asks], check=False).returncode == 7
+
+
+def test_what_is_loaded_at_the_start_is_left_out_of_collections() -> None:
+    script = (
+        "import gc, sys\n"
+        "from sprocket.runtime.process import run\n"
+        "async def main():\n"
+        "    return gc.get_freeze_count() > 1000 > len(gc.get_objects()) - 1000\n"
+        "sys.exit(not run(main()))\n"
+    )
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0

@@ -90,8 +90,9 @@ class Sends:
     def send(self, command: Command, peer: Peer) -> Answer:
         """One message, or a batch; the header's names have one letter."""
         header = command.read(SendMessageV2)
-        send = self._send_batch if header.batch else self._send_one
-        return send(header, command, peer)
+        if header.batch:
+            return self._send_batch(header, command, peer)
+        return self._send_one(header, command, peer)
 
     def send_long(self, command: Command, peer: Peer) -> Answer:
         """The same with long names."""
@@ -108,7 +109,9 @@ class Sends:
         if not body:
             raise IllegalMessage("the message body is empty")
         topic, queue_number = self._placing.place(header, peer)
-        text = _checked(header.properties or "")
+        text = header.properties or ""
+        if len(text) > PROPERTIES_BYTES_MAX:
+            raise _too_long(text)
         draft = Draft(
             topic.topic_name,
             queue_number,
@@ -222,11 +225,15 @@ async def _after(settled: Awaitable[int], header: SendReply) -> Reply:
 def _checked(properties: str) -> str:
     """The text, which is not taken apart before it is known to be of a sane length."""
     if len(properties) > PROPERTIES_BYTES_MAX:
-        raise IllegalMessage(
-            f"the message is illegal: the properties have {len(properties)} characters, at most "
-            f"{PROPERTIES_BYTES_MAX} bytes are allowed"
-        )
+        raise _too_long(properties)
     return properties
+
+
+def _too_long(properties: str) -> IllegalMessage:
+    return IllegalMessage(
+        f"the message is illegal: the properties have {len(properties)} characters, at most "
+        f"{PROPERTIES_BYTES_MAX} bytes are allowed"
+    )
 
 
 def _sys_flag(header: SendHeader, topic: TopicConfig) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import os
 import signal
 import sys
@@ -25,6 +26,9 @@ def run(main: Coroutine[Any, Any, int | None]) -> int:
         The exit code: what `main` returned (None counts as 0), 0 after SIGTERM, 130 after Ctrl-C.
     """
     allow_many_files()
+    # What is loaded by now stays for good. A full collection that looked at it, too, would hold up
+    # the loop for 10 to 30 ms.
+    gc.freeze()
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         return runner.run(_until_signal(main))
 
