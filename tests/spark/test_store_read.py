@@ -284,3 +284,16 @@ def test_an_empty_store_is_no_rows(tmp_path: Path) -> None:
     root = Store(tmp_path / "store").save()
     assert rows(root) == []
     assert rows(root, subscribe="orders") == []
+
+
+def test_a_log_on_several_disks_is_one_log(tmp_path: Path) -> None:
+    store = filled(tmp_path)
+    root = store.save()
+    other = tmp_path / "disk-2"
+    other.mkdir()
+    for file in sorted((root / "commitlog").iterdir())[1::2]:
+        file.rename(other / file.name)
+    both = f"{root};{other}"
+    for given in ({}, {"subscribe": "orders,returns"}):
+        found = rows(Path(both), **given)
+        assert log_offsets(found) == [at for at, _ in store.places]

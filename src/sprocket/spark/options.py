@@ -259,7 +259,8 @@ class StoreOptions(Pushed, Choice):
         "store",
         values.text,
         "Folder of a broker's store: its log files are read, and no broker need run. All tasks "
-        "must see it under this name.",
+        "must see it under this name. Where the log lies on several disks, the others follow, with "
+        "`;` in between.",
         default="",
     )
     broker: str | None = option(

@@ -10,13 +10,18 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
 
 from sprocket.spark.loss import report_loss
 from sprocket.spark.narrow import EVERYTHING, NOTHING, Narrowing
 from sprocket.spark.options import StoreOptions
 from sprocket.spark.store_queues import QueueFiles
-from sprocket.spark.store_scan import LogFile, LogReader, first_stored_ms, log_files
+from sprocket.spark.store_scan import (
+    LogFile,
+    LogReader,
+    first_stored_ms,
+    log_files,
+    root_of,
+)
 
 #: A clock that was set back makes later records look older: so much is forgiven, ms.
 _CLOCK_MS = 600_000
@@ -62,7 +67,7 @@ def plan_store(options: StoreOptions, wanted: Narrowing = EVERYTHING) -> list[Pi
             report_loss(options, before.path, f"the log is missing up to {after.path}")
     queues = _queues(options)
     sure = len(files)
-    if (Path(options.store) / "abort").exists():
+    if (root_of(options.store) / "abort").exists():
         sure -= _UNSURE_FILES
     if wanted == NOTHING or wanted.topics == frozenset():
         return []
@@ -81,7 +86,7 @@ def plan_store(options: StoreOptions, wanted: Narrowing = EVERYTHING) -> list[Pi
 
 def _queues(options: StoreOptions) -> QueueFiles | None:
     """The consume queues, if they tell where everything wanted is."""
-    found = QueueFiles(options.store)
+    found = QueueFiles(root_of(options.store))
     is_told = options.topics and all(found.has(topic) for topic in options.topics)
     return found if is_told else None
 

@@ -38,7 +38,7 @@ class QueueFiles:
         store: the folder that has `consumequeue`.
     """
 
-    store: str
+    store: Path
 
     def has(self, topic: str) -> bool:
         """Whether the topic has queues."""
@@ -73,7 +73,7 @@ class QueueFiles:
         return Found(entries["log_offset"].astype(np.int64), entries["size"].astype(np.int64))
 
     def _queues(self, topic: str) -> Iterator[Path]:
-        folder = Path(self.store) / _FOLDER / topic
+        folder = self.store / _FOLDER / topic
         if folder.is_dir():
             yield from (one for one in sorted(folder.iterdir()) if one.name.isdecimal())
 

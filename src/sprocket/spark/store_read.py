@@ -30,7 +30,7 @@ from sprocket.spark.narrow import EVERYTHING, narrow_choice
 from sprocket.spark.options import StoreOptions
 from sprocket.spark.store_plan import Piece, plan_store
 from sprocket.spark.store_queues import QueueFiles
-from sprocket.spark.store_scan import LogReader
+from sprocket.spark.store_scan import LogReader, root_of
 
 
 class PiecePartition(InputPartition):
@@ -134,7 +134,7 @@ class PieceReader:
         if not piece.by_queues:
             return reader.runs(piece.begin, piece.end)
         start = piece.file.start
-        found = QueueFiles(self._options.store).records(
+        found = QueueFiles(root_of(self._options.store)).records(
             self._options.topics,
             start + piece.begin,
             start + piece.end,

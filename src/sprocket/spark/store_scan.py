@@ -73,26 +73,43 @@ def log_files(store: str) -> list[LogFile]:
     """The files of a store's log, in order; empty ones that were made in advance are left out.
 
     Args:
-        store: the folder that has `commitlog`, or that folder.
+        store: the folder that has `commitlog`, and with `;` in between further ones that have log
+            files, where the log lies on several disks.
 
     Raises:
-        UsageError: there is no log.
+        UsageError: a folder has no log.
     """
-    folder = Path(store)
-    if (folder / "commitlog").is_dir():
-        folder = folder / "commitlog"
-    elif folder.name != "commitlog" or not folder.is_dir():
-        raise UsageError(f"{store} is no folder of a broker's store: it has no commitlog")
-    names = sorted(
-        one for one in folder.iterdir() if one.name.isdecimal() and len(one.name) == _NAME_DIGITS
+    names = [one for folder in _log_folders(store) for one in folder.iterdir()]
+    found = sorted(
+        (
+            (str(one), int(one.name), one.stat().st_size)
+            for one in names
+            if one.name.isdecimal() and len(one.name) == _NAME_DIGITS
+        ),
+        key=lambda file: file[1],
     )
-    found = [(str(one), int(one.name), one.stat().st_size) for one in names]
     while found and not _has_records(found[-1][0]):
         found.pop()
     return [
         LogFile(path, start, size, is_last=index == len(found) - 1)
         for index, (path, start, size) in enumerate(found)
     ]
+
+
+def _log_folders(store: str) -> Iterator[Path]:
+    for name in filter(None, map(str.strip, store.split(";"))):
+        folder = Path(name)
+        if (folder / "commitlog").is_dir():
+            yield folder / "commitlog"
+        elif folder.is_dir() and any(len(one.name) == _NAME_DIGITS for one in folder.iterdir()):
+            yield folder
+        else:
+            raise UsageError(f"{name} is no folder of a broker's store: it has no commitlog")
+
+
+def root_of(store: str) -> Path:
+    """The folder of a store in which everything but the log lies."""
+    return Path(store.split(";")[0].strip())
 
 
 def _has_records(path: str) -> bool:
