@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
@@ -121,6 +122,28 @@ def test_a_new_group_from_last_reads_no_history_of_a_java_broker(nameserver: str
                     await producer.send(Message("history", b"new %d" % number))
                 await until(lambda: len(got) >= 5)
         assert sorted(got) == [b"new %d" % number for number in range(5)]
+
+    play(main)
+
+
+def test_all_topics_are_found_at_java_servers_but_their_own(nameserver: str) -> None:
+    async def main() -> None:
+        got: list[str] = []
+        async with Producer("senders", nameservers=nameserver) as producer:
+            await producer.send(Message("matched", b"x"))
+            async with PushConsumer("all", nameservers=nameserver, start="first") as consumer:
+
+                @consumer.on(re.compile(".*"))
+                async def take(message: StoredMessage) -> None:
+                    got.append(message.topic)
+
+                await until(lambda: "matched" in got)
+                await asyncio.sleep(0.5)
+                topics = {queue.topic for queue in consumer.queues} - {"%RETRY%all"}
+                assert "matched" in topics
+                assert not [t for t in topics if t.startswith(("%", "rmq_sys_", "RMQ_SYS"))]
+                assert not topics & {"DefaultCluster", "broker-a", "TBW102", "SELF_TEST_TOPIC"}
+                assert not [topic for topic in topics if topic.endswith("_REPLY_TOPIC")]
 
     play(main)
 

@@ -41,6 +41,26 @@ def test_topics_that_match_are_consumed_from_their_first_message_also_new_ones()
     with_cluster(main)
 
 
+def test_what_servers_keep_for_themselves_matches_nothing() -> None:
+    async def main(cluster: Cluster) -> None:
+        _, world = cluster.client("c1")
+        consumer = PushConsumer("readers", nameservers=cluster.nameserver_addresses, world=world)
+
+        @consumer.on(re.compile(".*"))
+        async def take(message: StoredMessage) -> None:
+            pass
+
+        async with producer_in(cluster) as producer:
+            await producer.send(Message("orders", b"1"))
+            await asyncio.sleep(35)
+            async with consumer:
+                await until(lambda: any(q.topic == "orders" for q in consumer.queues))
+                await asyncio.sleep(60)
+                assert {q.topic for q in consumer.queues} == {"orders", "%RETRY%readers"}
+
+    with_cluster(main)
+
+
 def test_a_pattern_may_come_while_the_consumer_runs_and_members_share_what_it_finds() -> None:
     async def main(cluster: Cluster) -> None:
         consumers = []

@@ -29,9 +29,10 @@ from sprocket.base.errors import (
     TransportError,
 )
 from sprocket.message.queue import QueueId
-from sprocket.message.topic import TEMPLATE, is_readable, is_writable
+from sprocket.message.topic import REPLY_SUFFIX, TEMPLATE, is_readable, is_writable
 from sprocket.protocol.bodies import Route, TopicList
-from sprocket.protocol.requests.route import RouteOfTopic, TopicNames
+from sprocket.protocol.command import Header
+from sprocket.protocol.requests.route import RouteOfTopic, SystemTopicsOfNameServer, TopicNames
 from sprocket.remoting.pool import Pool
 
 logger = logging.getLogger(__name__)
@@ -200,7 +201,7 @@ class Routes:
         return task.result()
 
     async def names(self, deadline: Deadline) -> list[str]:
-        """All topics that the name servers know.
+        """All topics that the name servers know, but for those named after clusters and brokers.
 
         Raises:
             TransportError, ReplyError: the last one that was asked did not tell.
@@ -209,13 +210,19 @@ class Routes:
         for step in range(len(self._nameservers)):
             address = self._nameservers[(self._current + step) % len(self._nameservers)]
             try:
-                reply = await self._pool.ask(address, TopicNames(), deadline=deadline)
+                topics = await self._list(address, TopicNames(), deadline)
+                own = await self._list(address, SystemTopicsOfNameServer(), deadline)
                 break
             except (TransportError, ReplyError) as error:
                 logger.info("name server %s: %s", address, error)
                 if step == last:
                     raise
-        return TopicList.decode(reply.body).topic_list
+        own |= {f"{name}{REPLY_SUFFIX}" for name in own}
+        return sorted(topics - own)
+
+    async def _list(self, address: str, header: Header, deadline: Deadline) -> set[str]:
+        reply = await self._pool.ask(address, header, deadline=deadline)
+        return set(TopicList.decode(reply.body).topic_list)
 
     async def refresh(self) -> None:
         """Fetches all known routes anew; what cannot be fetched stays as it is."""
