@@ -12,12 +12,15 @@ Source: SqlFilter, ExpressionMessageFilter.isMatchedByCommitLog of RocketMQ 5.x.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import lru_cache, partial
-from typing import ClassVar
+from functools import lru_cache
+from typing import TYPE_CHECKING, ClassVar
 
 from sprocket.filter.sql92_numbers import NotComparable
 from sprocket.filter.sql92_terms import SqlInvalid
-from sprocket.message.properties import value_in
+
+if TYPE_CHECKING:
+    from sprocket.filter.sql92_code import Test, TextTest
+    from sprocket.filter.sql92_terms import Term
 
 __all__ = ["SQL92", "SqlFilter", "SqlInvalid"]
 
@@ -34,9 +37,6 @@ class SqlFilter:
         kind: what a subscription's type says.
         expression: its text.
         tags, codes: none; those are for filters by tag.
-        evaluate: what it says, given a function from a property's name to its text or None:
-            true, false, or None if it cannot tell. Raises `NotComparable` where a text that is no
-            number is compared with one.
     """
 
     kind: ClassVar[str] = SQL92
@@ -44,13 +44,13 @@ class SqlFilter:
     tags: ClassVar[tuple[str, ...]] = ()
     codes: ClassVar[frozenset[int]] = frozenset()
 
-    __slots__ = ("evaluate", "expression")
+    __slots__ = ("_by_name", "_by_text", "_term", "expression")
 
-    def __init__(
-        self, expression: str, evaluate: Callable[[Callable[[str], str | None]], bool | None]
-    ) -> None:
+    def __init__(self, expression: str, term: Term) -> None:
         self.expression = expression
-        self.evaluate = evaluate
+        self._term = term
+        self._by_name: Test | None = None
+        self._by_text: TextTest | None = None
 
     @staticmethod
     def parse(expression: str | None) -> SqlFilter:
@@ -74,12 +74,36 @@ class SqlFilter:
         except NotComparable:
             return False
 
-    def matches_text(self, properties: bytes) -> bool:
-        """The same for properties as a record has them; only those it asks for are looked up."""
-        try:
-            return self.evaluate(partial(value_in, properties)) is True
-        except NotComparable:
-            return False
+    def evaluate(self, get: Callable[[str], str | None]) -> bool | None:
+        """What it says, given a function from a property's name to its text or None: true, false,
+        or None if it cannot tell.
+
+        Raises:
+            NotComparable: a text that is no number is compared with one.
+        """
+        if self._by_name is None:
+            from sprocket.filter.sql92_code import compiled
+
+            self._by_name = compiled(self._term)
+        return self._by_name(get)
+
+    @property
+    def matches_text(self) -> Callable[[bytes], bool]:
+        """The same as `matches` for properties as a record has them; only those that it asks for
+        are looked up."""
+        from sprocket.filter.sql92_code import compiled_for_text, whole
+
+        if self._by_text is None:
+            self._by_text = compiled_for_text(self._term)
+        test = self._by_text
+
+        def matches(properties: bytes) -> bool:
+            try:
+                return test(whole(properties)) is True
+            except NotComparable:
+                return False
+
+        return matches
 
     def __repr__(self) -> str:
         return f"SqlFilter({self.expression!r})"
@@ -89,10 +113,11 @@ class SqlFilter:
 def _parse(expression: str) -> SqlFilter | tuple[str, int]:
     """The filter, or what is wrong and where: kept too, for whoever asks again and again."""
     # Only whoever has a filter pays for loading the parser.
-    from sprocket.filter.sql92_code import compiled
     from sprocket.filter.sql92_grammar import read
 
     try:
-        return SqlFilter(expression, compiled(read(expression)))
+        found = SqlFilter(expression, read(expression))
+        found.matches_text(b"")
+        return found
     except SqlInvalid as error:
         return error.fault, error.column

@@ -1,9 +1,11 @@
 """Terms become one Python function, so that judging a message interprets nothing.
 
 The function is built as a syntax tree out of the templates below. What a user wrote enters as
-constants only: never as source text, and never as a name. Its argument gives a property's text by
-name, or None. Its value is true, false or None, by the rules of three-valued logic; it raises
-`NotComparable` where a text that is no number is compared with one. Pure.
+constants only: never as source text, and never as a name. There are two of them for a condition:
+one whose argument gives a property's text by name, or None; and one that finds the properties it
+asks for in the text of all, which is what a scan of the log wants. The value is true, false or
+None, by the rules of three-valued logic; `NotComparable` is raised where a text that is no number
+is compared with one. Pure.
 
 In the templates a capital letter is another tree, `v` and `w` are variables of the template's own.
 """
@@ -20,10 +22,13 @@ from typing import cast
 from sprocket.filter import sql92_terms as terms
 from sprocket.filter.sql92_numbers import as_boolean, as_double, as_int, as_long
 from sprocket.filter.sql92_terms import NUMBERS, TEXTS, Kind, Term
+from sprocket.message.properties import NAME_END, PAIR_END, decode
 
 #: Gives a property's text, or None.
 Get = Callable[[str], str | None]
 Test = Callable[[Get], bool | None]
+#: The same, given all properties as `whole` makes them.
+TextTest = Callable[[str], bool | None]
 
 #: Conditions, strings behind IN not counted. Each costs some 0.2 µs a message.
 CONDITIONS_MAX = 128
@@ -41,9 +46,39 @@ def compiled(term: Term) -> Test:
     Raises:
         SqlInvalid: it is made of too many conditions.
     """
-    tree = ast.parse("lambda get: None")
+    return cast(Test, _function("lambda get: None", _Writer("get(K)", str), term))
+
+
+def compiled_for_text(term: Term) -> TextTest:
+    """The function that looks into the text of all properties. Raises as `compiled`."""
+    return cast(TextTest, _function("lambda text: None", _Writer("find(text, K)", _mark), term))
+
+
+def whole(properties: bytes) -> str:
+    """Properties as a record has them, for `compiled_for_text`: each with its mark in front."""
+    return PAIR_END + str(properties, "utf-8", "replace")
+
+
+def _mark(name: str) -> str:
+    """What stands before a property's value."""
+    return f"{PAIR_END}{name}{NAME_END}"
+
+
+def _find(text: str, mark: str) -> str | None:
+    """A property's value; the last one counts, and an empty one does not."""
+    at = text.rfind(mark)
+    if at < 0:
+        return None
+    at += len(mark)
+    end = text.find(PAIR_END, at)
+    value = text[at:end] if end >= 0 else text[at:]
+    return value or decode(text[1:]).get(mark[1:-1])
+
+
+def _function(source: str, writer: _Writer, term: Term) -> FunctionType:
+    tree = ast.parse(source)
     statement = cast(ast.Expr, tree.body[0])
-    cast(ast.Lambda, statement.value).body = _Writer().write(term)
+    cast(ast.Lambda, statement.value).body = writer.write(term)
     module = compile(ast.fix_missing_locations(tree), "<SQL filter>", "exec")
     (code,) = (each for each in module.co_consts if isinstance(each, CodeType))
     names: dict[str, object] = {
@@ -51,8 +86,9 @@ def compiled(term: Term) -> Test:
         **{each.__name__: each for each in (as_int, as_long, as_double, as_boolean)},
         "same": _same,
         "nothing": _nothing,
+        "find": _find,
     }
-    return cast(Test, FunctionType(code, names))
+    return FunctionType(code, names)
 
 
 def _same(left: object, right: object) -> bool | None:
@@ -67,9 +103,15 @@ def _nothing(value: object) -> None:
 
 
 class _Writer:
-    """Writes the tree of a term."""
+    """Writes the tree of a term.
 
-    def __init__(self) -> None:
+    Args:
+        ask: how a property is asked for, with K for what `known_by` makes of its name.
+    """
+
+    def __init__(self, ask: str, known_by: Callable[[str], str]) -> None:
+        self._ask = ask
+        self._known_by = known_by
         self._numbers = count()
         self._conditions = 0
 
@@ -84,7 +126,7 @@ class _Writer:
             case terms.Constant():
                 return ast.Constant(term.value)
             case terms.Property():
-                return self._fill("get(K)", K=ast.Constant(term.name))
+                return self._property(term.name)
             case terms.Negative():
                 return self._fill("nothing(X)", X=self.write(term.term))
             case terms.Junction():
@@ -100,6 +142,9 @@ class _Writer:
             case _:
                 return self._comparison(term)
 
+    def _property(self, name: str) -> ast.expr:
+        return self._fill(self._ask, K=ast.Constant(self._known_by(name)))
+
     def _comparison(self, term: Term) -> ast.expr:
         match term:
             case terms.Equality():
@@ -111,8 +156,8 @@ class _Writer:
             case terms.Member():
                 test = "v in K" if term.is_in else "v not in K"
                 return self._fill(
-                    f"None if (v := get(N)) is None else {test}",
-                    N=ast.Constant(term.name),
+                    f"None if (v := X) is None else {test}",
+                    X=self._property(term.name),
                     K=_constant(term.values),
                 )
             case terms.Search():
