@@ -32,7 +32,10 @@ CONFIG = StoreConfig(
 )
 
 #: What a store may change when it is opened; all the rest belongs to others.
-OWN = ("commitlog/", "consumequeue/", "index/", "checkpoint", "abort", "lock")
+OWN = (
+    *("commitlog/", "consumequeue/", "index/", "checkpoint", "abort", "lock"),
+    "config/queueEnds.json",
+)
 
 
 def unpacked(name: str, into: Path) -> Path:

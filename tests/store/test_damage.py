@@ -107,7 +107,9 @@ def test_what_was_never_synced_may_be_cut_also_if_whole_records_lie_behind() -> 
     run(check())
 
 
-def test_a_broken_last_record_is_cut_also_if_it_was_synced() -> None:
+def test_a_broken_last_record_is_cut_also_if_it_was_synced(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     async def check() -> None:
         disk = MemoryDisk()
         store = await filled(disk)
@@ -118,6 +120,7 @@ def test_a_broken_last_record_is_cut_also_if_it_was_synced() -> None:
         assert again.log_end == last.log_offset
 
     run(check())
+    assert "messages are lost" in caplog.text
 
 
 @pytest.mark.parametrize("stop", [False, True], ids=["killed", "stopped"])

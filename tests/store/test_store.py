@@ -30,7 +30,8 @@ def test_a_folder_of_rocketmqs_form_comes_into_being() -> None:
         store.append(a_draft())
         assert disk.names(ROOT) == ["abort", "checkpoint", "commitlog", "consumequeue"]
         await store.close()
-        assert disk.names(ROOT) == ["checkpoint", "commitlog", "consumequeue"]
+        assert disk.names(ROOT) == ["checkpoint", "commitlog", "config", "consumequeue"]
+        assert disk.names(f"{ROOT}/config") == ["queueEnds.json"]
 
     run(check())
 

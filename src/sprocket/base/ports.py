@@ -145,6 +145,14 @@ class Disk(Protocol):
         """
         ...
 
+    def move(self, source: str, target: str) -> None:
+        """Gives a file or folder another name, in a folder that is there; both folders synced.
+
+        Raises:
+            OSError: there is none, or the target is on another disk or not empty.
+        """
+        ...
+
     def remove(self, path: str) -> None:
         """Removes a file; no error if it is missing."""
         ...

@@ -246,6 +246,16 @@ class SystemDisk:
         os.replace(draft, path)
         sync_directory(os.path.dirname(path))
 
+    def move(self, source: str, target: str) -> None:
+        """Gives a file or folder another name, in a folder that is there; both folders synced.
+
+        Raises:
+            OSError: there is none, or the target is on another disk or not empty.
+        """
+        os.replace(source, target)
+        for path in (target, source):
+            sync_directory(os.path.dirname(path))
+
     def remove(self, path: str) -> None:
         """Removes a file; no error if it is missing."""
         with contextlib.suppress(FileNotFoundError):

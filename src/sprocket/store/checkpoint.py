@@ -21,6 +21,7 @@ Source: StoreCheckpoint of RocketMQ 5.x.
 from __future__ import annotations
 
 import struct
+from typing import NamedTuple
 from zlib import crc32
 
 from sprocket.base.ports import Disk
@@ -38,6 +39,41 @@ _END = _FLUSHED_AT + _FLUSHED.size + _CRC.size
 
 #: Java trusts its times less this much.
 _SAFETY_MS = 3000
+
+
+class Marks(NamedTuple):
+    """What our part of the file says.
+
+    Attributes:
+        replay_from: log offset from which the views must be replayed.
+        flushed: log offset up to which the log is on the disk.
+    """
+
+    replay_from: int
+    flushed: int
+
+
+def marks_in(raw: bytes | memoryview) -> Marks | None:
+    """Our part of the file; None if it is not there, or Java has written to the file since."""
+    if len(raw) < _END:
+        return None
+    name, replay_from = _OURS.unpack_from(raw, _OURS_AT)
+    (crc,) = _CRC.unpack_from(raw, _OURS_AT + _OURS.size)
+    if name != _NAME or crc != _crc(raw) or replay_from < 0:
+        return None
+    (flushed,) = _FLUSHED.unpack_from(raw, _FLUSHED_AT)
+    (crc,) = _CRC.unpack_from(raw, _FLUSHED_AT + _FLUSHED.size)
+    if crc != _flushed_crc(raw) or flushed < replay_from:
+        flushed = replay_from  # an older version wrote it: what is in the views is on the disk
+    return Marks(replay_from, flushed)
+
+
+def _crc(raw: bytes | memoryview) -> int:
+    return crc32(raw[_OURS_AT : _OURS_AT + _OURS.size], crc32(raw[: _JAVA.size]))
+
+
+def _flushed_crc(raw: bytes | memoryview) -> int:
+    return crc32(raw[_FLUSHED_AT : _FLUSHED_AT + _FLUSHED.size], _crc(raw))
 
 
 class Checkpoint:
@@ -68,15 +104,9 @@ class Checkpoint:
         (
             self.log_ms, self.queues_ms, self.index_ms, self._master_offset, self._confirmed_offset
         ) = _JAVA.unpack_from(raw)  # fmt: skip
-        name, replay_from = _OURS.unpack_from(raw, _OURS_AT)
-        (crc,) = _CRC.unpack_from(raw, _OURS_AT + _OURS.size)
-        is_ours = name == _NAME and crc == self._crc() and replay_from >= 0
-        self.replay_from: int | None = replay_from if is_ours else None
-        (flushed,) = _FLUSHED.unpack_from(raw, _FLUSHED_AT)
-        (crc,) = _CRC.unpack_from(raw, _FLUSHED_AT + _FLUSHED.size)
-        is_known = is_ours and crc == self._flushed_crc() and flushed >= replay_from
-        #: Written by an older version: what was in the views was on the disk.
-        self.flushed: int | None = flushed if is_known else self.replay_from
+        marks = marks_in(raw)
+        self.replay_from: int | None = marks and marks.replay_from
+        self.flushed: int | None = marks and marks.flushed
 
     @property
     def safe_ms(self) -> int:
@@ -107,17 +137,10 @@ class Checkpoint:
             self._confirmed_offset,
         )
         _OURS.pack_into(raw, _OURS_AT, _NAME, -1 if self.replay_from is None else self.replay_from)
-        _CRC.pack_into(raw, _OURS_AT + _OURS.size, self._crc())
+        _CRC.pack_into(raw, _OURS_AT + _OURS.size, _crc(raw))
         _FLUSHED.pack_into(raw, _FLUSHED_AT, -1 if self.flushed is None else self.flushed)
-        _CRC.pack_into(raw, _FLUSHED_AT + _FLUSHED.size, self._flushed_crc())
+        _CRC.pack_into(raw, _FLUSHED_AT + _FLUSHED.size, _flushed_crc(raw))
         await self._file.sync(0, _END)
-
-    def _crc(self) -> int:
-        raw = self._file.buffer
-        return crc32(raw[_OURS_AT : _OURS_AT + _OURS.size], crc32(raw[: _JAVA.size]))
-
-    def _flushed_crc(self) -> int:
-        return crc32(self._file.buffer[_FLUSHED_AT : _FLUSHED_AT + _FLUSHED.size], self._crc())
 
     def close(self) -> None:
         """Lets go of the file."""

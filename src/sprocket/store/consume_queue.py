@@ -85,6 +85,14 @@ class ConsumeQueue:
         """Whether its files hold any."""
         return self.max_offset > self._segments.start // ENTRY_BYTES
 
+    def lacks_files(self, end: int) -> bool:
+        """Whether a file between others is missing, or the one with the entry before an offset."""
+        starts = self._segments.starts
+        if not starts:
+            return end > 0
+        is_dense = starts[-1] - starts[0] == (len(starts) - 1) * self._segments.file_bytes
+        return not is_dense or not self._segments.has(max(end - 1, 0) * ENTRY_BYTES)
+
     @property
     def unsynced_bytes(self) -> int:
         """How much is not known to be on the disk."""

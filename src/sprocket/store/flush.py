@@ -21,6 +21,8 @@ from sprocket.store.views import View
 
 #: Every so many passes over the views, those with little to sync are synced too.
 _THOROUGH_PASSES = 5
+#: Every so many passes, which is a thorough one, it is noted how far all is.
+_NOTED_PASSES = 12 * _THOROUGH_PASSES
 #: What settings count as a page, whatever the machine's is.
 _PAGE_BYTES = 4096
 
@@ -31,6 +33,7 @@ class Flush:
     Attributes:
         flushed: log offset up to which the log is on the disk.
         on_flushed: is told after it has risen.
+        noting: is asked now and then what is to be done once all that is there is on the disk.
         replay_from: log offset from which a start would replay the log, as the disk has it.
     """
 
@@ -43,6 +46,7 @@ class Flush:
         "_passes",
         "_views",
         "flushed",
+        "noting",
         "on_flushed",
         "replay_from",
     )  # fmt: skip
@@ -66,6 +70,7 @@ class Flush:
         self._passes = 0
         self.flushed = flushed or Watermark()
         self.on_flushed: Callable[[], None] | None = None
+        self.noting: Callable[[], Callable[[], None]] | None = None
         self.replay_from = 0
 
     def want(self) -> None:
@@ -172,7 +177,11 @@ class Flush:
             await asyncio.sleep(self._config.queue_flush_interval_ms / 1000)
             self._passes += 1
             is_thorough = self._passes % _THOROUGH_PASSES == 0
+            note = self.noting() if self.noting and self._passes % _NOTED_PASSES == 0 else None
             await self.sync_views(is_thorough=is_thorough)
+            if note is not None:
+                await self.sync_log()
+                note()
             if is_thorough:
                 for view in self._views:
                     view.rest()

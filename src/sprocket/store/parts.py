@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 from sprocket.base.ports import Clock, Disk
 from sprocket.base.watermark import Watermark
 from sprocket.message.record import Encoder
@@ -14,6 +17,7 @@ from sprocket.store.deleted import DeletedTopics
 from sprocket.store.flush import Flush
 from sprocket.store.key_index import KeyIndex
 from sprocket.store.paths import LogPaths
+from sprocket.store.queue_ends import QueueEnds, ends_of
 from sprocket.store.queues import ConsumeQueues
 from sprocket.store.retention import Rules
 from sprocket.store.room import Place, Room
@@ -32,8 +36,8 @@ class Parts:
     """
 
     __slots__ = (
-        "appending", "checkpoint", "confirmed", "deleted", "flush", "index", "log", "queues",
-        "room", "views",
+        "appending", "checkpoint", "confirmed", "deleted", "ends", "flush", "index", "log",
+        "queues", "room", "views",
     )  # fmt: skip
 
     def __init__(
@@ -44,6 +48,7 @@ class Parts:
             disk, paths, config.log_file_bytes, full_percent=config.disk_forced_percent
         )
         self.deleted = DeletedTopics(disk, root)
+        self.ends = QueueEnds(disk, root)
         self.queues = ConsumeQueues(disk, f"{root}/consumequeue", config.queue_file_bytes)
         self.index = KeyIndex(
             disk,
@@ -75,6 +80,7 @@ class Parts:
             appending=self.appending,
             flushed=flushed,
         )
+        self.flush.noting = self._noting
         if self.confirmed is not None:
             self.appending.on_append = self.flush.want
             self.flush.on_flushed = self.confirmed.look
@@ -88,3 +94,7 @@ class Parts:
             flush=self.flush,
             appending=self.appending,
         )
+
+    def _noting(self) -> Callable[[], None]:
+        """Writes down how far queues are now, once they are on the disk that far."""
+        return partial(self.ends.save, ends_of(self.queues.by_name), log_end=self.log.end)

@@ -42,12 +42,14 @@ class Start(NamedTuple):
         checks_bodies: each body is compared with its checksum.
         cuts_damage: the log ends where it is damaged, and messages behind that are lost.
         deleted: says of a topic up to which log offset it was deleted.
+        from_beginning: the views are of no use, and are built from the whole log.
     """
 
     was_stopped: bool
     checks_bodies: bool = True
     cuts_damage: bool = False
     deleted: Callable[[str], int] = lambda topic: 0
+    from_beginning: bool = False
 
 
 class Recovered(NamedTuple):
@@ -77,7 +79,10 @@ async def recover(
         DamagedLog: it is damaged where it had been on the disk, and messages lie behind that.
     """
     known = Known.of(checkpoint, limit=log.segments.limit, was_stopped=how.was_stopped)
-    start = _replay_start(log, views, checkpoint, was_stopped=how.was_stopped)
+    if how.from_beginning:
+        start = _forget_from(log.start, views)
+    else:
+        start = _replay_start(log, views, checkpoint, was_stopped=how.was_stopped)
     _tell(missing_file(log, start), how)
     log.stand_at(log.segments.limit)
     count = stored_ms = 0

@@ -42,12 +42,16 @@ class Snapshot:
 
     __slots__ = ("_disk", "_is_loaded", "_keeps_backup", "_saved", "path")
 
-    def __init__(self, disk: Disk, path: str) -> None:
+    def __init__(self, disk: Disk, path: str, *, begins_anew: bool = False) -> None:
+        """
+        Args:
+            begins_anew: what was saved before is of no use, and need not be loaded.
+        """
         self._disk = disk
         self.path = path
-        self._is_loaded = False
+        self._is_loaded = begins_anew
         #: Whether the file itself is worth keeping as the backup of the next one.
-        self._keeps_backup = True
+        self._keeps_backup = not begins_anew
         self._saved = b""
 
     def load(self) -> dict[str, Any]:

@@ -17,10 +17,9 @@ Source: DefaultMessageStore and StorePathConfigHelper of RocketMQ 5.x.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Mapping, Sequence
 
-from sprocket.base.errors import ClosedError, DamagedLog, DiskFull, StoreError
+from sprocket.base.errors import ClosedError, DiskFull, StoreError
 from sprocket.base.ports import Clock, DirectoryLock, Disk
 from sprocket.base.watermark import Watermark
 from sprocket.message.offsets import LogOffset, QueueOffset
@@ -30,12 +29,10 @@ from sprocket.store.by_time import NO_TIME, Boundary, offset_at, time_of
 from sprocket.store.config import StoreConfig
 from sprocket.store.consume_queue import ConsumeQueue
 from sprocket.store.finding import Span, find
+from sprocket.store.opening import bring_up
 from sprocket.store.parts import Parts
+from sprocket.store.queue_ends import ends_of
 from sprocket.store.reading import NO_QUEUE, Read, Wants, read_queue
-from sprocket.store.recovery import Recovered, Start, recover
-from sprocket.store.tag_codes import TagCodes, parse_delay_levels
-
-log = logging.getLogger(__name__)
 
 
 class Store:
@@ -50,6 +47,7 @@ class Store:
         self._lock = lock
         self._log = parts.log
         self._deleted = parts.deleted
+        self._ends = parts.ends
         self._queues = parts.queues
         self._by_name = parts.queues.by_name
         self._index = parts.index
@@ -83,7 +81,7 @@ class Store:
         try:
             parts = Parts(disk, clock, root=root, config=config, store_host=store_host)
             store = cls(disk, root=root, config=config, parts=parts, lock=lock)
-            await store._recover()
+            await bring_up(parts, disk, root=root, config=config)
         except OSError as error:
             lock.release()
             raise StoreError(f"cannot open the store in {root}: {error}") from error
@@ -91,51 +89,6 @@ class Store:
             lock.release()
             raise
         return store
-
-    async def _recover(self) -> None:
-        abort = f"{self._root}/abort"
-        was_stopped = self._disk.size(abort) is None
-        self._disk.replace(abort, b"0", backup=False)
-        try:
-            recovered = await self._replay(was_stopped=was_stopped)
-        except DamagedLog as damage:
-            if was_stopped:
-                self._disk.remove(abort)
-            raise DamagedLog(
-                f"{damage}. Look with `sprocket store verify {self._root}`, choose with "
-                "`sprocket store repair`, or set on_damage to CUT to lose what lies behind"
-            ) from None
-        self._queues.remove_deleted(self._deleted.end_of)
-        for view in self._views:
-            for _ in view.follow(self._log.start):
-                pass
-        self._appending.newest_ms = max(recovered.stored_ms, self._checkpoint.log_ms)
-        if not was_stopped or recovered.records:
-            log.warning(
-                "recovered %s: replayed %d records from log offset %d, the log ends at %d",
-                self._root, recovered.records, recovered.replayed_from, self._log.end,
-            )  # fmt: skip
-        await self._log.sync(recovered.replayed_from, self._log.end)
-        self._flush.has_flushed(self._log.end)
-        self._checkpoint.log_ms = self._appending.newest_ms
-        await self._flush.sync_views(is_thorough=False)
-        self._appending.refusal = None
-        self._room.look()
-
-    async def _replay(self, *, was_stopped: bool) -> Recovered:
-        config = self._config
-        return await recover(
-            self._log,
-            self._views,
-            self._checkpoint,
-            TagCodes(parse_delay_levels(config.delay_levels)),
-            Start(
-                was_stopped=was_stopped,
-                checks_bodies=config.check_bodies,
-                cuts_damage=config.on_damage == "CUT",
-                deleted=self._deleted.end_of,
-            ),
-        )
 
     async def close(self) -> None:
         """Brings everything to the disk and gives the folder back. Appending ends at once.
@@ -151,6 +104,7 @@ class Store:
         try:
             if not has_failed:
                 await self._flush.finish()
+                self._ends.save(ends_of(self._by_name), log_end=self._log.end)
                 self._disk.remove(f"{self._root}/abort")
         except OSError as error:
             raise StoreError(f"cannot close the store in {self._root}: {error}") from error

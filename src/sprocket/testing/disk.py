@@ -247,6 +247,22 @@ class MemoryDisk:
             self._files[f"{path}.bak"] = self._files[path]
         self._files[path] = _File.holding(content)
 
+    def move(self, source: str, target: str) -> None:
+        """Gives a file or folder another name, in a folder that is there.
+
+        Raises:
+            OSError: there is no such file or folder.
+        """
+        source, target = posixpath.normpath(source), self._inside_directory(target)
+        moved = [path for path in self._files if path == source or path.startswith(f"{source}/")]
+        if not moved and source not in self._directories:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), source)
+        for path in moved:
+            self._files[target + path[len(source) :]] = self._files.pop(path)
+        for path in [each for each in self._directories if f"{each}/".startswith(f"{source}/")]:
+            self._directories.discard(path)
+            self._directories.add(target + path[len(source) :])
+
     def remove(self, path: str) -> None:
         """Removes a file; no error if it is missing."""
         self._files.pop(posixpath.normpath(path), None)

@@ -1,0 +1,258 @@
+"""Mends a store that no process has open, in ways that an operator chooses.
+
+A repair is a list of steps, which can be shown before they are done. What they take away is kept in
+a folder `removed/<time>` of the store, under the names it had, or under its log offset.
+
+Skipping damage makes the log whole again for us and for Java: a damaged stretch becomes records of
+a rolled-back transaction, which belong to no queue and to nobody; if it reaches the end of its
+file, the file ends there. Entries of queues that led there become blank, so all other messages keep
+their offsets.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from sprocket.base.errors import StoreError, UsageError
+from sprocket.message.record import (
+    BLANK_BYTES,
+    BLANK_MAGIC,
+    FIXED_BYTES,
+    ROLLED_BACK,
+    Draft,
+    Encoder,
+    Record,
+    topic_part,
+)
+from sprocket.store.checkpoint import Checkpoint
+from sprocket.store.consume_queue import BLANK_SIZE, ENTRY, ENTRY_BYTES
+from sprocket.store.damage import Damage
+from sprocket.store.inspected import Inspected
+from sprocket.store.segments import NAME_DIGITS
+from sprocket.store.walk import Tail, walk
+from sprocket.store.whole import written_to
+
+#: The topic of what stands in for damage, as far as there is room for its name.
+FILLER_TOPIC = "DAMAGED"
+
+_FILLER_BYTES_MAX = 1 << 20
+_NOBODY = bytes(8)
+_BLANK = struct.Struct(">ii")
+
+
+class Step(NamedTuple):
+    """Something that a repair does.
+
+    Attributes:
+        text: what, for people.
+        do: does it.
+    """
+
+    text: str
+    do: Callable[[], Awaitable[None]]
+
+
+class Repair:
+    """What can be done to a store. Whoever has steps done must hold the store's lock."""
+
+    def __init__(self, store: Inspected, now_ms: int) -> None:
+        self._store = store
+        self._disk = store.disk
+        self._log = store.log
+        made = datetime.fromtimestamp(now_ms / 1000, UTC)
+        #: Where what is taken away is kept.
+        self.kept = f"{store.root}/removed/{made:%Y%m%dT%H%M%S}"
+
+    def cut_at(self, log_offset: int) -> list[Step]:
+        """Ends the log at a log offset; what lies behind it is taken away.
+
+        Raises:
+            UsageError: neither a record nor damage begins there.
+        """
+        if not self._can_end_at(log_offset):
+            raise UsageError(
+                f"neither a message nor damage begins at log offset {log_offset}; "
+                "`sprocket store verify` and `sprocket store dump` tell where they do"
+            )
+        steps = []
+        for start in reversed(self._log.starts):
+            path = self._log.path_of(start)
+            if start >= log_offset:
+                steps.append(self._taking_away(path, "commitlog"))
+            elif start + self._log.file_bytes > log_offset:
+                steps.append(self._cutting(path, start, log_offset))
+        steps.append(
+            Step("have the next start believe nothing behind that", self._lower(log_offset))
+        )
+        return steps
+
+    def _can_end_at(self, log_offset: int) -> bool:
+        for each in walk(self._log):
+            place = each.end if isinstance(each, Tail) else _start_of(each)
+            if place >= log_offset:
+                return place == log_offset
+        return False
+
+    def _cutting(self, path: str, start: int, log_offset: int) -> Step:
+        async def cut() -> None:
+            file = self._disk.map(path, self._log.file_bytes)
+            at = log_offset - start
+            self._keep(file.buffer[at : written_to(file.buffer, at)], log_offset)
+            file.clear_from(at)
+            await file.sync(at, len(file.buffer))
+            file.close()
+
+        return Step(f"end the log at byte {log_offset - start} of {path}", cut)
+
+    def _lower(self, log_offset: int) -> Callable[[], Awaitable[None]]:
+        async def lower() -> None:
+            if self._store.marks is None:
+                return
+            checkpoint = Checkpoint(self._disk, f"{self._store.root}/checkpoint")
+            checkpoint.replay_from = min(self._store.marks.replay_from, log_offset)
+            checkpoint.flushed = min(self._store.marks.flushed, log_offset)
+            await checkpoint.save()
+            checkpoint.close()
+            self._disk.remove(f"{self._store.root}/config/queueEnds.json")
+            self._disk.remove(f"{self._store.root}/config/queueEnds.json.bak")
+
+        return lower
+
+    def skip_damaged(self) -> list[Step]:
+        """Makes the log whole again around what is damaged.
+
+        Raises:
+            StoreError: a file has another size than the others.
+        """
+        if odd := [path for path, size in self._log.odd if size]:
+            raise StoreError(f"{odd[0]} has another size than the others: take it away first")
+        stretches = [each for each in walk(self._log) if isinstance(each, Damage)]
+        steps = [self._filling(each) for each in stretches]
+        if stretches:
+            steps.append(
+                Step("make blank the entries of queues that lead there", self._blanking(stretches))
+            )
+        return steps
+
+    def _filling(self, damage: Damage) -> Step:
+        async def fill() -> None:
+            self._disk.make_directory(damage.path.rpartition("/")[0])
+            file = self._disk.map(damage.path, self._log.file_bytes)
+            end = damage.position + damage.end - damage.start
+            self._keep(file.buffer[damage.position : end], damage.start)
+            filler = _ending(end - damage.position)
+            if end < self._log.file_bytes:
+                stored_ms = self._log.record_at(damage.end).stored_ms
+                filler = b"".join(_fillers(damage.start, damage.end, stored_ms))
+            file.zero(damage.position, end)
+            file.buffer[damage.position : end] = filler
+            await file.sync(damage.position, end)
+            file.close()
+
+        size = damage.end - damage.start
+        return Step(f"pass over {size} bytes at byte {damage.position} of {damage.path}", fill)
+
+    def _blanking(self, stretches: Sequence[Damage]) -> Callable[[], Awaitable[None]]:
+        async def blank() -> None:
+            for topic, number in self._store.queues():
+                folder = self._store.queue_folder(topic, number)
+                for name in self._disk.names(folder):
+                    size = self._disk.size(f"{folder}/{name}") or 0
+                    if len(name) != NAME_DIGITS or size % ENTRY_BYTES or not size:
+                        continue
+                    file = self._disk.map(f"{folder}/{name}", size)
+                    if _blank_entries(file.buffer, stretches):
+                        await file.sync(0, size)
+                    file.close()
+
+        return blank
+
+    def rebuild_views(self) -> list[Step]:
+        """Takes queues, key index and checkpoint away: the next start builds them from the log."""
+        names = ("consumequeue", "index", "checkpoint")
+        there = self._disk.names(self._store.root)
+        steps = [
+            self._taking_away(f"{self._store.root}/{name}", "") for name in names if name in there
+        ]
+        return [
+            *steps,
+            Step("the next start reads the whole log, and builds them from it", _nothing),
+        ]
+
+    def _taking_away(self, path: str, folder: str) -> Step:
+        async def take_away() -> None:
+            target = f"{self.kept}/{folder}" if folder else self.kept
+            self._disk.make_directory(target)
+            self._disk.move(path, f"{target}/{path.rpartition('/')[2]}")
+
+        return Step(f"take away {path}", take_away)
+
+    def _keep(self, content: memoryview, log_offset: int) -> None:
+        folder = f"{self.kept}/commitlog"
+        self._disk.make_directory(folder)
+        self._disk.replace(f"{folder}/{log_offset:020d}.part", bytes(content), backup=False)
+
+
+async def _nothing() -> None:
+    """Nothing needs to be done for it."""
+
+
+def _start_of(each: Record | Damage) -> int:
+    return each.start if isinstance(each, Damage) else each.log_offset
+
+
+def _ending(size: int) -> bytes:
+    """What says that a file has nothing more in its last bytes."""
+    mark = _BLANK.pack(size, BLANK_MAGIC) if size >= BLANK_BYTES else b""
+    return mark.ljust(size, b"\0")
+
+
+def _fillers(start: int, end: int, stored_ms: int) -> Iterator[bytes]:
+    """Records of nobody for bytes [start, end) of the log."""
+    least = FIXED_BYTES + 1
+    if end - start < least:
+        raise StoreError(f"{end - start} bytes at log offset {start} are too few to pass over")
+    while start < end:
+        size = min(end - start, _FILLER_BYTES_MAX)
+        if 0 < end - start - size < least:
+            size -= least
+        yield _filler(start, size, stored_ms)
+        start += size
+
+
+def _filler(log_offset: int, size: int, stored_ms: int) -> bytes:
+    topic = FILLER_TOPIC[: size - FIXED_BYTES]
+    draft = Draft(
+        topic=topic,
+        queue_number=0,
+        body=bytes(size - FIXED_BYTES - len(topic)),
+        properties=b"",
+        tag_code=0,
+        flag=0,
+        sys_flag=ROLLED_BACK,
+        born_ms=stored_ms,
+        born_host=_NOBODY,
+    )
+    return Encoder(_NOBODY).encode(
+        draft,
+        topic_part(topic.encode()),
+        log_offset=log_offset,
+        queue_offset=0,
+        stored_ms=stored_ms,
+    )
+
+
+def _blank_entries(buffer: memoryview, stretches: Sequence[Damage]) -> bool:
+    """Makes entries blank that lead into damage; whether there were any."""
+    found = False
+    for at, (start, size, _) in enumerate(ENTRY.iter_unpack(buffer)):
+        if size <= 0:
+            break
+        for damage in stretches:
+            if damage.start <= start < damage.end and size != BLANK_SIZE:
+                ENTRY.pack_into(buffer, at * ENTRY_BYTES, damage.end, BLANK_SIZE, 0)
+                found = True
+    return found
