@@ -22,6 +22,7 @@ from sprocket.cli import (
     send,
     serve,
     settings,
+    store,
     topics,
 )
 from sprocket.cli.options import command
@@ -49,6 +50,7 @@ app.add_typer(deadletters.app, name="deadletters", no_args_is_help=True)
 app.add_typer(filters.app, name="filter", no_args_is_help=True)
 command(app, "cluster", "sprocket cluster", "sprocket cluster --json")(topics.show_cluster)
 app.add_typer(settings.app, name="config", no_args_is_help=True)
+app.add_typer(store.app, name="store", no_args_is_help=True)
 
 
 def _version(wanted: bool) -> None:
