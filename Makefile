@@ -5,6 +5,7 @@
 #   make bench    measures, with the Java broker beside it where Java and Maven are present
 #   make lint     style, types, structure
 #   make sim      simulated histories: make sim SEED=17, or SEEDS=1..500 SCENARIO=ordered
+#   make fuzz     ten minutes of hostile bytes (SECONDS=600)
 #   make soak     five minutes of kills against real processes, with a report (MINUTES=5)
 #   make clean    removes what these made
 
@@ -14,7 +15,7 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint format bench sim soak clean
+.PHONY: help run test lint format bench sim soak fuzz clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -63,5 +64,9 @@ sim: $(VENV)/dev.stamp
 soak: $(VENV)/dev.stamp
 	@$(BIN)/python -m tests.soak --minutes $(or $(MINUTES),5) $(ARGS)
 
+fuzz: $(VENV)/dev.stamp
+	@$(PIP) install -e '.[fuzz]'
+	@$(BIN)/python -m tests.fuzz --seconds $(or $(SECONDS),600) $(ARGS)
+
 clean:
-	rm -rf $(VENV) sprocket-data build dist .mypy_cache .ruff_cache .pytest_cache tests/compat/java/target
+	rm -rf $(VENV) sprocket-data build dist .mypy_cache .ruff_cache .pytest_cache tests/compat/java/target .bench

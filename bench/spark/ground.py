@@ -1,4 +1,4 @@
-"""What the comparison with Kafka needs, fetched once into `bench/spark/target`.
+"""What the comparison with Kafka needs, fetched once into `.bench`.
 
 Spark's connector for Kafka is to be had for PySpark 4.2.0, so both sides are measured on that, in
 a virtual environment of their own.
@@ -17,7 +17,7 @@ from tests.compat import javaland
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
-TARGET = HERE / "target"
+TARGET = ROOT / ".bench"
 PYSPARK = "4.2.0"
 _PACKAGES = (f"pyspark=={PYSPARK}", "confluent-kafka>=2.6")
 

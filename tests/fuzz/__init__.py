@@ -1,0 +1,1 @@
+"""Whatever bytes come from outside: `python -m tests.fuzz` tries millions of them."""
