@@ -33,6 +33,8 @@ logger = logging.getLogger(__name__)
 
 #: The delay level that means: never, it is a dead letter.
 _NEVER = -1
+#: Ordered consumption: batches of one window in a row before others have their turn.
+_BATCHES = 16
 #: The shortest rest of an ordered queue, as in Java.
 _PAUSE_MS_MIN = 10
 #: A pause doubles so many times at most.
@@ -154,6 +156,8 @@ class Concurrent(Workers):
 class Ordered(Workers):
     """Delivers each window's messages one after the other; different windows at the same time."""
 
+    turns_in_a_row = Workers.turns_in_a_row // _BATCHES
+
     def __init__(
         self,
         subscriptions: Mapping[str, Subscription],
@@ -173,18 +177,21 @@ class Ordered(Workers):
         self._busy: dict[Window, asyncio.Future[None]] = {}
 
     async def serve(self, turn: Turn) -> None:
-        """Takes a window off the list, delivers one batch of it, and puts it on again."""
+        """Takes a window off the list, delivers some batches of it, and puts it on again."""
         window = self.ready.take_window()
         if self.ready:
             self.wake()
         if window is None or window in self._busy or self._must_wait(window):
             return  # it is offered again: after its batch, its rest, the renewal of its lease
-        message = window.take()
-        if message is None:
-            return
         ended = self._busy[window] = self.loop.create_future()
         try:
-            await self._deliver(window, message)
+            for _ in range(_BATCHES):
+                message = window.take()
+                if message is None:
+                    break
+                await self._deliver(window, message)
+                if self._must_wait(window) or self.is_stopped:
+                    break
         finally:
             del self._busy[window]
             ended.set_result(None)
@@ -209,19 +216,33 @@ class Ordered(Workers):
         if listener is None:
             self._suspend(window, messages, self._suspend_ms)
             return
-        if listener.batch is not None and listener.batch > 1:
-            messages += window.take_many(listener.batch - 1, topic=message.queue.topic)
         began = self.loop.time()
-        try:
-            result = await self.call(listener, messages)
-        except asyncio.CancelledError:
-            window.has_straggler = self.outlives(listener)
-            raise
+        if listener.batch is None and not listener.is_blocking:
+            # As `call` would, without its cost: this is where most messages pass.
+            try:
+                result = await listener.function(message)
+            except Exception as error:  # a user's listener
+                result = failed(error, message)
+            except asyncio.CancelledError as error:
+                result = cancelled(error, message)
+        else:
+            if listener.batch is not None and listener.batch > 1:
+                messages += window.take_many(listener.batch - 1, topic=message.queue.topic)
+            try:
+                result = await self.call(listener, messages)
+            except asyncio.CancelledError:
+                window.has_straggler = self.outlives(listener)
+                raise
+        await self._conclude(window, messages, result, began)
+
+    async def _conclude(
+        self, window: Window, messages: Sequence[StoredMessage], result: object, began: float
+    ) -> None:
         if isinstance(result, Outcome) and not self._auto_commit and result is not Outcome.UNKNOWN:
             self.count(messages, None, began)
             self._end(window, result)
             return
-        verdict = verdict_on(result, len(messages))
+        verdict = None if result is None else verdict_on(result, len(messages))
         self.count(messages, verdict, began)
         await self._settle(window, messages, verdict)
 

@@ -27,9 +27,6 @@ from sprocket.message.properties import RETRY_TOPIC
 
 logger = logging.getLogger(__name__)
 
-#: Turns that a worker takes in a row before it lets others have the loop.
-_TURNS = 64
-
 
 class Turn:
     """What one worker is at: messages of a window, since a moment of the loop's time."""
@@ -77,8 +74,11 @@ class Workers:
         self._idle: list[asyncio.Future[None]] = []
         #: Whether a worker was woken, or made, that has not begun yet.
         self._is_waking = False
-        self._is_stopped = False
+        self.is_stopped = False
         self._threads: ThreadPoolExecutor | None = None
+
+    #: Turns that a worker takes in a row before it lets others have the loop.
+    turns_in_a_row = 64
 
     async def serve(self, turn: Turn) -> None:
         """Takes something that is ready, wakes the next worker if there is more, delivers it.
@@ -95,7 +95,7 @@ class Workers:
 
     def wake(self) -> None:
         """Has one more worker begin, if something is ready and none is about to."""
-        if self._is_waking or self._is_stopped or not self.ready:
+        if self._is_waking or self.is_stopped or not self.ready:
             return
         while self._idle:
             waiting = self._idle.pop()
@@ -111,7 +111,7 @@ class Workers:
 
     async def stop(self, deadline: Deadline) -> None:
         """Hands out nothing more, and waits for listeners under way; at the deadline no longer."""
-        self._is_stopped = True
+        self.is_stopped = True
         for waiting in self._idle:
             if not waiting.done():
                 waiting.set_result(None)
@@ -192,7 +192,7 @@ class Workers:
 
     async def _serve_on(self, turn: Turn) -> None:
         turns = 0
-        while not self._is_stopped:
+        while not self.is_stopped:
             if not self.ready:
                 waiting: asyncio.Future[None] = self.loop.create_future()
                 self._idle.append(waiting)
@@ -201,5 +201,5 @@ class Workers:
                 continue
             await self.serve(turn)
             turns += 1
-            if turns % _TURNS == 0:
+            if turns % self.turns_in_a_row == 0:
                 await asyncio.sleep(0)
