@@ -4,13 +4,14 @@ whatever happened to the process, the power, the files and the clock."""
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 
 import pytest
 
 from sprocket.store.snapshot import decode_state
 from sprocket.testing.clock import EPOCH_MS, LoopClock
-from sprocket.testing.disk import FaultyDisk, MemoryDisk
+from sprocket.testing.disk import FaultyDisk, MemoryDisk, MemoryMappedFile
 from sprocket.testing.loop import simulate
 from tests.broker.parts import ROOT, Asker, new_disk
 from tests.delay.timing import send_timed, timing
@@ -283,17 +284,30 @@ def test_what_the_disk_has_no_room_for_comes_once_there_is_some() -> None:
 def test_messages_go_on_the_wheel_later_where_its_files_have_no_room_now(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
+    class NarrowDisk(MemoryDisk):
+        is_full = False
+
+        def map(self, path: str, size: int) -> MemoryMappedFile:
+            if self.is_full and "/timerlog/" in path:
+                raise OSError(errno.ENOSPC, "no room", path)
+            return super().map(path, size)
+
     async def main() -> None:
-        disk = faulty_disk()
+        disk = NarrowDisk()
+        disk.make_directory(ROOT)
         async with timing(disk) as asker:
             await asker.send("T", b"0", TIMER_DELAY_MS="500")
-            disk.fail("map", times=1)
+            disk.is_full = True
             sent = await send_many(asker, 100, spread_ms=3000)
             await asyncio.sleep(8)
+            assert len(await asker.bodies("T")) < 101
+            disk.is_full = False
+            await asyncio.sleep(3)
             assert sorted(await asker.bodies("T")) == sorted([*sent, b"0"])
 
     with caplog.at_level(logging.WARNING):
         simulate(lambda network: main())
+    assert "later" in caplog.text
 
 
 def test_a_message_whose_record_is_gone_is_told_and_holds_nobody_up(

@@ -20,36 +20,36 @@ def test_the_file_is_as_long_as_javas() -> None:
 
 def test_a_slot_stands_where_java_puts_it() -> None:
     raw = bytearray(WHEEL_BYTES)
-    Wheel(memoryview(raw), 1000).add(1_704_067_205_000, 520, count=1, rolled=0)
+    Wheel(memoryview(raw), 1000).add(1_704_067_205_000, 520, 1, 0)
     at = 1_704_067_205 % 1_209_600 * 32
     assert SLOT.unpack_from(raw, at) == (1_704_067_205, 520, 520, 1, 0)
 
 
 def test_units_join_their_slot_and_are_counted() -> None:
     turning = wheel()
-    turning.add(5000, 0, count=1, rolled=0)
-    turning.add(5000, 52, count=1, rolled=1)
-    turning.add(5000, 104, count=-1, rolled=0)
+    turning.add(5000, 0, 1, 0)
+    turning.add(5000, 52, 1, 1)
+    turning.add(5000, 104, -1, 0)
     assert turning.get(5000) == turning.get(5999) == Slot(0, 104, 1, 1)
     assert turning.get(6000) == EMPTY
 
 
 def test_a_slot_of_another_turn_is_empty_and_is_taken_over() -> None:
     turning = wheel()
-    turning.add(5000, 0, count=1, rolled=1)
+    turning.add(5000, 0, 1, 1)
     later = 5000 + turning.span_ms
     assert turning.get(later) == EMPTY
-    turning.add(later, 52, count=1, rolled=0)
+    turning.add(later, 52, 1, 0)
     assert turning.get(later) == Slot(52, 52, 1, 0)
     assert turning.get(5000) == EMPTY
 
 
 def test_a_cleared_slot_begins_anew() -> None:
     turning = wheel()
-    turning.add(5000, 0, count=1, rolled=0)
+    turning.add(5000, 0, 1, 0)
     turning.clear(5000)
     assert turning.get(5000) == EMPTY
-    turning.add(5000, 52, count=1, rolled=0)
+    turning.add(5000, 52, 1, 0)
     assert turning.get(5000) == Slot(52, 52, 1, 0)
 
 
@@ -68,7 +68,7 @@ def test_used_slots_are_those_that_a_plain_table_has(
             turning.clear(number * width_ms)
             table.pop(number % SLOTS, None)
         else:
-            turning.add(number * width_ms, position, count=1, rolled=0)
+            turning.add(number * width_ms, position, 1, 0)
             told, count = table.get(number % SLOTS, (number, 0))
             table[number % SLOTS] = (number, count + 1 if told == number else 1)
     used = {ms: slot.waiting for ms, slot in turning.used(start * width_ms)}

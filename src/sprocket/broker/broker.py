@@ -206,9 +206,12 @@ class Broker:
 
     async def _stop_timers(self) -> None:
         """Saves the timers, once they deliver nothing any more."""
-        if self._parts.timers is not None and self._parts.timers.is_in_use:
-            await self._parts.timers.stop()
-            self._parts.timer_counts_file.save()
+        timers = self._parts.timers
+        if timers is not None:
+            was_in_use = timers.is_in_use
+            await timers.stop()
+            if was_in_use:
+                self._parts.timer_counts_file.save()
 
     async def _save(self) -> None:
         """Saves the tables, once the log is on the disk."""

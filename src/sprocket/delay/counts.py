@@ -23,6 +23,7 @@ class Counts:
 
     def __init__(self) -> None:
         self._names: dict[int, str] = {}
+        self._hashes: dict[str, int] = {}
         self._counts: dict[int, int] = {}
         self._times_ms: dict[int, int] = {}
         self._version = 0
@@ -35,13 +36,17 @@ class Counts:
         self._version += 1
         self.is_changed = True
 
-    def knows(self, topic_hash: int) -> bool:
-        """Whether the name behind a hash is known."""
-        return topic_hash in self._names
+    def enter(self, topic: str, count: int, now_ms: int) -> int:
+        """Counts messages of a topic in and remembers its name; returns its hash."""
+        topic_hash = self._hashes.get(topic)
+        if topic_hash is None:
+            topic_hash = self.name(topic)
+        self.add(topic_hash, count, now_ms)
+        return topic_hash
 
     def name(self, topic: str) -> int:
         """Remembers a name; returns its hash."""
-        topic_hash = tag_code(topic)
+        topic_hash = self._hashes[topic] = tag_code(topic)
         self._names.setdefault(topic_hash, topic)
         return topic_hash
 
@@ -52,6 +57,7 @@ class Counts:
     def forget(self, topic: str) -> None:
         """Leaves a topic out that is no more. What waits for it is counted from there on."""
         topic_hash = tag_code(topic)
+        self._hashes.pop(topic, None)
         self._counts.pop(topic_hash, None)
         self._names.pop(topic_hash, None)
 

@@ -1,4 +1,4 @@
-"""What the settings say of the timers' files, and what is told of what waits. Pure."""
+"""What the settings say of the timers' files. Pure."""
 
 from __future__ import annotations
 
@@ -38,30 +38,15 @@ class Shape(NamedTuple):
         """When the slot began that a time lies in."""
         return time_ms // self.width_ms * self.width_ms
 
-    def on_the_way(self, slot_ms: int, now_ms: int) -> int | None:
-        """The slot in which a message is to be stored anew; None if it can wait in its own.
+    def on_the_way(self, slot_ms: int, now_ms: int) -> int:
+        """The slot in which a message is stored anew that is not due for `roll_ms` or longer.
+
+        Args:
+            now_ms: the slot that it is now.
 
         Source: TimerMessageStore.doEnqueue of RocketMQ 5.3.
         """
-        left_ms = slot_ms - self.slot_of(now_ms)
-        if left_ms < self.roll_ms:
-            return None
+        left_ms = slot_ms - now_ms
         if left_ms - self.roll_ms < self.roll_ms // 3:  # so that not much is left for the last time
-            return self.slot_of(now_ms) + self.slot_of(self.roll_ms // 2)
-        return self.slot_of(now_ms) + self.roll_ms
-
-
-class Pending(NamedTuple):
-    """How many messages wait.
-
-    Attributes:
-        spans: due within so many seconds, and not within the number before.
-        later: due later than that.
-        total: all of them.
-        next_ms: when the next may be due; 0 for none.
-    """
-
-    spans: dict[int, int]
-    later: int
-    total: int
-    next_ms: int
+            return now_ms + self.slot_of(self.roll_ms // 2)
+        return now_ms + self.roll_ms

@@ -25,7 +25,7 @@ from sprocket.base.errors import CorruptRecord, IllegalMessage
 from sprocket.message import properties as names
 from sprocket.message.hashing import tag_code
 from sprocket.message.properties import encode
-from sprocket.message.recall import RecallHandle
+from sprocket.message.recall import RecallHandle, encode_handle
 from sprocket.message.record import Draft, Record
 from sprocket.message.topic import HALF, RETRY_PREFIX, SCHEDULE, TIMER
 
@@ -103,6 +103,8 @@ def _asked_ms(properties: Mapping[str, str], now_ms: int) -> int | None:
 
 def whole_number(text: str) -> int | None:
     """The 64-bit number that a text is, if it is one."""
+    if text.isdecimal() and text.isascii() and len(text) < 19:
+        return int(text)
     digits = text[1:] if text[:1] in ("-", "+") else text
     if not digits.isascii() or not digits.isdecimal() or len(digits) > 19:
         return None
@@ -173,11 +175,10 @@ def key_of(properties: Mapping[str, str]) -> str:
 def handle_of(properties: Mapping[str, str], broker: str) -> str | None:
     """The handle by which a message can be taken back, if it waits; not for retries."""
     slot_ms = whole_number(properties.get(names.TIMER_OUT_MS, ""))
-    topic = properties.get(names.REAL_TOPIC, "")
+    topic = properties.get(names.REAL_TOPIC)
     if slot_ms is None or not topic or topic.startswith(RETRY_PREFIX):
         return None
-    key = properties.get(names.UNIQUE_KEY, "")
-    return RecallHandle(topic, broker, str(slot_ms + 1), key).encode()
+    return encode_handle(topic, broker, str(slot_ms + 1), properties.get(names.UNIQUE_KEY, ""))
 
 
 def recall_of(

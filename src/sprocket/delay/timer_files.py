@@ -5,12 +5,14 @@ They are a view of the timer's topic. None of them is made before the first mess
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from sprocket.base.errors import OffsetOutOfRange
 from sprocket.base.ports import Disk
 from sprocket.delay.counts import Counts
 from sprocket.delay.timer_check import Progress, TimerCheck
-from sprocket.delay.timer_log import RECALLS, ROLLS, UNIT_BYTES, TimerLog, Unit
-from sprocket.delay.wheel import EMPTY, WHEEL_BYTES, Wheel
+from sprocket.delay.timer_log import NORMAL, RECALLS, ROLLS, UNIT_BYTES, TimerLog, Unit
+from sprocket.delay.wheel import EMPTY, SLOT, SLOT_BYTES, SLOTS, WHEEL_BYTES, Wheel
 
 _ROW_SHIFT = 16
 _ROW_BYTES = 1 << _ROW_SHIFT
@@ -62,9 +64,41 @@ class TimerFiles:
         wheel = self.wheel
         fields = (magic, written_ms, slot_ms - written_ms, *message)
         position = self.log.append(wheel.last(slot_ms), fields)
-        count = -1 if magic & RECALLS else 1
-        wheel.add(slot_ms, position, count=count, rolled=1 if magic & ROLLS else 0)
+        wheel.add(slot_ms, position, -1 if magic & RECALLS else 1, 1 if magic & ROLLS else 0)
         return position
+
+    def enter_plain(self, written_ms: int) -> Callable[[int, tuple[int, int, int, int]], None]:
+        """`enter`, in fewer steps, for many plain messages that come in the same slot of time."""
+        wheel, append, unsynced, has_room = (
+            self.wheel,
+            self.log.append,
+            self._unsynced_rows,
+            self._has_room,
+        )
+        buffer, width_ms, read, write = (
+            wheel.buffer,
+            wheel.width_ms,
+            SLOT.unpack_from,
+            SLOT.pack_into,
+        )
+
+        def enter(slot_ms: int, message: tuple[int, int, int, int]) -> None:
+            number = slot_ms // width_ms
+            at = number % SLOTS * SLOT_BYTES
+            row = at >> _ROW_SHIFT
+            if not has_room[row]:
+                self._touch(slot_ms)
+            unsynced.add(row)
+            told, first, last, waiting, rolled = read(buffer, at)
+            if told != number or first < 0:
+                first = last = -1
+                waiting = rolled = 0
+            position = append(last, (NORMAL, written_ms, slot_ms - written_ms, *message))
+            write(
+                buffer, at, number, position if first < 0 else first, position, waiting + 1, rolled
+            )
+
+        return enter
 
     def clear(self, slot_ms: int) -> None:
         """Empties a slot that is done."""
@@ -101,7 +135,7 @@ class TimerFiles:
                 if unit.previous < 0:
                     self._uncount(unit.slot_ms, counts, now_ms)
                     self.wheel.clear(unit.slot_ms)
-                self.wheel.add(unit.slot_ms, position, count=unit.adds, rolled=int(unit.rolls))
+                self.wheel.add(unit.slot_ms, position, unit.adds, int(unit.rolls))
                 counts.add(unit.topic_hash, unit.adds, now_ms)
         self.log.cut(end)
         self._synced_to = min(self._synced_to, end)

@@ -10,8 +10,8 @@ What counts survives in the timer's files and in the log; here is only what one 
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from bisect import bisect_left
 from collections.abc import Sequence
 
 from sprocket.base.deadline import Deadline
@@ -19,7 +19,8 @@ from sprocket.base.errors import CorruptRecord, OffsetOutOfRange, StoreError
 from sprocket.base.ports import Clock, Disk
 from sprocket.delay.counts import Counts
 from sprocket.delay.lookback import Delivered
-from sprocket.delay.shape import Pending, Shape
+from sprocket.delay.pending import Pending, pending
+from sprocket.delay.shape import Shape
 from sprocket.delay.timed import QUEUE, Waiting, waiting
 from sprocket.delay.timer_check import Progress
 from sprocket.delay.timer_files import TimerFiles
@@ -43,6 +44,10 @@ _REWRITTEN_MAX = 100_000
 _DELAY_MS_MAX = (1 << 31) - 1
 #: How long a save waits for the log to be on the disk, s.
 _FLUSH_SECONDS = 5.0
+
+
+#: Place in the queue and in the log, size, slot, time, topic, whether it is a recall.
+Fresh = tuple[int, int, int, int, int, str, bool]
 
 
 class Timers:
@@ -70,6 +75,9 @@ class Timers:
         self.counts = counts
         self.turn = Turn(store)
         self.queue_next = 0
+        self._is_stopped = False
+        #: What was stored in this turn of the loop.
+        self._fresh: list[Fresh] = []
         self.entered = 0
 
     # The files.
@@ -153,27 +161,54 @@ class Timers:
     def stored(self, properties: dict[str, str], appended: Appended, time: tuple[int, int]) -> None:
         """A message that waits was stored. If the view is behind, it will come to it.
 
-        Raises nothing: what the disk refuses now is tried again by `catch_up`.
+        It goes on the wheel with what else comes in this turn of the loop.
 
         Args:
             time: its slot, and its very time.
         """
+        fresh = self._fresh
+        if not fresh:
+            asyncio.get_running_loop().call_soon(self._enter_fresh)
+        fresh.append(
+            (
+                appended.queue_offset,
+                appended.log_offset,
+                appended.record_bytes,
+                *time,
+                properties[names.REAL_TOPIC],
+                names.TIMER_DELETE_KEY in properties,
+            )
+        )
+
+    def _enter_fresh(self) -> None:
+        """Puts what has just come on the wheel. What the disk refuses now, `catch_up` tries again.
+
+        Nothing but the plainest case is seen to here; the rest is `catch_up`'s as well.
+        """
+        fresh, self._fresh = self._fresh, []
+        if self._is_stopped or not fresh:
+            return
         try:
             if self._files is None:
                 self._begin()
-            if appended.queue_offset == self.queue_next:
-                self._take(
-                    Waiting(
-                        appended.queue_offset,
-                        appended.log_offset,
-                        appended.record_bytes,
-                        *time,
-                        properties[names.REAL_TOPIC],
-                        names.TIMER_DELETE_KEY in properties,
-                    )
-                )
+            self._enter_plain(fresh)
         except (StoreError, OSError) as error:
             log.warning("a message that waits goes on the wheel later: %s", error)
+
+    def _enter_plain(self, fresh: Sequence[Fresh]) -> None:
+        turn, shape, count_in = self.turn, self._shape, self.counts.enter
+        now_ms = self._clock.now_ms()
+        now_slot_ms = now_ms - now_ms % shape.width_ms
+        first_ms = max(turn.end_ms, now_slot_ms)
+        last_ms = min(now_slot_ms + shape.roll_ms, turn.slot_ms + self.files.wheel.span_ms)
+        enter = self.files.enter_plain(now_slot_ms)
+        for offset, log_offset, size, slot_ms, due_ms, topic, is_recall in fresh:
+            if offset != self.queue_next or is_recall or not first_ms <= slot_ms < last_ms:
+                turn.sooner.set()
+                return
+            enter(slot_ms, (log_offset, size, count_in(topic, 1, now_ms), due_ms))
+            self.queue_next = offset + 1
+            self.entered += 1
 
     def catch_up(self) -> bool:
         """Puts some messages of the topic on the wheel that are not on it yet.
@@ -184,6 +219,7 @@ class Timers:
         Raises:
             StoreError, OSError: the disk refuses it.
         """
+        self._enter_fresh()
         if self._files is None:
             if not self._store.max_offset(TIMER, QUEUE):
                 return False
@@ -233,21 +269,27 @@ class Timers:
     def _enter(self, message: Waiting) -> bool:
         files, turn, shape = self.files, self.turn, self._shape
         now_ms = self._clock.now_ms()
-        on_the_way = shape.on_the_way(message.slot_ms, now_ms)
-        rolls = on_the_way is not None
-        slot_ms = max(message.slot_ms if on_the_way is None else on_the_way, turn.slot_ms)
-        if slot_ms - turn.slot_ms >= files.wheel.span_ms:
+        now_slot_ms = now_ms - now_ms % shape.width_ms
+        slot_ms, due_ms = message.slot_ms, message.due_ms
+        magic, count = (NORMAL | RECALLS, -1) if message.is_recall else (NORMAL, 1)
+        if slot_ms - now_slot_ms >= shape.roll_ms:
+            due_ms = slot_ms = shape.on_the_way(slot_ms, now_slot_ms)
+            magic |= ROLLS
+        if slot_ms < turn.slot_ms:
+            slot_ms = turn.slot_ms
+        elif slot_ms - turn.slot_ms >= files.wheel.span_ms:
             return False
-        topic_hash = self.counts.name(message.topic)
-        magic = NORMAL | ROLLS * rolls | RECALLS * message.is_recall
-        due_ms = slot_ms if rolls else message.due_ms
         position = files.enter(
             slot_ms,
             magic,
-            max(shape.slot_of(now_ms), slot_ms - _DELAY_MS_MAX),
-            (message.log_offset, message.record_bytes, topic_hash, due_ms),
+            max(now_slot_ms, slot_ms - _DELAY_MS_MAX),
+            (
+                message.log_offset,
+                message.record_bytes,
+                self.counts.enter(message.topic, count, now_ms),
+                due_ms,
+            ),
         )
-        self.counts.add(topic_hash, -1 if message.is_recall else 1, now_ms)
         self.entered += 1
         if slot_ms == turn.slot_ms and turn.is_loaded:
             turn.join(position, files.log.read(position))
@@ -296,23 +338,7 @@ class Timers:
 
     def pending(self, now_ms: int, spans_seconds: Sequence[int]) -> Pending:
         """How many messages wait, by time; to the width of a slot."""
-        turn = self.turn
-        counted = [0] * (len(spans_seconds) + 1)
-        first_ms = 0
-        limits_ms = [now_ms + seconds * 1000 for seconds in spans_seconds]
-        if self._files is not None:
-            for slot_ms, slot in self._files.wheel.used(turn.end_ms):
-                counted[bisect_left(limits_ms, slot_ms)] += slot.waiting - slot.rolled
-                counted[-1] += slot.rolled
-                first_ms = min(first_ms or slot_ms, slot_ms)
-            current = len(turn.agenda)
-            if not turn.is_loaded:
-                current = self._files.wheel.get(turn.slot_ms).waiting
-            counted[0] += current
-            first_ms = turn.slot_ms if current else first_ms
-        *within, later = (max(count, 0) for count in counted)
-        spans = dict(zip(spans_seconds, within, strict=True))
-        return Pending(spans, later, sum(within) + later, first_ms)
+        return pending(self._files, self.turn, now_ms, spans_seconds)
 
     # What is kept.
 
@@ -337,6 +363,7 @@ class Timers:
 
     async def stop(self) -> None:
         """Saves all for an orderly stop, and lets go of the files."""
+        self._is_stopped = True
         if self._files is None:
             return
         try:

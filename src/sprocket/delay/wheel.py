@@ -27,7 +27,6 @@ WHEEL_BYTES = SLOTS * SLOT_BYTES
 _ROW_SLOTS = 2048
 _ROW_BYTES = _ROW_SLOTS * SLOT_BYTES
 _ZEROS = bytes(_ROW_BYTES)
-_COUNT_MAX = (1 << 31) - 1
 
 
 class Slot(NamedTuple):
@@ -52,13 +51,14 @@ class Wheel:
     """Slots over a buffer of `WHEEL_BYTES`.
 
     Attributes:
+        buffer: its bytes.
         width_ms: of a slot.
     """
 
-    __slots__ = ("_buffer", "width_ms")
+    __slots__ = ("buffer", "width_ms")
 
     def __init__(self, buffer: memoryview, width_ms: int) -> None:
-        self._buffer = buffer
+        self.buffer = buffer
         self.width_ms = width_ms
 
     @property
@@ -72,16 +72,16 @@ class Wheel:
 
     def get(self, time_ms: int) -> Slot:
         """The slot of a time."""
-        number, *fields = SLOT.unpack_from(self._buffer, self.place(time_ms))
+        number, *fields = SLOT.unpack_from(self.buffer, self.place(time_ms))
         return Slot(*fields) if number == time_ms // self.width_ms else EMPTY
 
     def last(self, time_ms: int) -> int:
         """Position of the last unit in the slot of a time; -1 for none."""
         number = time_ms // self.width_ms
-        told, _, last, _, _ = SLOT.unpack_from(self._buffer, number % SLOTS * SLOT_BYTES)
+        told, _, last, _, _ = SLOT.unpack_from(self.buffer, number % SLOTS * SLOT_BYTES)
         return last if told == number else -1
 
-    def add(self, time_ms: int, position: int, *, count: int, rolled: int) -> None:
+    def add(self, time_ms: int, position: int, count: int = 1, rolled: int = 0) -> None:
         """Puts a unit behind the others of its slot.
 
         Args:
@@ -90,17 +90,15 @@ class Wheel:
         """
         number = time_ms // self.width_ms
         at = number % SLOTS * SLOT_BYTES
-        told, first, _, counted, rolling = SLOT.unpack_from(self._buffer, at)
+        told, first, _, counted, rolling = SLOT.unpack_from(self.buffer, at)
         if told != number or first < 0:
             first, counted, rolling = position, 0, 0
-        counted = max(-_COUNT_MAX, min(counted + count, _COUNT_MAX))
-        rolling = min(rolling + rolled, _COUNT_MAX)
-        SLOT.pack_into(self._buffer, at, number, first, position, counted, rolling)
+        SLOT.pack_into(self.buffer, at, number, first, position, counted + count, rolling + rolled)
 
     def clear(self, time_ms: int) -> None:
         """Empties a slot."""
         at = self.place(time_ms)
-        self._buffer[at : at + SLOT_BYTES] = _ZEROS[:SLOT_BYTES]
+        self.buffer[at : at + SLOT_BYTES] = _ZEROS[:SLOT_BYTES]
 
     def next_used(self, from_ms: int, until_ms: int) -> int:
         """The first slot from a time on in which something waits, or that of `until_ms`.
@@ -112,7 +110,7 @@ class Wheel:
         while number < last and looked < _ROW_SLOTS:
             at = number % SLOTS * SLOT_BYTES
             span = min(_ROW_BYTES - at % _ROW_BYTES, WHEEL_BYTES - at)
-            if self._buffer[at : at + span] == _ZEROS[:span]:
+            if self.buffer[at : at + span] == _ZEROS[:span]:
                 number += span // SLOT_BYTES
                 continue
             if self.get(number * self.width_ms).last >= 0:
@@ -125,7 +123,7 @@ class Wheel:
         """The slots from a time on in which something waits, in no order, with their times."""
         first = from_ms // self.width_ms
         for row in range(0, WHEEL_BYTES, _ROW_BYTES):
-            raw = bytes(self._buffer[row : row + _ROW_BYTES])
+            raw = bytes(self.buffer[row : row + _ROW_BYTES])
             if raw == _ZEROS[: len(raw)]:
                 continue
             for number, *fields in SLOT.iter_unpack(raw):

@@ -18,6 +18,12 @@ _VERSION = "v1"
 _TEXT_MAX = 4096
 
 
+def encode_handle(topic: str, broker: str, due_ms: str, unique_key: str) -> str:
+    """The text of a handle that says that."""
+    words = f"{_VERSION} {topic} {broker} {due_ms} {unique_key}"
+    return base64.urlsafe_b64encode(words.encode()).decode("ascii")
+
+
 class RecallHandle(NamedTuple):
     """What a handle says.
 
@@ -34,8 +40,7 @@ class RecallHandle(NamedTuple):
 
     def encode(self) -> str:
         """The handle as text."""
-        words = " ".join((_VERSION, self.topic, self.broker, self.due_ms, self.unique_key))
-        return base64.urlsafe_b64encode(words.encode()).decode()
+        return encode_handle(*self)
 
     @classmethod
     def parse(cls, text: str) -> RecallHandle:
