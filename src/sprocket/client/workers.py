@@ -49,6 +49,9 @@ class Workers:
         counters: told of each call's end.
     """
 
+    #: Turns that a worker takes in a row before it lets others have the loop.
+    turns_in_a_row = 64
+
     def __init__(
         self,
         subscriptions: Mapping[str, Subscription],
@@ -76,9 +79,6 @@ class Workers:
         self._is_waking = False
         self.is_stopped = False
         self._threads: ThreadPoolExecutor | None = None
-
-    #: Turns that a worker takes in a row before it lets others have the loop.
-    turns_in_a_row = 64
 
     async def serve(self, turn: Turn) -> None:
         """Takes something that is ready, wakes the next worker if there is more, delivers it.
