@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from bench import clients, consume, footprint, pull, send
+from bench import clients, consume, filters, footprint, pull, send, transactions
 from bench.brokers import java_missing
 from bench.spark import compare
 
@@ -19,6 +19,8 @@ BENCHES = {
     "footprint": footprint,
     "clients": clients,
     "consume": consume,
+    "filters": filters,
+    "transactions": transactions,
     "spark": compare,
 }
 
