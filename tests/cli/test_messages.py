@@ -7,6 +7,9 @@ from typing import Any
 
 import pytest
 
+from sprocket.client import blocking
+from sprocket.client.subscription import Later
+from sprocket.message.message import StoredMessage
 from tests.cli.parts import Outcome, eventually, sprocket
 from tests.cli.test_groups import consuming
 
@@ -41,6 +44,33 @@ def test_a_message_is_found_by_key_and_shown_by_its_ids(node: str, sent: dict[st
     assert missing.code == 1
     assert "no message FFF" in missing.err
     assert message(node, "show", "nonsense").code == 2
+
+
+def test_a_message_is_found_by_the_time_when_it_was_stored(node: str, sent: dict[str, Any]) -> None:
+    found = [
+        json.loads(line) for line in message(node, "find", "sold", "--since", "1h", "--json").lines
+    ]
+    assert found[0]["offset_id"] == sent["offset_id"]
+    assert message(node, "find", "sold", "--until", "1h", "--json").out == ""
+    assert message(node, "find", "sold").code == 2
+    assert message(node, "find", "sold", "o-1", "--id", "x").code == 2
+
+
+def test_a_unique_id_finds_what_groups_gave_back_and_gave_up(node: str) -> None:
+    sprocket("topic", "create", "returned", "--queues", "1", "--nameserver", node)
+    told = json.loads(sprocket("send", "returned", "tea", "--json", "--nameserver", node).out)
+
+    def refuse(message: StoredMessage) -> Later:
+        return Later(1 if message.reconsume_times == 0 else -1)
+
+    def places() -> set[str]:
+        outcome = message(node, "find", "returned", "--id", told["message_id"], "--json")
+        return {json.loads(line)["topic"] for line in outcome.lines}
+
+    consumer = blocking.PushConsumer("givers", nameservers=node, start="first")
+    consumer.subscribe("returned", listener=refuse)
+    with consumer:
+        eventually(lambda: places() == {"returned", "%RETRY%givers", "%DLQ%givers"})
 
 
 def test_a_message_is_sent_again_with_what_its_sender_set(node: str, sent: dict[str, Any]) -> None:

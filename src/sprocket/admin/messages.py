@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from sprocket.admin import topics
+import contextlib
+from collections.abc import Sequence
+
+from sprocket.admin import topics, volumes
 from sprocket.admin.caller import MASTER, Caller
-from sprocket.base.errors import CorruptRecord, QueryNotFound
+from sprocket.base.errors import CorruptRecord, QueryNotFound, TopicNotFound
 from sprocket.message import record
 from sprocket.message.ids import parse_offset_id
 from sprocket.message.message import StoredMessage
+from sprocket.message.topic import dead_letter_topic, retry_topic
 from sprocket.protocol.requests.query import QueryMessage, ViewMessage
 
 _FOREVER = 2**63 - 1
@@ -79,6 +83,25 @@ async def by_unique_id(caller: Caller, topic: str, unique_id: str) -> list[Store
         for message in found
         if message.topic == topic and message.properties.get(_UNIQUE_ID) == unique_id
     ]
+
+
+async def journey(
+    caller: Caller, topic: str, unique_id: str, *, groups: Sequence[str] = ()
+) -> list[StoredMessage]:
+    """All that became of a message: as it was sent, and what groups gave back or gave up of it.
+
+    Args:
+        groups: whose retries and dead letters are looked through, besides the topic's own groups.
+
+    Raises:
+        TopicNotFound: no broker has the topic.
+    """
+    found = await by_unique_id(caller, topic, unique_id)
+    for group in sorted({*groups, *await volumes.groups_of(caller, topic)}):
+        for own in (retry_topic(group), dead_letter_topic(group)):
+            with contextlib.suppress(TopicNotFound):
+                found += await by_unique_id(caller, own, unique_id)
+    return sorted(found, key=lambda message: message.stored_ms)
 
 
 async def _ask_all(caller: Caller, question: QueryMessage) -> list[StoredMessage]:

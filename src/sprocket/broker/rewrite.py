@@ -90,4 +90,6 @@ def _returned(
         born_ms=record.born_ms,
         born_host=record.born_host,
         reconsume_times=record.reconsume_times + 1,
+        keys=properties.get(names.KEYS, ""),
+        unique_key=properties.get(names.UNIQUE_KEY, ""),
     )

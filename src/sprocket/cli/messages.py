@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sprocket.base.errors import QueryNotFound
+from sprocket.base.errors import QueryNotFound, UsageError
 from sprocket.cli import render, waiting
 from sprocket.cli.asking import ask
 from sprocket.cli.options import (
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from sprocket.admin.consumers import Outcome
     from sprocket.admin.resend import Resent
     from sprocket.message.message import StoredMessage
+
+#: Brokers tell no more at once.
+_OF_A_BROKER = 64
 
 app = typer.Typer(
     help="Single messages: find, show, send again, have one consumed now; those that wait."
@@ -55,12 +58,29 @@ OfTopic = Annotated[
     "find",
     "sprocket message find orders o-1",
     "sprocket message find orders o-1 --since 2h --json",
+    "sprocket message find orders --id 7F0000010000C0FFEE0000000000002A",
+    "sprocket message find orders --since 15m --until 10m",
 )
 def find(
     topic: Topic,
-    key: Annotated[str, typer.Argument(metavar="KEY", help="A key that it was sent with.")],
+    key: Annotated[
+        str | None, typer.Argument(metavar="[KEY]", help="A key that it was sent with.")
+    ] = None,
+    unique_id: Annotated[
+        str | None,
+        typer.Option(
+            "--id",
+            metavar="ID",
+            help="Its unique id: also among retries and dead letters of the topic's groups.",
+        ),
+    ] = None,
+    groups: Annotated[
+        list[str] | None,
+        typer.Option("--group", "-g", metavar="GROUP", help="With --id: of this group, too."),
+    ] = None,
     count: Annotated[
-        int, typer.Option("--count", "-c", min=1, max=64, help="At most so many of each broker.")
+        int,
+        typer.Option("--count", "-c", min=1, help="At most so many; 64 of each broker by key."),
     ] = 64,
     since: Since = None,
     until: Until = None,
@@ -68,17 +88,42 @@ def find(
     as_json: Json = False,
     timeout: Timeout = 5.0,
 ) -> None:
-    """Finds messages by a key."""
+    """Finds messages by a key, by unique id, or by the time when they were stored."""
     from sprocket.admin import messages
 
-    begin_ms, end_ms = span(since, until)
+    if (key is None) == (unique_id is None) and (key or since is until is None):
+        raise UsageError("say what to find: a key, --id, or a time by --since or --until")
+    times = span(since, until)
 
     async def question(caller: Caller) -> list[StoredMessage]:
-        return await messages.query(
-            caller, topic, key, count_max=count, begin_ms=begin_ms, end_ms=end_ms
-        )
+        if key is not None:
+            begin_ms, end_ms = times
+            at_most = min(count, _OF_A_BROKER)
+            return await messages.query(
+                caller, topic, key, count_max=at_most, begin_ms=begin_ms, end_ms=end_ms
+            )
+        if unique_id is not None:
+            found = await messages.journey(caller, topic, unique_id, groups=groups or ())
+            return [message for message in found if times[0] <= message.stored_ms <= times[1]]
+        return await _of_time(caller, topic, times, count)
 
     show_list(ask(nameserver, timeout, question), as_json=as_json)
+
+
+async def _of_time(
+    caller: Caller, topic: str, times: tuple[int, int], count: int
+) -> list[StoredMessage]:
+    from sprocket.admin import reading
+
+    found: list[StoredMessage] = []
+    begin_ms, end_ms = times
+    with render.progress("messages") as advance:
+        async for message in reading.messages(caller, topic, begin_ms=begin_ms, end_ms=end_ms):
+            found.append(message)
+            advance(1)
+            if len(found) >= count:
+                break
+    return found
 
 
 @command(
