@@ -9,8 +9,9 @@ from __future__ import annotations
 import struct
 
 from sprocket.base.errors import RemoteProtocolError
-from sprocket.protocol.command import Buffer, Command
+from sprocket.protocol.command import JSON, Buffer, Command
 from sprocket.protocol.frame import FRAME_BYTES_MAX, PREFIX_BYTES, decode_header
+from sprocket.protocol.header_json import decode as decode_json
 
 _PREFIX = struct.Struct(">iBBH")
 _LENGTH = struct.Struct(">i")
@@ -111,7 +112,11 @@ def _decode(data: bytes | bytearray, at: int, after: int) -> Command:
     body_start = start + (high << 16 | low)
     if body_start > after:
         raise RemoteProtocolError("a header longer than its frame")
-    command = decode_header(data[start:body_start], serialization)
+    header = data[start:body_start]
+    if serialization == JSON and type(header) is bytes:
+        command = decode_json(header)
+    else:
+        command = decode_header(bytes(header), serialization)
     body_bytes = after - body_start
     if body_bytes >= _VIEW_BYTES_MIN:
         command.body = memoryview(data).toreadonly()[body_start:after]

@@ -34,7 +34,7 @@ _FRAME_BYTES_MOST = 0x7FFFFFFF
 _BUFFERS = (bytes, bytearray, memoryview)
 
 
-def decode_header(header: bytes | bytearray, serialization: int) -> Command:
+def decode_header(header: bytes, serialization: int) -> Command:
     """Reads a frame's header; the command has no body yet.
 
     Raises:

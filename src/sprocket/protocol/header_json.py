@@ -19,7 +19,7 @@ import msgspec
 from sprocket.base.errors import LocalProtocolError, RemoteProtocolError
 from sprocket.protocol import lenient_json
 from sprocket.protocol.codes import LANGUAGE, VERSION
-from sprocket.protocol.command import JSON, Command, H, Header, Int
+from sprocket.protocol.command import JSON, Command, H, Int
 from sprocket.protocol.fields import MALFORMED, fields_in_header
 from sprocket.protocol.requests.pull import PullMessage
 from sprocket.protocol.requests.send import SendMessage, SendMessageV2
@@ -68,7 +68,7 @@ _encode = msgspec.json.Encoder().encode
 
 #: Declarations that come often, by how their headers begin: they are read with the rest, in one go.
 _BEGINNING = 12
-_OFTEN: dict[bytes, Callable[[bytes | bytearray], Any]] = {
+_OFTEN: dict[bytes, Callable[[bytes], Any]] = {
     (b'{"code":%d,"' % kind.code)[:_BEGINNING]: msgspec.json.Decoder(whole, strict=False).decode
     for kind, whole in (
         (SendMessage, _Whole[SendMessage]),
@@ -78,30 +78,35 @@ _OFTEN: dict[bytes, Callable[[bytes | bytearray], Any]] = {
 }
 
 
-def decode(header: bytes | bytearray) -> Command:
+def decode(header: bytes) -> Command:
     """Reads a header; the command has no body yet.
 
     Raises:
         RemoteProtocolError: it is no JSON header, or has no code.
     """
-    decode_whole = _OFTEN.get(bytes(header[:_BEGINNING]))
+    decode_whole = _OFTEN.get(header[:_BEGINNING])
     if decode_whole is not None:
         try:
             whole = decode_whole(header)
         except MALFORMED:
             pass
         else:
-            return _command(whole, bytes(header), whole.ext_fields)
+            return Command(
+                whole.code,
+                whole.opaque,
+                whole.flag,
+                whole.language or "OTHER",
+                whole.version,
+                whole.remark,
+                b"",
+                JSON,
+                header,
+                whole.ext_fields,
+            )
     try:
         found = _decode(header)
     except MALFORMED:
         found = _leniently(header)
-    return _command(found, found.ext_fields)
-
-
-def _command(
-    found: _Incoming | _Whole[Any], source: msgspec.Raw | bytes, header: Header | None = None
-) -> Command:
     return Command(
         found.code,
         found.opaque,
@@ -111,12 +116,11 @@ def _command(
         found.remark,
         b"",
         JSON,
-        source,
-        header,
+        found.ext_fields,
     )
 
 
-def _leniently(header: bytes | bytearray) -> _Incoming:
+def _leniently(header: bytes) -> _Incoming:
     value: Any = lenient_json.parse(header, bytes_max=_LENIENT_BYTES_MAX)
     if not isinstance(value, dict):
         raise RemoteProtocolError("a header that is no object")

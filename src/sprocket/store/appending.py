@@ -141,23 +141,20 @@ class Appending:
         written.buffer[at : at + size] = record
         written.end = end = log_offset + size
         if self._views:
-            self._tell(draft, queue_offset, log_offset, size)
+            entry = Entry(
+                draft.topic,
+                draft.queue_number,
+                queue_offset,
+                log_offset,
+                size,
+                draft.tag_code,
+                stored_ms,
+                draft.sys_flag,
+                draft.keys,
+                draft.unique_key,
+            )
+            for view in self._views:
+                view.apply(entry)
         if self.on_append is not None:
             self.on_append()
         return Appended(log_offset, queue_offset, size, stored_ms, end)  # type: ignore[arg-type]
-
-    def _tell(self, draft: Draft, queue_offset: int, log_offset: int, size: int) -> None:
-        entry = Entry(
-            draft.topic,
-            draft.queue_number,
-            queue_offset,
-            log_offset,
-            size,
-            draft.tag_code,
-            self.newest_ms,
-            draft.sys_flag,
-            draft.keys,
-            draft.unique_key,
-        )
-        for view in self._views:
-            view.apply(entry)
