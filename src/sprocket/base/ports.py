@@ -90,6 +90,18 @@ class MappedFile(Protocol):
         """
         ...
 
+    def is_in_memory(self, start: int, end: int) -> bool:
+        """Whether bytes [start, end) can be read without waiting; true where nobody knows."""
+        ...
+
+    async def load(self, start: int, end: int) -> None:
+        """Brings bytes [start, end) into memory, in the background.
+
+        Raises:
+            OSError: the disk failed.
+        """
+        ...
+
     def close(self) -> None:
         """Unmaps the file. Readers that still hold a slice keep it alive until they let go."""
         ...

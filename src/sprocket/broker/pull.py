@@ -118,14 +118,14 @@ class Pulls:
         reset = self._reset(header, permit, peer)
         if reset is not None:
             return reset
-        if permit.choose is not None:
+        if permit.choose is not None or self._is_cold(header, permit):
             return self._look(header, peer, permit)
         return self._answered(
             header, peer, permit, self._read(header, header.queue_offset, permit.wants)
         )
 
     async def _look(self, header: PullMessage, peer: Peer, permit: Permit) -> Reply:
-        """As `_pull`, for a group whose filter is asked elsewhere."""
+        """As `_pull`, where the messages or the group's filter must be waited for."""
         found = await self._chosen(header, header.queue_offset, permit)
         reply = self._answered(header, peer, permit, found)
         return reply if isinstance(reply, Reply) else await reply
@@ -162,7 +162,10 @@ class Pulls:
         return self._counted(header, found)
 
     async def _chosen(self, header: PullMessage, offset: int, permit: Permit) -> Read:
-        """Reads a slice, and leaves of it what the group's filter wants."""
+        """Loads a slice, reads it, and leaves of it what the group's filter wants."""
+        await self._store.load(
+            header.topic, header.queue_id, offset, **self._sought(header, permit)
+        )
         if permit.choose is None:
             return self._read(header, offset, permit.wants)
         count_max, bytes_max = self._room(header.max_msg_bytes or 0)
@@ -178,6 +181,20 @@ class Pulls:
             most = min(header.max_msg_nums, count_max)
             found = await permit.choose(found, most, bytes_max)
         return self._counted(header, found)
+
+    def _is_cold(self, header: PullMessage, permit: Permit) -> bool:
+        sought = self._sought(header, permit)
+        return self._store.is_cold(header.topic, header.queue_id, header.queue_offset, **sought)
+
+    def _sought(self, header: PullMessage, permit: Permit) -> dict[str, int]:
+        """How many entries a read looks at, and how many bytes of records at most."""
+        count, bytes_max = self._room(header.max_msg_bytes or 0)
+        count = max(1, min(header.max_msg_nums, count))
+        if permit.wants is not None:
+            count = permit.wants.entries_max
+        if permit.choose is not None:
+            count, bytes_max = max(count, slices.COUNT_MAX), slices.BYTES_MAX
+        return {"count": count, "bytes_max": bytes_max}
 
     def _counted(self, header: PullMessage, found: Read) -> Read:
         if found.count:

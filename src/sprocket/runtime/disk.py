@@ -17,16 +17,20 @@ from collections.abc import Callable
 
 from sprocket.base.errors import DirectoryInUse
 from sprocket.runtime.lock import FileLock
+from sprocket.runtime.residency import address_of, is_resident
 
 _PAGE = mmap.ALLOCATIONGRANULARITY
 #: So much is zeroed in one call: some 200 µs.
 _ZEROS = bytes(1 << 18)
+#: So much is read in one call.
+_LOADED = 1 << 18
 
 
 class SystemMappedFile:
     """One file of the file system, mapped whole and shared."""
 
     __slots__ = (
+        "_address",
         "_buffer",
         "_busy",
         "_closed",
@@ -42,6 +46,7 @@ class SystemMappedFile:
         self._path = path
         self._descriptor = descriptor
         self._map = mmap.mmap(descriptor, size)
+        self._address = address_of(self._map)
         self._buffer = memoryview(self._map)
         #: Its name in the folder is not known to be on the disk yet.
         self._is_new = is_new
@@ -151,6 +156,29 @@ class SystemMappedFile:
         self._taken_to = min(self._taken_to, start)
         os.ftruncate(self._descriptor, start)
         os.ftruncate(self._descriptor, size)
+
+    def is_in_memory(self, start: int, end: int) -> bool:
+        """Whether bytes [start, end) can be read without waiting; true except on Linux."""
+        return is_resident(self._address, start, end)
+
+    async def load(self, start: int, end: int) -> None:
+        """Brings bytes [start, end) into memory, in the background.
+
+        Raises:
+            OSError: the disk failed.
+        """
+        await self._in_thread(self._load, start, end)
+
+    def _load(self, start: int, end: int) -> None:
+        if sys.platform == "win32":  # it is never asked there: nobody knows what is in memory
+            return
+        # Read and thrown away: what a read brings into memory, the mapping shows.
+        into = [bytearray(min(end - start, _LOADED))]
+        while start < end:
+            done = os.preadv(self._descriptor, into, start)
+            if not done:
+                return
+            start += done
 
     def close(self) -> None:
         """Unmaps the file. Readers that still hold a slice keep it alive until they let go."""

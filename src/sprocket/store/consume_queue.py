@@ -211,6 +211,15 @@ class ConsumeQueue:
         end = min(offset + count_max, self.max_offset, end)
         return buffer[(offset - base) * ENTRY_BYTES : (end - base) * ENTRY_BYTES]
 
+    def place(self, offset: int, count: int) -> tuple[Segment, int]:
+        """The file that holds an offset, and up to which offset it holds the `count` from there.
+
+        Raises:
+            OffsetOutOfRange: no file holds the first.
+        """
+        segment = self._segments.at(offset * ENTRY_BYTES)
+        return segment, min(offset + count, self.max_offset, segment.end // ENTRY_BYTES)
+
     def next_file_offset(self, offset: int) -> int:
         """The queue offset that the file after the one of `offset` begins with."""
         per_file = self._segments.file_bytes // ENTRY_BYTES

@@ -26,6 +26,7 @@ from sprocket.message.offsets import LogOffset, QueueOffset
 from sprocket.message.record import Draft
 from sprocket.store.appending import Appended
 from sprocket.store.by_time import NO_TIME, Boundary, offset_at, time_of
+from sprocket.store.cold import ColdReads, Sought
 from sprocket.store.config import StoreConfig
 from sprocket.store.consume_queue import ConsumeQueue
 from sprocket.store.finding import Span, find
@@ -46,6 +47,7 @@ class Store:
         self._config = config
         self._lock = lock
         self._log = parts.log
+        self._cold = ColdReads(parts.log)
         self._deleted = parts.deleted
         self._ends = parts.ends
         self._queues = parts.queues
@@ -188,6 +190,25 @@ class Store:
             bytes_max=bytes_max,
             wants=wants,
         )
+
+    def is_cold(
+        self, topic: str, queue_number: int, offset: int, *, count: int, bytes_max: int
+    ) -> bool:
+        """Whether a read of `count` entries from an offset on would wait for the disk."""
+        queue = self._by_name.get((topic, queue_number))
+        return queue is not None and self._cold.is_cold(Sought(queue, offset, count, bytes_max))
+
+    async def load(
+        self, topic: str, queue_number: int, offset: int, *, count: int, bytes_max: int
+    ) -> None:
+        """Brings into memory what such a read looks at, and some of what comes next.
+
+        Raises:
+            StoreError: the disk failed.
+        """
+        queue = self._by_name.get((topic, queue_number))
+        if queue is not None:
+            await self._cold.load(Sought(queue, offset, count, bytes_max))
 
     def _end_of(self, queue: ConsumeQueue) -> int:
         """Where a queue ends for readers."""

@@ -146,6 +146,22 @@ class MemoryMappedFile:
         self._file.cleared_from = min(self._file.cleared_from, start)
         self._taken_to = min(self._taken_to, start)
 
+    def is_in_memory(self, start: int, end: int) -> bool:
+        """Whether bytes [start, end) can be read without waiting."""
+        cold = self._disk.cold.get(self._path)
+        return cold is None or not (start < cold.stop and cold.start < end)
+
+    async def load(self, start: int, end: int) -> None:
+        """Brings bytes [start, end) into memory; what lies before them of a file that is cold too.
+
+        Raises:
+            OSError: the disk was told to fail.
+        """
+        await self._disk.before_sync(self._path)
+        cold = self._disk.cold.get(self._path)
+        if cold is not None:
+            self._disk.cold[self._path] = range(max(cold.start, end), cold.stop)
+
     def close(self) -> None:
         """Lets go of the file. Slices that are out stay readable."""
         self._buffer.release()
@@ -173,6 +189,8 @@ class MemoryDisk:
         self._files: dict[str, _File] = {}
         self._directories: set[str] = {"/", ""}
         self._locked: set[str] = set()
+        #: What of a file, by its path, is not in memory: a run of its bytes.
+        self.cold: dict[str, range] = {}
         #: What `usage` answers, unless there is a capacity.
         self.usage_ratio = 0.1
         #: How many bytes files may hold together; 0 for no limit.
