@@ -2,8 +2,7 @@
 
 The records of a deleted topic stay in the log until their files go. The state file
 `config/deletedTopics.json` keeps, by topic, the log offset at which it was deleted; what lies
-before that goes into no view again. RocketMQ has no such file: there a topic that was deleted is
-back once its queues are built from the log.
+before that goes into no view again. RocketMQ has no such file.
 
     {"deletedTopics":{topic:log offset}}
 """
