@@ -14,14 +14,12 @@ from typing import Any
 import sprocket.spark
 
 
-def places(rows: Iterator[Any]) -> Iterator[str]:
-    """Where this executor has the package from."""
-    import socket
-
+def seen(rows: Iterator[Any]) -> Iterator[tuple[str, str]]:
+    """The bodies, each with where this executor has the package from."""
     import sprocket
 
-    for _ in rows:
-        yield f"{socket.gethostname()} {sprocket.__file__}"
+    for row in rows:
+        yield row.body.decode(), str(sprocket.__file__)
 
 
 def main(master: str, names: str) -> None:
@@ -35,10 +33,11 @@ def main(master: str, names: str) -> None:
     copies: Any = orders.select("key", "body").write.format("rocketmq").mode("append")
     copies.option("namesrvAddr", names).option("topic", "copies").save()
     copied = reader.options(subscribe="copies").load()
+    rows = copied.select("body").rdd.mapPartitions(seen).collect()
     found = {
-        "copies": sorted(row.body.decode() for row in copied.select("body").collect()),
+        "copies": sorted(body for body, _ in rows),
         "executors": len(spark.sparkContext._jsc.sc().statusTracker().getExecutorInfos()) - 1,
-        "places": spark.sparkContext.parallelize(range(4), 4).mapPartitions(places).collect(),
+        "places": sorted({place for _, place in rows}),
     }
     sys.stdout.write(f"FOUND {json.dumps(found)}\n")
     spark.stop()

@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import logging
 import os
 import random
 import signal
@@ -28,8 +29,10 @@ import pyarrow.parquet as pq
 
 from tests.spark.node import Node
 
+log = logging.getLogger(__name__)
+
 #: How long one life of the archive may take until it shows a first micro-batch, seconds.
-START_S = 120.0
+START_S = 240.0
 COLUMNS = "queue_id int, queue_offset bigint, body string"
 
 
@@ -80,7 +83,8 @@ class Life:
             if self._process.poll() is not None:
                 return False
             if time.monotonic() > end:
-                raise TimeoutError(self.log.read_text(errors="replace")[-3000:])
+                said = self.log.read_text(errors="replace")[-3000:]
+                raise TimeoutError(f"no more than {self.batches()} micro-batches: {said}")
             time.sleep(0.02)
         return True
 
@@ -173,13 +177,14 @@ def play(folder: Path, *, kills: int, seed: int, messages: int = 1800) -> int:
                 if goes_on and number % 2:
                     workers += life.kill_workers()
                     life.wait_for(1)
+                log.info("life %d had %d micro-batches", number + 1, life.batches())
             finally:
                 life.kill()
         last = Life(node.names, folder)
         try:
             last.wait_for(1)
             workers += last.kill_workers()
-            last.finish(180)
+            last.finish(600)
         finally:
             last.kill()
     check(folder, bodies)
@@ -193,6 +198,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--archive", nargs=2, metavar=("NAMES", "FOLDER"), help=argparse.SUPPRESS)
     given = parser.parse_args()
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
     if given.archive:
         archive(*given.archive)
         return

@@ -16,11 +16,11 @@ import pytest
 
 from tests.spark.node import Node
 
-pytestmark = [pytest.mark.spark, pytest.mark.process]
+pytestmark = [pytest.mark.spark, pytest.mark.process, pytest.mark.timeout(900)]
 
 ROOT = Path(__file__).parents[2]
 JOB = Path(__file__).with_name("cluster_job.py")
-START_S = 90.0
+START_S = 240.0
 #: Java's better compiler would take longer than it saves here.
 SMALL = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 
@@ -103,7 +103,7 @@ def node(tmp_path: Path) -> Iterator[Node]:
 
 def finished(command: list[str], environment: dict[str, str], folder: Path) -> dict[str, Any]:
     done = subprocess.run(
-        command, capture_output=True, text=True, env=environment, cwd=folder, timeout=200
+        command, capture_output=True, text=True, env=environment, cwd=folder, timeout=600
     )
     found = re.search(r"^FOUND (.*)$", done.stdout, re.MULTILINE)
     assert found is not None, done.stdout[-2000:] + done.stderr[-4000:]
@@ -125,9 +125,7 @@ def test_a_session_on_a_cluster_where_the_package_is_installed(
     command = [sys.executable, str(JOB), cluster.master, node.names]
     found = finished(command, cluster.environment, tmp_path)
     check(found)
-    assert {place.split()[1] for place in found["places"]} == {
-        str(ROOT / "src" / "sprocket" / "__init__.py")
-    }
+    assert found["places"] == [str(ROOT / "src" / "sprocket" / "__init__.py")]
 
 
 def test_the_package_travels_with_the_job(cluster: Cluster, node: Node, tmp_path: Path) -> None:

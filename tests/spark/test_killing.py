@@ -9,7 +9,7 @@ pytest.importorskip("pyspark.sql.streaming.datasource", reason="streams need PyS
 from sprocket.base.errors import UsageError
 from tests.spark.killing import play
 
-pytestmark = [pytest.mark.spark, pytest.mark.process]
+pytestmark = [pytest.mark.spark, pytest.mark.process, pytest.mark.timeout(900)]
 
 
 def test_an_archive_that_is_killed_equals_its_topic(tmp_path: Path) -> None:
@@ -20,4 +20,4 @@ def test_an_archive_that_is_killed_equals_its_topic(tmp_path: Path) -> None:
         find_java()
     except UsageError as error:
         pytest.skip(str(error))
-    assert play(tmp_path, kills=1, seed=5) > 0
+    assert play(tmp_path, kills=1, seed=5, messages=900) > 0
