@@ -44,6 +44,8 @@ FORBIDDEN = {
     ("nameserver", "store"), ("admin", "spark"), ("admin", "standalone"),
     ("protocol", "filter"), ("filter", "protocol"),
 }  # fmt: skip
+#: Pairs of one layer that are allowed, one way: pipelines do what an operator does.
+ALLOWED = {("spark", "admin")}
 #: `runtime` is the world behind the ports: it knows the ports only, and whoever starts something
 #: for real may take it as a default.
 RUNTIME_USERS = {"client", "standalone", "cli", "demo", "spark", "admin", "testing", "nameserver"}
@@ -115,6 +117,8 @@ def upward(user: str, used: str) -> bool:
         return user not in RUNTIME_USERS
     if (user, used) in FORBIDDEN:
         return True
+    if (user, used) in ALLOWED:
+        return False
     return LAYERS[used] >= LAYERS[user]
 
 
@@ -129,6 +133,8 @@ def upward(user: str, used: str) -> bool:
         ("client", "runtime", False),
         ("broker", "runtime", True),
         ("broker", "testing", True),
+        ("spark", "admin", False),
+        ("admin", "spark", True),
     ],
 )
 def test_the_arrow_test_knows_up_from_down(user: str, used: str, expected: bool) -> None:

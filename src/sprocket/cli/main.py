@@ -19,6 +19,7 @@ from sprocket.cli import (
     filters,
     members,
     messages,
+    pipelines,
     send,
     serve,
     settings,
@@ -48,6 +49,7 @@ app.add_typer(members.app, name="group", no_args_is_help=True)
 app.add_typer(messages.app, name="message", no_args_is_help=True)
 app.add_typer(deadletters.app, name="deadletters", no_args_is_help=True)
 app.add_typer(filters.app, name="filter", no_args_is_help=True)
+app.add_typer(pipelines.app, name="pipeline", no_args_is_help=True)
 command(app, "cluster", "sprocket cluster", "sprocket cluster --json")(topics.show_cluster)
 app.add_typer(settings.app, name="config", no_args_is_help=True)
 app.add_typer(store.app, name="store", no_args_is_help=True)

@@ -1,0 +1,370 @@
+"""`sprocket pipeline`: ready pipelines on Spark, each a command made of its job's declaration.
+
+A job is declared once, in `sprocket.spark.pipelines`; its fields become options here. Nothing of
+them, nor of Spark, is loaded before one is asked for.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+import typer.core
+import typer.main
+
+from sprocket.base.errors import SprocketError, UsageError
+from sprocket.cli import render
+from sprocket.cli.options import NAMESERVER, Json, NameServers, command, examples
+
+if TYPE_CHECKING:
+    from dataclasses import Field
+
+    from pyspark.sql import SparkSession
+
+    from sprocket.spark.pipelines.job import About, Job
+    from sprocket.spark.pipelines.progress import Progress, Watch
+    from sprocket.spark.pipelines.report import Report
+
+INTERRUPTED = 130
+#: Rows of a table that are shown on a console; a page and JSON have all.
+_ROWS_SHOWN = 40
+
+_RUN = "sprocket pipeline run"
+#: Name: class, what it is for, examples.
+PIPELINES: dict[str, tuple[str, str, tuple[str, ...]]] = {
+    "archive": (
+        "Archive",
+        "topics to partitioned Parquet, each message exactly once",
+        (
+            f"{_RUN} archive --topic orders --to orders-archive",
+            f"{_RUN} archive --topic orders --to s3a://lake/orders --body json --follow",
+            f'{_RUN} archive --pattern "orders.*" --to archive --body json '
+            '--schema "amount double, items array<string>"',
+        ),
+    ),
+    "replay": (
+        "Replay",
+        "an archive, or a time of a topic, back to a topic, at a rate",
+        (
+            f"{_RUN} replay --archive orders-archive --to orders-again --rate 500",
+            f"{_RUN} replay --topic orders --since 2h --until 1h --to orders-again",
+            f"{_RUN} replay --archive orders-archive --to paid --where \"tag = 'paid'\"",
+        ),
+    ),
+    "deadletters": (
+        "DeadLetters",
+        "what groups gave up: why, how many; and some of it sent back",
+        (
+            f"{_RUN} deadletters --report letters.html",
+            f"{_RUN} deadletters --group billing --since 1d --send-back group",
+            f"{_RUN} deadletters --where \"origin = 'orders' AND reconsume_times > 3\" --json",
+        ),
+    ),
+    "lag": (
+        "Lag",
+        "how far behind groups are, over time",
+        (
+            f"{_RUN} lag --to lag-samples --every 10",
+            f"{_RUN} lag --to lag-samples --group billing --rounds 360 --report lag.html",
+            f"{_RUN} lag --to lag-samples --rounds 0 --json",
+        ),
+    ),
+    "volume": (
+        "Volume",
+        "messages and bytes by topic, tag and minute",
+        (
+            f"{_RUN} volume --topic orders --since 1d",
+            f'{_RUN} volume --pattern ".*" --to volume-counts --report volume.html',
+        ),
+    ),
+    "trace": (
+        "Trace",
+        "latency from sender to consumer, from RocketMQ's trace",
+        (f"{_RUN} trace --since 1h --report latency.html",),
+    ),
+    "mirror": (
+        "Mirror",
+        "topics of one cluster kept in another, offsets mapped",
+        (
+            f"{_RUN} mirror --topic orders --to-nameserver 10.0.0.9:9876 --state orders-mirror",
+            f"{_RUN} mirror --topic orders --to-nameserver 10.0.0.9:9876 --state orders-mirror "
+            "--group billing --follow",
+        ),
+    ),
+}
+
+Master = Annotated[
+    str,
+    typer.Option(
+        "--master", metavar="URL", help="Where Spark runs: local[*], local[2], spark://host:7077."
+    ),
+]
+Conf = Annotated[
+    list[str] | None,
+    typer.Option("--conf", metavar="NAME=VALUE", help="A setting of Spark's; may be given again."),
+]
+ReportFile = Annotated[
+    Path | None,
+    typer.Option("--report", metavar="FILE", help="Write what was found as one HTML page."),
+]
+
+app = typer.Typer(help="Pipelines on Spark: archive, replay, dead letters, lag, volume, …")
+
+
+@command(app, "list", "sprocket pipeline list", "sprocket pipeline list --json")
+def list_pipelines(as_json: Json = False) -> None:
+    """Lists the pipelines."""
+    rows = [(name, what) for name, (_, what, _) in PIPELINES.items()]
+    if as_json:
+        for name, what in rows:
+            render.json({"pipeline": name, "what": what})
+        return
+    render.table(("pipeline", "what"), rows)
+
+
+class Commands(dict[str, Any]):
+    """The pipelines' commands, each made when it is looked up."""
+
+    def __init__(self) -> None:
+        super().__init__(dict.fromkeys(PIPELINES))
+
+    def __getitem__(self, name: str) -> Any:
+        if super().__getitem__(name) is None:
+            self[name] = _made(name)
+        return super().__getitem__(name)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        if name not in self:
+            return default
+        return self[name]
+
+    def items(self) -> Any:
+        return [(name, self[name]) for name in self]
+
+    def values(self) -> Any:
+        return [self[name] for name in self]
+
+
+class Pipelines(typer.core.TyperGroup):
+    """`sprocket pipeline run`: one command for each pipeline."""
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        self.commands = Commands()
+
+
+_run = typer.Typer(cls=Pipelines, no_args_is_help=True, help="Runs a pipeline.")
+
+
+@_run.callback()
+def _nothing() -> None:
+    """Runs a pipeline; the same command again goes on where it was."""
+
+
+app.add_typer(_run, name="run")
+
+
+def _made(name: str) -> Any:
+    """The command of a pipeline."""
+    from sprocket.spark import pipelines
+
+    kind: type[Job] = getattr(pipelines, PIPELINES[name][0])
+    alone = typer.Typer(add_completion=False, rich_markup_mode=None)
+    alone.command(name, epilog=examples(*PIPELINES[name][2]))(_function(name, kind))
+    return typer.main.get_command(alone)
+
+
+def _function(name: str, kind: type[Job]) -> Callable[..., None]:
+    """A function whose parameters are the job's fields and what all pipelines take."""
+    from sprocket.spark.pipelines.job import settings
+
+    def run(**given: Any) -> None:
+        shared = {each: given.pop(each) for each in _SHARED}
+        _run_job(kind(**_values(kind, given)), name, **shared)
+
+    parameters = [_parameter(one, said) for one, said in settings(kind)]
+    for each, (annotation, default) in _SHARED.items():
+        parameters.append(_keyword(each, annotation, default))
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {one.name: one.annotation for one in parameters}
+    run.__doc__ = kind.__doc__
+    return run
+
+
+_SHARED: dict[str, tuple[Any, Any]] = {
+    "master": (Master, "local[*]"),
+    "conf": (Conf, None),
+    "report": (ReportFile, None),
+    "as_json": (Json, False),
+}
+_TYPES: dict[str, Any] = {
+    "text": str | None,
+    "words": list[str] | None,
+    "whole": int | None,
+    "number": float | None,
+    "switch": bool,
+    "time": str | None,
+}
+
+
+def _parameter(one: Field[Any], said: About) -> inspect.Parameter:
+    from dataclasses import MISSING
+
+    if one.name == "nameservers":
+        return _keyword(one.name, NameServers, NAMESERVER)
+    is_needed = one.default is MISSING
+    help_ = said.doc + (f" ({', '.join(said.choices)})" if said.choices else "")
+    type_ = str if is_needed else _TYPES[said.kind]
+    option = typer.Option(f"--{said.option}", help=help_, metavar=_METAVARS.get(said.kind))
+    default = inspect.Parameter.empty if is_needed else one.default or None
+    return _keyword(one.name, Annotated[type_, option], False if type_ is bool else default)
+
+
+_METAVARS = {"time": "TIME", "whole": "COUNT", "number": "NUMBER"}
+
+
+def _keyword(name: str, annotation: Any, default: Any) -> inspect.Parameter:
+    return inspect.Parameter(
+        name, inspect.Parameter.KEYWORD_ONLY, annotation=annotation, default=default
+    )
+
+
+def _values(kind: type[Job], given: Mapping[str, Any]) -> dict[str, Any]:
+    """What was given on the command line as the job's fields; the rest keeps its default."""
+    from sprocket.cli.loading import client
+    from sprocket.cli.options import span
+    from sprocket.spark.pipelines.job import settings
+    from sprocket.spark.pipelines.servers import Keys
+
+    found: dict[str, Any] = {}
+    for one, said in settings(kind):
+        value = given[one.name]
+        if value is None:
+            continue
+        if said.kind == "time":
+            value = span(value, None)[0]
+        found[one.name] = tuple(value) if said.kind == "words" else value
+    set_ = client()
+    if set_.access_key and set_.secret_key:
+        found["keys"] = Keys(set_.access_key, set_.secret_key, set_.security_token)
+    return found
+
+
+def _run_job(
+    job: Job,
+    name: str,
+    *,
+    master: str,
+    conf: list[str] | None,
+    report: Path | None,
+    as_json: bool,
+) -> None:
+    with _session(f"sprocket-{name}", master, conf) as session, _progress(name) as watch:
+        summary = job.run(session, watch)
+        found: Report = summary.report()
+    if report is not None:
+        import time
+
+        report.write_text(found.html(now_ms=int(time.time() * 1000)), encoding="utf-8")
+    render.json(found.as_json()) if as_json else _show(found)
+    if getattr(summary, "is_interrupted", False):
+        typer.echo("sprocket: stopped; the same command goes on from here", err=True)
+        raise typer.Exit(INTERRUPTED)
+
+
+@contextlib.contextmanager
+def _session(name: str, master: str, conf: list[str] | None) -> Iterator[SparkSession]:
+    """A session that ends with the command, unless there was one before."""
+    from sprocket.spark.launch import check_pyspark, session
+
+    check_pyspark()
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
+
+    from sprocket.spark.pipelines.streams import reason
+
+    is_ours = SparkSession.getActiveSession() is None
+    made = session(name, master, **dict(_pair(text) for text in conf or ()))
+    try:
+        yield made
+    except (PySparkException, Py4JError) as error:
+        raise SprocketError(reason(str(error))) from error
+    finally:
+        if is_ours:
+            made.stop()
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, separator, value = text.partition("=")
+    if not separator:
+        raise UsageError(f"--conf takes NAME=VALUE, not {text!r}")
+    return name.strip(), value.strip()
+
+
+@contextlib.contextmanager
+def _progress(name: str) -> Iterator[Watch]:
+    """Shows on a terminal's stderr how far it is: messages, their rate, how many are behind."""
+    import sys
+
+    if not sys.stderr.isatty():
+        yield lambda progress: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as Bars
+
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TimeElapsedColumn(),
+    )
+    with Bars(*columns, console=Console(stderr=True), transient=True) as bars:
+        task = bars.add_task(name, total=None)
+
+        def watch(progress: Progress) -> None:
+            total = None if progress.behind is None else progress.rows + progress.behind
+            words = f"{name}: {in_words(progress)}"
+            bars.update(task, completed=progress.rows, total=total, description=words)
+
+        yield watch
+
+
+def in_words(progress: Progress) -> str:
+    """How far it is, in a line."""
+    said = f"{progress.rows:,} messages"
+    if progress.per_second is not None:
+        said += f", {progress.per_second:,.0f}/s"
+    if progress.behind is not None:
+        said += f", {progress.behind:,} behind"
+    return said
+
+
+def _show(report: Report) -> None:
+    """Facts and tables; plots are for the page."""
+    from sprocket.spark.pipelines.plot import printable
+    from sprocket.spark.pipelines.report import Table, plain
+
+    width = max(map(len, report.facts), default=0)
+    for name, value in report.facts.items():
+        typer.echo(f"{name.ljust(width)}  {printable(plain(value))}")
+    for one in report.sections:
+        if not isinstance(one, Table) or not one.rows:
+            continue
+        typer.echo()
+        typer.secho(one.title, bold=True)
+        rows = [tuple(_cell(cell) for cell in row) for row in one.rows[:_ROWS_SHOWN]]
+        render.table(one.headings, rows)
+        if left_out := len(one.rows) - len(rows):
+            typer.echo(f"… and {left_out} more (--json and --report have them)")
+
+
+def _cell(value: Any) -> Any:
+    from sprocket.spark.pipelines.plot import printable
+
+    return printable(value) if isinstance(value, str) else value

@@ -1,0 +1,216 @@
+"""Topics into partitioned Parquet, each message exactly once, once or on and on.
+
+    archive = Archive(nameservers="127.0.0.1:9876", topics=("orders",), folder="orders-archive")
+    done = archive.run(session)
+
+Folders are `topic=…/date=…/batch=…`, by the day of storing (UTC). How that is exactly once through
+crashes: `batches`.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sprocket.base.errors import UsageError
+from sprocket.spark.pipelines import bodies
+from sprocket.spark.pipelines.batches import Batches
+from sprocket.spark.pipelines.folder import HIDDEN
+from sprocket.spark.pipelines.job import TopicJob, setting
+from sprocket.spark.pipelines.progress import Watch, unwatched
+from sprocket.spark.pipelines.report import Bars, Report, Table
+from sprocket.spark.pipelines.streams import follow, trigger
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+#: What an archive keeps of each message.
+COLUMNS = (
+    "topic string, broker string, queue_id int, queue_offset bigint, key string, tag string, "
+    "body binary, properties map<string,string>, born_timestamp timestamp, "
+    "store_timestamp timestamp, message_id string, flag int, reconsume_times int, born_host string"
+)
+BY = ("topic", "date")
+_ABOUT = f"{HIDDEN}/archive.json"
+#: Topics that a report names.
+_TOPICS_MAX = 1000
+
+
+@dataclass(frozen=True)
+class Archived:
+    """What a run did, and what the archive holds now.
+
+    Attributes:
+        rows, corrupt: archived by this run; of them, with a body that is no JSON of the schema.
+        batches: micro-batches of this run.
+        total_rows: in the archive.
+        topics: rows of each topic in the archive, the largest first, 1000 at most.
+        is_interrupted: whether Ctrl-C ended it.
+    """
+
+    rows: int
+    corrupt: int
+    batches: int
+    total_rows: int
+    topics: tuple[tuple[str, int], ...]
+    folder: str
+    seconds: float
+    is_interrupted: bool
+
+    def report(self) -> Report:
+        """The same as a page."""
+        facts = {
+            "messages archived": self.rows,
+            "with a corrupt body": self.corrupt,
+            "micro-batches": self.batches,
+            "messages in the archive": self.total_rows,
+            "folder": self.folder,
+            "seconds": round(self.seconds, 3),
+            "stopped before the end": self.is_interrupted,
+        }
+        table = Table("Messages in the archive", ("topic", "messages"), self.topics)
+        return Report("Archive", facts, (table, Bars("By topic", "messages", self.topics[:20])))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Archive(TopicJob):
+    """Writes topics to Parquet by topic and date of storing, each message exactly once."""
+
+    folder: str = setting("Where the Parquet goes; a path or s3a://, hdfs:// …", option="to")
+    body: str = setting(
+        "Bodies as they are (raw), or opened as JSON (json).",
+        option="body",
+        default="raw",
+        choices=("raw", "json"),
+    )
+    schema: str | None = setting(
+        "Columns of JSON bodies: `amount double, items array<string>`. Without it they are found "
+        "in the first messages, once for the archive.",
+        option="schema",
+        default=None,
+    )
+    keeps_body: bool = setting(
+        "Keep the raw body beside what was opened, too; always so where columns were found.",
+        option="keep-body",
+        kind="switch",
+        default=False,
+    )
+    sample_rows: int = setting(
+        "Messages to find the columns in.", option="sample", kind="whole", default=1000
+    )
+    follows: bool = setting(
+        "Go on until Ctrl-C; else end with what is there now.",
+        option="follow",
+        kind="switch",
+        default=False,
+    )
+    every_s: float = setting(
+        "Seconds between micro-batches with --follow.", option="every", kind="number", default=10.0
+    )
+    batch_rows: int = setting(
+        "Most messages in one micro-batch.", option="batch-rows", kind="whole", default=1_000_000
+    )
+    group: str | None = setting(
+        "Consumer group whose offsets follow what is archived, for lag tools.",
+        option="group",
+        default=None,
+    )
+
+    def run(self, session: SparkSession, watch: Watch = unwatched) -> Archived:
+        """Archives what has come since the last run; the folder's own checkpoint knows.
+
+        Raises:
+            UsageError: what is asked for makes no sense, or the folder is not an archive's.
+            StreamFailed: reading or writing failed; the next run goes on from there.
+        """
+        from pyspark.sql import functions as f
+
+        started = time.monotonic()
+        batches = Batches(session, self.folder, by=BY)
+        batches.check()
+        schema, keeps_body = self._schema(session, batches)
+
+        def rows(frame: DataFrame) -> DataFrame:
+            dated = frame.withColumn("date", f.date_format("store_timestamp", "yyyy-MM-dd"))
+            if schema is None:
+                return dated
+            return bodies.opened(dated, schema, keeps_body=keeps_body)
+
+        corrupt = f.count(bodies.CORRUPT) if schema is not None else f.count(f.lit(None))
+        write = batches.append(rows, {"rows": f.count(f.lit(1)), "corrupt": corrupt})
+        writer = (
+            self._stream(session)
+            .writeStream.foreachBatch(write)
+            .option("checkpointLocation", batches.checkpoint)
+            .trigger(**trigger(follows=self.follows, every_s=self.every_s))
+        )
+        is_whole = follow(writer, watch)
+        return Archived(
+            rows=batches.totals.get("rows", 0),
+            corrupt=batches.totals.get("corrupt", 0),
+            batches=batches.appended,
+            total_rows=batches.mark.totals.get("rows", 0),
+            topics=_topics(batches),
+            folder=self.folder,
+            seconds=time.monotonic() - started,
+            is_interrupted=not is_whole,
+        )
+
+    def _stream(self, session: SparkSession) -> DataFrame:
+        options = {"startingOffsets": "earliest", **self.reading()}
+        options["maxOffsetsPerTrigger"] = str(max(1, self.batch_rows))
+        if self.group is not None:
+            options["group"] = self.group
+        return session.readStream.format("rocketmq").schema(COLUMNS).options(**options).load()
+
+    def _schema(self, session: SparkSession, batches: Batches) -> tuple[StructType | None, bool]:
+        """The schema of bodies, None for raw ones, and whether those are kept."""
+        from pyspark.sql.types import StructType
+
+        if self.body == "raw":
+            if self.schema is not None:
+                raise UsageError("a schema is for bodies that are opened: body json")
+            schema = None
+        elif self.schema is not None:
+            schema = bodies.struct(self.schema)
+        else:
+            known = batches.folder.read(_ABOUT)
+            if known is not None and known.get("schema") is not None:
+                return StructType.fromJson(known["schema"]), True
+            schema = self._inferred(session)
+        self._remember(batches, schema)
+        return schema, self.keeps_body or (schema is not None and self.schema is None)
+
+    def _inferred(self, session: SparkSession) -> StructType:
+        read = session.read.format("rocketmq").schema("body binary")
+        rows = max(1, self.sample_rows)
+        return bodies.inferred(session, read.options(**self.reading()).load(), rows)
+
+    def _remember(self, batches: Batches, schema: StructType | None) -> None:
+        """An archive has one schema; a run with another is refused."""
+        wanted = {"schema": None if schema is None else schema.jsonValue()}
+        known = batches.folder.read(_ABOUT)
+        if known is None:
+            batches.folder.replace(_ABOUT, wanted)
+        elif known != wanted:
+            raise UsageError(
+                f"{self.folder} was begun with other bodies or another schema: give a new folder"
+            )
+
+
+def read(session: SparkSession, folder: str) -> DataFrame:
+    """What an archive holds: whole batches only, also while one is being written.
+
+    Raises:
+        UsageError: there is nothing.
+    """
+    return Batches(session, folder, by=BY).read()
+
+
+def _topics(batches: Batches) -> tuple[tuple[str, int], ...]:
+    if batches.is_empty:
+        return ()
+    counted = batches.read().groupBy("topic").count().orderBy("count", ascending=False)
+    return tuple((row["topic"], row["count"]) for row in counted.limit(_TOPICS_MAX).collect())

@@ -1,0 +1,86 @@
+"""What becomes of bodies in an archive: kept as they are, or opened as JSON. None is ever lost.
+
+A body that is no JSON of the schema goes, whole, to the side column `body_corrupt`; `data` then
+holds what could be read of it, or null.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sprocket.base.errors import UsageError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+DATA = "data"
+CORRUPT = "body_corrupt"
+_REST = "_sprocket_corrupt"
+
+
+def struct(ddl: str) -> StructType:
+    """A schema as Spark has it, of a DDL text such as `amount double, items array<string>`.
+
+    Raises:
+        UsageError: the text is none.
+    """
+    from pyspark.errors import PySparkException
+    from pyspark.sql.types import StructType
+
+    try:
+        made = StructType.fromDDL(ddl)
+    except PySparkException as error:
+        said = str(error).strip().splitlines()[0]
+        raise UsageError(f"the schema of bodies is no DDL text: {said}") from None
+    if not isinstance(made, StructType) or not made.fields:
+        raise UsageError(f"the schema of bodies has no columns: {ddl!r}")
+    return made
+
+
+def inferred(session: SparkSession, frame: DataFrame, rows: int) -> StructType:
+    """The schema of JSON bodies in a sample.
+
+    Args:
+        rows: how many messages are looked at; they never come to the driver.
+
+    Raises:
+        UsageError: none of them is a JSON object.
+    """
+    from pyspark.sql import functions as f
+    from pyspark.sql.types import StructType
+
+    sample = frame.select(f.col("body").cast("string").alias("text")).limit(rows)
+    texts = sample.rdd.map(lambda row: row[0])
+    found = session.read.json(texts, columnNameOfCorruptRecord=_REST).schema
+    named = [one for one in found.fields if one.name != _REST]
+    if not named:
+        raise UsageError(f"none of the first {rows} bodies is a JSON object: give a schema")
+    return StructType(named)
+
+
+def opened(frame: DataFrame, schema: StructType, *, keeps_body: bool) -> DataFrame:
+    """The rows with `data` and `body_corrupt` in place of `body`, or beside it."""
+    from pyspark.sql import functions as f
+    from pyspark.sql.types import StringType, StructField, StructType
+
+    whole = StructType([*schema.fields, StructField(_REST, StringType())])
+    read = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _REST}
+    made = frame.withColumn(DATA, f.from_json(f.col("body").cast("string"), whole, read))
+    is_lost = f.col(DATA).isNull() | f.col(f"{DATA}.{_REST}").isNotNull()
+    made = made.withColumn(CORRUPT, f.when(is_lost, f.col("body")))
+    made = made.withColumn(DATA, f.col(DATA).dropFields(_REST))
+    return made if keeps_body else made.drop("body")
+
+
+def closed(frame: DataFrame) -> DataFrame:
+    """The rows of an archive with `body` again, made anew of `data` where it was not kept."""
+    from pyspark.sql import functions as f
+
+    names = frame.columns
+    if DATA not in names:
+        return frame
+    ways = [f.col(CORRUPT), f.to_json(DATA, {"ignoreNullFields": "true"}).cast("binary")]
+    if "body" in names:
+        ways.insert(0, f.col("body"))
+    return frame.withColumn("body", f.coalesce(*ways)).drop(DATA, CORRUPT)

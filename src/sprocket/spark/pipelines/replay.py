@@ -1,0 +1,289 @@
+"""Messages of an archive, or of a time of a topic, sent once more, at a rate.
+
+    again = Replay(nameservers="127.0.0.1:9876", archive="orders-archive", to="orders-again")
+    done = again.run(session)
+
+Keys, tags, properties and flag go along, and a property says where each came from. A run that was
+stopped goes on behind the last whole slice: at most `slice_rows` messages are sent twice, and those
+bear the same mark, so consumers can drop them by it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from sprocket.base.errors import UsageError
+from sprocket.message.queue import QueueId
+from sprocket.message.topic import check_topic
+from sprocket.spark.pipelines import bodies, offsets
+from sprocket.spark.pipelines.archive import BY
+from sprocket.spark.pipelines.batches import BATCH, Batches
+from sprocket.spark.pipelines.folder import Folder
+from sprocket.spark.pipelines.job import Job, setting
+from sprocket.spark.pipelines.offsets import Offsets
+from sprocket.spark.pipelines.progress import Watch, unwatched
+from sprocket.spark.pipelines.report import Report
+from sprocket.spark.pipelines.servers import Keys, Servers
+from sprocket.spark.pipelines.slices import Memory, Slices, Unit
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+#: The property that says where a message came from: `orders@broker-a:3/17`.
+MARK = "REPLAYED_FROM"
+_COLUMNS = (
+    "topic string, broker string, queue_id int, queue_offset bigint, key string, tag string, "
+    "body binary, properties map<string,string>, born_timestamp timestamp, "
+    "store_timestamp timestamp, flag int, reconsume_times int"
+)
+#: Queues of an archive's batch; more would be no archive of ours.
+_QUEUES_MAX = 100_000
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """What a run did.
+
+    Attributes:
+        rows: sent by this run, each acknowledged.
+        total_rows: by all runs of this job.
+        repeats_max: how many of them can have been sent twice for each run that was killed.
+    """
+
+    rows: int
+    total_rows: int
+    repeats_max: int
+    to: str
+    state: str
+    seconds: float
+    is_interrupted: bool
+
+    def report(self) -> Report:
+        """The same as a page."""
+        return Report(
+            "Replay",
+            {
+                "messages sent": self.rows,
+                "by all runs": self.total_rows,
+                "repeats at most after a kill": self.repeats_max,
+                "to topic": self.to,
+                "state": self.state,
+                "seconds": round(self.seconds, 3),
+                "stopped before the end": self.is_interrupted,
+            },
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Replay(Job):
+    """Sends an archive, or a time of a topic, to a topic once more."""
+
+    to: str = setting("Topic that gets the messages.", option="to")
+    archive: str | None = setting("Folder of an archive to read.", option="archive", default=None)
+    topics: tuple[str, ...] = setting(
+        "Topic to read; of an archive, all without it. May be given again.",
+        option="topic",
+        kind="words",
+        default=(),
+    )
+    since_ms: int | None = setting(
+        "Only what was stored from then on.", option="since", kind="time", default=None
+    )
+    until_ms: int | None = setting(
+        "Only what was stored before that time.", option="until", kind="time", default=None
+    )
+    where: str | None = setting(
+        "Only rows for which this SQL expression is true: `tag = 'paid'`.",
+        option="where",
+        default=None,
+    )
+    rate: float | None = setting(
+        "Most messages a second, on average over two.", option="rate", kind="number", default=None
+    )
+    slice_rows: int = setting(
+        "Most messages sent between two notes of how far it is.",
+        option="slice-rows",
+        kind="whole",
+        default=100_000,
+    )
+    queue_by: str = setting(
+        "Queues in turn, or by the hash of the key so that a key keeps its order.",
+        option="queue-by",
+        default="key",
+        choices=("key", "turn"),
+    )
+    to_nameservers: str | None = setting(
+        "Name servers of the topic to write, if it is another cluster.",
+        option="to-nameserver",
+        default=None,
+    )
+    allows_loss: bool = setting(
+        "Go on where messages are gone before they were read, instead of failing.",
+        option="allow-loss",
+        kind="switch",
+        default=False,
+    )
+    state: str | None = setting(
+        "Folder that remembers how far it is; one of its own for each job.",
+        option="state",
+        default=None,
+    )
+    to_keys: Keys | None = None
+
+    def run(self, session: SparkSession, watch: Watch = unwatched) -> Replayed:
+        """Sends what is left of the job.
+
+        Raises:
+            UsageError: what is asked for makes no sense.
+            SprocketError: reading or sending failed; the next run goes on from there.
+        """
+        self._check()
+        started = time.monotonic()
+        place = self.state or f"sprocket-state/replay-{self._name()}"
+        memory = Memory(Folder(session, place), self._name())
+        slices = Slices(memory, rows=max(1, self.slice_rows), rate=self.rate, watch=watch)
+        units = self._archived(session, memory) if self.archive else self._stored(session)
+        is_whole = slices.run(units, self._send)
+        return Replayed(
+            rows=slices.done,
+            total_rows=memory.rows,
+            repeats_max=self.slice_rows,
+            to=self.to,
+            state=place,
+            seconds=time.monotonic() - started,
+            is_interrupted=not is_whole,
+        )
+
+    def _check(self) -> None:
+        check_topic(self.to)
+        if not (self.archive or self.topics):
+            raise UsageError("say what to replay: an archive, or topics")
+        is_same = self.to_nameservers in (None, self.nameservers)
+        if not self.archive and self.to in self.topics and is_same and self.until_ms is None:
+            raise UsageError(f"{self.to} into itself needs an end: until")
+
+    @property
+    def _target(self) -> Servers:
+        if self.to_nameservers is None:
+            return self.servers
+        return Servers(self.to_nameservers, self.to_keys or self.keys)
+
+    def _name(self) -> str:
+        return self.digest(
+            "nameservers", "to", "archive", "topics", "since_ms", "until_ms", "where",
+            "to_nameservers",
+        )  # fmt: skip
+
+    def _stored(self, session: SparkSession) -> Iterator[Unit]:
+        """Topics are one unit; without an end it grows from run to run."""
+        start, end = offsets.span(
+            self.servers, self.topics, since_ms=self.since_ms, until_ms=self.until_ms
+        )
+        options = {**self.source(), "failOnDataLoss": str(not self.allows_loss)}
+        yield Unit(0, start, end, partial(offsets.rows, session, options, _COLUMNS))
+
+    def _archived(self, session: SparkSession, memory: Memory) -> Iterator[Unit]:
+        """Each batch of an archive is a unit: what it was made of lies together."""
+        from pyspark.sql import functions as f
+
+        assert self.archive is not None
+        whole = Batches(session, self.archive, by=BY).read()
+        chosen = bodies.closed(self._chosen(whole))
+        numbers = chosen.where(f.col(BATCH) >= memory.unit).select(BATCH).distinct().orderBy(BATCH)
+        for row in numbers.toLocalIterator():
+            number = row[BATCH]
+            one = chosen.where(f.col(BATCH) == number)
+            start, end = _bounds(one)
+            yield Unit(number, start, end, partial(_within, one))
+
+    def _chosen(self, frame: DataFrame) -> DataFrame:
+        from pyspark.sql import functions as f
+
+        if self.topics:
+            frame = frame.where(f.col("topic").isin(*self.topics))
+        stored = f.col("store_timestamp")
+        if self.since_ms is not None:
+            at = f.timestamp_millis(f.lit(self.since_ms))
+            frame = frame.where((stored >= at) & (f.col("date") >= _day(at)))
+        if self.until_ms is not None:
+            at = f.timestamp_millis(f.lit(self.until_ms))
+            frame = frame.where((stored < at) & (f.col("date") <= _day(at)))
+        return frame
+
+    def _send(self, frame: DataFrame) -> int:
+        """Sends rows in the order of their queues, and returns how many, when all are taken."""
+        from pyspark.sql import Observation
+        from pyspark.sql import functions as f
+
+        if self.where is not None:
+            frame = chosen(frame, self.where)
+        seen = Observation()
+        if self.queue_by == "key":
+            places = ("topic", "broker", "queue_id")
+            frame = frame.repartition(*places).sortWithinPartitions(*places, "queue_offset")
+        (
+            frame.withColumn("properties", offsets.marked(MARK, offsets.origin()))
+            .select("key", "tag", "body", "properties", "flag")
+            .observe(seen, f.count(f.lit(1)).alias("rows"))
+            .write.format("rocketmq")
+            .mode("append")
+            .options(**self._target.options())
+            .option("topic", self.to)
+            .option("queueBy", self.queue_by)
+            .save()
+        )
+        return int(seen.get["rows"])
+
+
+def chosen(frame: DataFrame, where: str) -> DataFrame:
+    """The rows for which an SQL expression is true.
+
+    Raises:
+        UsageError: it is none over these columns.
+    """
+    from pyspark.errors import PySparkException
+
+    try:
+        return frame.where(where)
+    except PySparkException as error:
+        said = str(error).strip().splitlines()[0]
+        raise UsageError(f"{where!r} cannot choose rows: {said}") from None
+
+
+def _day(at: Column) -> Column:
+    from pyspark.sql import functions as f
+
+    return f.date_format(at, "yyyy-MM-dd")
+
+
+def _bounds(frame: DataFrame) -> tuple[Offsets, Offsets]:
+    """The first and the last offset, plus one, of each queue in rows."""
+    from pyspark.sql import functions as f
+
+    queues = frame.groupBy("topic", "broker", "queue_id").agg(
+        f.min("queue_offset").alias("first"), f.max("queue_offset").alias("last")
+    )
+    start, end = {}, {}
+    for row in queues.limit(_QUEUES_MAX).collect():
+        queue = QueueId(row["topic"], row["broker"], row["queue_id"])
+        start[queue], end[queue] = row["first"], row["last"] + 1
+    return start, end
+
+
+def _within(frame: DataFrame, start: Offsets, end: Offsets) -> DataFrame:
+    """The rows whose offsets lie in [start, end)."""
+    from pyspark.sql import functions as f
+
+    is_in = f.lit(False)
+    for queue, last in end.items():
+        if start[queue] >= last:
+            continue
+        is_queue = (f.col("topic") == queue.topic) & (f.col("broker") == queue.broker)
+        is_queue &= f.col("queue_id") == queue.number
+        at = f.col("queue_offset")
+        is_in |= is_queue & (at >= start[queue]) & (at < last)
+    return frame.where(is_in)

@@ -1,0 +1,204 @@
+"""How many messages and bytes there are: by topic, tag and minute of storing.
+
+With a folder, each run counts only what has come since the last, exactly once, and the report is
+of everything counted so far; without one, what lies in the topics now is counted anew.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from sprocket.base.errors import UsageError
+from sprocket.spark.pipelines.batches import Batches
+from sprocket.spark.pipelines.job import TopicJob, setting
+from sprocket.spark.pipelines.progress import Progress, Watch, unwatched
+from sprocket.spark.pipelines.report import Bars, Lines, Report, Table, moment
+from sprocket.spark.pipelines.spread import Bucketed, over_time
+from sprocket.spark.pipelines.streams import follow, trigger
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_COLUMNS = "topic string, tag string, store_timestamp timestamp, record_bytes int"
+_MINUTE_MS = 60_000
+#: Rows that come to the driver.
+_ROWS_MAX = 1000
+_NO_TAG = "-"
+
+
+@dataclass(frozen=True)
+class Counted:
+    """What was counted.
+
+    Attributes:
+        rows: messages counted by this run.
+        messages, bytes: in the report; bytes are those of records in the log.
+        tags: topic, tag, messages, bytes: the most messages first, 1000 at most.
+        tag_count: how many pairs of topic and tag there are.
+        busiest: topic, minute (ms since 1970) and messages of the busiest minute, or None.
+    """
+
+    rows: int
+    messages: int
+    bytes: int
+    topics: tuple[tuple[str, int, int], ...]
+    tags: tuple[tuple[str, str, int, int], ...]
+    tag_count: int
+    busiest: tuple[str, int, int] | None
+    per_minute: Bucketed
+    seconds: float
+    is_interrupted: bool
+
+    def report(self) -> Report:
+        """The same as a page."""
+        facts: dict[str, Any] = {
+            "messages": self.messages,
+            "bytes": self.bytes,
+            "counted by this run": self.rows,
+            "seconds": round(self.seconds, 3),
+            "stopped before the end": self.is_interrupted,
+        }
+        if self.busiest is not None:
+            topic, at, count = self.busiest
+            facts["busiest minute"] = moment(at)
+            facts["its topic"], facts["its messages"] = topic, count
+        left_out = self.tag_count - len(self.tags)
+        note = f"{left_out} more pairs of topic and tag are left out" if left_out else ""
+        return Report(
+            "Volume",
+            facts,
+            (
+                Lines("Messages a minute", "messages", self.per_minute.lines, _width(self)),
+                Table("By topic", ("topic", "messages", "bytes"), self.topics),
+                Bars("Bytes by topic", "B", [(one[0], one[2]) for one in self.topics[:20]]),
+                Table("By topic and tag", ("topic", "tag", "messages", "bytes"), self.tags, note),
+            ),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Volume(TopicJob):
+    """Counts messages and bytes by topic, tag and minute."""
+
+    until_ms: int | None = setting(
+        "Only what was stored before that time.", option="until", kind="time", default=None
+    )
+    folder: str | None = setting(
+        "Parquet of what was counted; the next run adds what has come since.",
+        option="to",
+        default=None,
+    )
+    batch_rows: int = setting(
+        "Most messages counted at a time with --to.",
+        option="batch-rows",
+        kind="whole",
+        default=2_000_000,
+    )
+
+    def run(self, session: SparkSession, watch: Watch = unwatched) -> Counted:
+        """Counts, and reports.
+
+        Raises:
+            UsageError: what is asked for makes no sense.
+            SprocketError: reading failed.
+        """
+        started = time.monotonic()
+        is_whole = True
+        if self.folder is None:
+            counts = counted(self._read(session)).persist()
+            rows = None
+        else:
+            batches, is_whole = self._added(session, watch)
+            rows = batches.totals.get("messages", 0)
+            if batches.is_empty:
+                counts = counted(session.createDataFrame([], _COLUMNS))
+            else:
+                counts = batches.read().drop("batch")
+        try:
+            found = _found(counts, rows, started, is_whole=is_whole)
+        finally:
+            counts.unpersist()
+        if self.folder is None:
+            watch(Progress(found.rows, found.rows / max(found.seconds, 1e-3), 0))
+        return found
+
+    def _read(self, session: SparkSession) -> DataFrame:
+        options = self.reading()
+        if self.until_ms is not None:
+            options["endingTimestamp"] = str(self.until_ms)
+        return session.read.format("rocketmq").schema(_COLUMNS).options(**options).load()
+
+    def _added(self, session: SparkSession, watch: Watch) -> tuple[Batches, bool]:
+        from pyspark.sql import functions as f
+
+        assert self.folder is not None
+        if self.until_ms is not None:
+            raise UsageError("a folder that grows has no end: leave out until")
+        batches = Batches(session, self.folder, by=("date",))
+        batches.check()
+        options = {"startingOffsets": "earliest", **self.reading()}
+        options["maxOffsetsPerTrigger"] = str(max(1, self.batch_rows))
+        read = session.readStream.format("rocketmq").schema(_COLUMNS).options(**options).load()
+        measures = {"messages": f.sum("messages"), "bytes": f.sum("bytes")}
+        writer = (
+            read.writeStream.foreachBatch(batches.append(counted, measures))
+            .option("checkpointLocation", batches.checkpoint)
+            .trigger(**trigger(follows=False, every_s=0))
+        )
+        return batches, follow(writer, watch)
+
+
+def counted(frame: DataFrame) -> DataFrame:
+    """Messages and bytes by topic, tag and minute, and the day for folders."""
+    from pyspark.sql import functions as f
+
+    minute = f.date_trunc("minute", "store_timestamp").alias("minute")
+    return (
+        frame.groupBy("topic", f.coalesce("tag", f.lit(_NO_TAG)).alias("tag"), minute)
+        .agg(f.count(f.lit(1)).alias("messages"), f.sum("record_bytes").alias("bytes"))
+        .withColumn("date", f.date_format("minute", "yyyy-MM-dd"))
+    )
+
+
+def _found(counts: DataFrame, rows: int | None, started: float, *, is_whole: bool) -> Counted:
+    from pyspark.sql import functions as f
+
+    messages, size = f.sum("messages").alias("messages"), f.sum("bytes").alias("bytes")
+    order = f.desc("messages")
+    topics = counts.groupBy("topic").agg(messages, size)
+    tags = counts.groupBy("topic", "tag").agg(messages, size)
+    minutes = counts.groupBy("topic", f.unix_millis("minute").alias("at")).agg(messages)
+    whole = counts.agg(messages, size).collect()[0]
+    top_topics = topics.orderBy(order, "topic").limit(_ROWS_MAX).collect()
+    top_tags = tags.orderBy(order, "topic", "tag").limit(_ROWS_MAX).collect()
+    busiest = minutes.orderBy(order, "at").limit(1).collect()
+    spread = over_time(minutes, name="topic", at="at", value=f.sum("messages"), unit_ms=_MINUTE_MS)
+    return Counted(
+        rows=(whole["messages"] or 0) if rows is None else rows,
+        messages=whole["messages"] or 0,
+        bytes=whole["bytes"] or 0,
+        topics=tuple(tuple(row) for row in top_topics),
+        tags=tuple(tuple(row) for row in top_tags),
+        tag_count=tags.count() if len(top_tags) == _ROWS_MAX else len(top_tags),
+        busiest=next((tuple(row) for row in busiest), None),
+        per_minute=_rate(spread),
+        seconds=time.monotonic() - started,
+        is_interrupted=not is_whole,
+    )
+
+
+def _rate(spread: Bucketed) -> Bucketed:
+    """Sums over wider buckets as what came in a minute of them."""
+    minutes = spread.width_ms / _MINUTE_MS
+    lines = {
+        name: [(at, value / minutes) for at, value in points]
+        for name, points in spread.lines.items()
+    }
+    return Bucketed(lines, spread.width_ms)
+
+
+def _width(found: Counted) -> str:
+    minutes = found.per_minute.width_ms // _MINUTE_MS
+    return f"each point is the average of {minutes} minutes" if minutes > 1 else ""

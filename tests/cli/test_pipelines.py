@@ -1,0 +1,53 @@
+"""`sprocket pipeline`: what is told without Spark; the guide's commands are run with it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from sprocket.cli.pipelines import PIPELINES, in_words
+from sprocket.spark.pipelines.progress import Progress
+from tests.cli.parts import sprocket
+
+
+def test_pipelines_are_listed() -> None:
+    outcome = sprocket("pipeline", "list", "--json")
+    found = [json.loads(line) for line in outcome.lines]
+    assert [one["pipeline"] for one in found] == list(PIPELINES)
+    assert "archive" in sprocket("pipeline", "list").out
+
+
+@pytest.mark.parametrize("name", PIPELINES)
+def test_each_has_help_with_examples_and_says_where_spark_runs(name: str) -> None:
+    outcome = sprocket("pipeline", "run", name, "--help")
+    assert outcome.code == 0
+    words = " ".join(outcome.out.split())
+    assert f"Examples: sprocket pipeline run {name}" in words
+    for option in ("--master", "--conf", "--json", "--report", "--nameserver"):
+        assert option in words
+
+
+def test_wrong_words_are_told_the_nearest_right_ones() -> None:
+    outcome = sprocket("pipeline", "run", "archve")
+    assert outcome.code == 2
+    assert "'archive'" in outcome.err
+    outcome = sprocket("pipeline", "run", "archive", "--topik", "orders")
+    assert outcome.code == 2
+    assert "--topic" in outcome.err
+    outcome = sprocket("pipeline", "run", "archive", "--topic", "orders")
+    assert outcome.code == 2
+    assert "--to" in outcome.err
+
+
+def test_values_that_make_no_sense_are_refused_before_spark_starts() -> None:
+    outcome = sprocket("pipeline", "run", "archive", "--to", "a", "--body", "xml")
+    assert (outcome.code, outcome.err) == (2, "sprocket: body is one of raw, json: 'xml'\n")
+    outcome = sprocket("pipeline", "run", "trace", "--since", "once")
+    assert outcome.code == 2
+    assert "a time is first, last" in outcome.err
+
+
+def test_progress_is_told_in_a_line() -> None:
+    assert in_words(Progress(1200, 350.4, 20)) == "1,200 messages, 350/s, 20 behind"
+    assert in_words(Progress(3, None, None)) == "3 messages"
