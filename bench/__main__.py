@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from bench import clients, consume, filters, footprint, pull, send, transactions
+from bench import clients, consume, filters, footprint, pull, send, store, transactions
 from bench.brokers import java_missing
 from bench.spark import compare
 
@@ -21,6 +21,7 @@ BENCHES = {
     "consume": consume,
     "filters": filters,
     "transactions": transactions,
+    "store": store,
     "spark": compare,
 }
 
