@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import tarfile
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -14,7 +15,9 @@ from sprocket.base.deadline import Deadline
 from sprocket.message.batch import Part, encode
 from sprocket.message.message import StoredMessage
 from sprocket.message.record import scan
+from sprocket.protocol.bodies import KvTable
 from sprocket.protocol.command import Command, Reply
+from sprocket.protocol.requests.admin import BrokerState
 from sprocket.protocol.requests.send import SendBatch, SendMessageV2
 from sprocket.protocol.requests.transaction import (
     COMMIT,
@@ -467,3 +470,27 @@ def test_a_java_store_is_taken_over_with_all_its_transactions() -> None:
         log_file_bytes=65536, queue_file_bytes=6000, index_slots=100, index_entries=400
     )
     play(test, disk, store=sizes)
+
+
+def test_operators_see_how_many_are_undecided_and_how_the_others_ended() -> None:
+    disk = new_disk()
+
+    async def test(asker: Asker) -> None:
+        ends = [await send_half(asker, b"%d" % n, topic=topic) for n, topic in enumerate("TTTU")]
+        assert await asker.code(ends[0]) == SUCCESS
+        assert await asker.code(rollback_of(ends[1])) == SUCCESS
+        table = KvTable.decode((await asker.call(BrokerState())).body).table
+        shown = {name: table[name] for name in table if name.startswith("transaction")}
+        assert shown == {
+            "transactionsPending": "2", "transactionsCommitted": "1",
+            "transactionsRolledBack": "1", "transactionsParked": "0", "transactionChecks": "0",
+        }  # fmt: skip
+        await asyncio.sleep(15)
+        assert pending() == {"T": 1, "U": 1}
+
+    def pending() -> dict[str, int]:
+        state = json.loads(disk.read(f"{ROOT}/config/transactionMetrics") or b"{}")
+        return {topic: each["count"] for topic, each in state["transactionCount"].items()}
+
+    play(test, disk, transaction_timeout_ms=60_000)
+    assert pending() == {"T": 1, "U": 1}

@@ -108,7 +108,7 @@ def test_copies_count_and_name_the_first() -> None:
     properties = decode_bytes(half.properties)
     copy = record_of(halves.copied(half, properties, root=3, checks=2), queue_offset=8)
     read = Half.of(decode_bytes(copy.properties), offset=8, log_offset=1, born_ms=50, stored_ms=77)
-    assert read == Half(8, 3, 1, 50, 77, 60_000, 2)
+    assert read == Half(8, 3, 1, 50, 77, 60_000, 2, "T")
     assert "TRAN_PREPARED_QUEUE_OFFSET" not in decode_bytes(
         halves.committed(copy, decode_bytes(copy.properties)).properties
     )

@@ -182,6 +182,10 @@ class Broker:
             "offsets", lambda: parts.offset_rounds.run(lambda: settings.config.offset_save_ms)
         )
         self._run("delays", lambda: parts.delay_rounds.run(lambda: settings.config.delay_save_ms))
+        self._run(
+            "counts of transactions",
+            lambda: parts.pending_rounds.run(lambda: settings.config.delay_save_ms),
+        )
         self._run("timers", lambda: parts.timer_rounds.run(lambda: settings.config.delay_save_ms))
         await parts.registration.first()
         self._run("registration", parts.registration.run)

@@ -43,7 +43,7 @@ from sprocket.broker.stamp import Stamp
 from sprocket.broker.state import Rounds, StateFile
 from sprocket.broker.timers import TimerFigures, TimerRequests
 from sprocket.broker.topics import Topics, own_topics
-from sprocket.broker.transactions import LiveProducers, ParkingIngress, Transactions
+from sprocket.broker.transactions import LiveProducers, ParkingIngress, Tally, Transactions
 from sprocket.broker.volumes import Volumes
 from sprocket.delay.counts import Counts
 from sprocket.delay.deliver import Delivery
@@ -58,6 +58,7 @@ from sprocket.store.store import Store
 from sprocket.transaction.asking import Asking
 from sprocket.transaction.check import Rules
 from sprocket.transaction.ledger import Ledger
+from sprocket.transaction.pending import Pending
 from sprocket.transaction.settle import Settlement
 
 _PROCESSES = 1 << 16
@@ -139,6 +140,7 @@ class Parts:
             volumes=self.volumes,
             clock=world.clock,
             timers=figures,
+            transactions=Tally(self.ledger, self.settlement, self.asking),
         )
         ids = UniqueIds(
             address=place.packed[:-4],
@@ -165,6 +167,7 @@ class Parts:
         self.progress = Progress()
         self.timer_counts = Counts()
         self.ledger = Ledger()
+        self.pending = Pending(self.ledger, clock)
         self.filters = CodeFilters(settings, clock, on_change=self._filters_changed)
 
     def _files(self, store: Store, *, disk: Disk, root: str) -> None:
@@ -174,13 +177,9 @@ class Parts:
         offsets = StateFile(disk, f"{folder}/consumerOffset.json", self.offsets)
         delays = StateFile(disk, f"{folder}/delayOffset.json", self.progress)
         self.timer_counts_file = StateFile(disk, f"{folder}/timermetrics", self.timer_counts)
-        self.files: tuple[StateFile, ...] = (
-            self.topics_file,
-            self.groups_file,
-            offsets,
-            delays,
-            self.timer_counts_file,
-        )
+        pending = StateFile(disk, f"{folder}/transactionMetrics", self.pending)
+        own = (self.topics_file, self.groups_file, offsets, delays, pending)
+        self.files: tuple[StateFile, ...] = (*own, self.timer_counts_file)
         self.filters_file = StateFile(disk, f"{folder}/filterCode.json", self.filters.uploads)
         if self.filters.is_on:
             self.files = (*self.files, self.filters_file)
@@ -188,6 +187,7 @@ class Parts:
         self.files = (*self.files, self.locks_file)
         self.offset_rounds = Rounds(offsets, self.offsets, store)
         self.delay_rounds = Rounds(delays, self.progress, store)
+        self.pending_rounds = Rounds(pending, self.pending, store)
         self.timer_rounds = Rounds(self.timer_counts_file, self.timer_counts, store)
 
     def _pulls(self, store: Store, settings: Settings) -> Pulls:

@@ -39,8 +39,10 @@ from sprocket.protocol.requests.transaction import (
 from sprocket.remoting.transport import Peer
 from sprocket.store.appending import Appended
 from sprocket.store.store import Store
+from sprocket.transaction.asking import Asking
 from sprocket.transaction.check import choose
 from sprocket.transaction.half import Half
+from sprocket.transaction.ledger import Ledger, Outcome
 from sprocket.transaction.settle import Found, Settlement
 
 Answer = Reply | Awaitable[Reply] | None
@@ -104,6 +106,26 @@ class ParkingIngress:
         if draft.topic == CHECKS_EXHAUSTED:
             self._topics.make_for_group(CHECKS_EXHAUSTED, queues=1)
         return self._accept_due(draft)
+
+
+class Tally:
+    """What an operator may want to know: how many are undecided, and what became of the others."""
+
+    def __init__(self, ledger: Ledger, settlement: Settlement, asking: Asking) -> None:
+        self._ledger = ledger
+        self._settlement = settlement
+        self._asking = asking
+
+    def table(self) -> dict[str, str]:
+        """By name; ends and questions since the start."""
+        counts = self._settlement.counts
+        return {
+            "transactionsPending": str(len(self._ledger)),
+            "transactionsCommitted": str(counts[Outcome.COMMITTED]),
+            "transactionsRolledBack": str(counts[Outcome.ROLLED_BACK]),
+            "transactionsParked": str(counts[Outcome.PARKED]),
+            "transactionChecks": str(self._asking.count),
+        }
 
 
 class Transactions:

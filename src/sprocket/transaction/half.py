@@ -17,6 +17,7 @@ DefaultTransactionalMessageCheckListener of RocketMQ 5.x.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from sys import intern
 from typing import NamedTuple
 
 from sprocket.base.errors import CorruptRecord
@@ -54,6 +55,7 @@ class Half(NamedTuple):
         stored_ms: when this copy was stored.
         immunity_ms: how long its sender does not want to be asked; -1 if it did not say.
         checks: how often its producer has been asked.
+        topic: where it belongs; empty if it does not say.
     """
 
     offset: int
@@ -63,6 +65,7 @@ class Half(NamedTuple):
     stored_ms: int
     immunity_ms: int = -1
     checks: int = 0
+    topic: str = ""
 
     @classmethod
     def of(
@@ -86,6 +89,7 @@ class Half(NamedTuple):
             stored_ms=stored_ms,
             immunity_ms=min(immunity, _IMMUNITY_SECONDS_MAX) * 1000 if immunity >= 0 else -1,
             checks=max(0, number_in(properties, names.CHECK_TIMES)),
+            topic=intern(properties.get(names.REAL_TOPIC, "")),
         )
 
 

@@ -40,10 +40,15 @@ class Ledger:
     Args:
         half_at, op_at: where in their queues the fold begins.
         outcomes_max: ends that are remembered.
+
+    Attributes:
+        by_topic: how many are undecided, by the topic that they belong to.
+        changes: how often that changed.
     """
 
     def __init__(self, *, half_at: int = 0, op_at: int = 0, outcomes_max: int = 100_000) -> None:
         self._outcomes_max = outcomes_max
+        self.changes = 0
         self.begin(Positions(half_at, op_at))
 
     def begin(self, at: Positions) -> None:
@@ -52,6 +57,7 @@ class Ledger:
         self._op_next = at.op
         #: By offset, which rises.
         self._pending: OrderedDict[int, Half] = OrderedDict()
+        self.by_topic: dict[str, int] = {}
         #: Of transactions that have more than one copy, by root, the one that counts.
         self._newest: dict[int, int] = {}
         self._outcomes: OrderedDict[int, Outcome] = OrderedDict()
@@ -116,6 +122,7 @@ class Ledger:
         if before is not None:
             self._drop(before.offset)
         self._pending[half.offset] = half
+        self._count(half.topic, 1)
         if half.root != half.offset:
             self._newest[half.root] = half.offset
 
@@ -138,8 +145,16 @@ class Ledger:
             self._drop(offset)
 
     def _drop(self, offset: int) -> None:
-        del self._pending[offset]
+        self._count(self._pending.pop(offset).topic, -1)
         self._untold.append(offset)
+
+    def _count(self, topic: str, change: int) -> None:
+        self.changes += 1
+        count = self.by_topic.get(topic, 0) + change
+        if count:
+            self.by_topic[topic] = count
+        else:
+            self.by_topic.pop(topic, None)
 
     def tell(self, count_max: int) -> list[int]:
         """The next copies for an op record; `told` takes them off once it is stored."""
@@ -153,7 +168,10 @@ class Ledger:
         gone = set(offsets)
         for offset in gone:
             half = self._pending.pop(offset, None)
-            if half is not None and self._newest.get(half.root) == offset:
+            if half is None:
+                continue
+            self._count(half.topic, -1)
+            if self._newest.get(half.root) == offset:
                 del self._newest[half.root]
         if self._untold:
             self._untold = [offset for offset in self._untold if offset not in gone]
@@ -178,6 +196,8 @@ class Ledger:
         assert len(roots) == len(set(roots))
         for root, offset in self._newest.items():
             assert self._pending[offset].root == root
+        assert sum(self.by_topic.values()) == len(self._pending)
+        assert all(count > 0 for count in self.by_topic.values())
         assert not set(self._untold) & set(self._pending)
         assert len(self._outcomes) <= self._outcomes_max
         assert all(offset < self._half_next for offset in offsets)

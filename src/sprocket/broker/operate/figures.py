@@ -18,6 +18,7 @@ from sprocket.broker.operate.queues import Queues
 from sprocket.broker.operate.rates import Rates
 from sprocket.broker.pull import Pulls
 from sprocket.broker.timers import TimerFigures
+from sprocket.broker.transactions import Tally
 from sprocket.broker.volumes import MINUTE, Volumes
 from sprocket.protocol.bodies import (
     ConsumeTimeSpans,
@@ -133,6 +134,7 @@ class State:
         pulls: Pulls,
         volumes: Volumes,
         clock: Clock,
+        transactions: Tally,
         timers: TimerFigures | None = None,
     ) -> None:
         self._store = store
@@ -144,6 +146,7 @@ class State:
         self._put = Rates(self._started_ms)
         self._got = Rates(self._started_ms)
         self._timers = timers
+        self._transactions = transactions
         self._entered = Rates(self._started_ms)
         self._delivered = Rates(self._started_ms)
 
@@ -175,26 +178,31 @@ class State:
         rates = " ".join(f"{rate:.2f}" for rate in self._got.per_second(now_ms, got))
         unflushed = self._store.log_end - self._store.flushed.value
         zeros = dict.fromkeys(_ZEROS, "0")
-        return zeros | self._of_timers(now_ms) | {
-            "bootTimestamp": str(self._started_ms),
-            "brokerActive": "true",
-            "brokerVersion": str(VERSION),
-            "brokerVersionDesc": _VERSION_NAME,
-            "commitLogDiskRatio": f"{self._store.disk_usage:.4f}",
-            "commitLogMaxOffset": str(self._store.log_end),
-            "commitLogMinOffset": str(self._store.log_start),
-            "earliestMessageTimeStamp": str(self._store.oldest_ms),
-            "getFoundTps": rates,
-            "getTotalTps": rates,
-            "getTransferredTps": rates,
-            "getTransferedTps": rates,
-            "heldPulls": str(self._pulls.held_count),
-            "msgGetTotalTodayNow": str(got),
-            "msgPutTotalTodayNow": str(put),
-            "putTps": " ".join(f"{rate:.2f}" for rate in self._put.per_second(now_ms, put)),
-            "remainHowManyDataToFlush": f"{unflushed} B",
-            "runtime": f"[ {(now_ms - self._started_ms) // 1000} seconds ]",
-        }
+        return (
+            zeros
+            | self._of_timers(now_ms)
+            | self._transactions.table()
+            | {
+                "bootTimestamp": str(self._started_ms),
+                "brokerActive": "true",
+                "brokerVersion": str(VERSION),
+                "brokerVersionDesc": _VERSION_NAME,
+                "commitLogDiskRatio": f"{self._store.disk_usage:.4f}",
+                "commitLogMaxOffset": str(self._store.log_end),
+                "commitLogMinOffset": str(self._store.log_start),
+                "earliestMessageTimeStamp": str(self._store.oldest_ms),
+                "getFoundTps": rates,
+                "getTotalTps": rates,
+                "getTransferredTps": rates,
+                "getTransferedTps": rates,
+                "heldPulls": str(self._pulls.held_count),
+                "msgGetTotalTodayNow": str(got),
+                "msgPutTotalTodayNow": str(put),
+                "putTps": " ".join(f"{rate:.2f}" for rate in self._put.per_second(now_ms, put)),
+                "remainHowManyDataToFlush": f"{unflushed} B",
+                "runtime": f"[ {(now_ms - self._started_ms) // 1000} seconds ]",
+            }
+        )
 
     def _of_timers(self, now_ms: int) -> dict[str, str]:
         timers = self._timers

@@ -1,0 +1,55 @@
+"""How many transactions are undecided, by topic: the table of `config/transactionMetrics`.
+
+    {"dataVersion":{...},"transactionCount":{topic:{"count":3,"timeStamp":1690000000000}}}
+
+It is written for a Java broker that takes the store over, which counts from there on. Here the
+ledger knows, so nothing is read back. Source: TransactionMetrics of RocketMQ 5.x.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from sprocket.base.ports import Clock
+from sprocket.transaction.ledger import Ledger
+
+
+class Pending:
+    """The table, as a view of the ledger."""
+
+    def __init__(self, ledger: Ledger, clock: Clock) -> None:
+        self._ledger = ledger
+        self._clock = clock
+        self._saved = 0
+        self._shown: dict[str, tuple[int, int]] = {}
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether it changed since it was last saved."""
+        return self._ledger.changes != self._saved
+
+    @is_changed.setter
+    def is_changed(self, is_changed: bool) -> None:
+        self._saved = -1 if is_changed else self._ledger.changes
+
+    def to_json(self) -> dict[str, Any]:
+        """What the file is to hold of it; topics that have none any more too, as in Java."""
+        now_ms = self._clock.now_ms()
+        for topic in {*self._ledger.by_topic, *self._shown}:
+            count = self._ledger.by_topic.get(topic, 0)
+            if self._shown.get(topic, (-1, 0))[0] != count:
+                self._shown[topic] = count, now_ms
+        newest_ms = max((at_ms for _, at_ms in self._shown.values()), default=0)
+        return {
+            "dataVersion": {
+                "counter": self._ledger.changes, "stateVersion": 0, "timestamp": newest_ms,
+            },
+            "transactionCount": {
+                topic: {"count": count, "timeStamp": at_ms}
+                for topic, (count, at_ms) in sorted(self._shown.items())
+            },
+        }  # fmt: skip
+
+    def load(self, state: Mapping[str, Any]) -> None:
+        """Nothing: the ledger is folded from the store."""
