@@ -7,15 +7,32 @@ are small, so that log, consume queues and index have several.
 
 from __future__ import annotations
 
+import hashlib
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from itertools import product
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
 
+from sprocket.broker.topics import new_topic
+from sprocket.message.compression import Compression, compress
+from sprocket.message.hashing import tag_code
+from sprocket.message.hosts import pack
+from sprocket.message.message import StoredMessage
+from sprocket.message.properties import encode
+from sprocket.message.record import COMMITTED, PREPARED, ROLLED_BACK, Draft, decode
+from sprocket.runtime.clock import SystemClock
+from sprocket.runtime.disk import SystemDisk
+from sprocket.store.config import StoreConfig
+from sprocket.store.inspected import Inspected
+from sprocket.store.repair import FILLER_TOPIC, Repair
+from sprocket.store.snapshot import Snapshot
+from sprocket.store.store import Store
 from tests.compat.javaland import (
     JavaBroker,
     JavaCallError,
@@ -26,6 +43,7 @@ from tests.compat.javaland import (
     wait_until,
 )
 from tests.compat.sprocketland import SprocketNode
+from tests.support import run
 
 pytestmark = pytest.mark.java
 
@@ -69,7 +87,9 @@ class Ours:
 class Javas:
     """Java's broker on a store, with a name server of its own."""
 
-    def __init__(self, work: Path, store: Path, port: int) -> None:
+    def __init__(
+        self, work: Path, store: Path, port: int, more: Mapping[str, str] | None = None
+    ) -> None:
         self._names = JavaNameServer(work)
         settings = {
             "mappedFileSizeCommitLog": LOG_FILE_BYTES,
@@ -78,6 +98,7 @@ class Javas:
             "maxIndexNum": INDEX_ENTRIES,
             "flushConsumerOffsetInterval": 100,
             "popConsumerFSServiceInit": False,
+            **(more or {}),
         }
         self._broker = JavaBroker(
             work, self._names.address, store=store, port=port, settings=settings
@@ -293,3 +314,147 @@ def check_delayed(visitor: Visitor, *, is_exact: bool) -> None:
     wait_until(lambda: set(visitor.due()) == set(expected), 2 * DELAY_SECONDS)
     if is_exact:
         assert visitor.due() == expected
+
+
+#: Topics that our store is filled with, and how many queues they have.
+EVERY = {"Every": 3, "%RETRY%every": 1, "%DLQ%every": 1}
+V6_HOST, V4_HOST = pack("[2001:db8::7]:4000"), pack("10.0.0.7:4000")
+
+
+def every_kind() -> Iterator[Draft]:
+    """Messages in every form that a record can have."""
+    forms: list[dict[str, Any]] = [
+        {"properties": {"TAGS": "a", "KEYS": "k1 k2", "UNIQ_KEY": "F" * 32, "größe": "日本"}},
+        {"properties": {"x": "y" * 30_000}},
+        {"properties": {"KEYS": "v6"}, "born_host": V6_HOST},
+        {"properties": {"PGROUP": "p", "TRAN_MSG": "true"}, "sys_flag": COMMITTED},
+        {"properties": {"PGROUP": "p"}, "sys_flag": PREPARED},
+        {"properties": {"PGROUP": "p"}, "sys_flag": ROLLED_BACK},
+        *({"compression": kind, "properties": {"kind": kind.name}} for kind in Compression),
+        {"topic": "%RETRY%every", "properties": {"RETRY_TOPIC": "Every"}, "reconsume_times": 2},
+        {"topic": "%DLQ%every", "properties": {"RETRY_TOPIC": "Every"}, "reconsume_times": 17},
+    ]
+    for number in range(30):
+        for form in forms:
+            changes = dict(form)
+            properties: dict[str, str] = changes.pop("properties")
+            body = changes.pop("body", b"%d " % number * 60)
+            kind: Compression | None = changes.pop("compression", None)
+            flag = changes.pop("sys_flag", 0)
+            topic = changes.pop("topic", "Every")
+            yield Draft(
+                topic=topic,
+                queue_number=number % EVERY[topic],
+                body=body if kind is None else compress(body, kind),
+                properties=encode(properties).encode(),
+                tag_code=tag_code(properties.get("TAGS")),
+                flag=number,
+                sys_flag=flag | (0 if kind is None else kind.sys_flag),
+                born_ms=1_700_000_000_000 + number,
+                born_host=changes.pop("born_host", V4_HOST),
+                keys=properties.get("KEYS", ""),
+                unique_key=properties.get("UNIQ_KEY", ""),
+                **changes,
+            )
+
+
+async def fill(store: Path, paths: tuple[str, ...], *, is_killed: bool) -> list[StoredMessage]:
+    """Writes a store, from two addresses; all that it must give, in the order of the log."""
+    config = StoreConfig(
+        log_file_bytes=LOG_FILE_BYTES,
+        queue_file_bytes=QUEUE_FILE_BYTES,
+        index_slots=INDEX_SLOTS,
+        index_entries=INDEX_ENTRIES,
+        log_paths=paths,
+    )
+    written: list[StoredMessage] = []
+    for host in ("127.0.0.1:10911", "[::1]:10911"):
+        opened = await Store.open(
+            disk=SystemDisk(),
+            clock=SystemClock(),
+            root=str(store),
+            config=config,
+            store_host=pack(host),
+        )
+        places = [(opened.append(draft), draft) for draft in every_kind()]
+        written += [
+            decode(bytes(opened.lookup(place.log_offset)), opens_body=True)
+            for place, draft in places
+            if not draft.sys_flag & PREPARED
+        ]
+        await opened.sync()
+        await opened.close()
+    if is_killed:
+        (store / "abort").touch()
+    table = {name: msgspec.to_builtins(new_topic(name, queues=n)) for name, n in EVERY.items()}
+    Snapshot(SystemDisk(), f"{store}/config/topics.json", begins_anew=True).save(
+        {
+            "dataVersion": {"counter": 1, "stateVersion": 0, "timestamp": 1},
+            "topicConfigTable": table,
+        }
+    )
+    return written
+
+
+async def break_and_pass_over(store: Path, paths: tuple[str, ...], broken: StoredMessage) -> None:
+    """Damages a message, and has the damage passed over."""
+    start = broken.log_offset - broken.log_offset % LOG_FILE_BYTES
+    (path,) = [p for p in (Path(each) / f"{start:020d}" for each in paths) if p.exists()]
+    raw = bytearray(path.read_bytes())
+    raw[broken.log_offset - start + 4] ^= 1
+    path.write_bytes(raw)
+    seen = Inspected(SystemDisk(), str(store), StoreConfig(log_paths=paths))
+    for step in Repair(seen, 0).skip_damaged():
+        await step.do()
+
+
+@pytest.mark.parametrize("is_killed", [False, True], ids=["stopped", "killed"])
+def test_java_finds_every_kind_of_message_in_our_store_on_two_disks_also_mended(
+    driver: JavaDriver, tmp_path: Path, is_killed: bool
+) -> None:
+    store = tmp_path / "store"
+    paths = (str(store / "commitlog"), str(tmp_path / "other" / "commitlog"))
+    written = run(fill(store, paths, is_killed=is_killed))
+    broken = written[len(written) // 3]
+    run(break_and_pass_over(store, paths, broken))
+    settings = {"storePathCommitLog": ",".join(paths)}
+    javas = Javas(tmp_path, store, free_broker_port(), settings)
+    try:
+        javas.start()
+        visitor = Visitor(driver, javas.names, 7)
+        for topic, queues in EVERY.items():
+            for queue in range(queues):
+                expected = [
+                    message
+                    for message in written
+                    if (message.topic, message.queue.number) == (topic, queue)
+                    and message.log_offset != broken.log_offset
+                ]
+                wait_until(
+                    lambda t=topic, q=queue, e=expected: len(all_of(visitor, t, q)) == len(e)
+                )
+                for message, found in zip(expected, all_of(visitor, topic, queue), strict=True):
+                    check_same(message, found)
+        visitor.leave()
+    finally:
+        javas.close()
+
+
+def all_of(visitor: Visitor, topic: str, queue: int) -> list[Json]:
+    """All messages of a queue, without what stands in for damage."""
+    found: list[Json] = []
+    offset = 0
+    while True:
+        pulled = visitor.call("pull.pull", topic=topic, queueId=queue, offset=offset)
+        found += [each for each in pulled["messages"] if each["topic"] != FILLER_TOPIC]
+        if pulled["nextOffset"] <= offset:
+            return found
+        offset = pulled["nextOffset"]
+
+
+def check_same(message: StoredMessage, found: Json) -> None:
+    assert found["queueOffset"] == message.queue_offset
+    assert found["sha256"] == hashlib.sha256(message.body).hexdigest()
+    assert message.properties.items() <= found["properties"].items()
+    assert found["storeTimestamp"] == message.stored_ms
+    assert found["reconsumeTimes"] == message.reconsume_times

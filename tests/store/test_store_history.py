@@ -30,6 +30,8 @@ class History(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.written: list[tuple[tuple[str, int], bytes, int]] = []
+        #: Bodies of messages whose topic was deleted since.
+        self.deleted: set[bytes] = set()
         self.synced = 0
         self.count = 0
         self.clock = ManualClock()
@@ -61,7 +63,17 @@ class History(RuleBasedStateMachine):
             self.written.append((("", 0), bytes(draft.body), end))
 
     def model(self, name: tuple[str, int]) -> list[bytes]:
-        return [body for queue, body, _ in self.written if queue == name]
+        return [
+            body for queue, body, _ in self.written if queue == name and body not in self.deleted
+        ]
+
+    def low(self, name: tuple[str, int]) -> int:
+        """How many of a queue's messages were in files that are gone."""
+        start = self.store.log_start
+        return sum(
+            queue == name and body not in self.deleted and end <= start
+            for queue, body, end in self.written
+        )
 
     @rule(name=names, size=body_sizes, sys_flag=sys_flags)
     def append(self, name: tuple[str, int], size: int, sys_flag: int) -> None:
@@ -93,7 +105,7 @@ class History(RuleBasedStateMachine):
         offset = data.draw(st.integers(-1, len(wanted) + 2))
         count_max = data.draw(st.integers(0, 12))
         found = self.store.read(*name, offset, count_max=count_max, bytes_max=4000)
-        if 0 <= offset < len(wanted):
+        if self.low(name) <= offset < len(wanted):
             assert found.status is ReadStatus.FOUND
             assert 1 <= found.count <= max(count_max, 1)
             bodies = [m.body for m in scan(b"".join(found.parts))]
@@ -109,11 +121,14 @@ class History(RuleBasedStateMachine):
         bodies = [next(scan(record)).body for record in found]
         wanted = [
             body
-            for (named, _), body, _ in reversed(self.written)
-            if named == topic and int(body.partition(b":")[0]) % 5 == word
+            for (named, _), body, end in reversed(self.written)
+            if named == topic
+            and int(body.partition(b":")[0]) % 5 == word
+            and body not in self.deleted
+            and end > self.store.log_start
         ]
-        prepared = {body for (named, _), body, _ in self.written if not named}
-        assert [body for body in bodies if body not in prepared] == wanted
+        left_out = {body for (named, _), body, _ in self.written if not named} | self.deleted
+        assert [body for body in bodies if body not in left_out] == wanted
 
     @rule(count_max=st.integers(1, 10))
     def catch_up(self, count_max: int) -> None:
@@ -127,6 +142,26 @@ class History(RuleBasedStateMachine):
     @rule(is_thorough=st.booleans())
     def sync_views(self, is_thorough: bool) -> None:
         run(self.store._flush.sync_views(is_thorough=is_thorough))
+
+    @rule(topic=st.sampled_from(["orders", "%RETRY%g"]))
+    def delete_topic(self, topic: str) -> None:
+        self.store.delete_topic(topic)
+        self.deleted |= {body for (named, _), body, _ in self.written if named == topic}
+
+    @rule(count=st.integers(1, 2))
+    def expire(self, count: int) -> None:
+        self.store._room.rules = self.store._room.rules._replace(files_max=count, bytes_max=1)
+        run(self.store._flush.sync_log())
+        self.synced = len(self.written)
+        run(self.store._room.remove_old())
+
+    @rule()
+    def lose_views(self) -> None:
+        disk = self.disk.after_kill()
+        for path in [path for path in disk._files if "/consumequeue/" in path]:
+            disk.remove(path)
+        self.reopen(disk)
+        self.synced = len(self.written)
 
     @rule()
     def unmap(self) -> None:
@@ -161,10 +196,13 @@ class History(RuleBasedStateMachine):
         if not hasattr(self, "store"):
             return
         for name in {queue for queue, _, _ in self.written} - {("", 0)}:
-            wanted = self.model(name)
+            wanted, low = self.model(name), self.low(name)
+            if not wanted[low:]:
+                continue
             assert self.store.max_offset(*name) == len(wanted)
+            assert self.store.min_offset(*name) == low
             queue = self.store._by_name[name]
-            for offset, body in enumerate(wanted):
+            for offset, body in enumerate(wanted[low:], low):
                 (message,) = scan(self.store.lookup(queue.position(offset)[0]))
                 assert (message.queue[::2], message.queue_offset) == (name, offset)
                 assert message.body == body

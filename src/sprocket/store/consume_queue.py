@@ -27,6 +27,8 @@ from sprocket.store.views import Entry
 ENTRY = struct.Struct(">qiq")
 ENTRY_BYTES = ENTRY.size
 BLANK_SIZE = 0x7FFFFFFF
+#: The tag code of a message that was damaged: what its entry leads to stands in for it.
+DAMAGED_CODE = int.from_bytes(b"DAMAGED\0", "big")
 
 #: So many entries get room on the disk at a time: 64 KiB.
 _RESERVED_ENTRIES = 3276

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from sprocket.base.errors import CorruptRecord, OffsetOutOfRange, UsageError
 from sprocket.message.record import Record
-from sprocket.store.consume_queue import BLANK_SIZE, ENTRY, ENTRY_BYTES
+from sprocket.store.consume_queue import BLANK_SIZE, DAMAGED_CODE, ENTRY, ENTRY_BYTES
 from sprocket.store.damage import Damage
 from sprocket.store.inspected import Inspected
 from sprocket.store.segments import NAME_DIGITS
@@ -65,10 +65,10 @@ def _of_queue(
         whole = len(buffer) - len(buffer) % ENTRY_BYTES
         skipped = max(chosen.begin - first, 0)
         entries = ENTRY.iter_unpack(buffer[min(skipped * ENTRY_BYTES, whole) : whole])
-        for offset, (start, size, _) in enumerate(entries, first + skipped):
+        for offset, (start, size, code) in enumerate(entries, first + skipped):
             if offset >= chosen.end or size <= 0:
                 return
-            if size == BLANK_SIZE or start < store.log.start:
+            if size == BLANK_SIZE or code == DAMAGED_CODE or start < store.log.start:
                 continue
             try:
                 yield store.log.record_at(start)

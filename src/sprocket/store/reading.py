@@ -15,7 +15,7 @@ from sprocket.base.errors import CorruptRecord, OffsetOutOfRange
 from sprocket.message.offsets import QueueOffset
 from sprocket.message.record import properties_part
 from sprocket.store.commit_log import CommitLog
-from sprocket.store.consume_queue import BLANK_SIZE, ENTRY, ConsumeQueue
+from sprocket.store.consume_queue import BLANK_SIZE, DAMAGED_CODE, ENTRY, ConsumeQueue
 
 #: A filtered read looks at no more entries a call, so that it cannot hold up the loop.
 SCANNED_ENTRIES_MAX = 4096
@@ -170,7 +170,7 @@ def _select(
         if by_code is not None and not by_code(tag_code):
             looked += 1
             continue
-        if start < log_start or size == BLANK_SIZE:
+        if start < log_start or size == BLANK_SIZE or tag_code == DAMAGED_CODE:
             is_removed = True
             looked += 1
             continue

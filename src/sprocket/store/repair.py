@@ -4,9 +4,9 @@ A repair is a list of steps, which can be shown before they are done. What they 
 a folder `removed/<time>` of the store, under the names it had, or under its log offset.
 
 Skipping damage makes the log whole again for us and for Java: a damaged stretch becomes records of
-a rolled-back transaction, which belong to no queue and to nobody; if it reaches the end of its
-file, the file ends there. Entries of queues that led there become blank, so all other messages keep
-their offsets.
+a rolled-back transaction, which belong to no queue and to nobody. Entries of queues that led there
+lead to the first of these, with a tag code that has readers pass over them, so all other messages
+keep their offsets. (Java does not know that code and gives its consumers the record of nobody.)
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from sprocket.base.errors import StoreError, UsageError
+from sprocket.base.errors import CorruptRecord, OffsetOutOfRange, StoreError, UsageError
 from sprocket.message.record import (
     BLANK_BYTES,
     BLANK_MAGIC,
@@ -28,7 +28,7 @@ from sprocket.message.record import (
     topic_part,
 )
 from sprocket.store.checkpoint import Checkpoint
-from sprocket.store.consume_queue import BLANK_SIZE, ENTRY, ENTRY_BYTES
+from sprocket.store.consume_queue import BLANK_SIZE, DAMAGED_CODE, ENTRY, ENTRY_BYTES
 from sprocket.store.damage import Damage
 from sprocket.store.inspected import Inspected
 from sprocket.store.segments import NAME_DIGITS
@@ -39,6 +39,8 @@ from sprocket.store.whole import written_to
 FILLER_TOPIC = "DAMAGED"
 
 _FILLER_BYTES_MAX = 1 << 20
+#: No record is smaller.
+_LEAST_BYTES = FIXED_BYTES + 1
 _NOBODY = bytes(8)
 _BLANK = struct.Struct(">ii")
 
@@ -100,7 +102,7 @@ class Repair:
         async def cut() -> None:
             file = self._disk.map(path, self._log.file_bytes)
             at = log_offset - start
-            self._keep(file.buffer[at : written_to(file.buffer, at)], log_offset)
+            self._keep(file.buffer[at:], log_offset)
             file.clear_from(at)
             await file.sync(at, len(file.buffer))
             file.close()
@@ -133,7 +135,7 @@ class Repair:
         steps = [self._filling(each) for each in stretches]
         if stretches:
             steps.append(
-                Step("make blank the entries of queues that lead there", self._blanking(stretches))
+                Step("have readers pass over entries that lead there", self._marking(stretches))
             )
         return steps
 
@@ -143,20 +145,34 @@ class Repair:
             file = self._disk.map(damage.path, self._log.file_bytes)
             end = damage.position + damage.end - damage.start
             self._keep(file.buffer[damage.position : end], damage.start)
-            filler = _ending(end - damage.position)
-            if end < self._log.file_bytes:
-                stored_ms = self._log.record_at(damage.end).stored_ms
-                filler = b"".join(_fillers(damage.start, damage.end, stored_ms))
             file.zero(damage.position, end)
-            file.buffer[damage.position : end] = filler
+            ending = _ending(self._log.file_bytes, damage.position, end)
+            at = damage.position
+            for filler in _fillers(damage.start, damage.end - len(ending), self._stored_ms(damage)):
+                file.buffer[at : at + len(filler)] = filler
+                at += len(filler)
+            file.buffer[at:end] = ending
             await file.sync(damage.position, end)
             file.close()
 
         size = damage.end - damage.start
         return Step(f"pass over {size} bytes at byte {damage.position} of {damage.path}", fill)
 
-    def _blanking(self, stretches: Sequence[Damage]) -> Callable[[], Awaitable[None]]:
-        async def blank() -> None:
+    def _stored_ms(self, damage: Damage) -> int:
+        """When what was damaged may have been stored: as the next message was, if there is one."""
+        try:
+            return self._log.record_at(damage.end).stored_ms
+        except (CorruptRecord, OffsetOutOfRange):
+            return 0
+
+    def _marking(self, stretches: Sequence[Damage]) -> Callable[[], Awaitable[None]]:
+        size = self._log.file_bytes
+        endings = [
+            len(_ending(size, each.position, each.position + each.end - each.start))
+            for each in stretches
+        ]
+
+        async def mark() -> None:
             for topic, number in self._store.queues():
                 folder = self._store.queue_folder(topic, number)
                 for name in self._disk.names(folder):
@@ -164,11 +180,11 @@ class Repair:
                     if len(name) != NAME_DIGITS or size % ENTRY_BYTES or not size:
                         continue
                     file = self._disk.map(f"{folder}/{name}", size)
-                    if _blank_entries(file.buffer, stretches):
+                    if _lead_to_filler(file.buffer, stretches, endings):
                         await file.sync(0, size)
                     file.close()
 
-        return blank
+        return mark
 
     def rebuild_views(self) -> list[Step]:
         """Takes queues, key index and checkpoint away: the next start builds them from the log."""
@@ -191,9 +207,13 @@ class Repair:
         return Step(f"take away {path}", take_away)
 
     def _keep(self, content: memoryview, log_offset: int) -> None:
+        """Keeps bytes of the log aside, without the zeros at their end."""
         folder = f"{self.kept}/commitlog"
-        self._disk.make_directory(folder)
-        self._disk.replace(f"{folder}/{log_offset:020d}.part", bytes(content), backup=False)
+        size = written_to(content, 0)
+        if size:
+            self._disk.make_directory(folder)
+            part = f"{folder}/{log_offset:020d}.part"
+            self._disk.replace(part, bytes(content[:size]), backup=False)
 
 
 async def _nothing() -> None:
@@ -204,23 +224,32 @@ def _start_of(each: Record | Damage) -> int:
     return each.start if isinstance(each, Damage) else each.log_offset
 
 
-def _ending(size: int) -> bytes:
-    """What says that a file has nothing more in its last bytes."""
-    mark = _BLANK.pack(size, BLANK_MAGIC) if size >= BLANK_BYTES else b""
-    return mark.ljust(size, b"\0")
+def _ending(file_bytes: int, at: int, end: int) -> bytes:
+    """What says that a file has nothing more, if bytes [at, end) are its last ones."""
+    if end < file_bytes:
+        return b""
+    left = end - at if end - at < _LEAST_BYTES + BLANK_BYTES else BLANK_BYTES
+    mark = _BLANK.pack(left, BLANK_MAGIC) if left >= BLANK_BYTES else b""
+    return mark.ljust(left, b"\0")
 
 
 def _fillers(start: int, end: int, stored_ms: int) -> Iterator[bytes]:
-    """Records of nobody for bytes [start, end) of the log."""
-    least = FIXED_BYTES + 1
-    if end - start < least:
+    """Records of nobody for bytes [start, end) of the log; the first one is small."""
+    if 0 < end - start < _LEAST_BYTES:
         raise StoreError(f"{end - start} bytes at log offset {start} are too few to pass over")
+    size = _first_bytes(end - start)
     while start < end:
-        size = min(end - start, _FILLER_BYTES_MAX)
-        if 0 < end - start - size < least:
-            size -= least
         yield _filler(start, size, stored_ms)
         start += size
+        size = min(end - start, _FILLER_BYTES_MAX)
+        if 0 < end - start - size < _LEAST_BYTES:
+            size -= _LEAST_BYTES
+
+
+def _first_bytes(total: int) -> int:
+    """How large the first of some records of nobody is: all of it, or as small as may be."""
+    usual = FIXED_BYTES + len(FILLER_TOPIC)
+    return usual if total >= usual + _LEAST_BYTES else total
 
 
 def _filler(log_offset: int, size: int, stored_ms: int) -> bytes:
@@ -245,14 +274,20 @@ def _filler(log_offset: int, size: int, stored_ms: int) -> bytes:
     )
 
 
-def _blank_entries(buffer: memoryview, stretches: Sequence[Damage]) -> bool:
-    """Makes entries blank that lead into damage; whether there were any."""
+def _lead_to_filler(
+    buffer: memoryview, stretches: Sequence[Damage], endings: Sequence[int]
+) -> bool:
+    """Has entries that led into damage lead to what stands in for it; whether there were any."""
     found = False
     for at, (start, size, _) in enumerate(ENTRY.iter_unpack(buffer)):
         if size <= 0:
             break
-        for damage in stretches:
+        for damage, ending in zip(stretches, endings, strict=True):
             if damage.start <= start < damage.end and size != BLANK_SIZE:
-                ENTRY.pack_into(buffer, at * ENTRY_BYTES, damage.end, BLANK_SIZE, 0)
+                room = damage.end - ending - damage.start
+                entry = (damage.start, _first_bytes(room), DAMAGED_CODE)
+                if not room:
+                    entry = (damage.end, BLANK_SIZE, 0)
+                ENTRY.pack_into(buffer, at * ENTRY_BYTES, *entry)
                 found = True
     return found

@@ -9,7 +9,7 @@ from sprocket.base.errors import CorruptRecord, OffsetOutOfRange, StoreError
 from sprocket.message.hashing import tag_code
 from sprocket.message.properties import TAGS, decode_bytes
 from sprocket.message.topic import SCHEDULE
-from sprocket.store.consume_queue import BLANK_SIZE, ENTRY, ENTRY_BYTES
+from sprocket.store.consume_queue import BLANK_SIZE, DAMAGED_CODE, ENTRY, ENTRY_BYTES
 from sprocket.store.deleted import DeletedTopics
 from sprocket.store.inspected import Finding, Inspected
 from sprocket.store.segments import NAME_DIGITS
@@ -127,7 +127,8 @@ class _Queue:
                 self._has_ended = False
             self.count += 1
             self.end = offset + 1
-            fault = None if size == BLANK_SIZE else self._fault(offset, start, size, code)
+            is_gap = size == BLANK_SIZE or code == DAMAGED_CODE
+            fault = None if is_gap else self._fault(offset, start, size, code)
             if fault is not None:
                 self._faults += 1
                 if self._faults <= TOLD_MAX:
