@@ -4,17 +4,21 @@ A committed offset is the next message to consume. What is committed is kept as 
 backwards and beyond the end: the group knows best.
 
 A reset is the committed offset at once. Until a consumer shows that it has heard of it, commits are
-ignored: they were under way before. A consumer that pulls is told of the reset, once for each
-connection; its next pull shows that it has heard, wherever it goes on. One that asked for the
-group's offset since, and begins there, has heard of it too.
+ignored: they were under way before. A consumer that pulls is told of the reset, and shows by a pull
+from there that it has heard; so does one that asked for the group's offset since, and begins there.
+An answer may reach nobody (the consumer gave its pull up, and another one is out), so it is told a
+few times; one that still goes on elsewhere may have its way. Pulls that were held when the reset
+came are all told, and show nothing.
 
-File: `consumerOffset.json`, `{"offsetTable":{"topic@group":{queue:offset}}, ...}`. Keys of other
-forms (`topic@group@broadcast`) are kept as they came.
+File: `consumerOffset.json`, `{"offsetTable":{"topic@group":{queue:offset}}, ...}`, and in it
+`resetTable`, of the same form, for resets that no consumer has heard of; Java does not read it.
+Keys of other forms (`topic@group@broadcast`) are kept as they came.
 Source: ConsumerOffsetManager of RocketMQ 5.x.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -26,6 +30,8 @@ from sprocket.base.ports import Clock
 from sprocket.protocol.bodies import DataVersion
 
 _SEPARATOR = "@"
+#: How many times a consumer is told of a reset before it may pull where it wants.
+_TOLD_MAX = 3
 #: Commits after which the table counts as changed. Source: consumerOffsetUpdateVersionStep.
 _COMMITS_PER_VERSION = 500
 
@@ -35,12 +41,12 @@ class Reset:
     """Where an operator sends a group.
 
     Attributes:
-        told: addresses of consumers that were told.
+        told: how many times consumers were told, by address.
         asked: addresses of those that asked for the group's offset.
     """
 
     offset: int
-    told: set[str] = field(default_factory=set)
+    told: Counter[str] = field(default_factory=Counter)
     asked: set[str] = field(default_factory=set)
 
 
@@ -128,15 +134,25 @@ class ConsumerOffsets:
         reset = self._reset_of(group, topic, queue_number)
         if reset is None:
             return None
-        is_there = offset == reset.offset and address in reset.asked
-        if address not in reset.told and not is_there:
-            reset.told.add(address)
+        times = reset.told[address]
+        if offset == reset.offset:
+            has_heard = times > 0 or address in reset.asked
+        else:
+            has_heard = times >= _TOLD_MAX
+        if not has_heard:
+            reset.told[address] += 1
             return reset.offset
+        self.is_changed = True
         key = f"{topic}{_SEPARATOR}{group}"
         del self._resets[key][queue_number]
         if not self._resets[key]:
             del self._resets[key]
         return None
+
+    def held_at(self, group: str, topic: str, queue_number: int) -> int | None:
+        """Where to send a consumer whose pull was held before a reset; None if there was none."""
+        reset = self._reset_of(group, topic, queue_number)
+        return None if reset is None else reset.offset
 
     def asked(self, group: str, topic: str, *, queue_number: int, address: str) -> None:
         """A consumer was told the committed offset."""
@@ -199,11 +215,17 @@ class ConsumerOffsets:
         topics: dict[str, list[str]] = {}
         for topic, group in self._names():
             topics.setdefault(group, []).append(topic)
-        return {
+        table: dict[str, Any] = {
             "dataVersion": msgspec.to_builtins(self.version),
             "groupTopicMap": topics,
             "offsetTable": {key: dict(queues) for key, queues in self._committed.items()},
         }
+        if self._resets:
+            table["resetTable"] = {
+                key: {number: reset.offset for number, reset in resets.items()}
+                for key, resets in self._resets.items()
+            }
+        return table
 
     def load(self, state: Mapping[str, Any]) -> None:
         """Takes over what a file holds.
@@ -217,6 +239,14 @@ class ConsumerOffsets:
         if version := state.get("dataVersion"):
             self.version = msgspec.convert(version, DataVersion, strict=False)
         self._entries = sum(len(queues) for queues in self._committed.values())
+        resets = msgspec.convert(
+            state.get("resetTable") or {}, dict[str, dict[int, int]], strict=False
+        )
+        self._resets = {
+            key: {number: Reset(offset) for number, offset in queues.items()}
+            for key, queues in resets.items()
+            if queues
+        }
 
     def validate(self) -> None:
         """Asserts what must hold between two calls."""

@@ -392,5 +392,6 @@ class Parts:
             clients=self.clients,
             pulls=self.pulls,
             settings=settings,
+            save=self.offset_rounds.save_at_once,
         )
         return {**progress.answers(), **resets.answers()}

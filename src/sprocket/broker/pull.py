@@ -229,13 +229,14 @@ class Pulls:
         try:
             while await self._has_more(header, found, deadline):
                 permit = self._access.permit(header, peer)
-                if (reset := self._reset(header, permit, peer)) is not None:
+                if (reset := self._reset_while_held(header, permit)) is not None:
                     return reset
                 found = await self._chosen(header, found.next_offset, permit)
                 if found.status is not ReadStatus.NO_MATCHED_MESSAGE:
                     return _answer(found, permit, header.queue_offset)
             permit = self._access.permit(header, peer)
-            return self._reset(header, permit, peer) or _answer(found, permit, header.queue_offset)
+            reset = self._reset_while_held(header, permit)
+            return reset or _answer(found, permit, header.queue_offset)
         finally:
             self._held_count -= 1
 
@@ -266,8 +267,15 @@ class Pulls:
         offset = self._offsets.pull_at(
             group, topic, queue_number=number, offset=header.queue_offset, address=peer.address
         )
-        if offset is None:
-            return None
+        return None if offset is None else self._moved(header, permit, offset)
+
+    def _reset_while_held(self, header: PullMessage, permit: Permit) -> Reply | None:
+        """The same for a pull that was there before the operator's word."""
+        offset = self._offsets.held_at(header.consumer_group, header.topic, header.queue_id)
+        return None if offset is None else self._moved(header, permit, offset)
+
+    def _moved(self, header: PullMessage, permit: Permit, offset: int) -> Reply:
+        topic, number = header.topic, header.queue_id
         low, high = self._store.min_offset(topic, number), self._store.max_offset(topic, number)
         return Reply(
             _header(permit, offset, low=low, high=high),

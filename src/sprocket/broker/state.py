@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import msgspec
 
 from sprocket.base.deadline import Deadline
-from sprocket.base.errors import StoreError
+from sprocket.base.errors import ClosedError, StoreError
 from sprocket.base.ports import Disk
 from sprocket.store.snapshot import Snapshot
 from sprocket.store.store import Store
@@ -156,3 +156,15 @@ class Rounds:
             self._file.save(state)
         else:
             self._positions.is_changed = True
+
+    async def save_at_once(self) -> None:
+        """Saves how it is now, without waiting for the log's own flush; if the disk lets it."""
+        self._positions.is_changed = False
+        state = self._file.state()
+        try:
+            await self._store.sync()
+        except (StoreError, ClosedError) as error:
+            self._positions.is_changed = True
+            log.error("a position cannot be saved: %s", error)
+        else:
+            self._file.save(state)

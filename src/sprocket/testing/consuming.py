@@ -198,8 +198,8 @@ class Run:
         dead = await self._dead()
         for group in self.crowd.groups:
             for record in group.records:
-                left = set(self.journal.sent_to(record.topics)) - record.finished
-                left -= dead[group.style.name].keys()
+                wanted = {k for k in self.journal.sent_to(record.topics) if record.wants(k)}
+                left = wanted - record.finished - dead[group.style.name].keys()
                 if left:
                     missing.append(f"{len(left)} messages for {record.name}: {sorted(left)[:3]}")
         if missing:

@@ -106,7 +106,7 @@ CONSUMPTION: dict[str, Consumption] = {
     "lite": Consumption(
         "Lite pull consumers share the queues of their topics.",
         (
-            Style("lite", "lite", topics=_TWO),
+            Style("lite", "lite", topics=_TWO, listener_seconds=1.5),
             Style("by-hand", "lite", auto_commit=False),
         ),
         _EVERYTHING,

@@ -58,6 +58,7 @@ class GroupRecord:
             on purpose.
         ever_settled: the same, whatever operators did since.
         moves: by queue, the last word of an operator.
+        passed: places that an operator moved the group past.
         moving: queues that an operator is about to move.
         gaps: by what happened, seconds that a queue had no owner after it.
     """
@@ -73,6 +74,7 @@ class GroupRecord:
         self.gaps: dict[str, list[float]] = defaultdict(list)
         self.ever_settled: dict[QueueId, dict[int, float]] = defaultdict(dict)
         self.moves: dict[QueueId, Move] = {}
+        self.passed: set[tuple[QueueId, int]] = set()
         self.moving: set[QueueId] = set()
 
     def place(self, message: StoredMessage) -> QueueId:
@@ -128,5 +130,11 @@ class GroupRecord:
         for each in [each for each in known if each >= offset]:
             del known[each]
         for each in range(min(offset, end)):
+            if each not in known:
+                self.passed.add((queue, each))
             known.setdefault(each, now)
             self.ever_settled[queue].setdefault(each, now)
+
+    def wants(self, key: str) -> bool:
+        """Whether a message must be consumed, as far as operators let it."""
+        return self._journal.acknowledged[key] not in self.passed

@@ -82,7 +82,8 @@ def acknowledged_is_consumed(journal: Journal) -> None:
 
 def group_consumed_all(journal: Journal, record: GroupRecord, *, dead: Collection[str]) -> None:
     """When all is quiet, everything acknowledged is finished, or among the dead letters."""
-    left = [k for k in journal.sent_to(record.topics) if k not in record.finished and k not in dead]
+    wanted = [key for key in journal.sent_to(record.topics) if record.wants(key)]
+    left = [key for key in wanted if key not in record.finished and key not in dead]
     if left:
         raise Violation(
             f"{len(left)} acknowledged messages were never consumed by {record.name}\n"

@@ -10,7 +10,7 @@ RocketMQ 5.x.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 
 from sprocket.base.errors import ConsumerOffline, GroupNotFound, SystemFailure, TopicNotFound
 from sprocket.broker.callbacks import tell_reset
@@ -42,6 +42,7 @@ class ResetRequests:
         clients: Clients,
         pulls: Pulls,
         settings: Settings,
+        save: Callable[[], Awaitable[None]],
     ) -> None:
         self._queues = queues
         self._offsets = offsets
@@ -49,6 +50,7 @@ class ResetRequests:
         self._clients = clients
         self._pulls = pulls
         self._settings = settings
+        self._save = save
 
     def answers(self) -> Answers:
         """By request code."""
@@ -57,8 +59,8 @@ class ResetRequests:
             RequestCode.CLONE_GROUP_OFFSET: self.clone,
         }
 
-    def reset(self, command: Command, peer: Peer) -> Reply:
-        """Sends a group to an offset or a time.
+    def reset(self, command: Command, peer: Peer) -> Awaitable[Reply]:
+        """Sends a group to an offset or a time. The answer comes once that is in the file.
 
         Raises:
             TopicNotFound, GroupNotFound: there is no such topic or group.
@@ -81,7 +83,11 @@ class ResetRequests:
             self._tell(header, wanted)
         self._move(header.group, wanted, ends_held=not is_by_callback)
         log.info("%s resets %s in %s: %s", peer.address, header.group, header.topic, wanted)
-        return Reply(body=ResetOffsetBody(offset_table=wanted).encode())
+        return self._once_saved(Reply(body=ResetOffsetBody(offset_table=wanted).encode()))
+
+    async def _once_saved(self, reply: Reply) -> Reply:
+        await self._save()
+        return reply
 
     def _wanted(self, queue: Queue, header: ResetOffset) -> int:
         low, high = self._queues.low(queue), self._queues.high(queue)
