@@ -92,6 +92,8 @@ def check(command: Any, words: list[str]) -> None:
     """Follows the words into the tree of commands."""
     while words and hasattr(command, "commands"):
         name, *words = words
+        if name.isupper():  # it stands for any of them
+            return
         if name not in command.commands:
             raise LookupError(f"there is no {name!r}")
         command = command.commands[name]
