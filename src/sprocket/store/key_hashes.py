@@ -53,17 +53,17 @@ class KeyHashes:
             joined = "".join([key[-_TAIL:].rjust(_TAIL, "\0") for _, key in keys])
         if not joined.isascii():
             return [self.of(topic, key) for topic, key in keys]
-        hashes: list[int] = []
-        head_before = topic_before = None
-        begun = 0
-        for (topic, key), low in zip(keys, _sums(joined), strict=False):
-            head = key[:-_TAIL]
-            if head != head_before or topic != topic_before or not head:
-                head_before, topic_before = head, topic
-                begun = self._begun(topic, head) * _POWERS[min(len(key), _TAIL)]
-            hashed = begun + low & 0xFFFFFFFF
-            hashes.append(hashed if hashed < _SIGN else 2 * _SIGN - hashed & _POSITIVE)
-        return hashes
+        lows = _sums(joined)
+        if len({(topic, key[:-_TAIL]) for topic, key in keys}) == 1 and len(keys[0][1]) > _TAIL:
+            topic, key = keys[0]  # those of one producer begin alike
+            begun = self._begun(topic, key[:-_TAIL]) * _POWERS[_TAIL]
+            hashes = [begun + low & 0xFFFFFFFF for low in lows[: len(keys)]]
+        else:
+            hashes = [
+                self._begun(topic, key[:-_TAIL]) * _POWERS[min(len(key), _TAIL)] + low & 0xFFFFFFFF
+                for (topic, key), low in zip(keys, lows, strict=False)
+            ]
+        return [hashed if hashed < _SIGN else 2 * _SIGN - hashed & _POSITIVE for hashed in hashes]
 
     def _begun(self, topic: str, head: str) -> int:
         """The hash of what a topic's keys begin with."""
