@@ -19,6 +19,15 @@ EXAMPLES = (
     'sprocket send reminders "happy new year" --deliver-at 2030-01-01T00:00:00+0100',
 )
 
+DeliverAt = Annotated[
+    datetime | None,
+    typer.Option(
+        "--deliver-at",
+        formats=["%Y-%m-%dT%H:%M:%S%z", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M:%S"],
+        help="Time before which nobody gets it; local if it names no zone.",
+    ),
+]
+
 
 def send(
     topic: Topic,
@@ -45,14 +54,7 @@ def send(
     delay: Annotated[
         float | None, typer.Option("--delay", min=0, help="Seconds that it waits at the broker.")
     ] = None,
-    deliver_at: Annotated[
-        datetime | None,
-        typer.Option(
-            "--deliver-at",
-            formats=["%Y-%m-%dT%H:%M:%S%z", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M:%S"],
-            help="Time before which nobody gets it; local if it names no zone.",
-        ),
-    ] = None,
+    deliver_at: DeliverAt = None,
     group: Annotated[str, typer.Option("--group", "-g", help="Producer group.")] = "sprocket-cli",
     nameserver: NameServers = NAMESERVER,
     as_json: Json = False,
