@@ -42,7 +42,10 @@ def test_a_member_that_comes_or_leaves_is_a_change_and_a_second_beat_is_none() -
 def test_the_newest_subscription_of_a_topic_counts_whoever_brought_it() -> None:
     clients = Clients(members_max=10)
     beat(clients, client("a"), wants("T", "x", version=2))
-    assert beat(clients, client("b"), wants("T", "y", version=1)).replaced == ()
+    seen = beat(clients, client("b"), wants("T", "y", version=1))
+    assert seen.replaced == ()
+    assert [(told.sub_string, kept.sub_string) for told, kept in seen.outdated] == [("y", "x")]
+    assert beat(clients, client("b"), wants("T", "y", version=1)).outdated == ()
     group = clients.group("g")
     assert group is not None
     assert group.subscriptions["T"].sub_string == "x"

@@ -82,6 +82,7 @@ class Seen(NamedTuple):
         is_unknown: the heartbeat left its subscriptions out, and they are not known here.
         clashing: another member that has the same client id, if one came.
         replaced: (old, new) subscriptions whose text differs.
+        outdated: (told, kept) of a member that came with an older one that differs.
     """
 
     is_new: bool = False
@@ -89,6 +90,7 @@ class Seen(NamedTuple):
     is_unknown: bool = False
     clashing: Client | None = None
     replaced: tuple[tuple[SubscriptionData, SubscriptionData], ...] = ()
+    outdated: tuple[tuple[SubscriptionData, SubscriptionData], ...] = ()
 
 
 class Clients:
@@ -139,10 +141,13 @@ class Clients:
             is_unknown = not group.subscriptions
             return Seen(is_new, is_new, is_unknown, clashing)
         topics_before = group.subscriptions.keys()
-        merged, replaced = _merge(group.subscriptions, subscriptions)
+        told = list(subscriptions)
+        merged, replaced = _merge(group.subscriptions, told)
+        kept = [(each, merged[each.topic]) for each in told] if is_new else []
+        outdated = tuple(pair for pair in kept if pair[0].sub_string != pair[1].sub_string)
         has_changed = is_new or merged.keys() != topics_before
         group.subscriptions = merged
-        return Seen(is_new, has_changed, False, clashing, replaced)
+        return Seen(is_new, has_changed, False, clashing, replaced, outdated)
 
     def producer_beat(self, group_name: str, client: Client) -> None:
         """Takes in a producer's heartbeat for one of its groups.

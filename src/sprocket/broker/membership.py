@@ -221,6 +221,12 @@ def _write_down(group: str, client: Client, seen: Seen) -> None:
             "the same queues",
             group, client.client_id, seen.clashing.address, client.address,
         )  # fmt: skip
+    for told, kept in seen.outdated:
+        log.warning(
+            "%s of consumer group %s subscribes %s as %r, the group as %r since later: that counts "
+            "for all its members",
+            client.client_id, group, told.topic, told.sub_string, kept.sub_string,
+        )  # fmt: skip
     for old, new in seen.replaced:
         log.warning(
             "consumer group %s subscribes %s now as %r and no longer as %r, since %s says so",

@@ -87,7 +87,9 @@ final class Consumers {
 
     private static void subscribe(DefaultMQPushConsumer consumer, Arguments args) throws MQClientException {
         String expression = args.text("expression", "*");
-        if (args.flag("sql")) {
+        if (args.has("source")) {
+            consumer.subscribe(args.text("topic"), expression, args.text("source"));
+        } else if (args.flag("sql")) {
             consumer.subscribe(args.text("topic"), MessageSelector.bySql(expression));
         } else {
             consumer.subscribe(args.text("topic"), expression);
