@@ -134,8 +134,10 @@ class TimedDelivery:
         try:
             draft = self._draft(unit)
             if draft is not None:
-                self._append(draft)
+                appended = self._append(draft)
                 self.count += 1
+                if unit.rolls:
+                    timers.stored_anew(decode_bytes(draft.properties), appended)
         except (OffsetOutOfRange, CorruptRecord, IllegalDraft) as error:
             log.error("a message that waited is left out: %s", error)
         except (StoreError, ClosedError) as error:

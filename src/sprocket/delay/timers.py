@@ -156,7 +156,7 @@ class Timers:
     @property
     def behind(self) -> int:
         """How many messages of the topic are not on the wheel yet."""
-        return self._store.max_offset(TIMER, QUEUE) - self.queue_next
+        return max(0, self._store.max_offset(TIMER, QUEUE) - self.queue_next)
 
     def stored(self, properties: dict[str, str], appended: Appended, time: tuple[int, int]) -> None:
         """A message that waits was stored. If the view is behind, it will come to it.
@@ -180,10 +180,18 @@ class Timers:
             )
         )
 
-    def _enter_fresh(self) -> None:
-        """Puts what has just come on the wheel. What the disk refuses now, `catch_up` tries again.
+    def stored_anew(self, properties: dict[str, str], appended: Appended) -> None:
+        """A copy was stored: it goes on the wheel before its slot may have its turn."""
+        place = (appended.queue_offset, appended.log_offset, appended.record_bytes)
+        message = waiting(properties, place, width_ms=self._shape.width_ms)
+        if message is not None:
+            self._fresh.append(message[:7])
+            self._enter_fresh()
 
-        Nothing but the plainest case is seen to here; the rest is `catch_up`'s as well.
+    def _enter_fresh(self) -> None:
+        """Puts what has just come on the wheel, before it is flushed: a recall counts at once.
+
+        What the disk refuses now, `catch_up` tries again.
         """
         fresh, self._fresh = self._fresh, []
         if self._is_stopped or not fresh:
@@ -202,10 +210,13 @@ class Timers:
         first_ms = max(turn.end_ms, now_slot_ms)
         last_ms = min(now_slot_ms + shape.roll_ms, turn.slot_ms + self.files.wheel.span_ms)
         enter = self.files.enter_plain(now_slot_ms)
-        for offset, log_offset, size, slot_ms, due_ms, topic, is_recall in fresh:
-            if offset != self.queue_next or is_recall or not first_ms <= slot_ms < last_ms:
-                turn.sooner.set()
+        for message in fresh:
+            offset, log_offset, size, slot_ms, due_ms, topic, is_recall = message
+            if offset != self.queue_next:
                 return
+            if is_recall or not first_ms <= slot_ms < last_ms:
+                self._take(Waiting(*message))
+                continue
             enter(slot_ms, (log_offset, size, count_in(topic, 1, now_ms), due_ms))
             self.queue_next = offset + 1
             self.entered += 1

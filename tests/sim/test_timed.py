@@ -1,0 +1,82 @@
+"""Messages for a time of their own through kills, losses of power, bad clocks and bad disks."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+import pytest
+
+from sprocket.delay.lookback import Delivered
+from sprocket.delay.timed_delivery import TimedDelivery
+from sprocket.delay.timers import Timers
+from sprocket.testing.invariants import Violation
+from sprocket.testing.plays import play
+from sprocket.testing.timed import TIMED
+
+SEEDS_PER_TEST = 2
+
+
+@pytest.fixture(autouse=True)
+def _quiet_logs(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.CRITICAL)
+
+
+@pytest.mark.parametrize("name", TIMED)
+def test_each_comes_once_and_never_early(name: str) -> None:
+    for seed in range(1, 1 + SEEDS_PER_TEST):
+        outcome = play(name, seed)
+        assert outcome.acknowledged > 0
+
+
+@pytest.mark.parametrize(("name", "seed"), [("timers-power", 2), ("timers-disk", 18)])
+def test_a_recall_is_on_the_wheel_before_its_message_can_come(name: str, seed: int) -> None:
+    """Under synchronous flush it was not, and nor was a copy of the message stored anew."""
+    play(name, seed)
+
+
+def forgets_the_log(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Delivered, "takes", lambda self, log_offset, key, is_rolled: False)
+
+
+def passes_what_the_store_refused(patch: pytest.MonkeyPatch) -> None:
+    right = TimedDelivery._deliver
+    patch.setattr(TimedDelivery, "_deliver", lambda self, at: right(self, at) or True)
+
+
+def forgets_recalls(patch: pytest.MonkeyPatch) -> None:
+    right = Timers.__init__
+
+    class Nothing(dict[str, bool]):
+        def __contains__(self, key: object) -> bool:
+            return False
+
+    def init(self: Timers, *args: object, **named: object) -> None:
+        right(self, *args, **named)  # type: ignore[arg-type]
+        self.turn.recalled = Nothing()
+
+    patch.setattr(Timers, "__init__", init)
+
+
+@pytest.mark.parametrize(
+    ("breaks", "name", "words"),
+    [
+        (forgets_the_log, "timers-kills", "came more than once"),
+        (passes_what_the_store_refused, "timers-disk", "never came"),
+        (forgets_recalls, "timers", "was taken back and came"),
+    ],
+)
+def test_a_broken_promise_is_found(
+    breaks: Callable[[pytest.MonkeyPatch], None],
+    name: str,
+    words: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    breaks(monkeypatch)
+    with pytest.raises(Violation, match=words):
+        play_many(name)
+
+
+def play_many(name: str) -> None:
+    for seed in range(1, 40):
+        play(name, seed)
