@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 import tempfile
 from pathlib import Path
 
@@ -39,6 +40,7 @@ def main() -> None:
         parser.error(f"no bench is named {unknown[0]}; there are {', '.join(BENCHES)}")
     console = Console()
     console.print(f"{os.cpu_count()} cores; load before: {os.getloadavg()[0]:.1f}")
+    console.print(f"Python {sys.version}")
     reason = java_missing()
     if reason:
         console.print(f"without the Java column: {reason}")

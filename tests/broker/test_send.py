@@ -46,12 +46,14 @@ def test_a_message_comes_back_as_it_was_sent_with_the_brokers_marks() -> None:
 
 def test_the_last_property_keeps_its_value_with_and_without_a_separator_at_the_end() -> None:
     async def test(asker: Asker) -> None:
-        for text in ("KEYS\x01k\x02TAGS\x01TagA", "KEYS\x01k\x02TAGS\x01TagA\x02"):
-            assert await asker.code(message(properties=text), b"x") == SUCCESS
+        for text in ("KEYS\x01k\x02TAGS\x01TagA", "UNIQ_KEY\x01u\x02TAGS\x01TagA"):
+            for end in ("", "\x02"):
+                assert await asker.code(message(properties=text + end), b"x") == SUCCESS
         parts = [Part(0, b"x", "TAGS\x01TagA"), Part(0, b"x", "TAGS\x01TagA\x02")]
         assert await asker.code(batch(), encode(parts)) == SUCCESS
         found = (await asker.pull("T", tags="TagA")).messages
-        assert [each.properties["TAGS"] for each in found] == ["TagA"] * 4
+        assert [each.properties["TAGS"] for each in found] == ["TagA"] * 6
+        assert {each.properties["CLUSTER"] for each in found} == {"DefaultCluster"}
 
     play(test)
 

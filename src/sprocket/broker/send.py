@@ -31,7 +31,7 @@ from sprocket.message.batch import decode as decode_batch
 from sprocket.message.compression import COMPRESSED
 from sprocket.message.hashing import tag_code
 from sprocket.message.hosts import pack
-from sprocket.message.properties import PROPERTIES_BYTES_MAX, decode
+from sprocket.message.properties import PAIR_END, PROPERTIES_BYTES_MAX, decode
 from sprocket.message.record import TRANSACTION_MASK, Draft
 from sprocket.message.topic import (
     CLOSED_TOPICS,
@@ -112,6 +112,8 @@ class Sends:
         text = header.properties or ""
         if len(text) > PROPERTIES_BYTES_MAX:
             raise _too_long(text)
+        if text and text[-1] != PAIR_END:  # as clients of RocketMQ 4 send it
+            text += PAIR_END
         draft = Draft(
             topic.topic_name,
             queue_number,
