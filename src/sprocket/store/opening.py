@@ -32,7 +32,7 @@ async def bring_up(parts: Parts, disk: Disk, *, root: str, config: StoreConfig) 
             disk.remove(abort)
         raise DamagedLog(
             f"{damage}. Look with `sprocket store verify {root}`, choose with "
-            "`sprocket store repair`, or set on_damage to CUT to lose what lies behind"
+            "`sprocket store repair`, or set store.on_damage to CUT to lose what lies behind"
         ) from None
     for view in parts.views:
         for _ in view.follow(parts.log.start):
