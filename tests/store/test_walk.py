@@ -66,6 +66,16 @@ def test_a_broken_end_of_one_file_and_a_broken_head_of_the_next_are_two() -> Non
     assert damage[0].end == 2048
 
 
+def test_files_that_a_broker_removes_meanwhile_are_no_damage() -> None:
+    disk, places = filled()
+    files = LogFiles(disk, [LOG])
+    disk.remove(f"{LOG}/{0:020d}")
+    found = list(walk(files))
+    assert not [each for each in found if isinstance(each, Damage)]
+    records = [each.log_offset for each in found if isinstance(each, Record)]
+    assert records == [place for place in places if place >= FILE]
+
+
 def test_looking_can_end_at_a_log_offset() -> None:
     disk, places = filled()
     found = list(walk(LogFiles(disk, [LOG]), until=places[20]))

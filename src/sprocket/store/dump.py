@@ -60,7 +60,10 @@ def _of_queue(
     if not names:
         raise UsageError(f"there is no queue {number} of topic {topic} in {store.root}")
     for name in names:
-        buffer = store.disk.peek(f"{folder}/{name}")
+        try:
+            buffer = store.disk.peek(f"{folder}/{name}")
+        except FileNotFoundError:  # a broker has removed it since
+            continue
         first = int(name) // ENTRY_BYTES
         whole = len(buffer) - len(buffer) % ENTRY_BYTES
         skipped = max(chosen.begin - first, 0)

@@ -112,7 +112,10 @@ class _Queue:
             yield Finding("queue", self._folder, 0, text)
 
     def _file(self, path: str, first: int) -> Iterator[Finding]:
-        buffer = self._store.disk.peek(path)
+        try:
+            buffer = self._store.disk.peek(path)
+        except FileNotFoundError:  # a broker has removed it since
+            return
         whole = len(buffer) - len(buffer) % ENTRY_BYTES
         offset = first
         for at, (start, size, code) in enumerate(ENTRY.iter_unpack(buffer[:whole])):

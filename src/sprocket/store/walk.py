@@ -83,7 +83,10 @@ class LogFiles:
         if self._open[0] != start:
             if start not in self._paths:
                 raise OffsetOutOfRange(f"no file begins at log offset {start}")
-            self._open = (start, self._disk.peek(self._paths[start]))
+            try:
+                self._open = (start, self._disk.peek(self._paths[start]))
+            except FileNotFoundError as error:  # a broker has removed it since
+                raise OffsetOutOfRange(f"{self._paths[start]} is gone") from error
         return self._open[1]
 
     def record_at(self, log_offset: int, *, checks_body: bool = True) -> Record:
@@ -154,7 +157,10 @@ def _closed(files: LogFiles, end: Tail) -> Damage:
 
 def _file(files: LogFiles, start: int, limit: int) -> Iterator[Record | Damage | Tail]:
     """Records and damage of one file; and a `Tail` if it does not go on to the next."""
-    buffer = files.buffer(start)
+    try:
+        buffer = files.buffer(start)
+    except OffsetOutOfRange:
+        return
     at = 0
     while start + at < limit and not is_blank(buffer, at):
         try:
