@@ -8,13 +8,19 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from datetime import timedelta
 from itertools import product
 from pathlib import Path
 
 import pytest
 
+from sprocket.base.errors import ReplyError
+from sprocket.client.blocking import Producer, PullConsumer
+from sprocket.message.message import Message, StoredMessage
+from sprocket.message.queue import QueueId
+from sprocket.message.recall import RecallHandle
 from tests.compat.javaland import (
     JavaBroker,
     JavaDriver,
@@ -30,7 +36,7 @@ pytestmark = pytest.mark.java
 TIMER_FILE_BYTES = 1000 * 52
 TOPIC = "Timed"
 #: Long enough for one broker to end and the other to begin.
-AHEAD_MS = 45_000
+AHEAD_MS = 35_000
 #: Java knows the second; and a slow machine is slower.
 LATE_MS_MAX = 5_000
 
@@ -210,3 +216,86 @@ def tell(driver: JavaDriver, work: Path, first: str, end: str) -> None:
     finally:
         ours.close()
         javas.close()
+
+
+def producing(driver: JavaDriver, names: str, name: str) -> Callable[..., Json]:
+    """A Java producer; sends text that is due in so many ms."""
+    driver.call("producer.start", group="p", namesrv=names, instance=name, name=name)
+
+    def send(text: str, wish: str, value: object) -> Json:
+        system = {wish: str(value)}
+        return driver.call("producer.send", name=name, topic=TOPIC, text=text, system=system)
+
+    return send
+
+
+@pytest.mark.parametrize("version", ["4.9.8", "5.3.3"])
+def test_java_clients_send_for_a_time_to_our_broker_and_take_back(
+    version: str, tmp_path: Path
+) -> None:
+    with (
+        SprocketNode(tmp_path) as node,
+        JavaDriver(version, work=tmp_path) as driver,
+        Producer("ours", nameservers=node.names) as ours,
+        PullConsumer("reader", nameservers=node.names) as reader,
+    ):
+        send = producing(driver, node.names, "timed")
+        due_ms = int(time.time() * 1000) + 3_300
+        wishes = [("TIMER_DELIVER_MS", due_ms), ("TIMER_DELAY_MS", 2_200), ("TIMER_DELAY_SEC", 3)]
+        sent = [send(wish, wish, value) for wish, value in wishes]
+        back = send("back", "TIMER_DELAY_SEC", 4)
+        if version == "5.3.3":
+            assert all(each["recallHandle"] for each in sent)
+            handle = back["recallHandle"]
+            recalled = driver.call("producer.recall", name="timed", topic=TOPIC, handle=handle)
+            assert recalled["msgId"] == back["msgId"]
+        else:  # a client that knows no handles; ours can make none from nothing
+            handle = RecallHandle(TOPIC, "broker-a", str(due_of(node, back)), back["msgId"])
+            assert ours.recall(TOPIC, handle.encode()) == back["msgId"]
+        time.sleep(6)
+        came = {m.body.decode(): m for m in all_of(reader)}
+        assert set(came) == {wish for wish, _ in wishes}
+        assert came["TIMER_DELIVER_MS"].stored_ms >= due_ms
+        for wish, delay_ms in (("TIMER_DELAY_MS", 2_200), ("TIMER_DELAY_SEC", 3_000)):
+            late_ms = came[wish].stored_ms - came[wish].born_ms - delay_ms
+            assert 0 <= late_ms < LATE_MS_MAX
+
+
+def due_of(node: SprocketNode, sent: Json) -> int:
+    """The time in the handle of a message that waits, as its broker keeps it."""
+    with PullConsumer("looker", nameservers=node.names) as looker:
+        queue = QueueId("rmq_sys_wheel_timer", "broker-a", 0)
+        for message in looker.pull(queue, 0).messages:
+            if message.properties["UNIQ_KEY"] == sent["msgId"]:
+                return int(message.properties["TIMER_OUT_MS"]) + 1
+    raise AssertionError(sent)
+
+
+def all_of(reader: PullConsumer) -> list[StoredMessage]:
+    found: list[StoredMessage] = []
+    for queue in reader.queues(TOPIC):
+        found += reader.pull(queue, 0).messages
+    return found
+
+
+def test_our_client_sends_for_a_time_to_javas_broker_and_takes_back(tmp_path: Path) -> None:
+    settings = {"timerWheelEnable": True, "recallMessageEnable": True}
+    with (
+        JavaNameServer(tmp_path) as names,
+        JavaBroker(tmp_path, names.address, settings=settings),
+        Producer("ours", nameservers=names.address) as ours,
+        PullConsumer("reader", nameservers=names.address) as reader,
+    ):
+        due_ms = int(time.time() * 1000) + 4_300
+        by_time = ours.send(Message(TOPIC, b"by time", deliver_at=due_ms))
+        ours.send(Message(TOPIC, b"by delay", delay=2.5))
+        back = ours.send(Message(TOPIC, b"back", delay=timedelta(seconds=6)))
+        assert by_time.recall_handle
+        assert ours.recall(TOPIC, back.recall_handle or "") == back.message_id
+        with pytest.raises(ReplyError, match="max delay"):
+            ours.send(Message(TOPIC, b"far", delay=timedelta(days=4)))
+        time.sleep(10)
+        came = {message.body: message for message in all_of(reader)}
+        assert set(came) == {b"by time", b"by delay"}
+        assert came[b"by time"].stored_ms >= due_ms
+        assert came[b"by delay"].stored_ms >= came[b"by delay"].born_ms + 2_500
