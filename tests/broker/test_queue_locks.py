@@ -5,8 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as some
 
-from sprocket.broker.queue_locks import QueueLocks
+from sprocket.broker.queue_locks import TRUST_MS, QueueLocks
 from sprocket.message.queue import QueueId
+from sprocket.store.snapshot import decode_state, encode_state
 
 QUEUES = [QueueId("T", "b", number) for number in range(4)]
 LEASE_MS = 60_000
@@ -53,6 +54,51 @@ def test_what_has_run_out_is_forgotten() -> None:
     locks.forget_group("g")
     locks.forget_group("nobody")
     locks.validate()
+
+
+def restarted(locks: QueueLocks, now_ms: int, wall_ms: int) -> QueueLocks:
+    other = QueueLocks(LEASE_MS)
+    other.load(decode_state(encode_state(locks.to_json())), now_ms, wall_ms=wall_ms)
+    other.validate()
+    return other
+
+
+def test_leases_outlive_the_broker_for_as_long_as_their_holders_may_trust_them() -> None:
+    locks = QueueLocks(LEASE_MS)
+    locks.lock("g", "a", queues=QUEUES, now_ms=0)
+    locks = restarted(locks, 1_000_000, 50_000)
+    assert locks.lock("g", "b", queues=QUEUES, now_ms=1_000_000 + TRUST_MS) == []
+    assert locks.lock("g", "a", queues=QUEUES[:1], now_ms=1_000_000 + TRUST_MS) == QUEUES[:1]
+    assert locks.lock("g", "b", queues=QUEUES, now_ms=1_000_001 + TRUST_MS) == QUEUES[1:]
+
+
+def test_restarts_again_and_again_hold_no_queue_for_a_client_that_is_gone() -> None:
+    locks = QueueLocks(LEASE_MS)
+    locks.lock("g", "gone", queues=QUEUES, now_ms=0)
+    wall_ms = 50_000
+    for _ in range(4):  # 40 s in all
+        locks = restarted(locks, 0, wall_ms)
+        assert locks.is_changed
+        wall_ms += 10_000
+    assert locks.lock("g", "b", queues=QUEUES, now_ms=4_999) == []
+    assert locks.lock("g", "b", queues=QUEUES, now_ms=5_001) == QUEUES
+
+
+def test_a_client_that_was_heard_of_begins_anew_at_the_next_restart() -> None:
+    locks = QueueLocks(LEASE_MS)
+    locks.lock("g", "a", queues=QUEUES, now_ms=0)
+    locks = restarted(locks, 0, 50_000)
+    locks.lock("g", "a", queues=QUEUES, now_ms=30_000)
+    locks = restarted(locks, 0, 80_000)
+    assert locks.lock("g", "b", queues=QUEUES, now_ms=TRUST_MS) == []
+
+
+def test_a_client_whose_connection_is_gone_is_waited_for_only_while_it_may_go_on() -> None:
+    locks = QueueLocks(LEASE_MS)
+    locks.lock("g", "a", queues=QUEUES, now_ms=0)
+    locks.part("a")
+    assert locks.lock("g", "b", queues=QUEUES, now_ms=TRUST_MS) == []
+    assert locks.lock("g", "b", queues=QUEUES, now_ms=TRUST_MS + 1) == QUEUES
 
 
 steps = some.lists(

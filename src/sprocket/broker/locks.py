@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Mapping
 from typing import Any
 
 from sprocket.base.errors import RemoteProtocolError
+from sprocket.base.ports import Clock
 from sprocket.broker.dispatch import Answers
 from sprocket.broker.queue_locks import QueueLocks
 from sprocket.broker.state import StateFile
@@ -33,8 +34,9 @@ def lease_ms() -> int:
 class LockTable:
     """The leases, as a state file sees them."""
 
-    def __init__(self, locks: QueueLocks) -> None:
+    def __init__(self, locks: QueueLocks, clock: Clock) -> None:
         self._locks = locks
+        self._clock = clock
 
     def to_json(self) -> dict[str, Any]:
         """What the file is to hold of it."""
@@ -46,7 +48,7 @@ class LockTable:
         Raises:
             ValueError: it has another form.
         """
-        self._locks.load(state, lease_ms())
+        self._locks.load(state, lease_ms(), wall_ms=self._clock.now_ms())
 
 
 class Locks:

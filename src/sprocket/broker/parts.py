@@ -163,6 +163,7 @@ class Parts:
         self.offsets = ConsumerOffsets(clock, entries_max=config.offsets_max)
         self.clients = Clients(members_max=config.members_max)
         self.locks = QueueLocks(config.lock_lease_ms)
+        self.lock_table = LockTable(self.locks, clock)
         self.volumes = Volumes(clock.now_ms())
         self.progress = Progress()
         self.timer_counts = Counts()
@@ -183,7 +184,7 @@ class Parts:
         self.filters_file = StateFile(disk, f"{folder}/filterCode.json", self.filters.uploads)
         if self.filters.is_on:
             self.files = (*self.files, self.filters_file)
-        self.locks_file = StateFile(disk, f"{folder}/queueLocks.json", LockTable(self.locks))
+        self.locks_file = StateFile(disk, f"{folder}/queueLocks.json", self.lock_table)
         self.files = (*self.files, self.locks_file)
         self.offset_rounds = Rounds(offsets, self.offsets, store)
         self.delay_rounds = Rounds(delays, self.progress, store)

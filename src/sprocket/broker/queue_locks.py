@@ -8,7 +8,9 @@ whose connection is gone, or that held a queue before this broker began, nobody 
 whole lease: 35 s after its last word it has stopped, or has come back.
 
 Kept in a file, so that a broker that was killed does not give a queue to a second client while the
-first one, which has not noticed, goes on: `{"lockTable":{group:{client id:[queue, ...]}}}`.
+first one, which has not noticed, goes on: `{"lockTable":{group:{client id:[queue, ...]}},
+"unheard":{client id:ms since 1970}}`. Clients of which nothing was heard since an earlier start
+keep their end, so that a broker that is killed again and again holds no queue for one that is gone.
 """
 
 from __future__ import annotations
@@ -48,6 +50,9 @@ class QueueLocks:
         self._lease_ms = lease_ms
         self._trust_ms = min(lease_ms, TRUST_MS)
         self.is_changed = False
+        #: By client that held a queue before this broker began and has said nothing since: when to
+        #: give it up, ms since 1970.
+        self._unheard: dict[str, int] = {}
         self._groups: dict[str, dict[QueueId, Lease]] = {}
         #: Leases in all groups together.
         self._count = 0
@@ -62,6 +67,8 @@ class QueueLocks:
         """
         leases = self._groups.get(group, {})
         held = []
+        if self._unheard.pop(client_id, None) is not None:
+            self.is_changed = True
         for queue in queues:
             lease = leases.get(queue)
             if lease is None:
@@ -131,22 +138,33 @@ class QueueLocks:
                 if _SEPARATOR not in queue.broker:
                     text = _SEPARATOR.join((str(queue.number), queue.broker, queue.topic))
                     table.setdefault(group, {}).setdefault(lease.client_id, []).append(text)
-        return {"lockTable": table}
+        known = {client_id for clients in table.values() for client_id in clients}
+        unheard = {client: until for client, until in self._unheard.items() if client in known}
+        return {"lockTable": table, "unheard": unheard}
 
-    def load(self, state: Mapping[str, Any], now_ms: int = 0) -> None:
-        """Takes over what a file holds, as if all of it were renewed and its clients gone now.
+    def load(self, state: Mapping[str, Any], now_ms: int, *, wall_ms: int) -> None:
+        """Takes over what a file holds: all of its clients may be gone.
+
+        Args:
+            now_ms: by the clock that never jumps.
+            wall_ms: the same moment, ms since 1970.
 
         Raises:
             ValueError: it has another form.
         """
-        table = state.get("lockTable") or {}
-        if not isinstance(table, dict):
-            raise ValueError("lockTable is no object")
+        table, unheard = state.get("lockTable") or {}, state.get("unheard") or {}
+        if not isinstance(table, dict) or not isinstance(unheard, dict):
+            raise ValueError("lockTable or unheard is no object")
+        latest = wall_ms + self._trust_ms
+        self.is_changed = bool(table)
         for group, clients in table.items():
             leases = self._groups.setdefault(str(group), {})
             for client_id, texts in clients.items():
+                until = min(int(unheard.get(client_id, latest)), latest)
+                self._unheard[str(client_id)] = until
+                renewed_ms = now_ms - (latest - until)
                 for text in texts:
                     number, broker, topic = text.split(_SEPARATOR, 2)
                     queue = QueueId(topic, broker, int(number))
-                    leases[queue] = Lease(str(client_id), now_ms, is_parted=True)
+                    leases[queue] = Lease(str(client_id), renewed_ms, is_parted=True)
         self._count = sum(len(leases) for leases in self._groups.values())

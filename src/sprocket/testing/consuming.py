@@ -292,6 +292,7 @@ class Run:
             invariants.failed_ends_within_limit(
                 journal, record, limit=style.reconsume_max, dead=dead
             )
+        invariants.owners_come_back(journal, record, seconds_max=self.scenario.gap_seconds_max)
         ends = {queue: len(messages) for queue, messages in stored.items()}
         invariants.a_move_is_obeyed(journal, record, ends)
 

@@ -5,6 +5,7 @@ outcome = play("ordered", seed=17)      # raises Violation if an invariant does 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 
 from sprocket.store.config import StoreConfig
@@ -45,6 +46,7 @@ class Consumption:
         store: settings of the brokers' stores.
         sync_seconds: the shortest and longest time that their disks take to sync.
         pause_seconds: if set, faults are at least so far apart.
+        gap_seconds_max: how long a queue may have no owner, at most.
     """
 
     doc: str
@@ -57,6 +59,7 @@ class Consumption:
     store: StoreConfig = SMALL_STORE
     sync_seconds: tuple[float, float] = (0.0005, 0.02)
     pause_seconds: float = 0.0
+    gap_seconds_max: float = math.inf
 
 
 _ORDERED = Style("orderly", "ordered", listener_seconds=0.3, slow_seconds=20.0)
@@ -89,6 +92,14 @@ CONSUMPTION: dict[str, Consumption] = {
         ("power-broker", "power-broker", "stop-member", "leave", "join", "cut"),
         traffic=_FAILING,
         store=_SLOW_FLUSH,
+    ),
+    "ordered-restarts": Consumption(
+        "The broker of an ordered group is killed again and again, and members are too.",
+        (replace(_ORDERED, members=3, slow_seconds=2.0),),
+        ("kill-broker", "kill-broker", "kill-broker", "kill-member", "join"),
+        count=20,
+        traffic=Traffic(messages=50, seconds=120.0),
+        gap_seconds_max=75.0,
     ),
     "stopped": Consumption(
         "Members and brokers stand still for a while and wake up, their leases run out meanwhile.",
@@ -161,6 +172,7 @@ CONSUMPTION: dict[str, Consumption] = {
         brokers=2,
         traffic=Traffic(messages=60, seconds=120.0),
         pause_seconds=45.0,
+        gap_seconds_max=45.0,
     ),
     "tempest": Consumption(
         "All kinds of groups and all weathers at once.",

@@ -188,6 +188,16 @@ def a_move_is_obeyed(journal: Journal, record: GroupRecord, ends: Mapping[QueueI
                 )
 
 
+def owners_come_back(journal: Journal, record: GroupRecord, *, seconds_max: float) -> None:
+    """No queue is without an owner for longer than leases and restarts explain."""
+    for cause, gaps in record.gaps.items():
+        if max(gaps, default=0.0) > seconds_max:
+            raise Violation(
+                f"a queue of {record.name} had no owner for {max(gaps):.1f} s, after a {cause}, "
+                f"{seconds_max:g} s is the bound\n{journal.story('')}"
+            )
+
+
 # Of the log.
 
 
