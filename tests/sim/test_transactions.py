@@ -38,6 +38,7 @@ WEATHERS: dict[str, tuple[tuple[str, ...], StoreConfig]] = {
     "connections": (("break", "break", "cut", "slow"), SMALL_STORE),
     "restarts": (("restart-broker", "kill-broker", "break", "clock"), SMALL_STORE),
     "members": (("kill-member", "join", "break", "kill-broker"), SMALL_STORE),
+    "disk": (("disk-full", "disk-slow", "disk-error", "break"), SMALL_STORE),
     "power": (("power-broker", "break"), replace(SMALL_STORE, flush="SYNC_FLUSH")),
 }
 
@@ -153,6 +154,7 @@ class Run:
         for _ in range(2):
             await self.members.join()
         watching = asyncio.ensure_future(self.watch())
+        minding = asyncio.ensure_future(self.mind())
         clients: Any = self.members
         weather = Weather(
             self.cluster,
@@ -166,12 +168,22 @@ class Run:
         await asyncio.sleep(60)
         await self.until_all_ended()
         watching.cancel()
+        minding.cancel()
         result = await self.look_at_the_end()
         await self.members.leave()
         for observer in (self.seen, self.halves, self.parked):
             await observer.close()
         await self.cluster.stop()
         return result
+
+    async def mind(self) -> None:
+        """Starts a broker again that ended because its disk failed."""
+        while True:
+            await asyncio.sleep(1.0)
+            for broker in self.cluster.brokers:
+                if broker.is_running and broker.has_failed:
+                    broker.kill()
+                    await broker.start()
 
     async def keys(self, observer: Observer) -> list[str]:
         stored = await observer.stored()
