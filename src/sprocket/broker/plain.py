@@ -44,6 +44,8 @@ class Plain(NamedTuple):
 
 
 _UNKNOWN = Plain({}, 0, "")
+#: In the names of all properties that ask for a time.
+_TIME = "TIMER_DEL"
 
 
 class PlainTexts:
@@ -73,6 +75,8 @@ class PlainTexts:
         return None if plain is None else (unique_key, plain)
 
     def _learn(self, text: str, around: tuple[str, str]) -> Plain | None:
+        if _TIME in text:  # times are hardly the same twice either
+            return None
         properties = decode(text)
         is_plain = (
             around[0][-1:] in ("", PAIR_END)
