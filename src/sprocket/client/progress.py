@@ -15,6 +15,9 @@ from sprocket.message.queue import QueueId
 
 logger = logging.getLogger(__name__)
 
+#: Seconds after which a position that did not change is told again.
+_AGAIN_SECONDS = 60.0
+
 
 class Progress:
     """Positions of one consumer, at brokers or in a file of this machine.
@@ -76,10 +79,15 @@ class Progress:
             await self.commit(feed)
 
     async def commit(self, feed: Feed) -> SprocketError | None:
-        """Commits the feed's position if it is not kept yet; next time if it fails."""
+        """Commits the feed's position if it is not kept yet; next time if it fails.
+
+        Now and then it is told again: a broker that stood still may read an older one last, which
+        lay unread in a connection that we had given up.
+        """
         window = feed.window
         offset = window.committable
-        if offset == feed.committed:
+        now = asyncio.get_running_loop().time()
+        if offset == feed.committed and now - feed.committed_at < _AGAIN_SECONDS:
             return None
         try:
             await self._kept.commit(feed.queue, offset)
@@ -87,5 +95,5 @@ class Progress:
             logger.info("%s: commit of %d in %s: %s", self._parts.group, offset, feed.queue, error)
             return error
         if feed.window is window:
-            feed.committed = offset
+            feed.committed, feed.committed_at = offset, now
         return None

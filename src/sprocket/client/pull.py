@@ -93,7 +93,8 @@ class Feed:
 
     Attributes:
         window: what was fetched; replaced when the position is reset.
-        committed: the offset that the broker has for sure, or None.
+        committed: the offset that the broker has, as far as we know, or None.
+        committed_at: when it was told that, on the loop's clock.
     """
 
     def __init__(
@@ -103,6 +104,7 @@ class Feed:
         self.queue = queue
         self.subscription = subscription
         self.committed: QueueOffset | None = None
+        self.committed_at = asyncio.get_running_loop().time()
         self._parts = parts
         self._limits = Limits(
             config.window_count_max, config.window_bytes_max, config.window_span_max
