@@ -22,11 +22,20 @@ OSError: the disk is gone
  SQLSTATE: 39000
 """
 
+QUERY = """\
+Job aborted due to stage failure: Task 0 in stage 0.0 failed 1 times
+org.apache.spark.SparkException: Python worker failed to connect back.
+\tat org.apache.spark.api.python.PythonWorkerFactory.createSimpleWorker(Factory.scala:258)
+=== Streaming Query ===
+Identifier: [id = d01d8115, runId = 610a249f]
+"""
+
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
         (WORKER, "orders@broker-a:0: offsets [0, 5) are gone"),
+        (QUERY, "Python worker failed to connect back."),
         (PROXY, "OSError: the disk is gone"),
         ("[CANNOT_DO] It cannot be done.\nmore", "[CANNOT_DO] It cannot be done."),
         ("", "no reason was given"),

@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 _LOOK_S = 0.1
 _REASON_LENGTH_MAX = 1000
 #: The end of a traceback: a class of errors and what was said.
-_RAISED = re.compile(r"^([A-Za-z_][\w.]*): (\S.*)$", re.MULTILINE)
+_RAISED = re.compile(
+    r"^(?:Caused by: )?((?:[A-Za-z_]\w*\.)+\w+|\w*(?:Error|Exception|Interrupt)): (\S.*)$",
+    re.MULTILINE,
+)
 
 
 class StreamFailed(SprocketError):
@@ -92,9 +95,10 @@ def reason(text: str) -> str:
     raised = _RAISED.findall(text)
     ours = [said for kind, said in raised if kind.startswith("sprocket.")]
     theirs = [f"{kind.rpartition('.')[2]}: {said}" for kind, said in raised if not _is_shell(kind)]
+    shells = [said for _, said in raised]
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    said = next(iter([*ours[-1:], *theirs, *lines]), "no reason was given")
-    return said.removesuffix(" SQLSTATE: 39000").strip()[:_REASON_LENGTH_MAX]
+    chosen = [*ours[-1:], *theirs, *shells[-1:], *lines, "no reason was given"]
+    return chosen[0].removesuffix(" SQLSTATE: 39000").strip()[:_REASON_LENGTH_MAX]
 
 
 def _is_shell(kind: str) -> bool:
