@@ -59,9 +59,12 @@ PURE_MODULES = (
     "filterserver/slices", "filterserver/uploads",
 )  # fmt: skip
 IMPURE = {
-    "asyncio", "random", "socket", "os", "threading", "time", "datetime", "uuid", "secrets",
+    "asyncio", "random", "socket", "os", "threading", "time", "uuid", "secrets",
     "subprocess", "select", "ssl", "signal", "mmap", "pathlib",
 }  # fmt: skip
+
+#: Times are values; these ask the clock for one.
+CLOCK_READS = {"now", "today", "utcnow"}
 
 BANNED_NAMES = re.compile(
     r"(manager|service|controller|processor|handler|util|utils|helper|helpers|impl|wrapper|context)$",
@@ -159,9 +162,13 @@ def test_pure_modules_take_nothing_from_the_world() -> None:
     for path in modules():
         if package_of(path) not in PURE_PACKAGES and name_of(path) not in PURE_MODULES:
             continue
-        for line, name in runtime_imports(ast.parse(path.read_text())):
+        tree = ast.parse(path.read_text())
+        for line, name in runtime_imports(tree):
             if name.split(".")[0] in IMPURE:
                 wrong.append(f"{name_of(path)}:{line} imports {name}")
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Attribute) and node.attr in CLOCK_READS:
+                wrong.append(f"{name_of(path)}:{node.lineno} reads the clock")
     assert not wrong, "\n".join(wrong)
 
 
