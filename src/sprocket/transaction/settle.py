@@ -19,7 +19,7 @@ from sprocket.base.ports import Clock
 from sprocket.message import properties as names
 from sprocket.message.properties import decode_bytes
 from sprocket.message.record import COMMITTED, TRANSACTION_MASK, Draft, Record, parse
-from sprocket.message.topic import CHECKS_EXHAUSTED, HALF, HALF_SETTLED, SCHEDULE
+from sprocket.message.topic import CHECKS_EXHAUSTED, HALF, HALF_SETTLED, SCHEDULE, TIMER
 from sprocket.store.appending import Appended
 from sprocket.store.store import Store
 from sprocket.transaction import half as halves
@@ -28,6 +28,8 @@ from sprocket.transaction.ledger import Ledger, Outcome, Positions
 
 log = logging.getLogger(__name__)
 
+#: Properties by which a message waits for a time of its own once it is committed.
+_TIMES = frozenset({names.TIMER_DELAY_SECONDS, names.TIMER_DELAY_MS, names.TIMER_DELIVER_MS})
 #: Copies that one op record tells of; about 4 KiB of text, as in Java.
 _TOLD_MAX = 400
 _COUNT_MAX = 256
@@ -338,6 +340,8 @@ class Settlement:
         topics = [found.properties.get(names.REAL_TOPIC, "")]
         if names.DELAY in found.properties:
             topics.append(SCHEDULE)
+        elif not _TIMES.isdisjoint(found.properties):
+            topics.append(TIMER)
         return any(
             _is_message_of(record, found)
             for topic in topics
