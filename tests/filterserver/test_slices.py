@@ -85,6 +85,16 @@ def test_a_filter_sees_the_body_opened_and_one_that_cannot_be_opened_as_it_is() 
     assert (first.flag, first.properties, first.stored_ms) == (7, b"a\x01b\x02", 2)
 
 
+def test_bodies_that_open_to_a_lot_are_shown_few_at_a_time() -> None:
+    bomb = compress(bytes(3 << 20), Compression.ZLIB)
+    read = read_of([record(n, bomb, Compression.ZLIB.sys_flag) for n in range(9)])
+    parts = slices.shown_at_once(slices.records(read))
+    assert [len(part.body) for part in parts] == [3 << 20] * 2
+    huge = compress(bytes(slices.OPENED_BYTES_MAX + 1), Compression.ZLIB)
+    (place,) = slices.records(read_of([record(0, huge, Compression.ZLIB.sys_flag)]))
+    assert slices.shown(place.record).body == huge
+
+
 def test_a_record_that_is_broken_is_left_out_alone() -> None:
     broken = bytearray(record(6))
     broken[4:8] = b"\0\0\0\0"

@@ -32,7 +32,7 @@ from sprocket.filter.python import PYTHON, Upload, is_name, parts_of, version_of
 from sprocket.filterserver.judge import Judge
 from sprocket.filterserver.judges import Judges, Start
 from sprocket.filterserver.process import Bounds, NotConfined, Process
-from sprocket.filterserver.slices import chosen, passed_over, records, shown
+from sprocket.filterserver.slices import chosen, passed_over, records, shown_at_once
 from sprocket.filterserver.uploads import Uploaded, Uploads
 from sprocket.message.topic import fault_of_group, fault_of_topic
 from sprocket.protocol.bodies import FilterFacts, FilterList
@@ -297,6 +297,5 @@ async def _left_of(judge: Judge, read: Read, *, count_max: int, bytes_max: int) 
     if not places:
         return passed_over(read)
     first = places[0].record
-    parts = [shown(place.record) for place in places]
-    wanted = await judge.judge(first.topic, first.queue_number, parts)
+    wanted = await judge.judge(first.topic, first.queue_number, shown_at_once(places))
     return chosen(read, places, wanted, count_max=count_max, bytes_max=bytes_max)

@@ -21,6 +21,10 @@ from sprocket.store.reading import Read, ReadStatus
 #: What a filter is shown at a time.
 COUNT_MAX = 128
 BYTES_MAX = 512 << 10
+#: Bodies that open to more are shown as they lie there.
+OPENED_BYTES_MAX = 16 << 20
+#: A slice whose bodies, opened, are longer than this together is shown in parts.
+_SHOWN_BYTES_MAX = 4 << 20
 
 
 class Place(NamedTuple):
@@ -49,7 +53,7 @@ def shown(record: Record) -> Part:
     body = bytes(record.body)
     if record.sys_flag & COMPRESSED:
         with suppress(CorruptRecord):
-            body = open_body(body, record.sys_flag)
+            body = open_body(body, record.sys_flag, OPENED_BYTES_MAX)
     return Part(
         record.queue_offset,
         record.born_ms,
@@ -58,6 +62,18 @@ def shown(record: Record) -> Part:
         bytes(record.properties),
         body,
     )
+
+
+def shown_at_once(places: Sequence[Place]) -> list[Part]:
+    """What a filter is shown of the first records, as far as memory should go; of one at least."""
+    parts: list[Part] = []
+    total = 0
+    for place in places:
+        parts.append(shown(place.record))
+        total += len(parts[-1].body)
+        if total > _SHOWN_BYTES_MAX:
+            break
+    return parts
 
 
 def chosen(
