@@ -92,7 +92,7 @@ def behind(end: Any, latest: Any) -> int | None:
 
 def reason(text: str) -> str:
     """What a failure of Spark's says at its heart: our own error if there is one in it."""
-    raised = _RAISED.findall(text)
+    raised: list[tuple[str, str]] = _RAISED.findall(text)
     ours = [said for kind, said in raised if kind.startswith("sprocket.")]
     theirs = [f"{kind.rpartition('.')[2]}: {said}" for kind, said in raised if not _is_shell(kind)]
     shells = [said for _, said in raised]
