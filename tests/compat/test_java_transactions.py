@@ -26,6 +26,8 @@ pytestmark = [pytest.mark.java, pytest.mark.process]
 
 #: Ours ask as soon as Java's do with `QUICK_TRANSACTIONS`.
 QUICK = {"broker.transaction_timeout_ms": 1000, "broker.transaction_check_ms": 1000}
+#: A Java broker that has just come up may take a while over its first message.
+PATIENCE_MS = 20_000
 
 
 @pytest.fixture(scope="module")
@@ -90,9 +92,15 @@ def test_java_producers_commit_roll_back_and_are_asked_by_our_broker(
         assert run(bodies(names, topic)) == [b"commit", b"unknown"]
 
 
+@pytest.mark.parametrize("broker", ["ours", "java's"])
+@pytest.mark.parametrize("version", CLIENT_VERSIONS)
 def test_a_java_member_answers_for_one_of_ours_and_ours_for_java(
-    quick_node: SprocketNode, tmp_path: Path
+    version: str, broker: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
+    if broker == "ours":
+        names: str = request.getfixturevalue("quick_node").names
+    else:
+        names = request.getfixturevalue("java_names")
     asked: list[bytes] = []
 
     def check(message: StoredMessage) -> Outcome:
@@ -100,36 +108,36 @@ def test_a_java_member_answers_for_one_of_ours_and_ours_for_java(
         return Outcome.COMMIT
 
     async def ours(topic: str) -> None:
-        producer = TransactionalProducer(topic, nameservers=quick_node.names)
-        async with producer, producer.transaction(Message(topic, b"ours")) as transaction:
+        producer = TransactionalProducer(topic, nameservers=names)
+        begun = producer.transaction(Message(topic, b"ours"), timeout_ms=PATIENCE_MS)
+        async with producer, begun as transaction:
             transaction.leave_open()
 
     async def checks(topic: str) -> None:
-        async with TransactionalProducer(
-            topic, nameservers=quick_node.names, check=check
-        ) as member:
-            await member.send(Message(topic, b"plain"))
-            await until(lambda: has(topic, [b"java", b"ours", b"plain"]))
+        async with TransactionalProducer(topic, nameservers=names, check=check) as member:
+            await member.send(Message(topic, b"plain"), timeout_ms=PATIENCE_MS)
+            await until(lambda: has(topic, [b"java", b"ours", b"plain"]), 80)
 
     async def has(topic: str, expected: list[bytes]) -> bool:
-        return await bodies(quick_node.names, topic) == expected
+        return await bodies(names, topic) == expected
 
-    topic = "mixed"
+    topic = f"mixed_{version.replace('.', '_')}_{broker[:4]}"
     run(ours(topic))
-    with JavaDriver("5.3.3", work=tmp_path) as driver:
+    with JavaDriver(version, work=tmp_path) as driver:
         driver.call(
             "producer.start",
-            name=topic, group=topic, namesrv=quick_node.names, transactional=True,
+            name=topic, group=topic, namesrv=names, transactional=True,
             check=["commit"],
         )  # fmt: skip
-        driver.call("producer.send", name=topic, topic="mixed-wakes", text="x")
+        driver.call("producer.send", name=topic, topic=f"{topic}_wakes", text="x")
         driver.wait_events("check", 1, 30)
         driver.call(
             "producer.sendInTransaction",
             name=topic, topic=topic, text="java", local="unknown", check=["unknown"],
         )  # fmt: skip
-    run(checks(topic))
-    assert asked == [b"java"]
+    # Java's broker goes through its halves in rounds, and may be some of them late.
+    asyncio.run(asyncio.wait_for(checks(topic), 90))
+    assert set(asked) == {b"java"}
 
 
 def test_our_producer_at_a_java_broker(java_names: str) -> None:
