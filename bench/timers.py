@@ -30,7 +30,7 @@ from sprocket.message.message import StoredMessage
 TOPIC = "BenchTimers"
 QUEUES = 4
 #: Different messages that a run goes round.
-MESSAGES = 2048
+MESSAGES = 8192
 MEMORY = Figure("own memory", "MiB", False)
 WORST = Figure("latest", "ms", False)
 EARLY = Figure("early", "messages", False)
@@ -136,7 +136,7 @@ def levels(node: Node, per_second: int, seconds: int) -> Callable[[], Sample]:
         next_tick = time.monotonic()
         while count < per_second * seconds:
             numbers = range(count, count + int(per_second * tick_s))
-            send(node, [asking(n, "DELAY\x012\x02") for n in numbers], len(numbers), 1)
+            send(node, [asking(n, "DELAY\x012\x02") for n in numbers], len(numbers))
             count += len(numbers)
             next_tick += tick_s
             time.sleep(max(0.0, next_tick - time.monotonic()))
