@@ -29,7 +29,8 @@ Int = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
 Long = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 
 
-class Header(msgspec.Struct, rename="camel"):
+# gc=False: they hold plain values, so they are never part of a cycle and need not be looked for.
+class Header(msgspec.Struct, rename="camel", gc=False):
     """Base of all declared request and reply headers.
 
     Attributes are snake_case; wire names are camelCase unless a field names its own. Requests
@@ -52,7 +53,7 @@ class Header(msgspec.Struct, rename="camel"):
 H = TypeVar("H", bound=Header)
 
 
-class Reply(msgspec.Struct):
+class Reply(msgspec.Struct, gc=False):
     """What a server-side function returns.
 
     Attributes:
@@ -68,7 +69,7 @@ class Reply(msgspec.Struct):
     remark: str | None = None
 
 
-class Command(msgspec.Struct):
+class Command(msgspec.Struct, gc=False):
     """One request or reply.
 
     Attributes:

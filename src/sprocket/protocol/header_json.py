@@ -29,7 +29,7 @@ _LENIENT_BYTES_MAX = 256 * 1024
 _NO_FIELDS = msgspec.Raw(b"null")
 
 
-class _Incoming(msgspec.Struct, rename="camel"):
+class _Incoming(msgspec.Struct, rename="camel", gc=False):
     code: Int
     ext_fields: msgspec.Raw = _NO_FIELDS
     flag: Int = 0
@@ -39,7 +39,7 @@ class _Incoming(msgspec.Struct, rename="camel"):
     version: Int = 0
 
 
-class _Whole(msgspec.Struct, Generic[H], rename="camel"):
+class _Whole(msgspec.Struct, Generic[H], rename="camel", gc=False):
     """A header whose fields are read with it, in one go."""
 
     code: Int
@@ -51,7 +51,7 @@ class _Whole(msgspec.Struct, Generic[H], rename="camel"):
     version: Int = 0
 
 
-class _Outgoing(msgspec.Struct, rename="camel", omit_defaults=True):
+class _Outgoing(msgspec.Struct, rename="camel", omit_defaults=True, gc=False):
     # Only a None default is left out: a default that comes from a function never is.
     code: int
     ext_fields: Any = None

@@ -42,7 +42,7 @@ class SendReply(Header, kw_only=True):
         )
 
 
-class _SendReplyTexts(msgspec.Struct, rename="camel", omit_defaults=True):
+class _SendReplyTexts(msgspec.Struct, rename="camel", omit_defaults=True, gc=False):
     """A `SendReply` as it is written."""
 
     msg_id: str
