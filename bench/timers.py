@@ -26,6 +26,7 @@ from bench.figures import (
 from bench.load import drive, frame, send_fields
 from sprocket.client.blocking import PullConsumer
 from sprocket.message.message import StoredMessage
+from sprocket.message.queue import QueueId
 
 TOPIC = "BenchTimers"
 QUEUES = 4
@@ -100,6 +101,22 @@ def offsets(node: Node) -> dict[int, int]:
         return {queue.number: consumer.max_offset(queue) for queue in consumer.queues(TOPIC)}
 
 
+def scheduled(node: Node, offset: int | None) -> tuple[dict[str, int], int]:
+    """When messages of level 2 were stored from an offset on, by unique key; the queue's end."""
+    names = f"127.0.0.1:{node.nameserver_port}"
+    found: dict[str, int] = {}
+    with PullConsumer("bench_timers", nameservers=names) as consumer:
+        (queue, *_) = consumer.queues(TOPIC)
+        queue = QueueId("SCHEDULE_TOPIC_XXXX", queue.broker, 1)
+        end = int(consumer.max_offset(queue))
+        offset = end if offset is None else offset
+        while offset < end:
+            pulled = consumer.pull(queue, offset)
+            found.update((m.properties["UNIQ_KEY"], m.stored_ms) for m in pulled.messages)
+            offset = int(pulled.next_offset)
+    return found, end
+
+
 def lateness(late_ms: list[int]) -> Sample:
     late_ms.sort()
     return {
@@ -128,10 +145,13 @@ def times(node: Node, per_second: int, seconds: int) -> Callable[[], Sample]:
 
 
 def levels(node: Node, per_second: int, seconds: int) -> Callable[[], Sample]:
-    """How late messages of level 2 (5 s) come that were sent at a steady rate, sending included."""
+    """How late messages of level 2 (5 s) come that were sent at a steady rate.
+
+    Counted from when the broker stored them in the queue of their level.
+    """
 
     def measure() -> Sample:
-        begin = offsets(node)
+        begin, waiting_from = offsets(node), scheduled(node, None)[1]
         tick_s, count = 0.05, 0
         next_tick = time.monotonic()
         while count < per_second * seconds:
@@ -142,7 +162,8 @@ def levels(node: Node, per_second: int, seconds: int) -> Callable[[], Sample]:
             time.sleep(max(0.0, next_tick - time.monotonic()))
         time.sleep(6)
         came = delivered(node, count, begin, 60)
-        return lateness([m.stored_ms - m.born_ms - 5_000 for m in came])
+        since = scheduled(node, waiting_from)[0]
+        return lateness([m.stored_ms - since[m.properties["UNIQ_KEY"]] - 5_000 for m in came])
 
     return measure
 
