@@ -10,7 +10,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from bench import clients, consume, filters, footprint, pull, send, store, transactions
+from bench import clients, consume, filters, footprint, pull, send, store, timers, transactions
 from bench.brokers import java_missing
 from bench.spark import compare
 
@@ -24,6 +24,7 @@ BENCHES = {
     "transactions": transactions,
     "store": store,
     "spark": compare,
+    "timers": timers,
 }
 
 
