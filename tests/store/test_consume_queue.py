@@ -186,3 +186,22 @@ def test_a_removed_queue_leaves_no_files() -> None:
     queue.remove()
     assert disk.names("/q/t/0") == []
     assert (queue.min_offset, queue.max_offset, queue.has_files) == (0, 0, False)
+
+
+@pytest.mark.parametrize("first", [0, 3, 8])
+@pytest.mark.parametrize("offsets", [range(1), range(5), range(30), [4, 5, 9, 10], [3, 4, 0, 1]])
+def test_many_entries_are_written_as_they_are_one_by_one(first: int, offsets: list[int]) -> None:
+    disks = MemoryDisk(), MemoryDisk()
+    one, all_at_once = (fill(a_queue(disk), first) for disk in disks)
+    entries = [entry(first + offset) for offset in offsets]
+    for each in entries:
+        one.apply(each)
+    all_at_once.apply_all(entries)
+    assert all_at_once.max_offset == one.max_offset
+    assert all_at_once.unsynced_log_offset == one.unsynced_log_offset
+    fill(one, 10, start=one.max_offset)
+    fill(all_at_once, 10, start=all_at_once.max_offset)
+    names = disks[0].names("/q/t/0")
+    assert disks[1].names("/q/t/0") == names
+    for name in names:
+        assert disks[0].read(f"/q/t/0/{name}") == disks[1].read(f"/q/t/0/{name}")

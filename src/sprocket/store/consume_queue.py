@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import struct
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from sprocket.base.errors import OffsetOutOfRange
 from sprocket.base.watermark import Watermark
@@ -111,6 +111,41 @@ class ConsumeQueue:
             self._jump_to(offset, entry.log_offset)
         packed = ENTRY.pack(entry.log_offset, entry.record_bytes, entry.tag_code)
         self.add(packed, entry.log_offset)
+
+    def apply_all(self, entries: Sequence[Entry]) -> None:
+        """Writes the entries of records, one after the other.
+
+        Raises:
+            DiskFull: there is no room for them.
+        """
+        first = self.max_offset
+        count = len(entries)
+        if [entry.queue_offset for entry in entries] != list(range(first, first + count)):
+            for entry in entries:
+                self.apply(entry)
+            return
+        packed = b"".join(
+            [ENTRY.pack(entry.log_offset, entry.record_bytes, entry.tag_code) for entry in entries]
+        )
+        done = 0
+        while done < count:
+            # The first of a file makes the file, and tells for how many more there is room.
+            at = done * ENTRY_BYTES
+            self.add(packed[at : at + ENTRY_BYTES], entries[done].log_offset)
+            done += 1
+            if count - done > self._room_end - self.max_offset:
+                self._reserve(self.max_offset, count - done)
+            done += self._fill(memoryview(packed)[done * ENTRY_BYTES :])
+
+    def _fill(self, packed: memoryview) -> int:
+        """Writes entries as far as there is room. Returns how many."""
+        count = min(self._room_end - self.max_offset, len(packed) // ENTRY_BYTES)
+        at = (self.max_offset - self._base) * ENTRY_BYTES
+        self._buffer[at : at + count * ENTRY_BYTES] = packed[: count * ENTRY_BYTES]
+        self.max_offset += count
+        if self.arrival is not None:
+            self.arrival.rise(self.max_offset)
+        return count
 
     def add(self, entry: bytes, log_offset: int) -> None:
         """Writes the next entry, given as the file holds it.

@@ -86,6 +86,12 @@ class KeyIndex:
             if len(self._pending) >= _PENDING_MAX:
                 self.catch_up()
 
+    def apply_all(self, entries: Sequence[Entry]) -> None:
+        """Notes those that have keys, to be taken in later."""
+        self._pending += [entry for entry in entries if entry.unique_key or entry.keys]
+        if len(self._pending) >= _PENDING_MAX:
+            self.catch_up(len(self._pending))
+
     def catch_up(self, count_max: int = _PENDING_MAX) -> int:
         """Takes in records that were noted, oldest first. Returns how many are left.
 

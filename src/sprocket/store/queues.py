@@ -6,7 +6,7 @@ alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 from sprocket.base.ports import Disk
@@ -84,6 +84,19 @@ class ConsumeQueues:
         """Writes the entry of a record, unless its transaction state keeps it out of its queue."""
         if not entry.sys_flag & IN_NO_QUEUE:
             self.make(entry.topic, entry.queue_number).apply(entry)
+
+    def apply_all(self, entries: Sequence[Entry]) -> None:
+        """Writes the entries of records, those of each queue together."""
+        by_queue: dict[tuple[str, int], list[Entry]] = {}
+        for entry in entries:
+            if not entry.sys_flag & IN_NO_QUEUE:
+                name = (entry.topic, entry.queue_number)
+                if name in by_queue:
+                    by_queue[name].append(entry)
+                else:
+                    by_queue[name] = [entry]
+        for name, of_queue in by_queue.items():
+            self.make(*name).apply_all(of_queue)
 
     def cut(self, log_offset: int, *, is_torn: bool) -> int:
         """Forgets the entries of records at or after a log offset.

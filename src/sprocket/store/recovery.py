@@ -16,22 +16,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from sprocket.base.errors import CorruptRecord, DamagedLog, OffsetOutOfRange
-from sprocket.message.properties import KEYS, UNIQUE_KEY, decode_bytes
-from sprocket.message.record import Record
+from sprocket.base.errors import DamagedLog
 from sprocket.store.checkpoint import Checkpoint
 from sprocket.store.commit_log import CommitLog
 from sprocket.store.damage import Damage, Known, damage_at, missing_file
+from sprocket.store.replay import after_blank, replayed, whole_record
 from sprocket.store.tag_codes import TagCodes
 from sprocket.store.views import Entry, View
-from sprocket.store.whole import checked, is_blank
 
 events = logging.getLogger(__name__)
-
-_PAUSE_RECORDS = 4096
 
 
 class Start(NamedTuple):
@@ -87,32 +83,28 @@ async def recover(
     log.stand_at(log.segments.limit)
     count = stored_ms = 0
     end = start
-    for record in _records(log, start, checks_bodies=how.checks_bodies):
-        properties = decode_bytes(record.properties)
-        entry = Entry(
-            record.topic,
-            record.queue_number,
-            record.queue_offset,
-            record.log_offset,
-            record.size,
-            tag_codes.of(record.topic, record.stored_ms, properties),
-            record.stored_ms,
-            record.sys_flag,
-            properties.get(KEYS, ""),
-            properties.get(UNIQUE_KEY, ""),
-        )
-        if entry.log_offset >= how.deleted(entry.topic):
-            for view in views:
-                view.apply(entry)
-        end = record.log_offset + record.size
-        stored_ms = record.stored_ms
-        count += 1
-        if count % _PAUSE_RECORDS == 0:
-            await asyncio.sleep(0)
-    end = _after_blank(log, end)
+    for entries in replayed(log, start, tag_codes, checks_bodies=how.checks_bodies):
+        if not entries:
+            continue
+        kept = _not_deleted(entries, how.deleted)
+        for view in views:
+            view.apply_all(kept)
+        end = entries[-1].log_offset + entries[-1].record_bytes
+        stored_ms = entries[-1].stored_ms
+        count += len(entries)
+        await asyncio.sleep(0)
+    end = after_blank(log, end)
     _tell(damage_at(log, end, known), how)
     log.cut(end, is_torn=not how.was_stopped)
     return Recovered(start, count, stored_ms)
+
+
+def _not_deleted(entries: list[Entry], deleted: Callable[[str], int]) -> list[Entry]:
+    """Those that were written after their topic was last deleted."""
+    ends = {topic: deleted(topic) for topic in {entry.topic for entry in entries}}
+    if not any(ends.values()):
+        return entries
+    return [entry for entry in entries if entry.log_offset >= ends[entry.topic]]
 
 
 def _tell(damage: Damage | None, how: Start) -> None:
@@ -161,32 +153,3 @@ def _file_before(log: CommitLog, safe_ms: int) -> int:
         if record is not None and 0 < record.stored_ms <= safe_ms:
             return start
     return log.start
-
-
-def _records(log: CommitLog, at: int, *, checks_bodies: bool) -> Iterator[Record]:
-    """The whole records from a log offset on, over all files."""
-    limit = log.segments.limit
-    while at < limit:
-        at = _after_blank(log, at)
-        record = whole_record(log, at, checks_body=checks_bodies)
-        if record is None:
-            return
-        yield record
-        at += record.size
-
-
-def _after_blank(log: CommitLog, at: int) -> int:
-    """The beginning of the next file, if the rest of this one is marked blank; else `at`."""
-    if not log.segments.has(at):
-        return at
-    segment = log.segments.at(at)
-    return segment.end if is_blank(segment.buffer, at - segment.start) else at
-
-
-def whole_record(log: CommitLog, at: int, *, checks_body: bool) -> Record | None:
-    """The record that begins at a log offset, if it is whole."""
-    try:
-        segment = log.segments.at(at)
-        return checked(segment.buffer, at - segment.start, at, checks_body=checks_body)
-    except (OffsetOutOfRange, CorruptRecord):
-        return None

@@ -6,7 +6,7 @@ The log is the truth. A view may lag, be cut, or be gone: recovery replays it th
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 import msgspec
@@ -46,6 +46,10 @@ class Fold(Protocol):
 
 class View(Fold, Protocol):
     """A fold over the log that has files."""
+
+    def apply_all(self, entries: Sequence[Entry]) -> None:
+        """Takes in records one after the other, as `apply` would."""
+        ...
 
     def cut(self, log_offset: int, *, is_torn: bool) -> int:
         """Forgets what came from records at or after a log offset.

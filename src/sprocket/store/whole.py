@@ -19,7 +19,7 @@ _MAGIC_START = b"\xda\xa3\x20"
 _MAGIC_AT = 4
 _CHUNK = 1 << 20
 #: So many zeros in a row are a sector that was never written.
-_HOLE = bytes(512)
+HOLE = bytes(512)
 
 
 def checked(buffer: memoryview, at: int, log_offset: int, *, checks_body: bool = True) -> Record:
@@ -44,7 +44,7 @@ def _is_unwritten(properties: bytes) -> bool:
     """Whether properties contain zeros where a sector was never written."""
     if not properties:
         return False
-    return properties[0] == 0 or properties[-1] == 0 or _HOLE in properties
+    return properties[0] == 0 or properties[-1] == 0 or HOLE in properties
 
 
 def is_blank(buffer: memoryview, at: int) -> bool:
