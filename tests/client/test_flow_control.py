@@ -57,6 +57,31 @@ def test_a_paused_topic_waits_at_the_broker_and_others_go_on() -> None:
     play(main)
 
 
+def test_what_failed_of_a_paused_topic_waits_too_and_others_come_again() -> None:
+    async def main() -> None:
+        topics = {"orders": 1, "news": 1, RETRY: 1}
+        broker = FakeBroker(topics)
+        async with broker, consumer_of(broker, reoffer_ms=1_000) as consumer:
+            got: list[str] = []
+
+            async def keep(message: StoredMessage) -> None:
+                got.append(message.topic)
+
+            consumer.subscribe("orders", listener=keep)
+            consumer.subscribe("news", listener=keep)
+            await until(lambda: len(consumer.queues) == 3)
+            consumer.pause("orders")
+            broker.put(RETRY, RETRY_TOPIC="orders")
+            broker.put(RETRY, RETRY_TOPIC="news")
+            await asyncio.sleep(60)
+            assert got == ["news"]
+            assert committed(broker, RETRY) == 0
+            consumer.resume("orders")
+            await until(lambda: got == ["news", "orders"], seconds=2)
+
+    play(main)
+
+
 def test_a_paused_consumer_fetches_nothing() -> None:
     async def main() -> None:
         async with FakeBroker({"orders": 1}) as broker, consumer_of(broker) as consumer:

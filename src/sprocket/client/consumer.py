@@ -305,7 +305,7 @@ class PushConsumer(Entered):
         """Fetches nothing more, of one topic or at all; what was fetched is still delivered.
 
         The consumer stays a member and keeps its queues, whose messages wait at the brokers. What
-        failed comes by the retry topic: it rests only with a pause of everything.
+        failed and comes again, by the retry topic that all topics share, waits in memory.
         """
         if topic is None:
             self._pauses.pause_all()
@@ -349,6 +349,8 @@ class PushConsumer(Entered):
         else:
             strategy = Ordered if self.ordered else Concurrent
             self._delivery = strategy(subscriptions, redelivery, config, counters=self._counters)
+            if isinstance(self._delivery, Concurrent):
+                self._delivery.pauses = self._pauses
         for window in self._early:
             self._delivery.offer(window)
         self._early.clear()

@@ -21,6 +21,7 @@ from collections.abc import Mapping, Sequence
 from sprocket.base.deadline import Deadline
 from sprocket.client.config import ConsumerConfig
 from sprocket.client.outcome import Outcome
+from sprocket.client.pauses import Pauses
 from sprocket.client.redeliver import GivesBack
 from sprocket.client.statistics import Counters
 from sprocket.client.subscription import Later, Subscription
@@ -28,6 +29,7 @@ from sprocket.client.verdict import Verdict, cancelled, failed, verdict_on
 from sprocket.client.window import Window
 from sprocket.client.workers import Turn, Workers
 from sprocket.message.message import StoredMessage
+from sprocket.message.properties import RETRY_TOPIC
 
 logger = logging.getLogger(__name__)
 
@@ -62,6 +64,8 @@ class Concurrent(Workers):
     ) -> None:
         super().__init__(subscriptions, redelivery, config, counters=counters)
         self._timeout = config.consume_timeout_ms / 1000
+        #: What came back of a topic that is paused waits here; its owner may set another one.
+        self.pauses = Pauses()
         self._expiring = asyncio.ensure_future(self._keep_expiring())
 
     async def stop(self, deadline: Deadline) -> None:
@@ -105,7 +109,8 @@ class Concurrent(Workers):
             return
         window, message = taken
         listener = self.listener_of(message)
-        if listener is None:
+        rests = RETRY_TOPIC in message.properties and message.queue in self.pauses
+        if listener is None or rests:
             self.shelf.keep(window, [message])
             return
         messages = turn.messages = [message]
