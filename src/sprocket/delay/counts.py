@@ -54,13 +54,6 @@ class Counts:
         """Forgets the numbers, not the names."""
         self._counts.clear()
 
-    def forget(self, topic: str) -> None:
-        """Leaves a topic out that is no more. What waits for it is counted from there on."""
-        topic_hash = tag_code(topic)
-        self._hashes.pop(topic, None)
-        self._counts.pop(topic_hash, None)
-        self._names.pop(topic_hash, None)
-
     def by_topic(self) -> dict[str, int]:
         """The numbers by topic, those that are not zero."""
         return {
