@@ -10,7 +10,18 @@ from pathlib import Path
 
 from rich.console import Console
 
-from bench import clients, consume, filters, footprint, pull, send, store, timers, transactions
+from bench import (
+    clients,
+    consume,
+    filters,
+    footprint,
+    pull,
+    rebalance,
+    send,
+    store,
+    timers,
+    transactions,
+)
 from bench.brokers import java_missing
 from bench.spark import compare
 
@@ -20,6 +31,7 @@ BENCHES = {
     "footprint": footprint,
     "clients": clients,
     "consume": consume,
+    "rebalance": rebalance,
     "filters": filters,
     "transactions": transactions,
     "store": store,

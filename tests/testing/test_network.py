@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sprocket.testing.loop import simulate
-from sprocket.testing.network import Network
+from sprocket.testing.network import Fates, Network
 from sprocket.testing.process import Process
 
 PORT = 5
@@ -266,3 +266,16 @@ def test_the_seed_alone_decides_the_history() -> None:
 
     assert history(1) == history(1)
     assert len({history(seed) for seed in range(10)}) == 10
+
+
+def test_answers_of_a_host_are_lost_doubled_or_late_until_it_heals() -> None:
+    network = Network()
+    assert network.fate("a") == (0.0,)
+    network.distort("a", Fates(lost=1.0))
+    assert network.fate("a") == ()
+    assert network.fate("b") == (0.0,)
+    network.distort("a", Fates(twice=1.0))
+    assert network.fate("a") == (0.0, 0.0)
+    network.distort("a", Fates(late=1.0, late_seconds=5.0))
+    (seconds,) = network.fate("a")
+    assert 0.0 < seconds < 5.0

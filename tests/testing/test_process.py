@@ -63,3 +63,29 @@ def test_finished_tasks_are_not_kept() -> None:
         assert len(process._tasks) < 200
 
     simulate(main)
+
+
+def test_a_process_that_stands_still_does_late_what_came_meanwhile() -> None:
+    async def main(network: Network) -> None:
+        ticks: list[float] = []
+
+        async def clock() -> None:
+            while True:
+                await asyncio.sleep(1)
+                ticks.append(network.now())
+
+        process = Process("p", "a")
+        process.start(clock())
+        await asyncio.sleep(2.5)
+        process.stop()
+        await asyncio.sleep(120)
+        assert ticks == [1.0, 2.0]
+        process.wake(timers_first=True)
+        await asyncio.sleep(1.5)
+        assert ticks == [1.0, 2.0, 122.5, 123.5]
+        process.stop()
+        process.kill()
+        await asyncio.sleep(5)
+        assert len(ticks) == 4
+
+    simulate(main)

@@ -103,9 +103,10 @@ CONSUMPTION: dict[str, Consumption] = {
     ),
     "stopped": Consumption(
         "Members and brokers stand still for a while and wake up, their leases run out meanwhile.",
-        (_ORDERED, Style()),
+        (replace(_ORDERED, listener_seconds=4.0), Style()),
         ("stop-member", "stop-member", "stop-member", "pause-broker", "join", "leave"),
         count=4,
+        traffic=Traffic(queues=2, messages=40),
     ),
     "broadcasting": Consumption(
         "Every member gets every message, though it dies and comes back.",
@@ -135,7 +136,7 @@ CONSUMPTION: dict[str, Consumption] = {
     ),
     "dead-letters": Consumption(
         "Messages fail, some always; members, brokers and connections fail too.",
-        (Style(), Style("thrice", reconsume_max=1)),
+        (Style(listener_seconds=3.0), Style("thrice", reconsume_max=1)),
         (*_NETWORK, *_BROKERS, *_MEMBERS, "clock"),
         traffic=Traffic(failures=0.3, poison=0.1, messages=15),
     ),
