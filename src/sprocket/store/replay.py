@@ -37,6 +37,7 @@ _HEAD = struct.Struct(">iiii4xqqi16xq20xi")
 _HEAD_BYTES = _HEAD.size
 _CRC_MASK = 0x7FFFFFFF
 _UNCOMMON = BORN_HOST_V6 | STORE_HOST_V6 | TRANSACTION_MASK
+_TAGS_MAX = 4096
 _PAIR_END = 2
 _PAIR_END_BYTE = b"\x02"
 _UNIQUE_KEY_MARK, _KEYS_MARK, _TAGS_MARK = (
@@ -68,12 +69,14 @@ class PlainRecords:
         checks_bodies: each body is compared with its checksum.
     """
 
-    __slots__ = ("_checks_bodies", "_topics")
+    __slots__ = ("_checks_bodies", "_tags", "_topics")
 
     def __init__(self, *, checks_bodies: bool) -> None:
         self._checks_bodies = checks_bodies
         #: Topics by how they stand in a record.
         self._topics: dict[bytes, str] = {}
+        #: Tag codes by the properties besides a unique key, of messages without keys.
+        self._tags: dict[bytes, int] = {}
 
     def learn(self, topic: str) -> None:
         """Takes records of a topic for plain from now on, of which a whole one was seen."""
@@ -92,6 +95,7 @@ class PlainRecords:
             Behind the last that was added. What stands there may be whole nevertheless.
         """
         unpack, topics, checks_bodies = _HEAD.unpack_from, self._topics, self._checks_bodies
+        words = self._words
         piece_bytes = len(piece)
         last_head = piece_bytes - _HEAD_BYTES
         while at <= last_head:
@@ -117,6 +121,7 @@ class PlainRecords:
             properties = piece[properties_at:end]
             if (properties and not (properties[0] and properties[-1])) or HOLE in properties:
                 break
+            tag, keys, unique_key = words(properties)
             into.append(
                 Entry(
                     topic,
@@ -124,15 +129,32 @@ class PlainRecords:
                     queue_offset,
                     log_offset,
                     size,
-                    tag_code(_value(properties, _TAGS_MARK, TAGS)),
+                    tag,
                     stored_ms,
                     sys_flag,
-                    _value(properties, _KEYS_MARK, KEYS),
-                    _value(properties, _UNIQUE_KEY_MARK, UNIQUE_KEY),
+                    keys,
+                    unique_key,
                 )
             )
             at = end
         return at
+
+    def _words(self, properties: bytes) -> tuple[int, str, str]:
+        """Tag code, keys and unique key."""
+        # Most messages differ from others in their unique key only.
+        before, _, rest = properties.partition(_UNIQUE_KEY_MARK)
+        unique_key, _, after = rest.partition(_PAIR_END_BYTE)
+        is_usual = unique_key and (not before or before[-1] == _PAIR_END)
+        others = before + after
+        if is_usual and (tag := self._tags.get(others)) is not None:
+            return tag, "", unique_key.decode("utf-8", "replace")
+        tag = tag_code(_value(properties, _TAGS_MARK, TAGS))
+        keys = _value(properties, _KEYS_MARK, KEYS)
+        if is_usual and not keys and _UNIQUE_KEY_MARK not in after:
+            if len(self._tags) >= _TAGS_MAX:
+                self._tags.clear()
+            self._tags[others] = tag
+        return tag, keys, _value(properties, _UNIQUE_KEY_MARK, UNIQUE_KEY)
 
 
 def _value(properties: bytes, mark: bytes, name: str) -> str:
