@@ -38,7 +38,7 @@ from sprocket.testing.loop import simulate
 from sprocket.testing.network import Network
 from sprocket.testing.observer import Observer
 
-SEEDS_PER_TEST = 4
+SEEDS_PER_TEST = 3
 #: Seeds that show a planted fault soon.
 FIRST_TO_SHOW = {"stopped": 16}
 
