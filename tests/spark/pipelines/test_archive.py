@@ -75,6 +75,16 @@ def test_a_batch_that_was_cut_off_is_done_again_and_replaces_itself(
     assert spark.read.parquet(job.folder).count() == ORDERS
 
 
+def test_ctrl_c_ends_what_follows_between_batches(
+    spark: SparkSession, shop: str, tmp_path: Path
+) -> None:
+    folder = str(tmp_path / "a")
+    job = Archive(nameservers=shop, topics=("orders",), folder=folder, follows=True, every_s=0.1)
+    done = job.run(spark, lambda _: signal.raise_signal(signal.SIGINT))
+    assert (done.is_interrupted, done.rows, done.total_rows) == (True, ORDERS, ORDERS)
+    assert done.report().as_json()["stopped_before_the_end"] is True
+
+
 def test_json_bodies_are_opened_and_what_is_none_is_kept_aside(
     spark: SparkSession, shop: str, tmp_path: Path
 ) -> None:
@@ -126,6 +136,7 @@ def test_a_folder_takes_one_archive(spark: SparkSession, shop: str, tmp_path: Pa
         Archive(nameservers=shop, topics=("orders",), folder="c", body="xml")
 
 
+@pytest.mark.timeout(900)
 @pytest.mark.process
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are POSIX's")
 def test_killed_with_all_its_processes_and_started_again_it_equals_the_topic(
