@@ -9,6 +9,7 @@ pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'sp
 from sprocket import Message
 from sprocket.client.blocking import Producer
 from sprocket.spark.pipelines import Trace
+from tests.cli.parts import eventually
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -61,3 +62,40 @@ def test_latency_is_from_the_send_to_each_consumption(spark: SparkSession, shop:
     assert bars["below 10000 ms"] == 1
     assert found.lines["billing"]
     assert "p99 ms" in found.report().html()
+
+
+@pytest.mark.java
+@pytest.mark.process
+@pytest.mark.timeout(900)
+def test_the_trace_of_javas_clients_is_read(
+    spark: SparkSession, shop: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    from pyspark.errors import AnalysisException
+
+    from tests.compat.javaland import JavaDriver, require_java
+
+    require_java()
+    work = tmp_path_factory.mktemp("trace")
+    with JavaDriver("5.3.3", work=work) as driver:
+        traced = {"enableTrace": True}
+        driver.call("producer.start", group="j", namesrv=shop, set=traced)
+        driver.call("consumer.start", group="jc", namesrv=shop, topic="from-java", set=traced)
+        sends = [{"text": f"order {number}"} for number in range(5)]
+        driver.call("producer.sendMany", topic="from-java", messages=sends)
+        job = Trace(nameservers=shop)
+
+        def consumed_all() -> bool:
+            try:
+                found = job.run(spark)
+            except AnalysisException:  # nothing has been traced yet: there is no topic
+                return False
+            return any(way[:3] == ("from-java", "jc", 5) for way in found.ways)
+
+        eventually(consumed_all, seconds=30)
+    found = job.run(spark)
+    way = next(one for one in found.ways if one.group == "jc")
+    assert (way.failed, way.retries) == (0, 0)
+    assert way.longest is not None
+    assert 0 <= way.longest < 600_000
+    sending = next(one for one in found.sends if one.topic == "from-java")
+    assert sending[:4] == ("from-java", 5, 0, 0)
