@@ -33,8 +33,8 @@ QUIET_SECONDS_MAX = 600.0
 _LOOK_SECONDS = 1.0
 #: When a broker that does not answer is a failure of the run itself.
 _GIVE_UP_SECONDS = 3_600.0
-#: The longest delay in use: level 5, or the second return.
-_DELAYS_SECONDS = 61.0
+#: Seconds between two looks at what waits for its delay.
+_DELAYS_SECONDS = 31.0
 
 Stored = dict[QueueId, list[StoredMessage]]
 
@@ -159,17 +159,16 @@ class Run:
         """Waits until all is consumed and committed."""
         give_up = self.network.now() + QUIET_SECONDS_MAX
         traffic = self.scenario.traffic
-        waited = not (traffic.delayed or traffic.failures or traffic.poison)
+        waits = bool(traffic.delayed or traffic.failures or traffic.poison)
         while self.network.now() < give_up:
             if watching.done():
                 await watching
             if await self._missing():
                 await asyncio.sleep(_LOOK_SECONDS)
-            elif waited:
-                return
-            else:  # what nobody misses may still wait on a delay level
-                waited = True
+            elif waits and await self._waiting_count():  # for a delay, though nobody misses it
                 await asyncio.sleep(_DELAYS_SECONDS)
+            else:
+                return
         await self._look_at_the_end()
         raise invariants.Violation(f"it does not come to rest: {await self._missing()}")
 
@@ -211,6 +210,15 @@ class Run:
                 if at != end:
                     missing.append(f"{group.style.name} is at {at} of {end} in {queue}")
         return missing
+
+    async def _waiting_count(self) -> int:
+        """How many messages wait for their delay; 1 if a broker does not answer."""
+        try:
+            arrived, waiting = await self._arrived()
+        except (TransportError, ReplyError):
+            return 1
+        went, came = (sum(map(len, each.values())) for each in (waiting, arrived))
+        return max(went - came, 0)
 
     async def _dead(self) -> dict[str, dict[str, int]]:
         """By group, how many times each key is among its dead letters."""
