@@ -99,7 +99,7 @@ CONSUMPTION: dict[str, Consumption] = {
         ("kill-broker", "kill-broker", "kill-broker", "kill-member", "join"),
         count=20,
         traffic=Traffic(messages=50, seconds=120.0),
-        gap_seconds_max=75.0,
+        gap_seconds_max=120.0,
     ),
     "stopped": Consumption(
         "Members and brokers stand still for a while and wake up, their leases run out meanwhile.",
