@@ -13,7 +13,7 @@ from sprocket.base.ports import Disk
 from sprocket.store.consume_queue import ENTRY_BYTES, ConsumeQueue
 from sprocket.store.drafts import check_queue
 from sprocket.store.segments import Segments
-from sprocket.store.views import IN_NO_QUEUE, Entry
+from sprocket.store.views import IN_NO_QUEUE, Entry, by_queue
 
 #: So many queues keep files mapped; a process may have as few as 1024 descriptors.
 MAPPED_QUEUES_MAX = 256
@@ -87,15 +87,7 @@ class ConsumeQueues:
 
     def apply_all(self, entries: Sequence[Entry]) -> None:
         """Writes the entries of records, those of each queue together."""
-        by_queue: dict[tuple[str, int], list[Entry]] = {}
-        for entry in entries:
-            if not entry.sys_flag & IN_NO_QUEUE:
-                name = (entry.topic, entry.queue_number)
-                if name in by_queue:
-                    by_queue[name].append(entry)
-                else:
-                    by_queue[name] = [entry]
-        for name, of_queue in by_queue.items():
+        for name, of_queue in by_queue(entries).items():
             self.make(*name).apply_all(of_queue)
 
     def cut(self, log_offset: int, *, is_torn: bool) -> int:

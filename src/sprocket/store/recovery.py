@@ -84,8 +84,6 @@ async def recover(
     count = stored_ms = 0
     end = start
     for entries in replayed(log, start, tag_codes, checks_bodies=how.checks_bodies):
-        if not entries:
-            continue
         kept = _not_deleted(entries, how.deleted)
         for view in views:
             view.apply_all(kept)

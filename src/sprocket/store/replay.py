@@ -62,28 +62,59 @@ def entry_of(record: Record, tag_codes: TagCodes) -> Entry:
     )
 
 
-class PlainRecords:
-    """Takes plain records apart.
+class Records:
+    """Takes records apart, many at a time.
 
     Args:
         checks_bodies: each body is compared with its checksum.
     """
 
-    __slots__ = ("_checks_bodies", "_tags", "_topics")
+    __slots__ = ("_checks_bodies", "_tag_codes", "_tags", "_topics")
 
-    def __init__(self, *, checks_bodies: bool) -> None:
+    def __init__(self, tag_codes: TagCodes, *, checks_bodies: bool) -> None:
+        self._tag_codes = tag_codes
         self._checks_bodies = checks_bodies
-        #: Topics by how they stand in a record.
+        #: Topics of which a whole record was seen, by how they stand in a record.
         self._topics: dict[bytes, str] = {}
         #: Tag codes by the properties besides a unique key, of messages without keys.
         self._tags: dict[bytes, int] = {}
 
-    def learn(self, topic: str) -> None:
-        """Takes records of a topic for plain from now on, of which a whole one was seen."""
-        if topic != SCHEDULE:
-            self._topics[topic_part(topic.encode())] = topic
+    def take(
+        self, buffer: memoryview, start: int, at: int, *, until: int = 1 << 63
+    ) -> tuple[list[Entry], int]:
+        """The entries of some whole records that follow each other.
 
-    def take(self, piece: bytes, start: int, at: int, into: list[Entry]) -> int:
+        Args:
+            buffer: a file of the log.
+            start: log offset of its first byte.
+            at: where the first of the records stands, in bytes from there.
+            until: log offset at or behind which none of them begins.
+
+        Returns:
+            The entries; and the place behind the last of them.
+
+        Raises:
+            CorruptRecord: no whole record stands there.
+        """
+        entries: list[Entry] = []
+        first = at
+        piece = bytes(buffer[at : min(at + PIECE_BYTES, until - start)])
+        while True:
+            at = first + self._take_plain(piece, start + first, at - first, entries)
+            if at >= first + len(piece):
+                return entries, at
+            try:
+                record = checked(buffer, at, start + at, checks_body=self._checks_bodies)
+            except CorruptRecord:
+                if not entries:
+                    raise
+                return entries, at
+            entries.append(entry_of(record, self._tag_codes))
+            at += record.size
+            if record.topic != SCHEDULE:
+                self._topics[topic_part(record.topic.encode())] = record.topic
+
+    def _take_plain(self, piece: bytes, start: int, at: int, into: list[Entry]) -> int:
         """Adds the entries of the plain, whole records from a place of a piece on.
 
         Args:
@@ -174,29 +205,16 @@ def replayed(
     log: CommitLog, at: int, tag_codes: TagCodes, *, checks_bodies: bool
 ) -> Iterator[list[Entry]]:
     """What the views learn of the whole records from a log offset on, over all files, in order."""
-    plain = PlainRecords(checks_bodies=checks_bodies)
+    records = Records(tag_codes, checks_bodies=checks_bodies)
     while True:
-        piece, start = _piece(log, at), at
-        entries: list[Entry] = []
-        while at < start + len(piece) or at == start:
-            at = after_blank(log, start + plain.take(piece, start, at - start, entries))
-            record = whole_record(log, at, checks_body=checks_bodies)
-            if record is None:
-                yield entries
-                return
-            entries.append(entry_of(record, tag_codes))
-            plain.learn(record.topic)
-            at += record.size
+        at = after_blank(log, at)
+        try:
+            segment = log.segments.at(at)
+            entries, place = records.take(segment.buffer, segment.start, at - segment.start)
+        except (OffsetOutOfRange, CorruptRecord):
+            return
         yield entries
-
-
-def _piece(log: CommitLog, at: int) -> bytes:
-    """Some bytes of the log from an offset on; none if no file holds it."""
-    if not log.segments.has(at):
-        return b""
-    segment = log.segments.at(at)
-    place = at - segment.start
-    return bytes(segment.buffer[place : place + PIECE_BYTES])
+        at = segment.start + place
 
 
 def after_blank(log: CommitLog, at: int) -> int:

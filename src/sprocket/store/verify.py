@@ -11,15 +11,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from sprocket.message.record import Record
 from sprocket.store.checkpoint import FILE_BYTES as CHECKPOINT_BYTES
 from sprocket.store.damage import Damage
 from sprocket.store.inspected import Finding, Inspected
 from sprocket.store.snapshot import decode_state
+from sprocket.store.verify_agreed import Agreement
 from sprocket.store.verify_index import verify_index
 from sprocket.store.verify_queues import verify_queues
-from sprocket.store.views import IN_NO_QUEUE
-from sprocket.store.walk import Tail, walk
+from sprocket.store.views import Entry, by_queue
+from sprocket.store.walk import Tail, walk_entries
 
 Advance = Callable[[int], None]
 
@@ -52,6 +52,7 @@ class Verification:
         #: The newest message of each queue, by topic and number.
         self._newest: dict[tuple[str, int], Ends] = {}
         self._damaged: list[tuple[int, int]] = []
+        self._agreement = Agreement(store)
         self.records = 0
         self.log_start = store.log.start
         self.log_end = store.log.start
@@ -99,8 +100,8 @@ class Verification:
             # An empty file is what a crash leaves between making it and giving it its size.
             text = f"it has {size} bytes, the files of this log have {log.file_bytes}"
             yield Finding("log", path, 0, text, is_fault=bool(size))
-        for each in walk(log, until=self._store.until, advance=self._advance):
-            if isinstance(each, Record):
+        for each in walk_entries(log, until=self._store.until, advance=self._advance):
+            if isinstance(each, list):
                 self._note(each)
             elif isinstance(each, Damage):
                 self._damaged.append((each.start, each.end))
@@ -111,11 +112,11 @@ class Verification:
                 if each.rest_bytes:
                     yield self._torn(each)
 
-    def _note(self, record: Record) -> None:
-        self.records += 1
-        if not record.sys_flag & IN_NO_QUEUE:
-            name = (record.topic, record.queue_number)
-            self._newest[name] = Ends(record.queue_offset, record.log_offset)
+    def _note(self, entries: list[Entry]) -> None:
+        self.records += len(entries)
+        for name, own in by_queue(entries).items():
+            self._newest[name] = Ends(own[-1].queue_offset, own[-1].log_offset)
+            self._agreement.compare(*name, own)
 
     def _torn(self, tail: Tail) -> Finding:
         is_known = self._store.marks is not None and tail.end < self._store.marks.flushed
@@ -132,6 +133,7 @@ class Verification:
             {name: (ends.offset, ends.log_offset) for name, ends in self._newest.items()},
             log_end=self.log_end,
             damaged=self._damaged,
+            agreement=self._agreement,
             advance=self._advance,
         ):
             if isinstance(finding, int):

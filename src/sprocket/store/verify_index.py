@@ -6,6 +6,7 @@ import struct
 import sys
 from array import array
 from collections.abc import Iterator
+from operator import lt
 
 from sprocket.store.index_file import file_bytes
 from sprocket.store.inspected import Finding, Inspected
@@ -13,6 +14,8 @@ from sprocket.store.inspected import Finding, Inspected
 _HEADER = struct.Struct(">qqqqii")
 _ENTRY = struct.Struct(">iqii")
 _SLOT_BYTES = 4
+#: So many entries are looked at together.
+_STEP = 8192
 
 
 def verify_index(store: Inspected, log_end: int) -> Iterator[Finding | int]:
@@ -52,16 +55,25 @@ def _file(
     heads = array("i", bytes(buffer[_HEADER.size : entries_at]))
     if sys.byteorder == "little":
         heads.byteswap()
-    lost = [slot for slot, number in enumerate(heads) if not 0 <= number < max(count, 1)]
+    lost = []
+    if min(heads) < 0 or max(heads) >= max(count, 1):
+        lost = [slot for slot, number in enumerate(heads) if not 0 <= number < max(count, 1)]
     if lost and not store.is_live:
         text = f"{len(lost)} slots lead nowhere; a start after a crash mends that"
         at = _HEADER.size + lost[0] * _SLOT_BYTES
         yield Finding("index", path, at, text, is_fault=store.was_stopped)
     astray = ahead = 0
-    for number in range(1, count):
-        hashed, log_offset, _, before = _ENTRY.unpack_from(buffer, entries_at + number * 20)
-        astray += hashed < 0 or not 0 <= before < number
-        ahead += log_offset >= log_end
+    for first in range(1, count, _STEP):
+        last = min(first + _STEP, count)
+        raw = buffer[entries_at + first * _ENTRY.size : entries_at + last * _ENTRY.size]
+        hashes, offsets, _, before = zip(*_ENTRY.iter_unpack(raw), strict=True)
+        if max(offsets) >= log_end:
+            ahead += sum(offset >= log_end for offset in offsets)
+        if min(hashes) < 0 or min(before) < 0 or not all(map(lt, before, range(first, last))):
+            astray += sum(
+                hashed < 0 or not 0 <= earlier < number
+                for number, hashed, earlier in zip(range(first, last), hashes, before, strict=True)
+            )
     if astray:
         text = f"{astray} entries do not lead to earlier ones: what lies behind is not found"
         yield Finding("index", path, entries_at, text)

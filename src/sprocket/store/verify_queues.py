@@ -13,6 +13,7 @@ from sprocket.store.consume_queue import BLANK_SIZE, DAMAGED_CODE, ENTRY, ENTRY_
 from sprocket.store.deleted import DeletedTopics
 from sprocket.store.inspected import Finding, Inspected
 from sprocket.store.segments import NAME_DIGITS
+from sprocket.store.verify_agreed import Agreed, Agreement
 
 #: So many faults of one queue are told one by one; the others are counted.
 TOLD_MAX = 20
@@ -26,6 +27,7 @@ def verify_queues(
     *,
     log_end: int,
     damaged: Sequence[tuple[int, int]],
+    agreement: Agreement,
     advance: Callable[[int], None],
 ) -> Iterator[Finding | int]:
     """Findings, and in between how many entries were looked at.
@@ -34,12 +36,14 @@ def verify_queues(
         newest: offset and log offset of the newest message of each queue, as the log has it.
         log_end: log offset after the last record.
         damaged: stretches of the log that are damaged, which were told already.
+        agreement: entries that were found to agree with their records.
         advance: is told of bytes looked through.
     """
     seen: set[tuple[str, int]] = set()
     for topic, number in store.queues():
         seen.add((topic, number))
-        queue = _Queue(store, topic, number, log_end=log_end, damaged=damaged)
+        agreed = agreement.of(topic, number)
+        queue = _Queue(store, topic, number, log_end=log_end, damaged=damaged, agreed=agreed)
         yield from queue.verify(advance)
         yield queue.count
         if (topic, number) in newest:
@@ -78,12 +82,14 @@ class _Queue:
         *,
         log_end: int,
         damaged: Sequence[tuple[int, int]],
+        agreed: Agreed,
     ) -> None:
         self._store = store
         self._name = (topic, number)
         self._folder = store.queue_folder(topic, number)
         self._log_end = log_end
         self._damaged = [start for start, _ in damaged], [end for _, end in damaged]
+        self._agreed = agreed
         self._faults = 0
         self._has_ended = False
         self.count = 0
@@ -116,27 +122,35 @@ class _Queue:
             buffer = self._store.disk.peek(path)
         except FileNotFoundError:  # a broker has removed it since
             return
-        whole = len(buffer) - len(buffer) % ENTRY_BYTES
-        offset = first
-        for at, (start, size, code) in enumerate(ENTRY.iter_unpack(buffer[:whole])):
-            offset = first + at
+        offset, last = first, first + len(buffer) // ENTRY_BYTES
+        while offset < last:
+            at = (offset - first) * ENTRY_BYTES
+            start, size, code = ENTRY.unpack_from(buffer, at)
             if size <= 0:
-                if not self._has_ended and any(buffer[at * ENTRY_BYTES : (at + 1) * ENTRY_BYTES]):
-                    yield Finding("queue", path, at * ENTRY_BYTES, f"entry {offset} is none")
+                if not self._has_ended and any(buffer[at : at + ENTRY_BYTES]):
+                    yield Finding("queue", path, at, f"entry {offset} is none")
                 self._has_ended = True
                 return
             if self._has_ended:
-                yield Finding("queue", path, at * ENTRY_BYTES, "entries before it are missing")
+                yield Finding("queue", path, at, "entries before it are missing")
                 self._has_ended = False
-            self.count += 1
-            self.end = offset + 1
-            is_gap = size == BLANK_SIZE or code == DAMAGED_CODE
-            fault = None if is_gap else self._fault(offset, start, size, code)
-            if fault is not None:
-                self._faults += 1
-                if self._faults <= TOLD_MAX:
-                    text = f"entry {offset} {fault}"
-                    yield Finding("queue", path, at * ENTRY_BYTES, text, True, start)
+            agreed_to = min(self._agreed.end_of(offset), last)
+            if agreed_to == offset:
+                agreed_to += 1
+                yield from self._compared(path, at, offset, (start, size, code))
+            self.count += agreed_to - offset
+            self.end = offset = agreed_to
+
+    def _compared(
+        self, path: str, at: int, offset: int, entry: tuple[int, int, int]
+    ) -> Iterator[Finding]:
+        start, size, code = entry
+        is_gap = size == BLANK_SIZE or code == DAMAGED_CODE
+        fault = None if is_gap else self._fault(offset, start, size, code)
+        if fault is not None:
+            self._faults += 1
+            if self._faults <= TOLD_MAX:
+                yield Finding("queue", path, at, f"entry {offset} {fault}", True, start)
 
     def _fault(self, offset: int, start: int, size: int, code: int) -> str | None:
         """What is wrong with an entry."""

@@ -36,6 +36,19 @@ class Entry(msgspec.Struct, gc=False):
     unique_key: str = ""
 
 
+def by_queue(entries: Sequence[Entry]) -> dict[tuple[str, int], list[Entry]]:
+    """The entries of records that are in a queue, by topic and number of it."""
+    found: dict[tuple[str, int], list[Entry]] = {}
+    for entry in entries:
+        if not entry.sys_flag & IN_NO_QUEUE:
+            name = (entry.topic, entry.queue_number)
+            if name in found:
+                found[name].append(entry)
+            else:
+                found[name] = [entry]
+    return found
+
+
 class Fold(Protocol):
     """What is told of each record."""
 

@@ -9,14 +9,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from sprocket.base.errors import CorruptRecord, OffsetOutOfRange
 from sprocket.base.ports import Disk
 from sprocket.message.record import Record
 from sprocket.store.damage import Damage
+from sprocket.store.replay import Records
 from sprocket.store.segments import NAME_DIGITS
+from sprocket.store.tag_codes import TagCodes
+from sprocket.store.views import Entry
 from sprocket.store.whole import checked, is_blank, next_whole, written_to
+
+T = TypeVar("T")
 
 
 class Tail(NamedTuple):
@@ -115,6 +120,48 @@ def walk(
         until: log offset behind which nothing is looked at; None: to the end.
         advance: is told of bytes that were looked through.
     """
+    return _walk(files, _record, until=until, advance=advance)
+
+
+def walk_entries(
+    files: LogFiles, *, until: int | None = None, advance: Callable[[int], None] | None = None
+) -> Iterator[list[Entry] | Damage | Tail]:
+    """As `walk`, with the entries of some records that follow each other in place of records.
+
+    Tag codes of delayed messages are those of their tags.
+    """
+    records = Records(TagCodes([]), checks_bodies=True)
+
+    def take(buffer: memoryview, start: int, at: int, until: int) -> tuple[list[Entry], int]:
+        return records.take(buffer, start, at, until=until)
+
+    return _walk(files, take, until=until, advance=advance)
+
+
+#: Takes what stands at a place of a file with that log offset, beginning before another; answers
+#: with it and the place behind it. Raises `CorruptRecord` if no whole record stands there.
+_Take = Callable[[memoryview, int, int, int], tuple[T, int]]
+
+
+def _record(buffer: memoryview, start: int, at: int, until: int) -> tuple[Record, int]:
+    record = checked(buffer, at, start + at)
+    return record, at + record.size
+
+
+def _walk(
+    files: LogFiles,
+    take: _Take[T],
+    *,
+    until: int | None,
+    advance: Callable[[int], None] | None,
+) -> Iterator[T | Damage | Tail]:
+    """All that is taken and all damage, in order; a `Tail` comes last.
+
+    Args:
+        take: takes records.
+        until: log offset behind which nothing is looked at; None: to the end.
+        advance: is told of bytes that were looked through.
+    """
     limit = 2**63 - 1 if until is None else until
     #: Where a file stopped making sense, with no whole record behind it in that file.
     open_end: Tail | None = None
@@ -124,7 +171,7 @@ def walk(
         if start >= limit:
             break
         missing += _missing(files, expected, start)
-        for each in _file(files, start, limit):
+        for each in _file(files, take, start, limit):
             if isinstance(each, Tail):
                 open_end = open_end or each
                 continue
@@ -155,20 +202,23 @@ def _closed(files: LogFiles, end: Tail) -> Damage:
     return Damage(end.path, end.position, end.end, file_end, end.why or "nothing stands there")
 
 
-def _file(files: LogFiles, start: int, limit: int) -> Iterator[Record | Damage | Tail]:
+def _file(files: LogFiles, take: _Take[T], start: int, limit: int) -> Iterator[T | Damage | Tail]:
     """Records and damage of one file; and a `Tail` if it does not go on to the next."""
     try:
         buffer = files.buffer(start)
     except OffsetOutOfRange:
         return
     at = 0
+    written = -1
     while start + at < limit and not is_blank(buffer, at):
         try:
-            record = checked(buffer, at, start + at)
+            taken, behind = take(buffer, start, at, limit)
         except CorruptRecord as error:
-            found = next_whole(buffer, start, at)
+            if written < 0:
+                written = written_to(buffer, at)
+            rest = max(written - at, 0)
+            found = next_whole(buffer, start, at) if rest else None
             if found is None:
-                rest = written_to(buffer, at) - at
                 why = str(error) if rest else ""
                 yield Tail(files.path_of(start), at, start + at, rest, why)
                 return
@@ -176,5 +226,5 @@ def _file(files: LogFiles, start: int, limit: int) -> Iterator[Record | Damage |
             yield Damage(files.path_of(start), at, start + at, end, str(error))
             at = end - start
             continue
-        yield record
-        at += record.size
+        yield taken
+        at = behind

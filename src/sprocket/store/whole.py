@@ -18,6 +18,7 @@ _BLANK = struct.Struct(">ii")
 _MAGIC_START = b"\xda\xa3\x20"
 _MAGIC_AT = 4
 _CHUNK = 1 << 20
+_ZEROS = bytes(_CHUNK)
 #: So many zeros in a row are a sector that was never written.
 HOLE = bytes(512)
 
@@ -78,11 +79,16 @@ def _candidates(buffer: memoryview, at: int) -> Iterator[int]:
     overlap = len(_MAGIC_START) - 1
     while at < len(buffer):
         chunk = bytes(buffer[at : at + _CHUNK + overlap])
-        found = chunk.find(_MAGIC_START)
+        found = -1 if _is_zero(chunk) else chunk.find(_MAGIC_START)
         while found >= 0:
             yield at + found - _MAGIC_AT
             found = chunk.find(_MAGIC_START, found + 1)
         at += _CHUNK
+
+
+def _is_zero(chunk: bytes) -> bool:
+    """Whether there are only zeros; much quicker than looking for something else."""
+    return chunk == (_ZEROS if len(chunk) == len(_ZEROS) else bytes(len(chunk)))
 
 
 def written_to(buffer: memoryview, at: int) -> int:
@@ -93,8 +99,8 @@ def written_to(buffer: memoryview, at: int) -> int:
     last = len(buffer)
     while last > at:
         first = max(at, last - _CHUNK)
-        rest = bytes(buffer[first:last]).rstrip(b"\0")
-        if rest:
-            return first + len(rest)
+        chunk = bytes(buffer[first:last])
+        if not _is_zero(chunk):
+            return first + len(chunk.rstrip(b"\0"))
         last = first
     return at
