@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -273,6 +272,7 @@ def _carry_out(mending: Repair, steps: list[Step], *, yes: bool, as_json: bool) 
             typer.echo(step.text if yes else f"would {step.text}")
         typer.echo(f"what is taken away is in {mending.kept}" if yes else "do it with --yes")
     if yes:
+        import asyncio
 
         async def carry_out() -> None:
             for step in steps:
