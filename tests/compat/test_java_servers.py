@@ -27,7 +27,7 @@ from sprocket import (
 from sprocket.client import blocking
 from sprocket.client.config import ConsumerConfig, ProducerConfig, PullConfig
 from sprocket.client.manual import PullStatus
-from sprocket.client.producer import SendStatus
+from sprocket.client.outbox import SendStatus, Sent
 from sprocket.client.subscription import Later
 from tests.compat.javaland import (
     QUICK_REBALANCE,
@@ -116,7 +116,7 @@ class Heard:
 def test_a_message_arrives_as_it_was_sent(
     names: str, driver: JavaDriver, topic: str, header: str
 ) -> None:
-    async def send() -> tuple[QueueId, int, str, str, SendStatus]:
+    async def send() -> Sent:
         config = ProducerConfig(header=header)
         async with Producer("ours", nameservers=names, config=config) as producer:
             return await producer.send(
@@ -131,21 +131,21 @@ def test_a_message_arrives_as_it_was_sent(
                 queue=QueueId(topic, BROKER, 2),
             )
 
-    sent_queue, queue_offset, message_id, offset_id, status = run(send())
+    sent = run(send())
     (message,) = driver.call("pull.pull", topic=topic, queueId=2, offset=0)["messages"]
 
-    assert (sent_queue, queue_offset) == (QueueId(topic, BROKER, 2), 0)
-    assert status is SendStatus.OK
+    assert (sent.queue, sent.queue_offset) == (QueueId(topic, BROKER, 2), 0)
+    assert sent.status is SendStatus.OK
     assert message["body"] == bytes(range(256))
     assert (message["tags"], message["keys"], message["flag"]) == ("weiß", "k1 schlüssel", -7)
     assert message["properties"]["colour"] == "grün"
     assert message["properties"]["日本"] == "語😀"
-    assert (message["msgId"], message["offsetMsgId"]) == (message_id, offset_id)
-    for found in (message_id, offset_id):
+    assert (message["msgId"], message["offsetMsgId"]) == (sent.message_id, sent.offset_id)
+    for found in (sent.message_id, sent.offset_id):
         viewed = driver.call("query.view", topic=topic, id=found)["message"]
         assert viewed["body"] == bytes(range(256))
     (by_key,) = driver.call("query.byKey", topic=topic, key="schlüssel")["messages"]
-    assert by_key["msgId"] == message_id
+    assert by_key["msgId"] == sent.message_id
 
 
 def test_every_way_to_send_is_consumed_by_java(names: str, driver: JavaDriver, topic: str) -> None:
