@@ -7,13 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from sprocket.base.errors import SystemBusy
-from sprocket.broker.offsets import ConsumerOffsets
+from sprocket.broker.offsets import RESET_MS, ConsumerOffsets
+from sprocket.broker.pull import HOLD_MS_MAX
 from sprocket.store.snapshot import decode_state, encode_state
 from sprocket.testing.clock import ManualClock
 
 
-def table(entries_max: int = 100) -> ConsumerOffsets:
-    return ConsumerOffsets(ManualClock(), entries_max=entries_max)
+def table(entries_max: int = 100, clock: ManualClock | None = None) -> ConsumerOffsets:
+    return ConsumerOffsets(clock or ManualClock(), entries_max=entries_max)
 
 
 def test_what_a_group_commits_is_what_it_gets() -> None:
@@ -31,8 +32,16 @@ def pull_at(offsets: ConsumerOffsets, offset: int, address: str = "a") -> int | 
     return offsets.pull_at("g", "T", queue_number=0, offset=offset, address=address)
 
 
-def reset_to_100() -> ConsumerOffsets:
-    offsets = table()
+def commit(offsets: ConsumerOffsets, offset: int, address: str = "a") -> bool:
+    return offsets.commit("g", "T", queue_number=0, offset=offset, address=address)
+
+
+def held_at(offsets: ConsumerOffsets, address: str = "a") -> int | None:
+    return offsets.held_at("g", "T", 0, address=address)
+
+
+def reset_to_100(clock: ManualClock | None = None) -> ConsumerOffsets:
+    offsets = table(clock=clock)
     offsets.commit("g", "T", queue_number=0, offset=500)
     offsets.reset("g", "T", queue_number=0, offset=100)
     return offsets
@@ -40,16 +49,67 @@ def reset_to_100() -> ConsumerOffsets:
 
 def test_a_reset_wins_over_commits_under_way_until_the_consumer_shows_that_it_heard() -> None:
     offsets = reset_to_100()
-    assert not offsets.commit("g", "T", queue_number=0, offset=501)
+    assert not commit(offsets, 501)
     assert pull_at(offsets, 501) == 100
-    assert not offsets.commit("g", "T", queue_number=0, offset=502)
-    assert offsets.commit("g", "T", queue_number=0, offset=100)
-    assert not offsets.commit("g", "T", queue_number=0, offset=502)
+    assert not commit(offsets, 502)
+    assert commit(offsets, 100)
+    assert not commit(offsets, 502)
     assert offsets.committed("g", "T", 0) == 100
     assert pull_at(offsets, 100) is None
-    assert offsets.commit("g", "T", queue_number=0, offset=101)
+    assert commit(offsets, 101)
     assert offsets.committed("g", "T", 0) == 101
     offsets.validate()
+
+
+def test_that_one_consumer_heard_of_a_reset_does_not_speak_for_another() -> None:
+    offsets = reset_to_100()
+    assert pull_at(offsets, 501, "a") == 100
+    assert pull_at(offsets, 100, "a") is None
+    assert commit(offsets, 150, "a")
+    assert not commit(offsets, 502, "b")
+    assert held_at(offsets, "b") == 150
+    assert pull_at(offsets, 502, "b") == 150  # where the group is meanwhile
+    assert commit(offsets, 160, "a")
+    assert not commit(offsets, 502, "b")
+    assert pull_at(offsets, 150, "b") is None
+    assert commit(offsets, 170, "b")
+    assert pull_at(offsets, 180, "a") is None
+    assert offsets.committed("g", "T", 0) == 170
+
+
+def test_a_reset_is_over_when_the_longest_pull_has_ended_since_one_heard() -> None:
+    clock = ManualClock()
+    offsets = reset_to_100(clock)
+    clock.move(10 * RESET_MS)  # nobody came: it waits
+    assert not commit(offsets, 501, "b")
+    pull_at(offsets, 501, "a")
+    pull_at(offsets, 100, "a")
+    clock.move(RESET_MS - 1)
+    assert not commit(offsets, 501, "b")
+    assert "resetTable" in offsets.to_json()
+    clock.move(1)
+    assert "resetTable" not in offsets.to_json()
+    offsets.is_changed = False
+    assert pull_at(offsets, 501, "c") is None
+    assert offsets.is_changed
+    assert commit(offsets, 501, "b")
+    assert held_at(offsets, "b") is None
+    offsets.validate()
+
+
+def test_no_pull_is_held_longer_than_a_reset_goes_on() -> None:
+    assert RESET_MS >= HOLD_MS_MAX
+
+
+def test_a_clock_that_is_set_back_does_not_keep_a_reset_forever() -> None:
+    clock = ManualClock()
+    offsets = reset_to_100(clock)
+    pull_at(offsets, 501, "a")
+    pull_at(offsets, 100, "a")
+    clock.move(-1_000)
+    assert not commit(offsets, 501, "b")
+    clock.move(-10 * RESET_MS)
+    assert commit(offsets, 501, "b")
 
 
 def test_each_consumer_is_told_of_a_reset_a_few_times_and_may_then_pull_where_it_wants() -> None:
@@ -58,27 +118,61 @@ def test_each_consumer_is_told_of_a_reset_a_few_times_and_may_then_pull_where_it
     for _ in range(3):  # an answer may have reached nobody
         assert pull_at(offsets, 501, "b") == 100
     assert pull_at(offsets, 501, "b") is None
-    assert pull_at(offsets, 501, "c") is None
+    assert pull_at(offsets, 501, "c") == 100
+
+
+def test_a_reset_remembers_so_many_connections_and_tells_older_ones_again() -> None:
+    offsets = reset_to_100()
+    for number in range(1001):
+        assert pull_at(offsets, 100, f"{number}") == 100
+        assert pull_at(offsets, 100, f"{number}") is None
+    assert pull_at(offsets, 100, "1000") is None
+    assert pull_at(offsets, 100, "0") == 100
+
+
+def test_another_reset_is_told_to_those_that_heard_of_the_first() -> None:
+    offsets = reset_to_100()
+    pull_at(offsets, 501)
+    pull_at(offsets, 100)
+    offsets.reset("g", "T", queue_number=0, offset=50)
+    assert not commit(offsets, 101)
+    assert pull_at(offsets, 101) == 50
+    assert pull_at(offsets, 50) is None
+    assert commit(offsets, 51)
 
 
 def test_a_pull_that_was_held_before_a_reset_is_sent_there_and_shows_nothing() -> None:
     offsets = reset_to_100()
     for _ in range(5):
-        assert offsets.held_at("g", "T", 0) == 100
-    assert not offsets.commit("g", "T", queue_number=0, offset=501)
+        assert held_at(offsets) == 100
+    assert not commit(offsets, 501)
     assert pull_at(offsets, 501) == 100
     assert pull_at(offsets, 100) is None
-    assert offsets.held_at("g", "T", 0) is None
+    assert held_at(offsets) is None
 
 
-def test_a_reset_that_nobody_heard_of_outlives_the_broker() -> None:
-    offsets, other = reset_to_100(), table()
-    other.load(decode_state(encode_state(offsets.to_json())))
-    other.validate()
-    assert not other.commit("g", "T", queue_number=0, offset=501)
-    assert pull_at(other, 501) == 100
-    assert pull_at(other, 100) is None
-    assert "resetTable" not in other.to_json()
+def test_a_reset_that_is_not_over_outlives_the_broker() -> None:
+    offsets, clock = reset_to_100(), ManualClock()
+    for _ in range(2):  # nobody has heard; then one has, and has gone on
+        other = table(clock=clock)
+        other.load(decode_state(encode_state(offsets.to_json())))
+        other.validate()
+        offsets = other
+        at = other.committed("g", "T", 0)
+        assert not commit(other, 501)
+        assert pull_at(other, 501) == at
+        assert pull_at(other, at) is None
+        assert commit(other, 110)
+    clock.move(RESET_MS)
+    assert "resetTable" not in offsets.to_json()
+
+
+def test_a_file_may_hold_a_reset_without_its_offset() -> None:
+    offsets = table()
+    offsets.load({"resetTable": {"T@g": {"0": 100}}})
+    offsets.validate()
+    assert offsets.committed("g", "T", 0) == 100
+    assert pull_at(offsets, 501) == 100
 
 
 def test_a_consumer_that_begins_where_it_was_told_to_is_not_sent_there_again() -> None:
@@ -86,6 +180,9 @@ def test_a_consumer_that_begins_where_it_was_told_to_is_not_sent_there_again() -
     offsets.asked("g", "T", queue_number=0, address="a")
     assert pull_at(offsets, 501, "b") == 100
     assert pull_at(offsets, 100, "a") is None
+    assert commit(offsets, 150, "a")
+    offsets.asked("g", "T", queue_number=0, address="c")
+    assert pull_at(offsets, 150, "c") is None
 
 
 def test_topics_of_a_group_and_groups_of_a_topic() -> None:

@@ -232,6 +232,7 @@ def test_a_broken_promise_is_found(
         pytest.param("dead-letters", 17, id="nor-do-returned-messages"),
         pytest.param("tempest", 196, id="a-reset-is-not-lost-on-a-pull-that-was-given-up"),
         pytest.param("resets", 136, id="nor-told-to-a-connection-that-is-gone"),
+        pytest.param("resets", 137, id="that-one-member-heard-does-not-speak-for-another"),
         pytest.param("tempest", 145, id="a-group-moved-forwards-goes-on-behind-what-it-passed"),
     ],
 )

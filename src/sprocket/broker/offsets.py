@@ -3,22 +3,26 @@
 A committed offset is the next message to consume. What is committed is kept as it is told, also
 backwards and beyond the end: the group knows best.
 
-A reset is the committed offset at once. Until a consumer shows that it has heard of it, commits are
-ignored: they were under way before. A consumer that pulls is told of the reset, and shows by a pull
-from there that it has heard; so does one that asked for the group's offset since, and begins there.
-An answer may reach nobody (the consumer gave its pull up, and another one is out), so it is told a
-few times; one that still goes on elsewhere may have its way. Pulls that were held when the reset
-came are all told, and show nothing.
+A reset is the committed offset at once. Commits of a connection that has not shown that it heard of
+it are ignored: they may have been under way before. A consumer that pulls is told where the group
+is since, and shows by a pull from there that it has heard; so does one that asked for the group's
+offset since, and begins there. An answer may reach nobody (the consumer gave its pull up, and
+another one is out), so it is told a few times; one that still goes on elsewhere may have its way.
+Pulls that were held when the reset came are all told, and show nothing.
+
+Two members may hold one queue for a while, so that one has heard does not speak for the other. A
+reset is over when one has heard of it and the longest pull has ended since: whoever lives has
+pulled again by then.
 
 File: `consumerOffset.json`, `{"offsetTable":{"topic@group":{queue:offset}}, ...}`, and in it
-`resetTable`, of the same form, for resets that no consumer has heard of; Java does not read it.
+`resetTable`, of the same form, for resets that are not over: a broker that starts again tells all
+connections anew. Java does not read it.
 Keys of other forms (`topic@group@broadcast`) are kept as they came.
 Source: ConsumerOffsetManager of RocketMQ 5.x.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -32,22 +36,52 @@ from sprocket.protocol.bodies import DataVersion
 _SEPARATOR = "@"
 #: How many times a consumer is told of a reset before it may pull where it wants.
 _TOLD_MAX = 3
+#: How long a reset goes on once a consumer has heard of it: no pull is held longer.
+RESET_MS = 300_000
+#: Connections that a reset is known to; the oldest beyond that are told again.
+_CONNECTIONS_MAX = 1_000
 #: Commits after which the table counts as changed. Source: consumerOffsetUpdateVersionStep.
 _COMMITS_PER_VERSION = 500
 
 
 @dataclass(slots=True)
-class Reset:
-    """Where an operator sends a group.
+class _Told:
+    """What a connection knows of a reset.
 
     Attributes:
-        told: how many times consumers were told, by address.
-        asked: addresses of those that asked for the group's offset.
+        offset: where it was sent, or what it was told when it asked.
+        times: how many of its pulls were sent elsewhere.
     """
 
-    offset: int
-    told: Counter[str] = field(default_factory=Counter)
-    asked: set[str] = field(default_factory=set)
+    offset: int = -1
+    times: int = 0
+    has_heard: bool = False
+
+
+@dataclass(slots=True)
+class _Reset:
+    """An operator's word that was given.
+
+    Attributes:
+        heard_ms: when the first consumer showed that it heard; None while none has.
+        told: by address, what connections know.
+    """
+
+    heard_ms: int | None = None
+    told: dict[str, _Told] = field(default_factory=dict)
+
+    def has_heard(self, address: str) -> bool:
+        return address in self.told and self.told[address].has_heard
+
+    def known_to(self, address: str) -> _Told:
+        if address not in self.told:
+            if len(self.told) >= _CONNECTIONS_MAX:
+                del self.told[next(iter(self.told))]
+            self.told[address] = _Told()
+        return self.told[address]
+
+    def is_over(self, now_ms: int) -> bool:
+        return self.heard_ms is not None and abs(now_ms - self.heard_ms) >= RESET_MS
 
 
 class ConsumerOffsets:
@@ -65,7 +99,7 @@ class ConsumerOffsets:
         self._entries_max = entries_max
         self._committed: dict[str, dict[int, int]] = {}
         self._pulled: dict[str, dict[int, int]] = {}
-        self._resets: dict[str, dict[int, Reset]] = {}
+        self._resets: dict[str, dict[int, _Reset]] = {}
         self._entries = 0
         self._commits = 0
 
@@ -74,19 +108,24 @@ class ConsumerOffsets:
         queues = self._committed.get(f"{topic}{_SEPARATOR}{group}")
         return None if queues is None else queues.get(queue_number)
 
-    def commit(self, group: str, topic: str, *, queue_number: int, offset: int) -> bool:
+    def commit(
+        self, group: str, topic: str, *, queue_number: int, offset: int, address: str = ""
+    ) -> bool:
         """Takes a group's word for how far it is.
 
+        Args:
+            address: of the connection that it came by.
+
         Returns:
-            False if it was ignored, since the offset was reset and no consumer has heard of it.
+            False if it was ignored, since the offset was reset and that connection has not heard.
 
         Raises:
             SystemBusy: the table is full.
         """
         key = f"{topic}{_SEPARATOR}{group}"
         reset = self._reset_of(group, topic, queue_number)
-        if reset is not None:
-            return offset == reset.offset
+        if reset is not None and not reset.has_heard(address):
+            return offset == self.committed(group, topic, queue_number)
         queues = self._committed.get(key)
         if queues is None or queue_number not in queues:
             if self._entries >= self._entries_max:
@@ -120,7 +159,7 @@ class ConsumerOffsets:
 
     def reset(self, group: str, topic: str, *, queue_number: int, offset: int) -> None:
         """Sets where the group goes on; see above for what becomes of commits."""
-        self._resets.setdefault(f"{topic}{_SEPARATOR}{group}", {})[queue_number] = Reset(offset)
+        self._resets.setdefault(f"{topic}{_SEPARATOR}{group}", {})[queue_number] = _Reset()
         self.put(group, topic, queue_number=queue_number, offset=offset)
 
     def pull_at(
@@ -132,38 +171,45 @@ class ConsumerOffsets:
             address: of the consumer.
         """
         reset = self._reset_of(group, topic, queue_number)
-        if reset is None:
+        if reset is None or reset.has_heard(address):
             return None
-        times = reset.told[address]
-        if offset == reset.offset:
-            has_heard = times > 0 or address in reset.asked
-        else:
-            has_heard = times >= _TOLD_MAX
-        if not has_heard:
-            reset.told[address] += 1
-            return reset.offset
-        self.is_changed = True
-        key = f"{topic}{_SEPARATOR}{group}"
-        del self._resets[key][queue_number]
-        if not self._resets[key]:
-            del self._resets[key]
-        return None
+        told = reset.known_to(address)
+        if offset == told.offset or told.times >= _TOLD_MAX:
+            told.has_heard = True
+            if reset.heard_ms is None:
+                reset.heard_ms = self._clock.now_ms()
+            return None
+        told.times += 1
+        told.offset = self._committed[f"{topic}{_SEPARATOR}{group}"][queue_number]
+        return told.offset
 
-    def held_at(self, group: str, topic: str, queue_number: int) -> int | None:
+    def held_at(self, group: str, topic: str, queue_number: int, *, address: str) -> int | None:
         """Where to send a consumer whose pull was held before a reset; None if there was none."""
         reset = self._reset_of(group, topic, queue_number)
-        return None if reset is None else reset.offset
+        if reset is None or reset.has_heard(address):
+            return None
+        return self.committed(group, topic, queue_number)
 
     def asked(self, group: str, topic: str, *, queue_number: int, address: str) -> None:
         """A consumer was told the committed offset."""
         reset = self._reset_of(group, topic, queue_number)
         if reset is not None:
-            reset.asked.add(address)
+            key = f"{topic}{_SEPARATOR}{group}"
+            reset.known_to(address).offset = self._committed[key][queue_number]
 
-    def _reset_of(self, group: str, topic: str, queue_number: int) -> Reset | None:
+    def _reset_of(self, group: str, topic: str, queue_number: int) -> _Reset | None:
+        """The reset that is not over."""
         if not self._resets:
             return None
-        return self._resets.get(f"{topic}{_SEPARATOR}{group}", {}).get(queue_number)
+        key = f"{topic}{_SEPARATOR}{group}"
+        reset = self._resets.get(key, {}).get(queue_number)
+        if reset is None or not reset.is_over(self._clock.now_ms()):
+            return reset
+        del self._resets[key][queue_number]
+        if not self._resets[key]:
+            del self._resets[key]
+        self.is_changed = True
+        return None
 
     def put(self, group: str, topic: str, *, queue_number: int, offset: int) -> None:
         """Sets a committed offset in the name of an operator, whatever the limit."""
@@ -220,11 +266,15 @@ class ConsumerOffsets:
             "groupTopicMap": topics,
             "offsetTable": {key: dict(queues) for key, queues in self._committed.items()},
         }
-        if self._resets:
-            table["resetTable"] = {
-                key: {number: reset.offset for number, reset in resets.items()}
-                for key, resets in self._resets.items()
+        now_ms = self._clock.now_ms()
+        resets = {
+            key: {
+                n: self._committed[key][n] for n, each in known.items() if not each.is_over(now_ms)
             }
+            for key, known in self._resets.items()
+        }
+        if any(resets.values()):
+            table["resetTable"] = {key: known for key, known in resets.items() if known}
         return table
 
     def load(self, state: Mapping[str, Any]) -> None:
@@ -238,17 +288,19 @@ class ConsumerOffsets:
         )
         if version := state.get("dataVersion"):
             self.version = msgspec.convert(version, DataVersion, strict=False)
-        self._entries = sum(len(queues) for queues in self._committed.values())
         resets = msgspec.convert(
             state.get("resetTable") or {}, dict[str, dict[int, int]], strict=False
         )
         self._resets = {
-            key: {number: Reset(offset) for number, offset in queues.items()}
-            for key, queues in resets.items()
-            if queues
+            key: {number: _Reset() for number in queues} for key, queues in resets.items() if queues
         }
+        for key, queues in resets.items():  # a file that was made elsewhere may have only these
+            for number, offset in queues.items():
+                self._committed.setdefault(key, {}).setdefault(number, offset)
+        self._entries = sum(len(queues) for queues in self._committed.values())
 
     def validate(self) -> None:
         """Asserts what must hold between two calls."""
         assert self._entries == sum(len(queues) for queues in self._committed.values())
         assert all(self._resets.values())
+        assert all(self._resets[key].keys() <= self._committed[key].keys() for key in self._resets)

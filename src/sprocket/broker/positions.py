@@ -99,7 +99,11 @@ class Positions:
                 f"offset {header.commit_offset} of queue {header.queue_id} cannot be"
             )
         was_taken = self._offsets.commit(
-            group, topic, queue_number=header.queue_id, offset=header.commit_offset
+            group,
+            topic,
+            queue_number=header.queue_id,
+            offset=header.commit_offset,
+            address=peer.address,
         )
         return Reply(remark=None if was_taken else "Offset has been previously reset")
 

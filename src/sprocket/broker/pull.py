@@ -134,7 +134,7 @@ class Pulls:
         self, header: PullMessage, peer: Peer, permit: Permit, found: Read
     ) -> Reply | Awaitable[Reply]:
         """The answer after the first read: at once, or when something comes."""
-        self._note(header, found)
+        self._note(header, peer, found)
         if found.status is _FOUND:
             return _reply(found, permit)
         if header.sys_flag & SUSPEND and not self._is_stopping and _may_hold(found, header):
@@ -143,11 +143,17 @@ class Pulls:
                 return self._hold(header, peer, found=found, deadline=Deadline.after_ms(hold_ms))
         return _answer(found, permit, header.queue_offset)
 
-    def _note(self, header: PullMessage, found: Read) -> None:
+    def _note(self, header: PullMessage, peer: Peer, found: Read) -> None:
         group, topic, number = header.consumer_group, header.topic, header.queue_id
         self._offsets.pulled(group, topic, queue_number=number, offset=found.next_offset)
         if header.sys_flag & COMMIT_OFFSET and header.commit_offset >= 0:
-            self._offsets.commit(group, topic, queue_number=number, offset=header.commit_offset)
+            self._offsets.commit(
+                group,
+                topic,
+                queue_number=number,
+                offset=header.commit_offset,
+                address=peer.address,
+            )
 
     def _read(self, header: PullMessage, offset: int, wants: Wants | None) -> Read:
         count_max, bytes_max = self._room(header.max_msg_bytes or 0)
@@ -229,13 +235,13 @@ class Pulls:
         try:
             while await self._has_more(header, found, deadline):
                 permit = self._access.permit(header, peer)
-                if (reset := self._reset_while_held(header, permit)) is not None:
+                if (reset := self._reset_while_held(header, permit, peer)) is not None:
                     return reset
                 found = await self._chosen(header, found.next_offset, permit)
                 if found.status is not ReadStatus.NO_MATCHED_MESSAGE:
                     return _answer(found, permit, header.queue_offset)
             permit = self._access.permit(header, peer)
-            reset = self._reset_while_held(header, permit)
+            reset = self._reset_while_held(header, permit, peer)
             return reset or _answer(found, permit, header.queue_offset)
         finally:
             self._held_count -= 1
@@ -269,9 +275,11 @@ class Pulls:
         )
         return None if offset is None else self._moved(header, permit, offset)
 
-    def _reset_while_held(self, header: PullMessage, permit: Permit) -> Reply | None:
+    def _reset_while_held(self, header: PullMessage, permit: Permit, peer: Peer) -> Reply | None:
         """The same for a pull that was there before the operator's word."""
-        offset = self._offsets.held_at(header.consumer_group, header.topic, header.queue_id)
+        offset = self._offsets.held_at(
+            header.consumer_group, header.topic, header.queue_id, address=peer.address
+        )
         return None if offset is None else self._moved(header, permit, offset)
 
     def _moved(self, header: PullMessage, permit: Permit, offset: int) -> Reply:
