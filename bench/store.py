@@ -14,7 +14,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from bench import cold
+from bench import cold, readpath
 from bench.brokers import Node, create_topic, java_missing, java_node, sprocket_node
 from bench.figures import Figure, Report, Sample, interleave
 from bench.footprint import accepted
@@ -40,6 +40,7 @@ def main(console: Console, folder: Path, *, quick: bool, rounds: int) -> None:
     indexing(console, folder, quick=quick, rounds=rounds)
     recovering(console, folder, quick=quick, rounds=rounds)
     history(console, folder, rounds=rounds)
+    readpath.main(console, folder, quick=quick, rounds=rounds)
     cold.main(console, folder, quick=quick, rounds=rounds)
 
 

@@ -30,6 +30,8 @@ Answer = Callable[[Command, "Peer"], Reply | Awaitable[Reply | None] | None]
 
 #: Up to here joining what is written is cheaper than handing it over in parts.
 _JOINED_BYTES_MAX = 1 << 15
+#: Parts smaller than this on average are joined however many they are.
+_PART_BYTES_MIN = 1 << 12
 
 
 class Peer(asyncio.Protocol):
@@ -271,7 +273,8 @@ class Peer(asyncio.Protocol):
         frames, self._outgoing = self._outgoing, []
         if not frames or self._closed.done():
             return
-        if sum(map(len, frames)) <= _JOINED_BYTES_MAX:
+        total = sum(map(len, frames))
+        if total <= _JOINED_BYTES_MAX or total < len(frames) * _PART_BYTES_MIN:
             self._transport.write(b"".join(frames))
         else:
             self._transport.writelines(frames)
