@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import shutil
 import subprocess
 import sys
@@ -29,6 +30,7 @@ from sprocket.store.store import Store
 
 _RECORDS = Figure("records", "/s", True)
 _BYTES = Figure("of the log", "MiB/s", True)
+_CPU = Figure("CPU", "µs/record", False)
 _SECONDS = Figure("time", "s", False)
 _HOST = pack("127.0.0.1:10911")
 _HISTORY_FILES = 20
@@ -94,24 +96,37 @@ def recovering(console: Console, folder: Path, *, quick: bool, rounds: int) -> N
         count //= 4 if quick else 1
         log_bytes = asyncio.run(_fill(place, size, count))
 
-        def rate(seconds: float, count: int = count, log_bytes: int = log_bytes) -> Sample:
-            return {_RECORDS: count / seconds, _BYTES: log_bytes / seconds / 2**20}
+        def measured(
+            read: Callable[[], object], count: int = count, log_bytes: int = log_bytes
+        ) -> Sample:
+            began, cpu_before = time.perf_counter(), _cpu_seconds()
+            read()
+            seconds, cpu = time.perf_counter() - began, _cpu_seconds() - cpu_before
+            return {
+                _RECORDS: count / seconds,
+                _BYTES: log_bytes / seconds / 2**20,
+                _CPU: cpu / count * 1e6,
+            }
 
         def replay(place: Path = place) -> Sample:
             for view in ("consumequeue", "index"):
                 shutil.rmtree(place / view)
             (place / "abort").touch()
-            return rate(asyncio.run(_opening(place)))
+            return measured(lambda: asyncio.run(_opening(place)))
 
         def verify(place: Path = place) -> Sample:
             command = [sys.executable, "-m", "sprocket", "store", "verify", str(place)]
-            began = time.perf_counter()
-            subprocess.run(command, check=True, capture_output=True)
-            return rate(time.perf_counter() - began)
+            return measured(lambda: subprocess.run(command, check=True, capture_output=True))
 
         for name, measure in (("recovery, all views", replay), ("store verify", verify)):
             report.add(f"{name}, {size} B", interleave({"sprocket": measure}, rounds=rounds))
     report.show(console)
+
+
+def _cpu_seconds() -> float:
+    """Time that this process and those it waited for have had so far."""
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system
 
 
 async def _fill(place: Path, size: int, count: int) -> int:
@@ -145,13 +160,9 @@ async def _opened(place: Path) -> Store:
     )
 
 
-async def _opening(place: Path) -> float:
-    """Seconds that an opening takes."""
-    began = time.perf_counter()
-    store = await _opened(place)
-    seconds = time.perf_counter() - began
-    await store.close()
-    return seconds
+async def _opening(place: Path) -> None:
+    """Opens and closes a store."""
+    await (await _opened(place)).close()
 
 
 def history(console: Console, folder: Path, *, rounds: int) -> None:
