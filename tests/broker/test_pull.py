@@ -296,6 +296,29 @@ def test_a_commit_under_way_during_a_reset_is_ignored() -> None:
     play(test)
 
 
+def test_commits_of_a_connection_that_was_not_told_of_a_reset_are_ignored_by_both_ways() -> None:
+    async def test(asker: Asker) -> None:
+        await fill(asker, 9)
+        await asker.commit("g", "T", 5)
+        assert await asker.code(ResetOffset(topic="T", group="g", timestamp=0)) == SUCCESS
+        assert (await asker.pull("T", 5)).remark == "OFFSET_RESET"
+        assert (await asker.pull("T", 0)).code == SUCCESS
+        assert await asker.commit("g", "T", 1) == SUCCESS
+        async with another(asker) as other:
+            assert await other.commit("g", "T", 6) == SUCCESS
+            assert await asker.committed("g", "T") == 1
+            header = pull_of("T", 6)
+            header.sys_flag, header.commit_offset = header.sys_flag | COMMIT_OFFSET, 6
+            moved = Pulled(await other.call(header))
+            assert (moved.next_offset, moved.remark) == (1, "OFFSET_RESET")
+            assert await asker.committed("g", "T") == 1
+            assert (await other.pull("T", 1)).code == SUCCESS
+            assert await other.commit("g", "T", 3) == SUCCESS
+            assert await asker.committed("g", "T") == 3
+
+    play(test)
+
+
 def test_a_pull_commits_where_its_flag_says_so() -> None:
     async def test(asker: Asker) -> None:
         await fill(asker, 3)
