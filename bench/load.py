@@ -150,18 +150,19 @@ class _Line:
     def is_done(self) -> bool:
         return self._answered >= self._total
 
-    def begin(self) -> None:
-        self._send(self._window)
+    def send(self) -> None:
+        """Has as many requests sent as the window has room for.
 
-    def _send(self, count: int) -> None:
-        """Has the next requests sent."""
+        A request whose place in the block is still in flight waits, and those behind it.
+        """
         now, started, frames = time.perf_counter(), self._started, self._block.count
-        for number in range(self._sent, self._sent + count):
-            if started[number % frames]:
-                raise RuntimeError("a request waits while its opaque comes round: more frames!")
+        first = number = self._sent
+        end = min(self._answered + self._window, self._total)
+        while number < end and not started[number % frames]:
             started[number % frames] = now
-        self.unsent += self._block.slices(self._sent, count)
-        self._sent += count
+            number += 1
+        self._sent = number
+        self.unsent += self._block.slices(first, number - first)
         self.write()
 
     def write(self) -> None:
@@ -182,11 +183,9 @@ class _Line:
         data = self.socket.recv(_READ_BYTES)
         if not data:
             raise ConnectionResetError("the broker closed the connection")
-        answers = self._take(self._rest + data if self._rest else data)
-        self._answered += answers
-        more = min(answers, self._total - self._sent)
-        if more:
-            self._send(more)
+        self._answered += self._take(self._rest + data if self._rest else data)
+        if self._sent < self._total:
+            self.send()
 
     def _take(self, data: bytes) -> int:
         """Settles each whole reply; how many there were."""
@@ -233,7 +232,7 @@ def drive(
     try:
         start, cpu = time.perf_counter(), time.process_time()
         for line in lines:
-            line.begin()
+            line.send()
         _serve(lines)
         seen.seconds = time.perf_counter() - start
         seen.cpu_seconds = time.process_time() - cpu
