@@ -41,6 +41,33 @@ def test_one_queue_of_several_that_is_gone_is_built_anew(caplog: pytest.LogCaptu
     assert "queue 1 of orders lacks files, and had messages up to 15" in caplog.text
 
 
+@pytest.mark.parametrize("count", [5, 8])  # eight entries fill a file
+def test_a_queue_whose_messages_have_expired_goes_on_where_it_ended(count: int) -> None:
+    """Else the next message would get an offset that consumers have behind them."""
+
+    async def check() -> None:
+        disk = MemoryDisk()
+        store = await opened(disk)
+        for _ in range(count):
+            store.append(a_draft(queue_number=1))
+        for _ in range(60):
+            store.append(a_draft(b"x" * 100))
+        await store.sync()
+        store._room.rules = store._room.rules._replace(files_max=10, bytes_max=1)
+        await store._room.remove_old()
+        await store.close()
+        remove_queue(disk, 1)
+        for _ in range(2):
+            store = await opened(disk)
+            assert store.min_offset("orders", 1) == store.max_offset("orders", 1) == count
+            await store.close()
+        store = await opened(disk)
+        assert store.append(a_draft(b"next", queue_number=1)).queue_offset == count
+        assert bodies(store, number=1) == [b"next"]
+
+    run(check())
+
+
 def test_it_is_noted_while_the_store_is_open_too() -> None:
     async def check(_: Network) -> None:
         disk = FaultyDisk(1)

@@ -153,6 +153,8 @@ class History(RuleBasedStateMachine):
         self.store._room.rules = self.store._room.rules._replace(files_max=count, bytes_max=1)
         run(self.store._flush.sync_log())
         self.synced = len(self.written)
+        # Hours pass before anything expires, and with them many thorough syncs.
+        run(self.store._flush.sync_views(is_thorough=True))
         run(self.store._room.remove_old())
 
     @rule()

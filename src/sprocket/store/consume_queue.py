@@ -214,15 +214,26 @@ class ConsumeQueue:
             first = offset - offset % (self._segments.file_bytes // ENTRY_BYTES)
             self.min_offset = offset
             log_offset = 0
+        self._blank(first, offset, log_offset)
+        self.max_offset = offset
+
+    def begin_at(self, offset: int) -> None:
+        """Without entries, gives the next message this offset: those before it are gone."""
+        self._segments.remove_from(0)
+        before = offset - 1  # its file stays, to tell where the next goes
+        self._blank(before - before % (self._segments.file_bytes // ENTRY_BYTES), offset, 0)
+        self.min_offset = self.max_offset = offset
+
+    def _blank(self, first: int, end: int, log_offset: int) -> None:
+        """Fills entries [first, end) with blanks."""
         blank = ENTRY.pack(log_offset, BLANK_SIZE, 0)
-        while first < offset:
+        while first < end:
             segment = self._segments.make(first * ENTRY_BYTES)
-            last = min(offset, segment.end // ENTRY_BYTES)
+            last = min(end, segment.end // ENTRY_BYTES)
             segment.reserve(first * ENTRY_BYTES, last * ENTRY_BYTES)
             at = first * ENTRY_BYTES - segment.start
             segment.buffer[at : at + (last - first) * ENTRY_BYTES] = blank * (last - first)
             first = last
-        self.max_offset = offset
 
     def position(self, offset: int) -> tuple[int, int]:
         """Log offset and size of the record at a queue offset that is in the queue."""

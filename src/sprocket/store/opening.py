@@ -86,4 +86,7 @@ async def _recovered(
     how = how._replace(from_beginning=True)
     recovered = await recover(parts.log, parts.views, parts.checkpoint, tag_codes, how)
     parts.queues.remove_deleted(parts.deleted.end_of)
+    # The log has nothing of these left, and their next message must not get an offset again.
+    for topic, number, end in list(parts.ends.expired(queues, parts.deleted)):
+        parts.queues.make(topic, number).begin_at(end)
     return recovered

@@ -70,6 +70,13 @@ class QueueEnds:
                 return f"{name} lacks files, and had messages up to {end}"
         return None
 
+    def expired(self, queues: _Queues, deleted: DeletedTopics) -> Iterator[tuple[str, int, int]]:
+        """Queues that have no messages any more and had some: topic, number, where they ended."""
+        for (topic, number), end in self._ends.items():
+            queue = queues.get((topic, number))
+            if end and not deleted.end_of(topic) and (queue is None or not queue.has_entries):
+                yield topic, number, end
+
     def _known(
         self, queues: _Queues, deleted: DeletedTopics
     ) -> Iterator[tuple[str, int, ConsumeQueue | None]]:
