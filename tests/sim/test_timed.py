@@ -35,6 +35,11 @@ def test_a_recall_is_on_the_wheel_before_its_message_can_come(name: str, seed: i
     play(name, seed)
 
 
+def test_a_broker_that_lost_its_power_syncs_a_rebuilt_wheel_at_once() -> None:
+    """Piece by piece it was away for as long as anybody sent."""
+    assert play("timers-power", 2006).acknowledged > 0
+
+
 def forgets_the_log(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Delivered, "takes", lambda self, log_offset, key, is_rolled: False)
 

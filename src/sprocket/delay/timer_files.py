@@ -5,7 +5,7 @@ They are a view of the timer's topic. None of them is made before the first mess
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from sprocket.base.errors import OffsetOutOfRange
 from sprocket.base.ports import Disk
@@ -161,9 +161,9 @@ class TimerFiles:
         rows, self._unsynced_rows = self._unsynced_rows, set()
         await self.log.sync(min(self._synced_to, progress.position), progress.position)
         self._synced_to = progress.position
-        for row in sorted(rows):
-            start = row << _ROW_SHIFT
-            await self._file.sync(start, min(start + _ROW_BYTES, WHEEL_BYTES))
+        for first, last in _stretches(sorted(rows)):
+            end = (last + 1) << _ROW_SHIFT
+            await self._file.sync(first << _ROW_SHIFT, min(end, WHEEL_BYTES))
         await self.check.save(progress, now_ms)
 
     def close(self) -> None:
@@ -171,3 +171,14 @@ class TimerFiles:
         self.check.close()
         self._file.close()
         self.log.close()
+
+
+def _stretches(rows: Iterable[int]) -> list[tuple[int, int]]:
+    """First and last of rows that lie side by side: a rebuilt wheel is one write, not hundreds."""
+    found: list[tuple[int, int]] = []
+    for row in rows:
+        if found and row == found[-1][1] + 1:
+            found[-1] = (found[-1][0], row)
+        else:
+            found.append((row, row))
+    return found
