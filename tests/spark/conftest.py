@@ -5,18 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-import hypothesis
 import pytest
 
 from sprocket.base.errors import UsageError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-
-# How long an example takes says more of the machine than of the code.
-hypothesis.settings.register_profile("untimed", deadline=None)
-hypothesis.settings.load_profile("untimed")
 
 
 @pytest.fixture(scope="session")
