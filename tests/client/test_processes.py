@@ -189,8 +189,7 @@ def test_a_process_that_dies_while_it_has_nothing_to_do_costs_no_message() -> No
     processes = Processes()
     first = processes.call(listeners.process_of, None)
     os.kill(first, signal.SIGKILL)
-    while is_alive(first):
-        time.sleep(0.01)
+    os.waitid(os.P_PID, first, os.WEXITED | os.WNOWAIT)  # all its threads have ended
     assert processes.call(os.path.basename, "/tmp/there") == "there"
     processes.end()
 

@@ -32,9 +32,9 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield address
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture
 def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Another cluster, empty."""
+    """Another cluster, empty for each test."""
     with running_node(str(tmp_path_factory.mktemp("elsewhere"))) as address:
         yield address
 
