@@ -48,8 +48,9 @@ class SprocketConnector:
     )
 
     def reader(self, reader: Any, source: Source) -> Any:
-        named = {"namesrvAddr": source.address, "subscribe": source.topic, **source.options}
-        named.setdefault("startingOffsets", "earliest")
+        named = {"subscribe": source.topic, **source.options}
+        if "store" not in named:  # a broker is asked
+            named = {"namesrvAddr": source.address, "startingOffsets": "earliest", **named}
         columns = named.pop("columns", self.columns)
         if columns:
             reader = reader.schema(columns)
