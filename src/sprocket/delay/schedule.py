@@ -68,9 +68,14 @@ def restore(record: Record) -> Draft:
         raise CorruptRecord(f"the delayed message at {record.log_offset} has no place to go")
     for name in (names.DELAY, names.TIMER_DELIVER_MS, names.TIMER_DELAY_SECONDS):
         properties.pop(name, None)
+    return again(record, properties, topic, queue_number=int(queue))
+
+
+def again(record: Record, properties: Mapping[str, str], topic: str, *, queue_number: int) -> Draft:
+    """A message that waited, to be stored anew; the copy names the record that it came from."""
     return Draft(
         topic=topic,
-        queue_number=int(queue),
+        queue_number=queue_number,
         body=record.body,
         properties=encode(properties).encode(),
         tag_code=tag_code(properties.get(names.TAGS)),

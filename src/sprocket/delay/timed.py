@@ -22,9 +22,9 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from sprocket.base.errors import CorruptRecord, IllegalMessage
+from sprocket.delay.schedule import again
 from sprocket.message import properties as names
 from sprocket.message.hashing import tag_code
-from sprocket.message.properties import encode
 from sprocket.message.recall import RecallHandle, encode_handle
 from sprocket.message.record import Draft, Record
 from sprocket.message.topic import HALF, RETRY_PREFIX, SCHEDULE, TIMER
@@ -223,7 +223,7 @@ def delivered(record: Record, properties: dict[str, str], *, entered_ms: int, no
         raise CorruptRecord(f"the timed message at {record.log_offset} has no place to go")
     properties[names.TIMER_ENQUEUE_MS] = str(entered_ms)
     properties[names.TIMER_DEQUEUE_MS] = str(now_ms)
-    return _copy(record, properties, topic, queue)
+    return again(record, properties, topic, queue_number=queue)
 
 
 def rolled(record: Record, properties: dict[str, str], *, entered_ms: int, now_ms: int) -> Draft:
@@ -232,22 +232,4 @@ def rolled(record: Record, properties: dict[str, str], *, entered_ms: int, now_m
     properties[names.TIMER_ROLL_TIMES] = str(times + 1)
     properties[names.TIMER_ENQUEUE_MS] = str(entered_ms)
     properties[names.TIMER_DEQUEUE_MS] = str(now_ms)
-    return _copy(record, properties, TIMER, QUEUE)
-
-
-def _copy(record: Record, properties: Mapping[str, str], topic: str, queue: int) -> Draft:
-    return Draft(
-        topic=topic,
-        queue_number=queue,
-        body=record.body,
-        properties=encode(properties).encode(),
-        tag_code=tag_code(properties.get(names.TAGS)),
-        flag=record.flag,
-        sys_flag=record.sys_flag,
-        born_ms=record.born_ms,
-        born_host=record.born_host,
-        reconsume_times=record.reconsume_times,
-        prepared_offset=record.log_offset,
-        keys=properties.get(names.KEYS, ""),
-        unique_key=properties.get(names.UNIQUE_KEY, ""),
-    )
+    return again(record, properties, TIMER, queue_number=QUEUE)
