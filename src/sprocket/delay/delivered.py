@@ -20,7 +20,7 @@ _REAL_TOPIC = REAL_TOPIC.encode()
 def delivered_since(store: Store, log_offset: int) -> dict[int, int]:
     """By queue of the schedule topic, the offset of the last message delivered behind a place."""
     last: dict[int, int] = {}
-    for record in _records(store, log_offset):
+    for record in records_from(store, log_offset):
         if record.topic == SCHEDULE or _REAL_TOPIC not in bytes(record.properties):
             continue
         try:
@@ -34,7 +34,7 @@ def delivered_since(store: Store, log_offset: int) -> dict[int, int]:
     return last
 
 
-def _records(store: Store, at: int) -> Iterator[Record]:
+def records_from(store: Store, at: int) -> Iterator[Record]:
     """The records from a place on; what cannot be read ends a file."""
     file_bytes = store.log_file_bytes
     at = max(at, store.log_start)

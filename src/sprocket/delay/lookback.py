@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 
 from sprocket.base.errors import CorruptRecord, OffsetOutOfRange
+from sprocket.delay.delivered import records_from
 from sprocket.delay.timed import delete_key
 from sprocket.message import properties as names
 from sprocket.message.properties import decode_bytes, value_in
@@ -70,25 +71,15 @@ class Delivered:
         return False
 
 
-async def look_back(store: Store, log_offset: int, *, file_bytes: int, by_key: bool) -> Delivered:
+async def look_back(store: Store, log_offset: int, *, by_key: bool) -> Delivered:
     """What was delivered behind a log offset.
 
     Args:
-        file_bytes: of a file of the log: after its last record comes the next file.
         by_key: whether Java's broker may have been at it.
     """
     delivered = Delivered(by_key=by_key)
-    at = max(log_offset, store.log_start)
-    count = 0
-    while at < store.log_end:
-        try:
-            record = parse(store.lookup(at))
-        except (OffsetOutOfRange, CorruptRecord):
-            at += file_bytes - at % file_bytes
-            continue
+    for count, record in enumerate(records_from(store, log_offset), 1):
         delivered.note(record)
-        at += record.size
-        count += 1
         if count % _PAUSE_RECORDS == 0:
             await asyncio.sleep(0)
     return delivered

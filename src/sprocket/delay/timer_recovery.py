@@ -62,7 +62,7 @@ async def recover(
     begin = progress.delivered_from
     if told is not None and not told.is_ours:
         begin = file_stored_before(store, told.slot_ms, file_bytes=log_file_bytes)
-    delivered = await look_back(store, begin, file_bytes=log_file_bytes, by_key=by_key)
+    delivered = await look_back(store, begin, by_key=by_key)
     queue_next = min(
         max(progress.queue_next, store.min_offset(TIMER, QUEUE)), store.max_offset(TIMER, QUEUE)
     )
