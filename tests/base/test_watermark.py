@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import traceback
 
 import pytest
 from hypothesis import given, settings
@@ -61,6 +62,20 @@ def test_a_cancelled_waiter_is_forgotten() -> None:
         waiter.cancel()
         await asyncio.wait([waiter])
         assert not mark._waiting
+
+    run(main())
+
+
+def test_a_failed_mark_keeps_nothing_of_who_asked() -> None:
+    async def main() -> None:
+        mark = Watermark()
+        mark.fail(OSError("disk"))
+        frames = []
+        for _ in range(2):
+            with pytest.raises(OSError, match="disk") as seen:
+                await mark.reach(1, Deadline.never())
+            frames.append(sum(1 for _ in traceback.walk_tb(seen.value.__traceback__)))
+        assert frames[0] == frames[1]
 
     run(main())
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import traceback
 
 import pytest
 
@@ -186,6 +187,21 @@ def test_a_full_disk_refuses_a_message_and_leaves_no_trace() -> None:
                 refused += 1
         assert refused
         assert [m.queue_offset for m in messages(store)] == list(range(stored))
+
+    run(check())
+
+
+def test_a_refused_message_is_not_kept_by_the_refusal() -> None:
+    async def check() -> None:
+        store = await opened(MemoryDisk())
+        await store.close()
+
+        def refused() -> int:
+            with pytest.raises(ClosedError) as seen:
+                store.append(a_draft(b"x"))
+            return sum(1 for _ in traceback.walk_tb(seen.value.__traceback__))
+
+        assert refused() == refused()
 
     run(check())
 

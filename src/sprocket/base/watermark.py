@@ -62,7 +62,7 @@ class Watermark:
         if self._value >= target:
             return True
         if self._failure is not None:
-            raise self._failure
+            raise self._failure.with_traceback(None)  # else it would keep every frame it passed
         loop = asyncio.get_running_loop()
         remaining = deadline.remaining(loop.time())
         if remaining <= 0:

@@ -85,7 +85,7 @@ class Appending:
     def append(self, draft: Draft) -> Appended:
         """See `Store.append`."""
         if self.refusal is not None:
-            raise self.refusal
+            raise self.refusal.with_traceback(None)  # else it would keep every frame it passed
         queue = self._by_name.get((draft.topic, draft.queue_number))
         if queue is None:
             queue = self._queues.make(draft.topic, draft.queue_number)
@@ -96,7 +96,7 @@ class Appending:
     def append_batch(self, drafts: Sequence[Draft]) -> list[Appended]:
         """See `Store.append_batch`."""
         if self.refusal is not None:
-            raise self.refusal
+            raise self.refusal.with_traceback(None)  # else it would keep every frame it passed
         queues = [self._queues.make(draft.topic, draft.queue_number) for draft in drafts]
         sizes = [self._record_bytes(*each) for each in zip(drafts, queues, strict=True)]
         for draft, size in zip(drafts, sizes, strict=True):
