@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from sprocket.base.errors import SystemBusy
-from sprocket.broker.offsets import RESET_MS, ConsumerOffsets
+from sprocket.broker.offsets import APART_MS, RESET_MS, ConsumerOffsets
 from sprocket.broker.pull import HOLD_MS_MAX
 from sprocket.store.snapshot import decode_state, encode_state
 from sprocket.testing.clock import ManualClock
@@ -185,6 +185,48 @@ def test_a_consumer_that_begins_where_it_was_told_to_is_not_sent_there_again() -
     assert pull_at(offsets, 150, "c") is None
 
 
+def commit_apart(offsets: ConsumerOffsets, offset: int, address: str = "tool") -> bool:
+    return offsets.commit("g", "T", queue_number=0, offset=offset, address=address, is_member=False)
+
+
+def test_who_is_no_consumer_commits_once_it_asked_since_the_reset() -> None:
+    offsets = reset_to_100()
+    assert not commit_apart(offsets, 200)  # it may be a consumer that has just come again
+    offsets.asked("g", "T", queue_number=0, address="tool")
+    assert commit_apart(offsets, 200)
+    assert not commit(offsets, 501, "member")
+    assert pull_at(offsets, 501, "member") == 200
+    assert offsets.committed("g", "T", 0) == 200
+    offsets.reset("g", "T", queue_number=0, offset=50)
+    assert not commit_apart(offsets, 201)
+
+
+def test_or_once_a_consumer_would_have_shown_itself() -> None:
+    clock = ManualClock()
+    offsets = reset_to_100(clock)
+    assert not commit_apart(offsets, 200)
+    clock.move(APART_MS - 1)
+    assert not commit_apart(offsets, 201)
+    clock.move(1)
+    assert commit_apart(offsets, 202)
+    assert not commit_apart(offsets, 501, "another")
+
+
+def test_who_pulls_or_pulled_is_a_consumer_whatever_it_asks() -> None:
+    clock = ManualClock()
+    offsets = reset_to_100(clock)
+    offsets.pulled("g", "T", queue_number=0, offset=500, address="before")
+    pull_at(offsets, 501, "since")
+    for address in ("before", "since"):
+        offsets.asked("g", "T", queue_number=0, address=address)
+        assert not commit_apart(offsets, 502, address)
+    clock.move(APART_MS)
+    assert not commit_apart(offsets, 503, "before")
+    assert not commit_apart(offsets, 503, "since")
+    assert pull_at(offsets, 100, "since") is None
+    assert commit_apart(offsets, 101, "since")
+
+
 def test_topics_of_a_group_and_groups_of_a_topic() -> None:
     offsets = table()
     offsets.commit("g", "T", queue_number=1, offset=4)
@@ -200,7 +242,7 @@ def test_topics_and_groups_can_be_forgotten() -> None:
     for topic in ("T", "T@x", "U"):
         offsets.commit("g", topic, queue_number=0, offset=1)
     offsets.commit("h", "T", queue_number=0, offset=1)
-    offsets.pulled("g", "T", queue_number=0, offset=3)
+    offsets.pulled("g", "T", queue_number=0, offset=3, address="a")
     offsets.forget_topic("T")
     assert offsets.committed("h", "T", 0) is None
     assert offsets.pulled_at("g", "T", 0) is None

@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from sprocket.admin import positions
+from sprocket.admin.caller import Caller
 from sprocket.base.errors import SprocketError
 from sprocket.broker import rewrite
 from sprocket.broker.locks import LockTable
@@ -31,7 +33,9 @@ from sprocket.message.message import Message, StoredMessage
 from sprocket.message.offsets import QueueOffset
 from sprocket.message.queue import QueueId
 from sprocket.message.record import Record
-from sprocket.testing.cluster import Cluster
+from sprocket.protocol.requests.offset import UpdateOffset
+from sprocket.remoting.pool import Pool
+from sprocket.testing.cluster import BROKER_PORT, Cluster
 from sprocket.testing.consumption import CONSUMPTION, play
 from sprocket.testing.invariants import Violation
 from sprocket.testing.loop import simulate
@@ -89,6 +93,58 @@ def test_a_position_that_an_older_commit_overtook_is_told_again() -> None:
         pass
 
     assert simulate(main) == 5
+
+
+def test_a_tool_moves_a_group_after_a_reset_and_a_consumer_that_did_not_hear_does_not() -> None:
+    async def main(network: Network) -> tuple[list[int], int]:
+        cluster = Cluster(network)
+        await cluster.start()
+        observer = Observer(cluster, "orders", 1, group="g")
+        await observer.create_topic()
+        (queue,) = await observer.ends()
+        process, world = cluster.client("member")
+        servers = cluster.nameserver_addresses
+        got: list[int] = []
+
+        async def consume() -> None:
+            async with (
+                Producer("p", nameservers=servers, world=world) as producer,
+                PushConsumer("g", nameservers=servers, world=world, start="first") as consumer,
+            ):
+                consumer.subscribe("orders", listener=note)
+                for _ in range(8):
+                    await producer.send(Message("orders", b"x"))
+                await asyncio.sleep(120)
+
+        async def note(message: StoredMessage) -> None:
+            got.append(int(message.queue_offset))
+            await asyncio.sleep(1)
+
+        consuming = asyncio.ensure_future(process.run(consume()))
+        await asyncio.sleep(3)
+        process.stop()  # with messages in hand, and a pull that is held
+        pool = Pool()
+        tool = Caller(pool, servers, timeout_ms=3_000)
+        await positions.reset(tool, "g", "orders", queue=queue, offset=1)
+        for commits, offset in ((False, 2), (True, 6)):
+            await tool.ask(f"{cluster.brokers[0].address}:{BROKER_PORT}", commit(offset))
+            assert (await observer.committed())[queue] == (6 if commits else 1)
+            await positions.lag(tool, "g")
+        network.break_connections("member")
+        process.wake()
+        await asyncio.sleep(0)
+        got.clear()
+        await consuming
+        (committed,) = (await observer.committed()).values()
+        await pool.close()
+        await observer.close()
+        await cluster.stop()
+        return got, committed
+
+    def commit(offset: int) -> UpdateOffset:
+        return UpdateOffset(consumer_group="g", topic="orders", queue_id=0, commit_offset=offset)
+
+    assert simulate(main) == ([6, 7], 8)
 
 
 def commits_one_too_far(patch: pytest.MonkeyPatch) -> None:

@@ -224,6 +224,11 @@ class Clients:
         """A consumer group that has members, or None."""
         return self._consumers.get(name)
 
+    def is_member(self, group_name: str, connection: Hashable) -> bool:
+        """Whether a connection consumes in a group, as its heartbeats say."""
+        group = self._consumers.get(group_name)
+        return group is not None and connection in group.members
+
     def producers(self, group_name: str) -> list[Client]:
         """Members of a producer group."""
         return list(self._producers.get(group_name, {}).values())

@@ -14,6 +14,12 @@ Two members may hold one queue for a while, so that one has heard does not speak
 reset is over when one has heard of it and the longest pull has ended since: whoever lives has
 pulled again by then.
 
+Who is no consumer (a tool, a job that keeps positions elsewhere) has nothing under way, and never
+pulls to show that it heard. Its connection is in no heartbeat of the group and did not pull there;
+but neither did that of a consumer that has just connected again. So its commits count if it asked
+where the group is since the reset, and else after the time in which a consumer would have shown
+itself.
+
 File: `consumerOffset.json`, `{"offsetTable":{"topic@group":{queue:offset}}, ...}`, and in it
 `resetTable`, of the same form, for resets that are not over: a broker that starts again tells all
 connections anew. Java does not read it.
@@ -38,6 +44,8 @@ _SEPARATOR = "@"
 _TOLD_MAX = 3
 #: How long a reset goes on once a consumer has heard of it: no pull is held longer.
 RESET_MS = 300_000
+#: In this time a consumer that connected again has sent a heartbeat, or pulled.
+APART_MS = 60_000
 #: Connections that a reset is known to; the oldest beyond that are told again.
 _CONNECTIONS_MAX = 1_000
 #: Commits after which the table counts as changed. Source: consumerOffsetUpdateVersionStep.
@@ -51,11 +59,13 @@ class _Told:
     Attributes:
         offset: where it was sent, or what it was told when it asked.
         times: how many of its pulls were sent elsewhere.
+        first_ms: when it committed first, as no member of the group; None if it did not.
     """
 
     offset: int = -1
     times: int = 0
     has_heard: bool = False
+    first_ms: int | None = None
 
 
 @dataclass(slots=True)
@@ -80,6 +90,14 @@ class _Reset:
             self.told[address] = _Told()
         return self.told[address]
 
+    def is_apart(self, address: str, now_ms: int) -> bool:
+        """Whether a connection that commits, and is of no member, is none of a consumer's."""
+        told = self.known_to(address)
+        if told.first_ms is None:
+            told.first_ms = now_ms
+        has_asked = told.offset >= 0
+        return not told.times and (has_asked or abs(now_ms - told.first_ms) >= APART_MS)
+
     def is_over(self, now_ms: int) -> bool:
         return self.heard_ms is not None and abs(now_ms - self.heard_ms) >= RESET_MS
 
@@ -98,7 +116,8 @@ class ConsumerOffsets:
         self.is_changed = False
         self._entries_max = entries_max
         self._committed: dict[str, dict[int, int]] = {}
-        self._pulled: dict[str, dict[int, int]] = {}
+        #: Where the group pulled last, and from which address.
+        self._pulled: dict[str, dict[int, tuple[int, str]]] = {}
         self._resets: dict[str, dict[int, _Reset]] = {}
         self._entries = 0
         self._commits = 0
@@ -109,12 +128,20 @@ class ConsumerOffsets:
         return None if queues is None else queues.get(queue_number)
 
     def commit(
-        self, group: str, topic: str, *, queue_number: int, offset: int, address: str = ""
+        self,
+        group: str,
+        topic: str,
+        *,
+        queue_number: int,
+        offset: int,
+        address: str = "",
+        is_member: bool = True,
     ) -> bool:
         """Takes a group's word for how far it is.
 
         Args:
             address: of the connection that it came by.
+            is_member: whether that connection is in a heartbeat of the group, or pulls.
 
         Returns:
             False if it was ignored, since the offset was reset and that connection has not heard.
@@ -125,7 +152,9 @@ class ConsumerOffsets:
         key = f"{topic}{_SEPARATOR}{group}"
         reset = self._reset_of(group, topic, queue_number)
         if reset is not None and not reset.has_heard(address):
-            return offset == self.committed(group, topic, queue_number)
+            is_member = is_member or self._puller(group, topic, queue_number) == address
+            if is_member or not reset.is_apart(address, self._clock.now_ms()):
+                return offset == self.committed(group, topic, queue_number)
         queues = self._committed.get(key)
         if queues is None or queue_number not in queues:
             if self._entries >= self._entries_max:
@@ -143,19 +172,26 @@ class ConsumerOffsets:
             )
         return True
 
-    def pulled(self, group: str, topic: str, *, queue_number: int, offset: int) -> None:
-        """Remembers where the group pulls; for operators only, never saved."""
+    def pulled(
+        self, group: str, topic: str, *, queue_number: int, offset: int, address: str
+    ) -> None:
+        """Remembers where the group pulls, and who; never saved."""
         key = f"{topic}{_SEPARATOR}{group}"
         queues = self._pulled.get(key)
         if queues is None:
             if len(self._pulled) >= self._entries_max:
                 return
             queues = self._pulled[key] = {}
-        queues[queue_number] = offset
+        queues[queue_number] = (offset, address)
 
     def pulled_at(self, group: str, topic: str, queue_number: int) -> int | None:
         """Where the group pulled last since the start; None if it did not."""
-        return self._pulled.get(f"{topic}{_SEPARATOR}{group}", {}).get(queue_number)
+        found = self._pulled.get(f"{topic}{_SEPARATOR}{group}", {}).get(queue_number)
+        return None if found is None else found[0]
+
+    def _puller(self, group: str, topic: str, queue_number: int) -> str | None:
+        found = self._pulled.get(f"{topic}{_SEPARATOR}{group}", {}).get(queue_number)
+        return None if found is None else found[1]
 
     def reset(self, group: str, topic: str, *, queue_number: int, offset: int) -> None:
         """Sets where the group goes on; see above for what becomes of commits."""
@@ -191,7 +227,7 @@ class ConsumerOffsets:
         return self.committed(group, topic, queue_number)
 
     def asked(self, group: str, topic: str, *, queue_number: int, address: str) -> None:
-        """A consumer was told the committed offset."""
+        """Somebody was told the committed offset."""
         reset = self._reset_of(group, topic, queue_number)
         if reset is not None:
             key = f"{topic}{_SEPARATOR}{group}"

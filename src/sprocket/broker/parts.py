@@ -327,7 +327,9 @@ class Parts:
 
     def _consumers(self, store: Store) -> Mapping[int, Answer]:
         """Who is there, how far they are, who has which queue."""
-        positions = Positions(store, self.offsets, topics=self.topics, groups=self.groups)
+        positions = Positions(
+            store, self.offsets, topics=self.topics, groups=self.groups, clients=self.clients
+        )
         return {
             **self.membership.answers(),
             **self.filters.answers(),

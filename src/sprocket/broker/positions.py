@@ -12,6 +12,7 @@ from sprocket.base.errors import (
     QueryNotFound,
     TopicNotFound,
 )
+from sprocket.broker.clients import Clients
 from sprocket.broker.dispatch import Answers
 from sprocket.broker.groups import Groups
 from sprocket.broker.offsets import ConsumerOffsets
@@ -38,12 +39,19 @@ class Positions:
     """Answers questions about offsets."""
 
     def __init__(
-        self, store: Store, offsets: ConsumerOffsets, *, topics: Topics, groups: Groups
+        self,
+        store: Store,
+        offsets: ConsumerOffsets,
+        *,
+        topics: Topics,
+        groups: Groups,
+        clients: Clients,
     ) -> None:
         self._store = store
         self._offsets = offsets
         self._topics = topics
         self._groups = groups
+        self._clients = clients
 
     def answers(self) -> Answers:
         """By request code."""
@@ -104,6 +112,7 @@ class Positions:
             queue_number=header.queue_id,
             offset=header.commit_offset,
             address=peer.address,
+            is_member=self._clients.is_member(group, peer),
         )
         return Reply(remark=None if was_taken else "Offset has been previously reset")
 

@@ -145,7 +145,9 @@ class Pulls:
 
     def _note(self, header: PullMessage, peer: Peer, found: Read) -> None:
         group, topic, number = header.consumer_group, header.topic, header.queue_id
-        self._offsets.pulled(group, topic, queue_number=number, offset=found.next_offset)
+        self._offsets.pulled(
+            group, topic, queue_number=number, offset=found.next_offset, address=peer.address
+        )
         if header.sys_flag & COMMIT_OFFSET and header.commit_offset >= 0:
             self._offsets.commit(
                 group,

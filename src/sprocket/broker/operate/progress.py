@@ -72,7 +72,12 @@ class ProgressRequests:
             topics = [name for name in header.topic_list.split(";") if name]
         else:
             topics = self._offsets.topics_of(group)
-        return Reply(body=self._stats(group, topics).encode())
+        stats = self._stats(group, topics)
+        for queue in stats.offset_table:
+            self._offsets.asked(
+                group, queue.topic, queue_number=queue.queue_id, address=peer.address
+            )
+        return Reply(body=stats.encode())
 
     def every_stats(self, command: Command, peer: Peer) -> Reply:
         """How far all groups are."""
