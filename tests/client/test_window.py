@@ -16,7 +16,7 @@ def stored(offset: int, size: int = 10, topic: str = "t") -> StoredMessage:
         queue_offset=QueueOffset(offset),
         log_offset=LogOffset(offset * 100),
         body=b"x" * size,
-        properties={},
+        as_read={},
         flag=0,
         sys_flag=0,
         born_ms=0,

@@ -11,12 +11,12 @@ from sprocket.message import batch
 from sprocket.message.compression import Compression, compress
 from sprocket.message.ids import UniqueIds
 from sprocket.message.message import Message
+from sprocket.message.outgoing import of_message
 from sprocket.message.properties import (
     PROPERTIES_BYTES_MAX,
     UNIQUE_KEY,
     WAIT,
     encode,
-    of_message,
 )
 from sprocket.message.queue import QueueId
 from sprocket.message.topic import check_topic, is_closed_topic, is_retry_topic

@@ -6,8 +6,10 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
 import msgspec
+from msgspec.structs import astuple
 
 from sprocket.message.offsets import LogOffset, QueueOffset
+from sprocket.message.properties import KEYS, TAGS, UNIQUE_KEY, decode_bytes, value_in
 from sprocket.message.queue import QueueId
 
 
@@ -46,7 +48,7 @@ class Message(msgspec.Struct):
         return self.delay_level != 0 or self.delay is not None or self.deliver_at is not None
 
 
-class StoredMessage(msgspec.Struct, gc=False):
+class StoredMessage(msgspec.Struct, gc=False, eq=False):
     """A message as a broker keeps it and a consumer gets it.
 
     Attributes:
@@ -54,7 +56,8 @@ class StoredMessage(msgspec.Struct, gc=False):
         queue_offset: its index there, from 0.
         log_offset: where its record begins in the broker's log, in bytes.
         body: the payload, opened if it was compressed.
-        properties: all of them, the user's and RocketMQ's own.
+        properties: all of them, the user's and RocketMQ's own; taken apart when they are first
+            asked for. What nobody asks for costs nothing.
         flag: the sender's number.
         sys_flag: RocketMQ's own bits (compression, transaction state, address families).
         born_ms, stored_ms: when it was sent and stored, ms since 1970 UTC by those clocks.
@@ -63,13 +66,14 @@ class StoredMessage(msgspec.Struct, gc=False):
         prepared_offset: for a transaction's message, log offset of its half; else 0.
         record_bytes: size of its record.
         body_crc: CRC-32 of the stored body.
+        as_read: what `properties` are made from: their text in UTF-8; once they are, they.
     """
 
     queue: QueueId
     queue_offset: QueueOffset
     log_offset: LogOffset
     body: bytes
-    properties: dict[str, str]
+    as_read: bytes | dict[str, str]
     flag: int
     sys_flag: int
     born_ms: int
@@ -82,6 +86,19 @@ class StoredMessage(msgspec.Struct, gc=False):
     body_crc: int
 
     @property
+    def properties(self) -> dict[str, str]:
+        """All of them, by name."""
+        found = self.as_read
+        if isinstance(found, bytes):
+            found = self.as_read = decode_bytes(found)
+        return found
+
+    def value(self, name: str) -> str | None:
+        """One property, without taking all of them apart."""
+        found = self.as_read
+        return value_in(found, name) if isinstance(found, bytes) else found.get(name)
+
+    @property
     def topic(self) -> str:
         """The topic it was read from."""
         return self.queue.topic
@@ -89,9 +106,20 @@ class StoredMessage(msgspec.Struct, gc=False):
     @property
     def tag(self) -> str | None:
         """The sender's tag."""
-        return self.properties.get("TAGS")
+        return self.value(TAGS)
 
     @property
     def keys(self) -> list[str]:
         """The sender's keys."""
-        return self.properties.get("KEYS", "").split()
+        return (self.value(KEYS) or "").split()
+
+    @property
+    def message_id(self) -> str | None:
+        """The unique id that its sender gave it, as `Sent` tells it; None if it gave none."""
+        return self.value(UNIQUE_KEY)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, StoredMessage):
+            return NotImplemented
+        ours, theirs = self.properties, other.properties  # from now on neither has text
+        return ours == theirs and astuple(self) == astuple(other)

@@ -9,14 +9,11 @@ Pure. Source: MessageDecoder.messageProperties2String and string2messageProperti
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 
 from sprocket.base.errors import UsageError
-from sprocket.message.message import Message
 
 NAME_END = "\x01"
 PAIR_END = "\x02"
@@ -86,10 +83,6 @@ __BORNHOST BORN_TIMESTAMP DLQ_ORIGIN_TOPIC DLQ_ORIGIN_MESSAGE_ID __CRC32#
 """
 #: Names that users may not set as properties of their own. Source: MessageConst.STRING_HASH_SET.
 RESERVED = frozenset(_RESERVED_NAMES.split())
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-#: A thousand years; brokers have limits of their own.
-_SECONDS_MAX = 1000 * 366 * 86_400
 
 _PAIR_END_BYTE = PAIR_END.encode()
 _PAIR = re.compile(f"(?:^|{PAIR_END})([^{NAME_END}{PAIR_END}]+){NAME_END}([^{PAIR_END}]+)")
@@ -168,49 +161,3 @@ def check_user_property(name: str, value: str) -> None:
             raise UsageError(f"property {name!r} contains U+0001 or U+0002, which separate them")
     if name in RESERVED:
         raise UsageError(f"property name {name!r} is RocketMQ's own")
-
-
-def of_message(message: Message) -> dict[str, str]:
-    """All properties that a message is sent with, the user's first, before a unique key is added.
-
-    Raises:
-        UsageError: a user property, the tag or a key cannot be carried.
-    """
-    properties: dict[str, str] = {}
-    for name, value in message.properties.items():
-        check_user_property(name, value)
-        properties[name] = value
-    if message.keys:
-        properties[KEYS] = _checked(KEYS, " ".join(message.keys))
-    if message.tag:
-        properties[TAGS] = _checked(TAGS, message.tag)
-    if message.waits:
-        properties.update(_waiting(message))
-    properties[WAIT] = "true" if message.wait_stored else "false"
-    return properties
-
-
-def _waiting(message: Message) -> dict[str, str]:
-    """The property by which a message asks to wait; part of a millisecond counts as a whole one."""
-    delay, deliver_at = message.delay, message.deliver_at
-    if (message.delay_level != 0) + (delay is not None) + (deliver_at is not None) > 1:
-        raise UsageError("delay_level, delay and deliver_at exclude each other")
-    if delay is not None:
-        seconds = delay.total_seconds() if isinstance(delay, timedelta) else delay
-        if not 0 <= seconds <= _SECONDS_MAX:
-            raise UsageError(f"a delay is 0 s to 1000 years, not {seconds} s")
-        return {TIMER_DELAY_MS: str(math.ceil(round(seconds * 1000, 3)))}
-    if deliver_at is None:
-        return {DELAY: str(message.delay_level)}
-    if isinstance(deliver_at, int):
-        return {TIMER_DELIVER_MS: str(deliver_at)}
-    if deliver_at.tzinfo is None:
-        raise UsageError(f"deliver_at {deliver_at} has no time zone: 10 o'clock where?")
-    since = deliver_at - _EPOCH
-    return {TIMER_DELIVER_MS: str(-(-since // timedelta(milliseconds=1)))}
-
-
-def _checked(name: str, value: str) -> str:
-    if NAME_END in value or PAIR_END in value:
-        raise UsageError(f"{name} contains U+0001 or U+0002: {value!r}")
-    return value

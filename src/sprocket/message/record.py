@@ -40,7 +40,6 @@ from sprocket.base.errors import CorruptRecord
 from sprocket.message.compression import COMPRESSED, open_body
 from sprocket.message.hosts import V4_BYTES, V6_BYTES, unpack
 from sprocket.message.message import StoredMessage
-from sprocket.message.properties import decode as decode_properties
 from sprocket.message.queue import QueueId
 
 Buffer = bytes | bytearray | memoryview
@@ -215,8 +214,7 @@ def _take_apart(view: bytes | memoryview, at: int) -> tuple[tuple[Any, ...], int
     room = len(view) - at
     if room < FIXED_BYTES:
         raise CorruptRecord(f"no record fits into {room} bytes")
-    (sys_flag,) = _INT.unpack_from(view, at + _SYS_FLAG_AT)
-    head = _HEADS[sys_flag & _HOSTS_MASK]
+    head = _HEADS[view[at + _SYS_FLAG_AT + 3] & _HOSTS_MASK]
     if room < head.size:
         raise CorruptRecord(f"no record fits into {room} bytes")
     fields = head.unpack_from(view, at)
@@ -329,7 +327,7 @@ def _decode(raw: bytes, at: int, broker_name: str, *, opens_body: bool) -> Store
         queue_offset,
         log_offset,
         body,
-        decode_properties(raw[properties_at:end].decode("utf-8", "replace")),
+        raw[properties_at:end],
         flag,
         sys_flag,
         born_ms,

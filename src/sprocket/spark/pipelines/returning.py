@@ -85,7 +85,7 @@ def letter(row: Any) -> StoredMessage:
         queue_offset=QueueOffset(row["queue_offset"]),
         log_offset=LogOffset(0),
         body=bytes(row["body"]),
-        properties=dict(row["properties"] or ()),
+        as_read=dict(row["properties"] or ()),
         flag=row["flag"] or 0,
         sys_flag=0,
         born_ms=int(row["born_timestamp"].timestamp() * 1000),

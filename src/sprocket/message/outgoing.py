@@ -1,0 +1,73 @@
+"""The properties that a message is sent with: its own, and what its other attributes ask for.
+
+Pure. Source: MessageConst, MessageAccessor of RocketMQ 5.x.
+"""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime, timedelta
+
+from sprocket.base.errors import UsageError
+from sprocket.message.message import Message
+from sprocket.message.properties import (
+    DELAY,
+    KEYS,
+    NAME_END,
+    PAIR_END,
+    TAGS,
+    TIMER_DELAY_MS,
+    TIMER_DELIVER_MS,
+    WAIT,
+    check_user_property,
+)
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+#: A thousand years; brokers have limits of their own.
+_SECONDS_MAX = 1000 * 366 * 86_400
+
+
+def of_message(message: Message) -> dict[str, str]:
+    """All properties that a message is sent with, the user's first, before a unique key is added.
+
+    Raises:
+        UsageError: a user property, the tag or a key cannot be carried.
+    """
+    properties: dict[str, str] = {}
+    for name, value in message.properties.items():
+        check_user_property(name, value)
+        properties[name] = value
+    if message.keys:
+        properties[KEYS] = _checked(KEYS, " ".join(message.keys))
+    if message.tag:
+        properties[TAGS] = _checked(TAGS, message.tag)
+    if message.waits:
+        properties.update(_waiting(message))
+    properties[WAIT] = "true" if message.wait_stored else "false"
+    return properties
+
+
+def _waiting(message: Message) -> dict[str, str]:
+    """The property by which a message asks to wait; part of a millisecond counts as a whole one."""
+    delay, deliver_at = message.delay, message.deliver_at
+    if (message.delay_level != 0) + (delay is not None) + (deliver_at is not None) > 1:
+        raise UsageError("delay_level, delay and deliver_at exclude each other")
+    if delay is not None:
+        seconds = delay.total_seconds() if isinstance(delay, timedelta) else delay
+        if not 0 <= seconds <= _SECONDS_MAX:
+            raise UsageError(f"a delay is 0 s to 1000 years, not {seconds} s")
+        return {TIMER_DELAY_MS: str(math.ceil(round(seconds * 1000, 3)))}
+    if deliver_at is None:
+        return {DELAY: str(message.delay_level)}
+    if isinstance(deliver_at, int):
+        return {TIMER_DELIVER_MS: str(deliver_at)}
+    if deliver_at.tzinfo is None:
+        raise UsageError(f"deliver_at {deliver_at} has no time zone: 10 o'clock where?")
+    since = deliver_at - _EPOCH
+    return {TIMER_DELIVER_MS: str(-(-since // timedelta(milliseconds=1)))}
+
+
+def _checked(name: str, value: str) -> str:
+    if NAME_END in value or PAIR_END in value:
+        raise UsageError(f"{name} contains U+0001 or U+0002: {value!r}")
+    return value
