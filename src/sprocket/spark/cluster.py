@@ -141,7 +141,12 @@ class Cluster:
         return found
 
     def commit(self, group: str, offsets: Mapping[QueueId, int]) -> None:
-        """Commits a group's offsets, each the next one to read."""
+        """Commits a group's offsets, each the next one to read.
+
+        It asks for them first: a broker that was told to reset the group takes no word from who has
+        not asked since.
+        """
+        self.committed(group, offsets)
         replies = self._call_brokers(offsets, lambda q: _committing(group, q, offsets[q]))
         for reply in replies.values():
             successful(reply)

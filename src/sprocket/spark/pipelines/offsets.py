@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from sprocket.base.errors import QueryNotFound
 from sprocket.message.queue import QueueId
 from sprocket.message.topic import is_writable
 from sprocket.spark.positions import format_offsets
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
     from sprocket.admin.caller import Caller
+    from sprocket.protocol.requests.offset import QueryOffset
     from sprocket.spark.pipelines.servers import Servers
 
 Offsets = dict[QueueId, int]
@@ -93,13 +96,20 @@ async def writable(caller: Caller, topic: str) -> list[QueueId]:
 
 
 async def commit(caller: Caller, group: str, offsets: Mapping[QueueId, int]) -> None:
-    """Commits a group's offsets, each the next one to read."""
+    """Commits a group's offsets, each the next one to read.
+
+    It asks for them first: a broker that was told to reset the group takes no word from who has not
+    asked since.
+    """
     from sprocket.protocol.requests.offset import UpdateOffset
 
     masters: dict[str, dict[str, str]] = {}
     for queue, at in offsets.items():
         if queue.topic not in masters:
             masters[queue.topic] = await _masters(caller, queue.topic)
+        address = masters[queue.topic][queue.broker]
+        with suppress(QueryNotFound):
+            await caller.ask(address, _where_is(group, queue))
         update = UpdateOffset(
             consumer_group=group,
             topic=queue.topic,
@@ -107,7 +117,15 @@ async def commit(caller: Caller, group: str, offsets: Mapping[QueueId, int]) -> 
             commit_offset=at,
             bname=queue.broker,
         )
-        await caller.ask(masters[queue.topic][queue.broker], update)
+        await caller.ask(address, update)
+
+
+def _where_is(group: str, queue: QueueId) -> QueryOffset:
+    from sprocket.protocol.requests.offset import QueryOffset
+
+    return QueryOffset(
+        consumer_group=group, topic=queue.topic, queue_id=queue.number, bname=queue.broker
+    )
 
 
 def rows(
