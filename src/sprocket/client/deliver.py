@@ -24,7 +24,7 @@ from sprocket.client.outcome import Outcome
 from sprocket.client.pauses import Pauses
 from sprocket.client.redeliver import GivesBack
 from sprocket.client.statistics import Counters
-from sprocket.client.subscription import Later, Subscription
+from sprocket.client.subscription import Later, Listener, Subscription
 from sprocket.client.verdict import Verdict, cancelled, failed, verdict_on
 from sprocket.client.window import Window
 from sprocket.client.workers import Turn, Workers
@@ -35,8 +35,6 @@ logger = logging.getLogger(__name__)
 
 #: The delay level that means: never, it is a dead letter.
 _NEVER = -1
-#: Ordered consumption: batches of one window in a row before others have their turn.
-_BATCHES = 16
 #: The shortest rest of an ordered queue, as in Java.
 _PAUSE_MS_MIN = 10
 #: A pause doubles so many times at most.
@@ -95,41 +93,64 @@ class Concurrent(Workers):
                 self.counters.expired(message.queue.topic, self.loop.time())
             else:
                 kept.append(message)
+        kept = [message for message in kept if window.holds(message)]
         if kept and turn.messages is messages:  # the next look tries again
             turn.window = window
         elif kept:
-            self.shelf.keep(window, [message for message in kept if window.holds(message)])
+            self.shelf.keep(window, kept)
 
     async def serve(self, turn: Turn) -> None:
-        """Takes one message, or a batch of one window, and delivers it."""
-        taken = self.ready.take()
-        if self.ready:
-            self.wake()
-        if taken is None:
+        """Takes messages of one window, and delivers them one after the other, or in a batch."""
+        window = self.ready.next()
+        if window is None:
             return
-        window, message = taken
-        listener = self.listener_of(message)
-        rests = RETRY_TOPIC in message.properties and message.queue in self.pauses
-        if listener is None or rests:
-            self.shelf.keep(window, [message])
-            return
-        messages = turn.messages = [message]
-        turn.began = began = self.loop.time()
-        turn.window = window
-        if listener.batch is None and not listener.is_blocking:
-            # As `call` would, without its cost: this is where most messages pass.
+        waiting, pauses, now = window.waiting, self.pauses, self.loop.time
+        for _ in range(self.messages_in_a_row):
+            if not waiting or self.is_stopped:
+                return
+            message = waiting.popleft()
+            if not waiting:
+                self.ready.drop(window)
+            if not self.is_waking:
+                self.wake()
+            listener = self.listener_of(message)
+            rests = pauses.is_any and RETRY_TOPIC in message.properties and message.queue in pauses
+            if listener is None or rests:
+                self.shelf.keep(window, [message])
+                continue
+            turn.messages = [message]
+            turn.began = began = now()
+            turn.window = window
+            if listener.batch is not None or listener.is_blocking:
+                await self._serve_batch(turn, listener, window)
+                return
+            # As `_serve_batch` would, without its cost: this is where most messages pass.
             try:
                 result = await listener.function(message)
             except Exception as error:  # a user's listener
                 result = failed(error, message)
             except asyncio.CancelledError as error:
                 result = cancelled(error, message)
-        else:
-            if listener.batch is not None and listener.batch > 1:
-                messages += window.take_many(listener.batch - 1, topic=message.queue.topic)
-            result = await self.call(listener, messages)
+            if result is None:
+                ended = now()
+                self.counters.consumed(message.queue.topic, ended, ended - began)
+                window.done(message)
+                turn.window = None
+            else:
+                await self._conclude(turn, window, result)
+
+    async def _serve_batch(self, turn: Turn, listener: Listener, window: Window) -> None:
+        """Delivers as many messages as the listener takes at once; the first is taken already."""
+        messages = turn.messages
+        if listener.batch is not None and listener.batch > 1:
+            topic = messages[0].queue.topic
+            messages += window.take_many(listener.batch - 1, topic=topic)
+        await self._conclude(turn, window, await self.call(listener, messages))
+
+    async def _conclude(self, turn: Turn, window: Window, result: object) -> None:
+        messages = turn.messages
         verdict = None if result is None else verdict_on(result, len(messages))
-        self.count(messages, verdict, began)
+        self.count(messages, verdict, turn.began)
         if verdict is None:
             for each in messages:
                 window.done(each)
@@ -161,8 +182,6 @@ class Concurrent(Workers):
 class Ordered(Workers):
     """Delivers each window's messages one after the other; different windows at the same time."""
 
-    turns_in_a_row = Workers.turns_in_a_row // _BATCHES
-
     def __init__(
         self,
         subscriptions: Mapping[str, Subscription],
@@ -190,18 +209,42 @@ class Ordered(Workers):
             return  # it is offered again: after its batch, its rest, the renewal of its lease
         ended = self._busy[window] = self.loop.create_future()
         try:
-            for _ in range(_BATCHES):
-                message = window.take()
-                if message is None:
-                    break
-                await self._deliver(window, message)
-                if self._must_wait(window) or self.is_stopped:
-                    break
+            await self._serve_window(window)
         finally:
             del self._busy[window]
             ended.set_result(None)
         if not self._must_wait(window):
             self.offer(window)
+
+    async def _serve_window(self, window: Window) -> None:
+        waiting, now = window.waiting, self.loop.time
+        for _ in range(self.messages_in_a_row):
+            if not waiting:
+                return
+            message = waiting.popleft()
+            listener = self.listener_of(message)
+            if listener is None:
+                self._suspend(window, [message], self._suspend_ms)
+                return
+            if listener.batch is not None or listener.is_blocking:
+                await self._deliver_batch(window, message, listener)
+            else:
+                # As `_deliver_batch` would, without its cost: this is where most messages pass.
+                began = now()
+                try:
+                    result = await listener.function(message)
+                except Exception as error:  # a user's listener
+                    result = failed(error, message)
+                except asyncio.CancelledError as error:
+                    result = cancelled(error, message)
+                if result is None and self._auto_commit:
+                    ended = now()
+                    self.counters.consumed(message.queue.topic, ended, ended - began)
+                    window.done(message)
+                else:
+                    await self._conclude(window, [message], result, began)
+            if self.is_stopped or self._must_wait(window):
+                return
 
     async def finish(self, window: Window) -> None:
         """Hands out nothing more of a window, and waits for the end of its batch under way."""
@@ -215,29 +258,18 @@ class Ordered(Workers):
             return True
         return self.loop.time() >= window.trusted_until
 
-    async def _deliver(self, window: Window, message: StoredMessage) -> None:
+    async def _deliver_batch(
+        self, window: Window, message: StoredMessage, listener: Listener
+    ) -> None:
         messages = [message]
-        listener = self.listener_of(message)
-        if listener is None:
-            self._suspend(window, messages, self._suspend_ms)
-            return
+        if listener.batch is not None and listener.batch > 1:
+            messages += window.take_many(listener.batch - 1, topic=message.queue.topic)
         began = self.loop.time()
-        if listener.batch is None and not listener.is_blocking:
-            # As `call` would, without its cost: this is where most messages pass.
-            try:
-                result = await listener.function(message)
-            except Exception as error:  # a user's listener
-                result = failed(error, message)
-            except asyncio.CancelledError as error:
-                result = cancelled(error, message)
-        else:
-            if listener.batch is not None and listener.batch > 1:
-                messages += window.take_many(listener.batch - 1, topic=message.queue.topic)
-            try:
-                result = await self.call(listener, messages)
-            except asyncio.CancelledError:
-                window.has_straggler = self.outlives(listener)
-                raise
+        try:
+            result = await self.call(listener, messages)
+        except asyncio.CancelledError:
+            window.has_straggler = self.outlives(listener)
+            raise
         await self._conclude(window, messages, result, began)
 
     async def _conclude(

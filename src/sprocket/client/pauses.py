@@ -12,6 +12,8 @@ class Pauses:
     """Pauses of everything, of topics, and of queues; each is taken back by itself."""
 
     def __init__(self) -> None:
+        #: Whether anything may be paused.
+        self.is_any = False
         self._is_all = False
         self._topics: set[str] = set()
         self._queues: set[QueueId] = set()
@@ -23,7 +25,7 @@ class Pauses:
 
     def pause_all(self) -> None:
         """Everything rests."""
-        self._is_all = True
+        self._is_all = self.is_any = True
 
     def resume_all(self) -> None:
         """Nothing rests any more, topics and queues included."""
@@ -35,6 +37,7 @@ class Pauses:
     def pause_topic(self, topic: str) -> None:
         """All queues of a topic rest."""
         self._topics.add(topic)
+        self.is_any = True
 
     def resume_topic(self, topic: str) -> None:
         """They go on, unless they rest for another reason."""
@@ -44,6 +47,7 @@ class Pauses:
     def pause_queues(self, queues: Iterable[QueueId]) -> None:
         """Some queues rest, also if they are held only later."""
         self._queues.update(queues)
+        self.is_any = True
 
     def resume_queues(self, queues: Iterable[QueueId]) -> None:
         """They go on, unless they rest for another reason."""
@@ -56,5 +60,6 @@ class Pauses:
             await self._resumed.wait()
 
     def _wake(self) -> None:
+        self.is_any = self._is_all or bool(self._topics or self._queues)
         self._resumed.set()
         self._resumed = asyncio.Event()

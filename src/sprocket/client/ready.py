@@ -23,9 +23,27 @@ class Ready:
 
     def add(self, window: Window) -> None:
         """Puts a window on the list if it has something and is not there yet."""
-        if window.has_waiting and not window.is_listed:
+        if window.waiting and not window.is_listed:
             window.is_listed = True
             self._windows.append(window)
+
+    def next(self) -> Window | None:
+        """The next window that has something; it stays on the list, behind the others."""
+        windows = self._windows
+        while windows:
+            window = windows[0]
+            if window.waiting:
+                windows.rotate(-1)
+                return window
+            windows.popleft()
+            window.is_listed = False
+        return None
+
+    def drop(self, window: Window) -> None:
+        """Takes a window off the list that has nothing any more."""
+        if window.is_listed:
+            self._windows.remove(window)
+            window.is_listed = False
 
     def take_window(self) -> Window | None:
         """The next window, which leaves the list."""
@@ -41,7 +59,7 @@ class Ready:
         while windows:
             window = windows[0]
             message = window.take()
-            if window.has_waiting:
+            if window.waiting:
                 windows.rotate(-1)
             else:
                 windows.popleft()

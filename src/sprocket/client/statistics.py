@@ -195,6 +195,15 @@ class Counters:
         slot.consumed += count
         total.consumed += count
 
+    def consumed(self, topic: str, now: float, seconds: float) -> None:
+        """As `called` for one message, which succeeded: where most calls are counted."""
+        about = self._topics.get(topic) or self._add(topic, now)
+        slot = about.at(now)
+        slot.calls += 1
+        slot.call_seconds += seconds
+        slot.consumed += 1
+        about.total.consumed += 1
+
     def expired(self, topic: str, now: float) -> None:
         """A message was given back since its listener took too long."""
         (self._topics.get(topic) or self._add(topic, now)).expired += 1

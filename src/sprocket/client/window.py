@@ -41,7 +41,6 @@ class Window:
         "_bytes",
         "_held",
         "_last",
-        "_waiting",
         "has_straggler",
         "is_closed",
         "is_frozen",
@@ -50,6 +49,7 @@ class Window:
         "next_offset",
         "on_room",
         "trusted_until",
+        "waiting",
     )
 
     def __init__(self, next_offset: int, limits: Limits | None = None) -> None:
@@ -58,8 +58,8 @@ class Window:
         self.limits = limits or Limits()
         #: All that is not done, by offset, in ascending order.
         self._held: dict[QueueOffset, StoredMessage] = {}
-        #: Of those, what has not been handed out, in the order to hand out.
-        self._waiting: deque[StoredMessage] = deque()
+        #: Of those, what has not been handed out, in the order to hand out; delivery takes from it.
+        self.waiting: deque[StoredMessage] = deque()
         self._bytes = 0
         self._last = next_offset - 1
         self.is_closed = False
@@ -87,12 +87,7 @@ class Window:
     @property
     def in_flight(self) -> int:
         """Messages that were handed out and are not done."""
-        return len(self._held) - len(self._waiting)
-
-    @property
-    def has_waiting(self) -> bool:
-        """Whether there is something to hand out."""
-        return bool(self._waiting)
+        return len(self._held) - len(self.waiting)
 
     @property
     def committable(self) -> QueueOffset:
@@ -102,7 +97,7 @@ class Window:
     @property
     def next_to_take(self) -> QueueOffset:
         """The offset of what is handed out next, as far as is known."""
-        return self._waiting[0].queue_offset if self._waiting else self.next_offset
+        return self.waiting[0].queue_offset if self.waiting else self.next_offset
 
     @property
     def span(self) -> int:
@@ -146,7 +141,7 @@ class Window:
             if offset > last:
                 last = offset
                 self._held[offset] = message
-                self._waiting.append(message)
+                self.waiting.append(message)
                 self._bytes += len(message.body)
                 count += 1
         if count:
@@ -156,12 +151,12 @@ class Window:
 
     def take(self) -> StoredMessage | None:
         """Hands out the next message, if there is one."""
-        return self._waiting.popleft() if self._waiting else None
+        return self.waiting.popleft() if self.waiting else None
 
     def take_many(self, count: int, topic: str) -> list[StoredMessage]:
         """Hands out up to `count` messages as long as they are of that topic."""
         taken: list[StoredMessage] = []
-        waiting = self._waiting
+        waiting = self.waiting
         while waiting and len(taken) < count and waiting[0].queue.topic == topic:
             taken.append(waiting.popleft())
         return taken
@@ -169,7 +164,7 @@ class Window:
     def put_back(self, messages: Sequence[StoredMessage]) -> None:
         """Takes messages back that were handed out; they come next again, in this order."""
         if not self.is_closed:
-            self._waiting.extendleft(reversed(messages))
+            self.waiting.extendleft(reversed(messages))
 
     def taken(self) -> list[StoredMessage]:
         """What is in flight, in order, if it was handed out from the head."""
@@ -189,7 +184,8 @@ class Window:
         if self._held.pop(message.queue_offset, None) is None:
             return
         self._bytes -= len(message.body)
-        self._tell_of_room()
+        if self.on_room is not None:
+            self._tell_of_room()
 
     def _tell_of_room(self) -> None:
         if self.on_room is not None and self.has_room:
@@ -200,7 +196,7 @@ class Window:
         """Forgets what waits; what is in flight will change nothing any more."""
         self.is_closed = True
         self.next_offset = self.committable
-        self._waiting.clear()
+        self.waiting.clear()
         self._held.clear()
         self._bytes = 0
 
@@ -210,7 +206,7 @@ class Window:
         assert offsets == sorted(offsets), "held in order"
         assert not offsets or offsets[-1] <= self._last < self.next_offset, "next lies behind all"
         assert self.committable <= self.next_offset
-        waiting = [message.queue_offset for message in self._waiting]
+        waiting = [message.queue_offset for message in self.waiting]
         assert len(set(waiting)) == len(waiting), "waits once"
         assert set(waiting) <= set(offsets), "what waits is held"
         assert self._bytes == sum(len(message.body) for message in self._held.values())

@@ -50,7 +50,9 @@ class Workers:
     """
 
     #: Turns that a worker takes in a row before it lets others have the loop.
-    turns_in_a_row = 64
+    turns_in_a_row = 2
+    #: Messages of one window in a row in a turn, before others have theirs.
+    messages_in_a_row = 32
 
     def __init__(
         self,
@@ -76,7 +78,7 @@ class Workers:
         #: Workers without work, each waiting to be woken.
         self._idle: list[asyncio.Future[None]] = []
         #: Whether a worker was woken, or made, that has not begun yet.
-        self._is_waking = False
+        self.is_waking = False
         self.is_stopped = False
         self._threads: ThreadPoolExecutor | None = None
 
@@ -95,16 +97,16 @@ class Workers:
 
     def wake(self) -> None:
         """Has one more worker begin, if something is ready and none is about to."""
-        if self._is_waking or self.is_stopped or not self.ready:
+        if self.is_waking or self.is_stopped or not self.ready:
             return
         while self._idle:
             waiting = self._idle.pop()
             if not waiting.done():
                 waiting.set_result(None)
-                self._is_waking = True
+                self.is_waking = True
                 return
         if len(self._workers) < self._workers_max:
-            self._is_waking = True
+            self.is_waking = True
             worker = self.loop.create_task(self._work())
             self._workers.add(worker)
             worker.add_done_callback(self._ended)
@@ -182,7 +184,7 @@ class Workers:
             self.wake()
 
     async def _work(self) -> None:
-        self._is_waking = False
+        self.is_waking = False
         turn = Turn()
         self.turns.add(turn)
         try:
@@ -197,7 +199,7 @@ class Workers:
                 waiting: asyncio.Future[None] = self.loop.create_future()
                 self._idle.append(waiting)
                 await waiting
-                self._is_waking = False
+                self.is_waking = False
                 continue
             await self.serve(turn)
             turns += 1
