@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import groupby
+from operator import itemgetter
 
 import pytest
 
+from sprocket.broker import pull
 from sprocket.protocol.bodies import (
     CheckClientBody,
     ConsumerData,
@@ -180,14 +183,18 @@ def test_a_message_far_behind_what_does_not_match_is_found_without_parking() -> 
     play(test, store=ROOMY)
 
 
-def test_scans_take_turns_one_slice_each_turn_of_the_loop() -> None:
+def test_scans_take_turns_one_for_a_moment_in_each_turn_of_the_loop(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(pull, "_TURN_READS", 2)
+
     async def test(asker: Asker) -> None:
         count = 6 * SCANNED_RECORDS_MAX
         for number in range(count):
             await asker.send("T", b"%d" % number, n=str(number))
         store = asker.broker._store
         read, turn = store.read, 0
-        turns: list[int] = []
+        turns: list[tuple[int, int]] = []
 
         async def tick() -> None:
             nonlocal turn
@@ -195,20 +202,20 @@ def test_scans_take_turns_one_slice_each_turn_of_the_loop() -> None:
                 turn += 1
                 await asyncio.sleep(0)
 
-        def noted(*args: object, **limits: object) -> object:
-            turns.append(turn)
+        def noted(topic: str, number: int, offset: int, **limits: object) -> object:
+            turns.append((turn, offset))
             if len(turns) == 4:
                 ticking.append(asyncio.create_task(tick()))
-            return read(*args, **limits)  # type: ignore[arg-type]
+            return read(topic, number, offset, **limits)  # type: ignore[arg-type]
 
         ticking: list[asyncio.Task[None]] = []
         store.read = noted  # type: ignore[assignment, method-assign]
         scans = [ask(asker, f"n = {count - 1}", hold_ms=20_000) for _ in range(4)]
         for found in await asyncio.gather(*scans):
             assert bodies(found) == [b"%d" % (count - 1)]
-        later = turns[4:]
-        assert len(later) == 4 * 5
-        assert len(set(later)) == len(later)
+        by_turn = [[offset for _, offset in each] for _, each in groupby(turns[4:], itemgetter(0))]
+        assert sorted(map(len, by_turn)) == [1] * 4 + [2] * 8
+        assert all(each[-1] - each[0] in (0, SCANNED_RECORDS_MAX) for each in by_turn)
 
     play(test, store=ROOMY)
 

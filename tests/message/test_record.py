@@ -109,19 +109,21 @@ def test_a_changed_byte_is_read_or_refused_and_nothing_else(
 def test_the_properties_part_of_a_record_is_what_parsing_finds(
     draft: record.Draft, data: st.DataObject
 ) -> None:
-    raw = bytearray(encoded(draft))
-    assert record.properties_part(memoryview(raw)) == draft.properties
+    before, raw = data.draw(st.binary(max_size=50)), bytearray(encoded(draft))
+    view = memoryview(before + raw + b"behind")
+    assert record.properties_part(view, len(before), len(raw)) == draft.properties
     raw[data.draw(st.integers(0, len(raw) - 1))] ^= data.draw(st.integers(1, 255))
     try:
-        record.properties_part(memoryview(raw))
+        found = record.properties_part(memoryview(raw), 0, len(raw))
     except CorruptRecord:
         return
+    assert raw.endswith(found)
 
 
 @given(st.binary(max_size=120))
 def test_garbage_has_no_properties_part_or_one_at_its_end(raw: bytes) -> None:
     try:
-        found = record.properties_part(memoryview(raw))
+        found = record.properties_part(memoryview(raw), 0, len(raw))
     except CorruptRecord:
         return
     assert raw.endswith(found)

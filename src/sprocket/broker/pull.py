@@ -35,6 +35,9 @@ from sprocket.store.store import Store
 
 #: No pull is held longer, whatever its client says.
 HOLD_MS_MAX = 300_000
+#: A scan that finds nothing goes on for so long, and so many reads, before others have their turn.
+_TURN_SECONDS = 0.002
+_TURN_READS = 16
 
 _MASTER = 0
 _FOUND = ReadStatus.FOUND
@@ -76,7 +79,7 @@ class Pulls:
         self._access = access
         self._offsets = offsets
         self._settings = settings
-        #: Long scans take turns: one slice of one of them for each turn of the loop.
+        #: Long scans take turns: one of them goes on for a moment in each turn of the loop.
         self._turns = asyncio.Semaphore(1)
         self._is_stopping = False
         self._held_count = 0
@@ -118,7 +121,7 @@ class Pulls:
         reset = self._reset(header, permit, peer)
         if reset is not None:
             return reset
-        if permit.choose is not None or self._is_cold(header, permit):
+        if permit.choose is not None or self._is_cold(header, header.queue_offset, permit):
             return self._look(header, peer, permit)
         return self._answered(
             header, peer, permit, self._read(header, header.queue_offset, permit.wants)
@@ -175,7 +178,7 @@ class Pulls:
             header.topic, header.queue_id, offset, **self._sought(header, permit)
         )
         if permit.choose is None:
-            return self._read(header, offset, permit.wants)
+            return self._scanned(header, offset, permit)
         count_max, bytes_max = self._room(header.max_msg_bytes or 0)
         found = self._store.read(
             header.topic,
@@ -190,9 +193,25 @@ class Pulls:
             found = await permit.choose(found, most, bytes_max)
         return self._counted(header, found)
 
-    def _is_cold(self, header: PullMessage, permit: Permit) -> bool:
+    def _scanned(self, header: PullMessage, offset: int, permit: Permit) -> Read:
+        """Reads on for a moment while nothing is wanted and what comes next is in memory."""
+        time = asyncio.get_running_loop().time
+        until = time() + _TURN_SECONDS
+        found = self._read(header, offset, permit.wants)
+        for _ in range(1, _TURN_READS):
+            offset = found.next_offset
+            if (
+                not _is_unfinished(found)
+                or time() >= until
+                or self._is_cold(header, offset, permit)
+            ):
+                break
+            found = self._read(header, offset, permit.wants)
+        return found
+
+    def _is_cold(self, header: PullMessage, offset: int, permit: Permit) -> bool:
         sought = self._sought(header, permit)
-        return self._store.is_cold(header.topic, header.queue_id, header.queue_offset, **sought)
+        return self._store.is_cold(header.topic, header.queue_id, offset, **sought)
 
     def _sought(self, header: PullMessage, permit: Permit) -> dict[str, int]:
         """How many entries a read looks at, and how many bytes of records at most."""

@@ -88,22 +88,14 @@ class SqlFilter:
         return self._by_name(get)
 
     @property
-    def matches_text(self) -> Callable[[bytes], bool]:
+    def matches_text(self) -> TextTest:
         """The same as `matches` for properties as a record has them; only those that it asks for
         are looked up."""
-        from sprocket.filter.sql92_code import compiled_for_text, whole
-
         if self._by_text is None:
+            from sprocket.filter.sql92_code import compiled_for_text
+
             self._by_text = compiled_for_text(self._term)
-        test = self._by_text
-
-        def matches(properties: bytes) -> bool:
-            try:
-                return test(whole(properties)) is True
-            except NotComparable:
-                return False
-
-        return matches
+        return self._by_text
 
     def __repr__(self) -> str:
         return f"SqlFilter({self.expression!r})"

@@ -1,13 +1,14 @@
 """Terms become one Python function, so that judging a message interprets nothing.
 
 The function is built as a syntax tree out of the templates below. What a user wrote enters as
-constants only: never as source text, and never as a name. There are two of them for a condition:
-one whose argument gives a property's text by name, or None; and one that finds the properties it
-asks for in the text of all, which is what a scan of the log wants. The value is true, false or
-None, by the rules of three-valued logic; `NotComparable` is raised where a text that is no number
-is compared with one. Pure.
+constants only: never as source text, and never as a name. There are two of them for a condition.
+One takes a function that gives a property's text by name, or None; its value is true, false or
+None, by the rules of three-valued logic, and it raises `NotComparable` where a text that is no
+number is compared with one. The other is what a scan of the log wants: it takes all properties as
+a record has them, finds those that it asks for, and says whether the condition is true. Pure.
 
 In the templates a capital letter is another tree, `v` and `w` are variables of the template's own.
+What is done for each property and number is written out in them: calls would cost more.
 """
 
 from __future__ import annotations
@@ -20,24 +21,50 @@ from types import CodeType, FunctionType
 from typing import cast
 
 from sprocket.filter import sql92_terms as terms
-from sprocket.filter.sql92_numbers import as_boolean, as_double, as_int, as_long
+from sprocket.filter.sql92_numbers import (
+    NotComparable,
+    as_boolean,
+    as_double,
+    as_int,
+    as_long,
+)
 from sprocket.filter.sql92_terms import NUMBERS, TEXTS, Kind, Term
 from sprocket.message.properties import NAME_END, PAIR_END, decode
 
 #: Gives a property's text, or None.
 Get = Callable[[str], str | None]
 Test = Callable[[Get], bool | None]
-#: The same, given all properties as `whole` makes them.
-TextTest = Callable[[str], bool | None]
+#: Whether a message matches, given its properties in UTF-8.
+TextTest = Callable[[bytes | memoryview], bool]
 
 #: Conditions, strings behind IN not counted. Each costs some 0.2 µs a message.
 CONDITIONS_MAX = 128
 
-_READERS = {Kind.INT: "as_int", Kind.LONG: "as_long", Kind.DOUBLE: "as_double"}
+_READERS = {
+    Kind.INT: "(int(v) if v.isdecimal() and len(v) < 10 else as_int(v))",
+    Kind.LONG: "(int(v) if v.isdecimal() and len(v) < 19 else as_long(v))",
+    Kind.DOUBLE: "as_double(v)",
+}
+_USED = (as_int, as_long, as_double, as_boolean, NotComparable, int, len, str)
 _TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _SEARCHES = {
     "CONTAINS": "K in v", "STARTSWITH": "v.startswith(K)", "ENDSWITH": "v.endswith(K)",
 }  # fmt: skip
+
+_BY_NAME = "lambda get: X"
+_GET = "get(K)"
+_BY_TEXT = """
+def judge(properties):
+    text = MARK + str(properties, "utf-8", "replace") + MARK
+    try:
+        return X is True
+    except NotComparable:
+        return False
+"""
+#: The last one of a name counts; an empty one does not, which is rare enough for a call.
+_FIND = (
+    "None if (v := text.rfind(K)) < 0 else text[(v := v + N) : text.find(MARK, v)] or find(text, K)"
+)
 
 
 def compiled(term: Term) -> Test:
@@ -46,44 +73,38 @@ def compiled(term: Term) -> Test:
     Raises:
         SqlInvalid: it is made of too many conditions.
     """
-    return cast(Test, _function("lambda get: None", _Writer("get(K)", str), term))
+    return cast(Test, _function(_BY_NAME, _Writer(_property_by_name), term))
 
 
 def compiled_for_text(term: Term) -> TextTest:
     """The function that looks into the text of all properties. Raises as `compiled`."""
-    return cast(TextTest, _function("lambda text: None", _Writer("find(text, K)", _mark), term))
+    return cast(TextTest, _function(_BY_TEXT, _Writer(_property_in_text), term))
 
 
-def whole(properties: bytes) -> str:
-    """Properties as a record has them, for `compiled_for_text`: each with its mark in front."""
-    return PAIR_END + str(properties, "utf-8", "replace")
+def _property_by_name(name: str) -> tuple[str, dict[str, ast.expr]]:
+    """How a property is asked for: a template, and what its capital letters stand for."""
+    return _GET, {"K": ast.Constant(name)}
 
 
-def _mark(name: str) -> str:
-    """What stands before a property's value."""
-    return f"{PAIR_END}{name}{NAME_END}"
+def _property_in_text(name: str) -> tuple[str, dict[str, ast.expr]]:
+    mark = f"{PAIR_END}{name}{NAME_END}"
+    return _FIND, {"K": ast.Constant(mark), "N": ast.Constant(len(mark))}
 
 
 def _find(text: str, mark: str) -> str | None:
-    """A property's value; the last one counts, and an empty one does not."""
-    at = text.rfind(mark)
-    if at < 0:
-        return None
-    at += len(mark)
-    end = text.find(PAIR_END, at)
-    value = text[at:end] if end >= 0 else text[at:]
-    return value or decode(text[1:]).get(mark[1:-1])
+    """A property's value, as reading all of them finds it."""
+    return decode(text[1:]).get(mark[1:-1])
 
 
 def _function(source: str, writer: _Writer, term: Term) -> FunctionType:
     tree = ast.parse(source)
-    statement = cast(ast.Expr, tree.body[0])
-    cast(ast.Lambda, statement.value).body = writer.write(term)
-    module = compile(ast.fix_missing_locations(tree), "<SQL filter>", "exec")
+    body = _filled(tree, {"X": writer.write(term)})
+    module = compile(ast.fix_missing_locations(cast(ast.Module, body)), "<SQL filter>", "exec")
     (code,) = (each for each in module.co_consts if isinstance(each, CodeType))
     names: dict[str, object] = {
         "__builtins__": {},
-        **{each.__name__: each for each in (as_int, as_long, as_double, as_boolean)},
+        **{each.__name__: each for each in _USED},
+        "MARK": PAIR_END,
         "same": _same,
         "nothing": _nothing,
         "find": _find,
@@ -106,12 +127,11 @@ class _Writer:
     """Writes the tree of a term.
 
     Args:
-        ask: how a property is asked for, with K for what `known_by` makes of its name.
+        ask: how a property is asked for: a template, and what its capital letters stand for.
     """
 
-    def __init__(self, ask: str, known_by: Callable[[str], str]) -> None:
+    def __init__(self, ask: Callable[[str], tuple[str, dict[str, ast.expr]]]) -> None:
         self._ask = ask
-        self._known_by = known_by
         self._numbers = count()
         self._conditions = 0
 
@@ -143,7 +163,8 @@ class _Writer:
                 return self._comparison(term)
 
     def _property(self, name: str) -> ast.expr:
-        return self._fill(self._ask, K=ast.Constant(self._known_by(name)))
+        template, parts = self._ask(name)
+        return self._fill(template, **parts)
 
     def _comparison(self, term: Term) -> ast.expr:
         match term:
@@ -263,8 +284,7 @@ def _filled(node: ast.AST, names: Mapping[str, ast.expr | str]) -> ast.AST:
 
 def _read(constant: Term) -> str:
     """How a template reads its variable `v` to compare it with a constant."""
-    reader = _READERS.get(constant.kind)
-    return "v" if reader is None else f"{reader}(v)"
+    return _READERS.get(constant.kind, "v")
 
 
 @lru_cache(maxsize=64)

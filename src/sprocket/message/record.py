@@ -82,6 +82,8 @@ _HEADS = {
 }
 _HOSTS_MASK = BORN_HOST_V6 | STORE_HOST_V6
 _SYS_FLAG_AT = 36
+_BODY_AT = _HEADS[0].size
+_MAGIC_END = MAGIC & 0xFF
 
 
 class Draft(msgspec.Struct, gc=False):
@@ -144,7 +146,7 @@ class Encoder:
         self._host_flag = STORE_HOST_V6 if len(store_host) == V6_BYTES else 0
 
     def encode(
-        self, draft: Draft, topic: bytes, *, log_offset: int, queue_offset: int, stored_ms: int
+        self, draft: Draft, topic: bytes, log_offset: int, queue_offset: int, stored_ms: int
     ) -> bytes:
         """The draft's record; `topic` as `topic_part` gives it.
 
@@ -259,26 +261,29 @@ def parse(buffer: Buffer, at: int = 0) -> Record:
     )  # fmt: skip
 
 
-def properties_part(record: memoryview) -> bytes:
-    """The properties of one whole record, as they stand there; the rest is passed over.
+def properties_part(buffer: memoryview, at: int, size: int) -> memoryview:
+    """The properties of the record of a size at a place of a buffer, as they stand there.
+
+    The rest is passed over: this is for whoever looks at many records and wants few.
 
     Raises:
         CorruptRecord: its lengths do not fit together.
     """
+    end = at + size
     try:
-        at = _HEADS[record[_SYS_FLAG_AT + 3] & _HOSTS_MASK].size
-        (body_bytes,) = _INT.unpack_from(record, at - 4)
-        at += body_bytes
-        if record[7] == MAGIC & 0xFF:
-            at += 3 + record[at]
+        hosts = buffer[at + _SYS_FLAG_AT + 3] & _HOSTS_MASK
+        start = at + (_HEADS[hosts].size if hosts else _BODY_AT)
+        (body_bytes,) = _INT.unpack_from(buffer, start - 4)
+        start += body_bytes
+        if buffer[at + 7] == _MAGIC_END:
+            start += 3 + buffer[start]
         else:
-            at += 4 + (record[at] << 8 | record[at + 1])
-        (properties_bytes,) = _LENGTH.unpack_from(record, at - 2)
+            start += 4 + (buffer[start] << 8 | buffer[start + 1])
+        if body_bytes < 0 or end - start != buffer[start - 2] << 8 | buffer[start - 1]:
+            raise CorruptRecord("the properties do not end with the record")
     except (IndexError, struct.error) as error:
         raise CorruptRecord("a record's lengths lead out of it") from error
-    if body_bytes < 0 or at + properties_bytes != len(record):
-        raise CorruptRecord("the properties do not end with the record")
-    return bytes(record[at:])
+    return buffer[start:end]
 
 
 @lru_cache(maxsize=4096)

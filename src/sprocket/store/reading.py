@@ -19,7 +19,7 @@ from sprocket.store.consume_queue import BLANK_SIZE, DAMAGED_CODE, ENTRY, Consum
 
 #: A filtered read looks at no more entries a call, so that it cannot hold up the loop.
 SCANNED_ENTRIES_MAX = 4096
-#: The same where records themselves are looked at: some 4 µs each.
+#: The same where records themselves are looked at: some 2 µs each.
 SCANNED_RECORDS_MAX = 256
 
 
@@ -32,7 +32,7 @@ class Wants(NamedTuple):
     """
 
     by_code: Callable[[int], bool] | None = None
-    by_properties: Callable[[bytes], bool] | None = None
+    by_properties: Callable[[memoryview], bool] | None = None
 
     @property
     def entries_max(self) -> int:
@@ -134,10 +134,18 @@ def _judge(log: CommitLog, wants: Wants) -> _Judge | None:
     by_properties = wants.by_properties
     if by_properties is None:
         return None
+    start = end = 0
+    buffer = memoryview(b"")
 
-    def is_wanted(start: int, size: int) -> bool:
+    def is_wanted(at: int, size: int) -> bool:
+        nonlocal start, end, buffer
         try:
-            return by_properties(properties_part(log.slice(start, start + size)))
+            if not start <= at or at + size > end:
+                segment = log.segments.at(at)
+                start, end, buffer = segment.start, min(segment.end, log.end), segment.buffer
+                if at + size > end:
+                    return True
+            return by_properties(properties_part(buffer, at - start, size))
         except OffsetOutOfRange:  # passed over where the records are taken
             return True
         except CorruptRecord:
