@@ -105,3 +105,39 @@ def test_a_broker_that_takes_none_says_by_what(node: str, cheap: Path) -> None:
     done = filters(node, "upload", str(cheap), *OF)
     assert done.code == 2
     assert "filter_workers (filterServerNums) is 0" in done.err
+
+
+def test_consume_takes_a_filter_in_a_file_or_one_that_was_uploaded(names: str, cheap: Path) -> None:
+    for amount in (3, 7):
+        sprocket(
+            "send", "gifts", f"cost {amount}", "--property", f"amount={amount}",
+            "--nameserver", names,
+        )  # fmt: skip
+
+    def consume(*more: str) -> Outcome:
+        return sprocket("consume", "gifts", "--raw", *more, "--nameserver", names)
+
+    assert consume("--end", "--code", str(cheap)).lines == ["cost 3"]
+    grouped = ("--group", "gifted", "--count", "1")
+    assert consume(*grouped, "--code", f"{cheap}:cheap").lines == ["cost 3"]
+    dear = cheap.with_name("dear.py")
+    dear.write_text(CHEAP.replace("cheap", "dear").replace("<", ">"))
+    of = ("--group", "given", "--topic", "gifts")
+    assert filters(names, "upload", str(dear), *of).code == 0
+    assert consume("--group", "given", "--count", "1", "--code", "dear").lines == ["cost 7"]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--code", "missing.py"), "--code missing.py: "),
+        (("--code", "no name"), "a filter is named like its function, not 'no name'"),
+        (("--code", "cheap", "--sql", "a > 5"), "by tags, by sql or by code"),
+    ],
+)
+def test_what_consume_cannot_choose_by_is_one_line(
+    names: str, options: tuple[str, ...], words: str
+) -> None:
+    done = sprocket("consume", "gifts", *options, "--nameserver", names)
+    assert (done.code, done.err.count("\n")) == (2, 1)
+    assert words in done.err

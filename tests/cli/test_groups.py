@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 
@@ -18,7 +19,7 @@ def group(node: str, *arguments: str) -> Outcome:
 
 
 @contextmanager
-def consuming(node: str, name: str, topic: str) -> Iterator[list[bytes]]:
+def consuming(node: str, name: str, topic: str, tags: str = "*") -> Iterator[list[bytes]]:
     """A member of a group; gives what it gets."""
     seen: list[bytes] = []
 
@@ -26,7 +27,7 @@ def consuming(node: str, name: str, topic: str) -> Iterator[list[bytes]]:
         seen.append(message.body)
 
     consumer = blocking.PushConsumer(name, nameservers=node, start="first")
-    consumer.subscribe(topic, listener=listen)
+    consumer.subscribe(topic, tags=tags, listener=listen)
     with consumer:
         yield seen
 
@@ -80,6 +81,22 @@ def test_members_are_shown_and_where_their_code_is(node: str, topic: str) -> Non
                 for row in map(json.loads, group(node, "lag", "cg", "--owners", "--json").lines)
             )
         )
+
+
+def test_a_member_that_subscribes_otherwise_is_shown(node: str, topic: str) -> None:
+    with consuming(node, "mixed", topic, "old"), consuming(node, "mixed", topic, "new"):
+
+        def shown() -> list[dict[str, Any]]:
+            return [json.loads(line) for line in group(node, "members", "mixed", "--json").lines]
+
+        eventually(lambda: len(shown()) == 2)
+        counts = shown()[0]["subscriptions"][topic]
+        assert counts in ("old", "new")
+        assert {each["own"][topic] for each in shown()} == {"old", "new"}
+        (other,) = (each for each in shown() if each["own"][topic] != counts)
+        lines = group(node, "members", "mixed").lines
+        at = lines.index("Not as the brokers choose for the group:")
+        assert lines[at + 2].split() == [other["client_id"], topic, other["own"][topic]]
 
 
 def test_a_group_is_made_and_changed(node: str) -> None:

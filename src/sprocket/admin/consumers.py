@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from sprocket.admin import groups
 from sprocket.admin.caller import Caller
-from sprocket.base.errors import ConsumerOffline
+from sprocket.admin.groups import Member
+from sprocket.base.errors import ConsumerOffline, ReplyError, TransportError
 from sprocket.message.ids import parse_offset_id
 from sprocket.message.queue import QueueId
 from sprocket.protocol.bodies import ConsumeDirectlyResult, RunningInfo
@@ -41,6 +44,29 @@ async def running(
     header = ConsumerRunning(consumer_group=group, client_id=client_id, jstack_enable=with_stacks)
     address = await _address(caller, group, client_id)
     return RunningInfo.decode((await caller.ask(address, header)).body)
+
+
+async def subscribed(
+    caller: Caller, group: str, members: Iterable[Member]
+) -> dict[str, dict[str, str] | None]:
+    """What each member says that it subscribes: expressions by topic, by client id.
+
+    A broker keeps one for the whole group. None for a member that does not answer.
+    """
+    masters = await caller.masters()
+
+    async def asked(member: Member) -> dict[str, str] | None:
+        header = ConsumerRunning(consumer_group=group, client_id=member.client_id)
+        try:
+            reply = await caller.ask(masters[member.brokers[0]], header)
+        except (KeyError, ReplyError, TransportError):
+            return None
+        told = RunningInfo.decode(reply.body).subscription_set
+        return {each.topic: each.sub_string or "*" for each in told}
+
+    members = list(members)
+    answers = await asyncio.gather(*map(asked, members))
+    return {member.client_id: told for member, told in zip(members, answers, strict=True)}
 
 
 async def owners(caller: Caller, group: str) -> dict[QueueId, str]:

@@ -15,6 +15,7 @@ EXAMPLES = (
     "sprocket consume orders --count 10",
     'sprocket consume orders --from last --tags "new || paid" --json',
     "sprocket consume orders --sql \"amount > 5 AND region = 'eu'\"",
+    "sprocket consume orders --code cheap.py --group gifts",
     "sprocket consume orders --from 15m --end",
     'sprocket consume orders --from "2030-01-31 08:00" --group billing',
 )
@@ -46,6 +47,15 @@ def consume(
         str | None,
         typer.Option("--sql", help="Only what this condition over properties says: amount > 5."),
     ] = None,
+    code: Annotated[
+        str | None,
+        typer.Option(
+            "--code",
+            metavar="FILE[:NAME]|NAME",
+            help="Only what this function at the broker wants: a file with it, named like the "
+            "file or behind a colon, or one that was uploaded.",
+        ),
+    ] = None,
     group: Annotated[
         str | None,
         typer.Option(
@@ -61,7 +71,7 @@ def consume(
 
     from sprocket.cli import consuming
 
-    chosen = consuming.chosen_by(tags, sql)
+    chosen = consuming.chosen_by(tags, sql, code)
     if group is not None and to_end:
         raise UsageError("--end is for reading without --group")
     show = consuming.show_raw if raw else consuming.show_json if as_json else consuming.show_line

@@ -6,20 +6,23 @@ import asyncio
 import base64
 import contextlib
 import logging
+import os
 import sys
 from collections.abc import Callable, Coroutine
-from typing import Any, Literal, NamedTuple
+from pathlib import Path
+from typing import Any, Literal
 
 import typer
 
 from sprocket.base.backoff import pauses
-from sprocket.base.errors import TransportError
+from sprocket.base.errors import TransportError, UsageError
 from sprocket.cli import loading, render
 from sprocket.cli.topics import moment
 from sprocket.client.config import ConsumerConfig, PullConfig
 from sprocket.client.consumer import PushConsumer
 from sprocket.client.manual import PullConsumer, PullStatus
-from sprocket.filter.choice import filter_of
+from sprocket.filter.choice import Choice, filter_of
+from sprocket.filter.python import PythonFilter
 from sprocket.message.message import StoredMessage
 from sprocket.message.queue import QueueId
 from sprocket.runtime import process
@@ -52,21 +55,31 @@ class Taken:
             self._show(message)
 
 
-class Chosen(NamedTuple):
-    """Which messages are shown: those with some tags, or those that a condition is true for."""
+def chosen_by(tags: str, sql: str | None, code: str | None) -> Choice:
+    """Which messages a user asks for, checked.
 
-    tags: str
-    sql: str | None
-
-
-def chosen_by(tags: str, sql: str | None) -> Chosen:
-    """Checks what a user asks for.
+    Args:
+        code: a file of Python, the function's name behind a colon if the file has another; or the
+            name of a filter that was uploaded.
 
     Raises:
-        UsageError: it cannot be read, or both are given.
+        UsageError: it cannot be read, or several are given.
     """
-    filter_of(tags, sql)
-    return Chosen(tags, sql)
+    choice: Choice = {"tags": tags, "sql": sql, "code": None if code is None else _filter_in(code)}
+    filter_of(**choice)
+    return choice
+
+
+def _filter_in(text: str) -> PythonFilter:
+    path, _, name = text.partition(":")
+    if not path.endswith(".py"):
+        return PythonFilter(None, text)
+    try:
+        source = Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"--code {path}: {error}") from None
+    secret = os.environ.get("SPROCKET_FILTER_SECRET")
+    return PythonFilter(source, name or Path(path).stem, secret=secret)
 
 
 def run(main: Coroutine[Any, Any, None]) -> int:
@@ -75,7 +88,7 @@ def run(main: Coroutine[Any, Any, None]) -> int:
 
 
 async def read(
-    topic: str, start: Start, *, chosen: Chosen, to_end: bool, nameservers: str, taken: Taken
+    topic: str, start: Start, *, chosen: Choice, to_end: bool, nameservers: str, taken: Taken
 ) -> None:
     """Reads all queues of a topic side by side and commits nothing."""
     config = PullConfig(hold_ms=5_000, pull_timeout_ms=10_000, **loading.credentials())
@@ -115,14 +128,14 @@ async def _follow(
     offset: int,
     *,
     end: int | None,
-    chosen: Chosen,
+    chosen: Choice,
     taken: Taken,
 ) -> None:
     """Reads one queue from an offset to `end`, or for ever; goes on when a broker comes back."""
     waits = pauses(0.2, 5.0)
     while not taken.is_full and (end is None or offset < end):
         try:
-            pulled = await consumer.pull_blocking(queue, offset, tags=chosen.tags, sql=chosen.sql)
+            pulled = await consumer.pull_blocking(queue, offset, **chosen)
         except TransportError as error:
             logger.warning("%s: %s", queue, error)
             await asyncio.sleep(next(waits))
@@ -137,12 +150,12 @@ async def _follow(
 
 
 async def join(
-    topic: str, start: Start, *, chosen: Chosen, group: str, nameservers: str, taken: Taken
+    topic: str, start: Start, *, chosen: Choice, group: str, nameservers: str, taken: Taken
 ) -> None:
     """Consumes as a member of a group; what was shown counts as consumed."""
     config = ConsumerConfig(**loading.credentials())
     async with PushConsumer(group, nameservers=nameservers, config=config, start=start) as consumer:
-        consumer.subscribe(topic, tags=chosen.tags, sql=chosen.sql)
+        consumer.subscribe(topic, **chosen)
         async with contextlib.aclosing(aiter(consumer)) as messages:
             while not taken.is_full:
                 taken.take(await anext(messages))

@@ -37,7 +37,7 @@ def members(
     as_json: Json = False,
     timeout: Timeout = 5.0,
 ) -> None:
-    """Shows who consumes in a group, and what it subscribes."""
+    """Shows who consumes in a group, what it subscribes, and whose subscription is another."""
     from sprocket.admin import consumers, groups
 
     if stacks_of is not None:
@@ -49,20 +49,35 @@ def members(
         typer.echo(ask(nameserver, timeout, running).jstack or "")
         return
 
-    async def question(caller: Caller) -> Online:
-        return await groups.online(caller, group)
+    async def question(caller: Caller) -> tuple[Online, dict[str, dict[str, str] | None]]:
+        online = await groups.online(caller, group)
+        return online, await consumers.subscribed(caller, group, online.members)
 
-    online = ask(nameserver, timeout, question)
+    online, own = ask(nameserver, timeout, question)
     if as_json:
         for member in online.members:
-            render.json({**member._asdict(), "subscriptions": online.subscriptions})
+            facts = {"subscriptions": online.subscriptions, "own": own[member.client_id]}
+            render.json({**member._asdict(), **facts})
         return
     _show(online.members)
     typer.echo()
     render.table(("topic", "subscribes"), sorted(online.subscriptions.items()))
+    if others := sorted(_otherwise(online, own)):
+        typer.echo("\nNot as the brokers choose for the group:")
+        render.table(("client", "topic", "subscribes"), others)
     typer.echo(
         f"\n{kind_of(online.consume_type)}, {online.message_model.lower()}, {online.consume_from}"
     )
+
+
+def _otherwise(
+    online: Online, own: dict[str, dict[str, str] | None]
+) -> Iterator[tuple[str, str, str]]:
+    """Subscriptions of members that are not the group's: client, topic, expression."""
+    for client, told in own.items():
+        for topic, expression in (told or {}).items():
+            if online.subscriptions.get(topic) != expression:
+                yield client, topic, expression
 
 
 @command(
