@@ -12,7 +12,7 @@ from sprocket.delay.levels import DelayLevels
 from sprocket.delay.schedule import level_in
 from sprocket.delay.timed import ASKING, asks_for_time, put_off
 from sprocket.message import properties as names
-from sprocket.message.hashing import tag_code
+from sprocket.message.anew import anew
 from sprocket.message.ids import offset_id
 from sprocket.message.record import Draft, Record
 from sprocket.message.topic import dead_letter_topic, retry_topic
@@ -79,17 +79,6 @@ def _returned(
     properties.setdefault(names.RETRY_TOPIC, record.topic)
     properties.setdefault(names.ORIGIN_ID, offset_id(record.store_host, record.log_offset))
     properties[names.WAIT] = "false"
-    return Draft(
-        topic=topic,
-        queue_number=queue_number,
-        body=record.body,
-        properties=b"",
-        tag_code=tag_code(properties.get(names.TAGS)),
-        flag=record.flag,
-        sys_flag=record.sys_flag,
-        born_ms=record.born_ms,
-        born_host=record.born_host,
-        reconsume_times=record.reconsume_times + 1,
-        keys=properties.get(names.KEYS, ""),
-        unique_key=properties.get(names.UNIQUE_KEY, ""),
-    )
+    draft = anew(record, properties, topic, queue_number=queue_number)
+    draft.reconsume_times += 1
+    return draft

@@ -21,8 +21,8 @@ from typing import Any, NamedTuple
 from sprocket.base.errors import CorruptRecord, SystemFailure
 from sprocket.delay.levels import DelayLevels
 from sprocket.message import properties as names
-from sprocket.message.hashing import tag_code
-from sprocket.message.properties import decode_bytes, encode
+from sprocket.message.anew import anew
+from sprocket.message.properties import decode_bytes
 from sprocket.message.record import Draft, Record
 from sprocket.message.topic import HALF, SCHEDULE
 
@@ -73,21 +73,9 @@ def restore(record: Record) -> Draft:
 
 def again(record: Record, properties: Mapping[str, str], topic: str, *, queue_number: int) -> Draft:
     """A message that waited, to be stored anew; the copy names the record that it came from."""
-    return Draft(
-        topic=topic,
-        queue_number=queue_number,
-        body=record.body,
-        properties=encode(properties).encode(),
-        tag_code=tag_code(properties.get(names.TAGS)),
-        flag=record.flag,
-        sys_flag=record.sys_flag,
-        born_ms=record.born_ms,
-        born_host=record.born_host,
-        reconsume_times=record.reconsume_times,
-        prepared_offset=record.log_offset,
-        keys=properties.get(names.KEYS, ""),
-        unique_key=properties.get(names.UNIQUE_KEY, ""),
-    )
+    draft = anew(record, properties, topic, queue_number=queue_number)
+    draft.prepared_offset = record.log_offset
+    return draft
 
 
 def wait_ms(due_ms: int, *, delay_ms: int, now_ms: int) -> int:

@@ -22,6 +22,7 @@ from typing import NamedTuple
 
 from sprocket.base.errors import CorruptRecord
 from sprocket.message import properties as names
+from sprocket.message.anew import anew
 from sprocket.message.hashing import tag_code
 from sprocket.message.properties import decode_bytes, encode
 from sprocket.message.record import COMMITTED, TRANSACTION_MASK, Draft, Encoder, Record, topic_part
@@ -145,7 +146,7 @@ def committed(record: Record, properties: dict[str, str]) -> Draft:
     for name in (names.HALF_QUEUE_OFFSET, names.CHECK_TIMES):
         properties.pop(name, None)
     draft = _again(record, properties, topic=topic, queue_number=queue)
-    draft.sys_flag = record.sys_flag & ~TRANSACTION_MASK | COMMITTED
+    draft.sys_flag |= COMMITTED
     draft.prepared_offset = record.log_offset
     return draft
 
@@ -176,21 +177,12 @@ def resumed(record: Record, properties: dict[str, str]) -> Draft:
     return _again(record, properties, topic=HALF, queue_number=QUEUE)
 
 
-def _again(record: Record, properties: dict[str, str], *, topic: str, queue_number: int) -> Draft:
-    return Draft(
-        topic=topic,
-        queue_number=queue_number,
-        body=bytes(record.body),
-        properties=encode(properties).encode("utf-8", "replace"),
-        tag_code=tag_code(properties.get(names.TAGS)),
-        flag=record.flag,
-        sys_flag=record.sys_flag & ~TRANSACTION_MASK,
-        born_ms=record.born_ms,
-        born_host=record.born_host,
-        reconsume_times=record.reconsume_times,
-        keys=properties.get(names.KEYS, ""),
-        unique_key=properties.get(names.UNIQUE_KEY, ""),
-    )
+def _again(
+    record: Record, properties: Mapping[str, str], *, topic: str, queue_number: int
+) -> Draft:
+    draft = anew(record, properties, topic, queue_number=queue_number)
+    draft.sys_flag &= ~TRANSACTION_MASK
+    return draft
 
 
 def as_asked(
@@ -202,7 +194,7 @@ def as_asked(
         CorruptRecord: it does not say where it belongs.
     """
     topic, queue = belongs_to(record, properties)
-    draft = _again(record, dict(properties), topic=topic, queue_number=queue)
+    draft = _again(record, properties, topic=topic, queue_number=queue)
     return Encoder(record.store_host).encode(
         draft,
         topic_part(topic.encode()),
