@@ -9,7 +9,8 @@ import pytest
 
 from sprocket.base.errors import UsageError
 from sprocket.message.message import Message
-from sprocket.message.outgoing import of_message
+from sprocket.message.outgoing import text_of
+from sprocket.message.properties import decode
 
 
 def test_a_message_goes_with_its_tag_keys_delay_and_its_own_properties() -> None:
@@ -17,7 +18,7 @@ def test_a_message_goes_with_its_tag_keys_delay_and_its_own_properties() -> None
         "t", b"", tag="paid", keys=["a", "b"], properties={"n": "1"}, delay_level=3,
         wait_stored=False,
     )  # fmt: skip
-    assert of_message(message) == {
+    assert decode(text_of(message)) == {
         "n": "1", "KEYS": "a b", "TAGS": "paid", "DELAY": "3", "WAIT": "false",
     }  # fmt: skip
 
@@ -32,7 +33,7 @@ def test_a_message_goes_with_its_tag_keys_delay_and_its_own_properties() -> None
 )
 def test_a_message_cannot_smuggle_properties_in(message: Message) -> None:
     with pytest.raises(UsageError):
-        of_message(message)
+        text_of(message)
 
 
 @pytest.mark.parametrize(("wish", "expected"), [
@@ -50,7 +51,7 @@ def test_a_message_says_when_it_is_to_come_and_never_a_moment_before(
 ) -> None:
     message = Message("T", b"x", **wish)
     assert message.waits
-    assert of_message(message) == {**expected, "WAIT": "true"}
+    assert decode(text_of(message)) == {**expected, "WAIT": "true"}
 
 
 @pytest.mark.parametrize(("wish", "fault"), [
@@ -63,4 +64,4 @@ def test_a_message_says_when_it_is_to_come_and_never_a_moment_before(
 ])  # fmt: skip
 def test_a_time_that_cannot_be_is_refused(wish: dict[str, Any], fault: str) -> None:
     with pytest.raises(UsageError, match=fault):
-        of_message(Message("T", b"x", **wish))
+        text_of(Message("T", b"x", **wish))

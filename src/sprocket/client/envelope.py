@@ -11,8 +11,10 @@ from sprocket.message import batch
 from sprocket.message.compression import Compression, compress
 from sprocket.message.ids import UniqueIds
 from sprocket.message.message import Message
-from sprocket.message.outgoing import of_message
+from sprocket.message.outgoing import text_of
 from sprocket.message.properties import (
+    NAME_END,
+    PAIR_END,
     PROPERTIES_BYTES_MAX,
     UNIQUE_KEY,
     WAIT,
@@ -23,6 +25,7 @@ from sprocket.message.topic import check_topic, is_closed_topic, is_retry_topic
 from sprocket.protocol.requests.send import SendBatch, SendMessageV2, SendReplyMessageV2
 
 _COMPRESSIONS = {"zlib": Compression.ZLIB, "lz4": Compression.LZ4, "zstd": Compression.ZSTD}
+_BUFFERS = (bytes, bytearray, memoryview)
 #: A character has four bytes at most, so shorter texts need not be counted in bytes.
 _SURELY_SHORT = PROPERTIES_BYTES_MAX // 4
 
@@ -49,6 +52,11 @@ class Envelope(NamedTuple):
     reconsume_times: int = 0
     reconsume_max: int | None = None
     is_reply: bool = False
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is one message for an ordinary topic, and no answer."""
+        return not (self.parts or self.is_reply or self.reconsume_times or self.reconsume_max)
 
     def header(self, queue: QueueId, *, group: str, new_topic_queues: int) -> SendMessageV2:
         """The header under which it goes to a queue.
@@ -133,7 +141,7 @@ def check(message: Message, body_bytes_max: int) -> None:
     if is_closed_topic(message.topic):
         raise UsageError(f"topic {message.topic!r} is RocketMQ's own and takes no messages")
     body = message.body
-    if not isinstance(body, bytes | bytearray | memoryview):
+    if not isinstance(body, _BUFFERS):
         raise UsageError(f"a body is bytes, not {type(body).__name__}")
     if not body:
         raise UsageError("a body has at least one byte")
@@ -144,9 +152,7 @@ def check(message: Message, body_bytes_max: int) -> None:
 
 
 def _properties(message: Message, message_id: str) -> str:
-    properties = of_message(message)
-    properties[UNIQUE_KEY] = message_id
-    text = encode(properties)
+    text = f"{text_of(message)}{UNIQUE_KEY}{NAME_END}{message_id}{PAIR_END}"
     if len(text) > _SURELY_SHORT:
         size = len(text.encode())
         if size > PROPERTIES_BYTES_MAX:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
 from typing import NamedTuple
 
@@ -35,6 +35,7 @@ from sprocket.message.recall import RecallHandle
 from sprocket.protocol.codes import ResponseCode
 from sprocket.protocol.command import Command
 from sprocket.protocol.requests.send import RecallMessage, RecallReply, SendMessageV2, SendReply
+from sprocket.protocol.sending import SendForm
 
 #: Chooses one of the topic's queues for a message.
 QueueSelector = Callable[[Sequence[QueueId], Message], QueueId]
@@ -99,6 +100,8 @@ class Outbox:
         self._clock = asyncio.get_running_loop().time
         self._faults = Faults() if config.avoid_faults else None
         self._chooser = Chooser(session.world.entropy.below(1 << 16), self._faults)
+        #: By queue, what sends to it have in common.
+        self._forms: dict[QueueId, SendForm] = {}
 
     async def route(self, topic: str, deadline: Deadline) -> TopicRoute:
         """The topic's route, or the one that it will have once a send has made it.
@@ -127,13 +130,18 @@ class Outbox:
             ReplyError: a broker refused, and others would too.
             RouteNotFound: as `route`.
         """
-        again = pauses(_PAUSE_FIRST, _PAUSE_LONGEST, entropy=self._session.world.entropy)
+        again: Iterator[float] | None = None
         failed_at = ""
         failure: SprocketError | None = None
         for attempt in range(1 + self._config.retries):
-            route = await self.route(envelope.topic, deadline)
+            route = self._session.routes.known(envelope.topic)
+            if route is None or not route.writable:
+                route = await self.route(envelope.topic, deadline)
             queue = self._chooser.next(route.writable, self._clock(), not_at=failed_at)
             if attempt and queue.broker == failed_at:
+                again = again or pauses(
+                    _PAUSE_FIRST, _PAUSE_LONGEST, entropy=self._session.world.entropy
+                )
                 await asyncio.sleep(min(next(again), deadline.left()))
             if attempt and not deadline.left():
                 break
@@ -207,11 +215,12 @@ class Outbox:
         faults = self._faults
         started = self._clock()
         try:
-            reply = await self._session.pool.call(
-                self._session.address(queue.broker),
-                self._header(envelope, queue),
-                body=envelope.body,
-                deadline=deadline,
+            address = self._session.address(queue.broker)
+            reply = await (
+                self._posted(envelope, queue, address, deadline)
+                or self._session.pool.call(
+                    address, self._header(envelope, queue), body=envelope.body, deadline=deadline
+                )
             )
             status = _STATUSES.get(reply.code)
             if status is None:
@@ -224,6 +233,22 @@ class Outbox:
             ended = self._clock()
             faults.answered(queue.broker, ended - started, ended)
         return _sent(reply, envelope, queue, status)
+
+    def _posted(
+        self, envelope: Envelope, queue: QueueId, address: str, deadline: Deadline
+    ) -> asyncio.Future[Command] | None:
+        """Sends by the queue's form, if that can be done at once: so most sends go."""
+        peer = self._session.pool.connected(address)
+        if peer is None or not envelope.is_plain or not self._session.is_plain:
+            return None
+        number = peer.number_of_call()
+        if number is None or deadline.at <= self._clock():
+            return None
+        form = self._forms.get(queue)
+        if form is None:
+            form = self._forms[queue] = SendForm(self._header(envelope, queue))
+        head = form.head(number, envelope, len(envelope.body))
+        return peer.call_written(number, head, envelope.body, deadline)
 
     async def _refresh(self, topic: str, deadline: Deadline) -> None:
         """Asks for a newer route; without one the old one stays."""

@@ -79,6 +79,7 @@ class Producer(Entered):
         """Joins the connections of this process. No server needs to be there yet."""
         if self._session is not None:
             return
+        self._clock = asyncio.get_running_loop().time
         self._session = Session.join(self._nameservers, self.config, self._world)
         self._session.add_producer(self.group)
         self._outbox = Outbox(self._session, self.group, self.config)
@@ -248,4 +249,4 @@ class Producer(Entered):
     def _deadline(self, timeout_ms: float | None) -> Deadline:
         if timeout_ms is None:
             timeout_ms = self.config.send_timeout_ms
-        return Deadline(asyncio.get_running_loop().time() + timeout_ms / 1000)
+        return Deadline(self._clock() + timeout_ms / 1000)

@@ -91,11 +91,14 @@ class Session:
         self.ids = UniqueIds(
             address=world.packed_host, process=world.process, token=entropy.token(4)
         )
+        signer = config.signer()
+        #: Whether requests have plain headers: JSON, and not signed.
+        self.is_plain = config.header != "binary" and signer is None
         self.pool = Pool(
             answer=self._answer,
             entropy=entropy,
             serialization=BINARY if config.header == "binary" else JSON,
-            signer=config.signer(),
+            signer=signer,
         )
         self.routes = Routes(
             self.pool,

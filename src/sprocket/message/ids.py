@@ -23,7 +23,7 @@ _BACK_MS = 1_000_000
 class UniqueIds:
     """Makes ids that no other process makes, as long as address, process and token differ."""
 
-    __slots__ = ("_counter", "_month_end_ms", "_month_start_ms", "_prefix")
+    __slots__ = ("_counter", "_month_end_ms", "_month_start_ms", "_now_ms", "_prefix", "_stem")
 
     def __init__(self, *, address: bytes, process: int, token: bytes) -> None:
         """
@@ -39,16 +39,24 @@ class UniqueIds:
         self._counter = -1
         self._month_start_ms = 0
         self._month_end_ms = 0
+        self._now_ms = -1
+        self._stem = ""
 
     def make(self, now_ms: int) -> str:
         """The next id: 32 characters with an IPv4 address, 56 with IPv6."""
+        if now_ms != self._now_ms:
+            self._now_ms, self._stem = now_ms, self._stem_at(now_ms)
+        self._counter = counter = (self._counter + 1) & 0xFFFF
+        return f"{self._stem}{counter:04X}"
+
+    def _stem_at(self, now_ms: int) -> str:
+        """What ids of one millisecond begin with."""
         if now_ms >= self._month_end_ms:
             self._month_start_ms, self._month_end_ms = month_of(now_ms)
         age_ms = now_ms - self._month_start_ms
         if -_BACK_MS < age_ms < 0:
             age_ms = 0
-        self._counter = counter = (self._counter + 1) & 0xFFFF
-        return f"{self._prefix}{age_ms & 0xFFFFFFFF:08X}{counter:04X}"
+        return f"{self._prefix}{age_ms & 0xFFFFFFFF:08X}"
 
 
 class UniqueId(NamedTuple):

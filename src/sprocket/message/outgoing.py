@@ -20,31 +20,33 @@ from sprocket.message.properties import (
     TIMER_DELIVER_MS,
     WAIT,
     check_user_property,
+    encode,
 )
 
+_WAITS = f"{WAIT}{NAME_END}true{PAIR_END}"
+_WAITS_NOT = f"{WAIT}{NAME_END}false{PAIR_END}"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 #: A thousand years; brokers have limits of their own.
 _SECONDS_MAX = 1000 * 366 * 86_400
 
 
-def of_message(message: Message) -> dict[str, str]:
-    """All properties that a message is sent with, the user's first, before a unique key is added.
+def text_of(message: Message) -> str:
+    """The text of all properties that a message is sent with but its unique key, the user's first.
 
     Raises:
         UsageError: a user property, the tag or a key cannot be carried.
     """
-    properties: dict[str, str] = {}
+    text = ""
     for name, value in message.properties.items():
         check_user_property(name, value)
-        properties[name] = value
+        text += f"{name}{NAME_END}{value}{PAIR_END}"
     if message.keys:
-        properties[KEYS] = _checked(KEYS, " ".join(message.keys))
+        text += f"{KEYS}{NAME_END}{_checked(KEYS, ' '.join(message.keys))}{PAIR_END}"
     if message.tag:
-        properties[TAGS] = _checked(TAGS, message.tag)
+        text += f"{TAGS}{NAME_END}{_checked(TAGS, message.tag)}{PAIR_END}"
     if message.waits:
-        properties.update(_waiting(message))
-    properties[WAIT] = "true" if message.wait_stored else "false"
-    return properties
+        text += encode(_waiting(message))
+    return text + (_WAITS if message.wait_stored else _WAITS_NOT)
 
 
 def _waiting(message: Message) -> dict[str, str]:

@@ -151,10 +151,14 @@ class Pool:
             raise ClosedError("the connections are closed")
         return task.result()
 
+    def connected(self, address: str) -> Peer | None:
+        """The connection to a server, if it stands."""
+        peer = self._peers.get(address)
+        return None if peer is None or peer.is_closed else peer
+
     def is_connected(self, address: str) -> bool:
         """Whether a connection to that server stands."""
-        peer = self._peers.get(address)
-        return peer is not None and not peer.is_closed
+        return self.connected(address) is not None
 
     async def close(self) -> None:
         """Ends all connections; calls that wait get `ConnectionLost`."""

@@ -217,6 +217,29 @@ class Peer(asyncio.Protocol):
             calls.forget(number)
             raise
 
+    def number_of_call(self) -> int | None:
+        """A number for `call_written`; None if a request had to wait, for which there is `call`.
+
+        Only for a connection that stands.
+        """
+        calls = self._calls
+        if self._is_full or len(calls) >= self._limits.calls_max:
+            return None
+        return calls.next_number()
+
+    def call_written(
+        self, number: int, head: bytes, body: Buffer, deadline: Deadline
+    ) -> asyncio.Future[Command]:
+        """As `call`, for whoever has written the request already.
+
+        Args:
+            number: what `number_of_call` has just given, as it stands in the head.
+            head: all of the frame before the body.
+        """
+        future = self._calls.add(number, deadline.at)
+        self._send([head, body])
+        return future
+
     def send_oneway(self, header: Header, *, body: Buffer = b"") -> None:
         """Sends a request that nobody answers. It is dropped if the peer reads nothing.
 
