@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import tarfile
 from collections.abc import Awaitable, Callable
@@ -28,7 +29,7 @@ from sprocket.protocol.requests.transaction import (
     ResumeCheck,
 )
 from sprocket.store.config import StoreConfig
-from sprocket.testing.disk import MemoryDisk
+from sprocket.testing.disk import FaultyDisk, MemoryDisk
 from sprocket.testing.loop import simulate
 from tests.broker.parts import ROOT, SUCCESS, Asker, another, new_disk, play, serving, settle
 
@@ -115,6 +116,22 @@ def test_a_half_message_is_seen_after_its_commit_and_only_once() -> None:
         assert await asker.code(rollback_of(end)) == 1
 
     play(test)
+
+
+def test_a_commit_that_the_disk_refused_is_carried_out_without_another_question() -> None:
+    disk = FaultyDisk()
+
+    async def test(asker: Asker) -> None:
+        await asker.create("T", 2)
+        end = await send_half(asker, b"paid", UNIQ_KEY="u1")
+        disk.fail("map", errno.ENOSPC, times=1)
+        assert await asker.code(end) != SUCCESS
+        assert await messages(asker, "T") == []
+        await asyncio.sleep(60)
+        assert [seen.body for seen in await messages(asker, "T")] == [b"paid"]
+        assert await messages(asker, PARKED) == []
+
+    play(test, disk)
 
 
 def test_a_message_that_was_rolled_back_stays_unseen() -> None:

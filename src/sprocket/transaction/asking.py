@@ -146,7 +146,7 @@ class Asking:
         self._agenda.put(self._clock.now_ms() + _AGAIN_MS, half.offset)
 
     def _look(self, half: Half, found: Found, rules: Rules) -> None:
-        if self._settlement.end_if_committed(half, found):
+        if self._settlement.end_if_told(half, found):
             return
         group = found.properties.get(names.PRODUCER_GROUP, "")
         now_ms = self._clock.now_ms()

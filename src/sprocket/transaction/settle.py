@@ -114,6 +114,8 @@ class Settlement:
         self._is_telling = False
         #: Unique keys of what was committed by an answer, the newest ones.
         self._answered: OrderedDict[str, None] = OrderedDict()
+        #: Roots of transactions whose commit the store did not take.
+        self._refused: set[int] = set()
         self.counts = dict.fromkeys(Outcome, 0)
 
     # The ledger and its queues.
@@ -210,7 +212,8 @@ class Settlement:
         Raises:
             SystemFailure: the transaction was rolled back.
             CorruptRecord: the half does not say where it belongs.
-            IllegalMessage, DiskFull, StoreError, ClosedError: the store does not take it.
+            DiskFull, StoreError: the store does not take it; `end_if_told` tries again.
+            IllegalMessage, ClosedError: nor ever will.
         """
         root = found.half.root
         key = found.properties.get(names.UNIQUE_KEY, "")
@@ -222,7 +225,12 @@ class Settlement:
             raise SystemFailure("the transaction was rolled back")
         properties = dict(found.properties)
         draft = halves.committed(found.record, properties)
-        appended = self._door.accept_committed(draft, properties)
+        try:
+            appended = self._door.accept_committed(draft, properties)
+        except StoreError:
+            if self._ledger.newest(root) is not None:
+                self._refused.add(root)
+            raise
         self._end(root, Outcome.COMMITTED)
         if is_answer:
             self._answered[key] = None
@@ -297,11 +305,18 @@ class Settlement:
         appended = self._door.accept_due(halves.resumed(record, properties))
         self.prepared(record.born_ms, properties, appended)
 
-    def end_if_committed(self, half: Half, found: Found) -> bool:
-        """Whether a half's message is with its consumers already; then it has ended.
+    def end_if_told(self, half: Half, found: Found) -> bool:
+        """Whether nobody need be asked how a half ends; then it has ended.
 
-        So it is after a crash that took the word on it, and when its producer sent it twice.
+        Its message may be with its consumers already: after a crash that took the word on it, and
+        when its producer sent it twice. Or a commit was told when the store could not take it.
+
+        Raises:
+            CorruptRecord, DiskFull, StoreError, ClosedError: as `commit`.
         """
+        if half.root in self._refused:
+            self.commit(found, is_answer=True)
+            return True
         if not self._is_committed(found):
             return False
         self._end(half.root, Outcome.COMMITTED, count=0)
@@ -314,6 +329,7 @@ class Settlement:
 
     def _end(self, root: int, outcome: Outcome, *, count: int = 1) -> None:
         self.counts[outcome] += count
+        self._refused.discard(root)
         self._ledger.settle(root, outcome)
         self._tell_soon()
 
