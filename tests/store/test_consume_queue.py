@@ -7,7 +7,7 @@ import pytest
 from sprocket.base.errors import OffsetOutOfRange
 from sprocket.store.consume_queue import ENTRY, ConsumeQueue
 from sprocket.store.segments import Segments
-from sprocket.store.views import Entry
+from sprocket.store.stretch import QueueColumns
 from sprocket.testing.disk import FaultyDisk, MemoryDisk
 from tests.support import run
 
@@ -23,21 +23,26 @@ def a_queue(disk: MemoryDisk | None = None) -> ConsumeQueue:
     return queue
 
 
-def entry(offset: int, log_offset: int | None = None, size: int = 100, tag_code: int = 7) -> Entry:
-    return Entry(
-        "t", 0, offset, offset * 100 if log_offset is None else log_offset, size, tag_code, 0, 0
-    )
+Row = tuple[int, int, int, int]
+
+
+def entry(offset: int, log_offset: int | None = None, size: int = 100, tag_code: int = 7) -> Row:
+    return offset, offset * 100 if log_offset is None else log_offset, size, tag_code
+
+
+def apply(queue: ConsumeQueue, *entries: Row) -> None:
+    queue.apply_columns(QueueColumns(*map(list, zip(*entries, strict=True))))
 
 
 def fill(queue: ConsumeQueue, count: int, start: int = 0) -> ConsumeQueue:
     for offset in range(start, start + count):
-        queue.apply(entry(offset))
+        apply(queue, entry(offset))
     return queue
 
 
 def test_an_entry_is_twenty_bytes_of_java() -> None:
     disk = MemoryDisk()
-    a_queue(disk).apply(entry(0, 0x1122334455667788, 0x01020304, -2))
+    apply(a_queue(disk), entry(0, 0x1122334455667788, 0x01020304, -2))
     raw = disk.read(f"/q/t/0/{0:020d}")
     assert raw is not None
     assert raw[:20].hex() == "1122334455667788" + "01020304" + "fffffffffffffffe"
@@ -121,7 +126,7 @@ def test_a_queue_that_begins_late_is_filled_with_blanks_before() -> None:
 def test_a_gap_is_filled_with_blanks_that_keep_the_order() -> None:
     disk = MemoryDisk()
     queue = fill(a_queue(disk), 2)
-    queue.apply(entry(10))
+    apply(queue, entry(10))
     assert queue.max_offset == 11
     assert queue.position(5) == (1000, 0x7FFFFFFF)
     again = a_queue(disk)
@@ -131,8 +136,8 @@ def test_a_gap_is_filled_with_blanks_that_keep_the_order() -> None:
 
 def test_a_topic_made_again_begins_anew_in_a_replay() -> None:
     queue = fill(a_queue(), 20)
-    queue.apply(entry(0, 5000))
-    queue.apply(entry(1, 5100))
+    apply(queue, entry(0, 5000))
+    apply(queue, entry(1, 5100))
     assert queue.max_offset == 2
     assert [queue.position(n)[0] for n in (0, 1)] == [5000, 5100]
 
@@ -195,8 +200,8 @@ def test_many_entries_are_written_as_they_are_one_by_one(first: int, offsets: li
     one, all_at_once = (fill(a_queue(disk), first) for disk in disks)
     entries = [entry(first + offset) for offset in offsets]
     for each in entries:
-        one.apply(each)
-    all_at_once.apply_all(entries)
+        apply(one, each)
+    apply(all_at_once, *entries)
     assert all_at_once.max_offset == one.max_offset
     assert all_at_once.unsynced_log_offset == one.unsynced_log_offset
     fill(one, 10, start=one.max_offset)

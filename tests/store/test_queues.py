@@ -6,6 +6,7 @@ import pytest
 
 from sprocket.store.drafts import IllegalDraft
 from sprocket.store.queues import MAPPED_QUEUES_MAX, ConsumeQueues
+from sprocket.store.stretch import Stretch
 from sprocket.store.views import Entry
 from sprocket.testing.disk import MemoryDisk
 from tests.support import run
@@ -22,12 +23,18 @@ def entry(topic: str, number: int, offset: int, log_offset: int, sys_flag: int =
     return Entry(topic, number, offset, log_offset, 100, 0, 0, sys_flag)
 
 
+def apply(queues: ConsumeQueues, entry: Entry) -> None:
+    stretch = Stretch()
+    stretch.add(entry)
+    queues.apply_stretch(stretch)
+
+
 def test_each_queue_has_its_folder_and_is_found_again() -> None:
     disk = MemoryDisk()
     queues = all_queues(disk)
-    queues.apply(entry("a", 0, 0, 0))
-    queues.apply(entry("a", 3, 0, 100))
-    queues.apply(entry("%RETRY%g", 0, 0, 200))
+    apply(queues, entry("a", 0, 0, 0))
+    apply(queues, entry("a", 3, 0, 100))
+    apply(queues, entry("%RETRY%g", 0, 0, 200))
     assert disk.names("/cq") == ["%RETRY%g", "a"]
     assert disk.names("/cq/a") == ["0", "3"]
     again = all_queues(disk)
@@ -46,16 +53,16 @@ def test_folders_that_are_no_queues_are_left_alone() -> None:
 @pytest.mark.parametrize("sys_flag", [0x4, 0xC])
 def test_prepared_and_rolled_back_records_are_in_no_queue(sys_flag: int) -> None:
     queues = all_queues(MemoryDisk())
-    queues.apply(entry("a", 0, 0, 0, sys_flag))
+    apply(queues, entry("a", 0, 0, 0, sys_flag))
     assert queues.by_name == {}
-    queues.apply(entry("a", 0, 0, 100, 0x8))
+    apply(queues, entry("a", 0, 0, 100, 0x8))
     assert queues.by_name["a", 0].max_offset == 1
 
 
 def test_cutting_tells_the_newest_record_that_is_still_known() -> None:
     queues = all_queues(MemoryDisk())
     for n in range(6):
-        queues.apply(entry("a", n % 2, n // 2, n * 100))
+        apply(queues, entry("a", n % 2, n // 2, n * 100))
     assert queues.cut(450, is_torn=True) == 400
     assert [queues.by_name["a", n].max_offset for n in (0, 1)] == [3, 2]
     assert queues.cut(0, is_torn=True) == -1
@@ -64,8 +71,8 @@ def test_cutting_tells_the_newest_record_that_is_still_known() -> None:
 def test_a_pass_that_is_not_thorough_leaves_small_queues_for_later() -> None:
     queues = all_queues(MemoryDisk())
     for n in range(500):
-        queues.apply(entry("large", 0, n, n * 100))
-    queues.apply(entry("small", 0, 0, 50_000))
+        apply(queues, entry("large", 0, n, n * 100))
+    apply(queues, entry("small", 0, 0, 50_000))
     assert queues.unsynced_log_offset == 0
     run(queues.sync(is_thorough=False))
     assert queues.unsynced_log_offset == 50_000
@@ -76,8 +83,8 @@ def test_a_pass_that_is_not_thorough_leaves_small_queues_for_later() -> None:
 def test_removing_a_topic_leaves_the_others() -> None:
     disk = MemoryDisk()
     queues = all_queues(disk)
-    queues.apply(entry("a", 0, 0, 0))
-    queues.apply(entry("b", 0, 0, 100))
+    apply(queues, entry("a", 0, 0, 0))
+    apply(queues, entry("b", 0, 0, 100))
     queues.remove("a")
     queues.remove("never")
     assert list(queues.by_name) == [("b", 0)]
@@ -95,7 +102,7 @@ def test_names_that_lead_elsewhere_are_refused(topic: str, number: int) -> None:
 
 def test_unused_queues_are_unmapped_and_come_back() -> None:
     queues = all_queues(MemoryDisk())
-    queues.apply(entry("a", 0, 0, 0))
+    apply(queues, entry("a", 0, 0, 0))
     queue = queues.by_name["a", 0]
     queues.rest()
     assert queue.has_room(), "what is unsynced stays"
@@ -111,7 +118,7 @@ def test_a_bounded_number_of_queues_stays_mapped() -> None:
     queues = all_queues(disk)
     for offset in range(3):
         for number in range(MAPPED_QUEUES_MAX + 50):
-            queues.apply(entry("a", number, offset, (offset * 1000 + number) * 100))
+            apply(queues, entry("a", number, offset, (offset * 1000 + number) * 100))
             assert len(queues._mapped) <= MAPPED_QUEUES_MAX + 1
         assert sum(1 for q in queues.by_name.values() if q.has_room()) <= MAPPED_QUEUES_MAX + 1
     assert {queue.max_offset for queue in queues.by_name.values()} == {3}

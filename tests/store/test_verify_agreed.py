@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sprocket.store.consume_queue import ENTRY
 from sprocket.store.inspected import Inspected
+from sprocket.store.stretch import QueueColumns
 from sprocket.store.verify_agreed import Agreement
 from sprocket.store.views import Entry
 from sprocket.testing.disk import MemoryDisk
@@ -32,14 +33,23 @@ def a_store() -> tuple[Agreement, list[Entry], MemoryDisk]:
     return Agreement(Inspected(disk, ROOT, SMALL)), entries, disk
 
 
+def columns(entries: list[Entry]) -> QueueColumns:
+    return QueueColumns(
+        [entry.queue_offset for entry in entries],
+        [entry.log_offset for entry in entries],
+        [entry.record_bytes for entry in entries],
+        [entry.tag_code for entry in entries],
+    )
+
+
 def ends(agreement: Agreement) -> list[int]:
     return [agreement.of("orders", 0).end_of(offset) for offset in range(COUNT + 2)]
 
 
 def test_entries_agree_over_all_files() -> None:
     agreement, entries, _ = a_store()
-    agreement.compare("orders", 0, entries[:5])
-    agreement.compare("orders", 0, entries[5:])
+    agreement.compare("orders", 0, columns(entries[:5]))
+    agreement.compare("orders", 0, columns(entries[5:]))
     assert ends(agreement) == [COUNT] * COUNT + [COUNT, COUNT + 1]
 
 
@@ -49,17 +59,17 @@ def test_a_wrong_entry_is_not_in_what_agrees() -> None:
     path = f"{ROOT}/consumequeue/orders/0/{PER_FILE * ENTRY.size:020d}"
     disk.map(path, SMALL.queue_file_bytes).buffer[ENTRY.size + 19] ^= 1
     for entry in entries:
-        agreement.compare("orders", 0, [entry])
+        agreement.compare("orders", 0, columns([entry]))
     assert ends(agreement)[: wrong + 3] == [wrong] * wrong + [wrong, COUNT, COUNT]
 
 
 def test_a_queue_that_is_not_there_agrees_with_nothing() -> None:
     agreement, entries, _ = a_store()
-    agreement.compare("orders", 1, entries)
+    agreement.compare("orders", 1, columns(entries))
     assert agreement.of("orders", 1).end_of(0) == 0
 
 
 def test_records_out_of_order_are_left_to_be_looked_at_one_by_one() -> None:
     agreement, entries, _ = a_store()
-    agreement.compare("orders", 0, [entries[3], entries[1]])
+    agreement.compare("orders", 0, columns([entries[3], entries[1]]))
     assert agreement.of("orders", 0).end_of(1) == 1

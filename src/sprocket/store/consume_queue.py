@@ -16,13 +16,13 @@ from __future__ import annotations
 
 import struct
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from sprocket.base.errors import OffsetOutOfRange
 from sprocket.base.watermark import Watermark
 from sprocket.message.record import topic_part
 from sprocket.store.segments import Segment, Segments
-from sprocket.store.views import Entry
+from sprocket.store.stretch import QueueColumns
 
 ENTRY = struct.Struct(">qiq")
 ENTRY_BYTES = ENTRY.size
@@ -100,38 +100,26 @@ class ConsumeQueue:
         """How much is not known to be on the disk."""
         return (self.max_offset - self._synced_offset) * ENTRY_BYTES
 
-    def apply(self, entry: Entry) -> None:
-        """Writes the entry of a record.
-
-        Raises:
-            DiskFull: there is no room for the next file.
-        """
-        offset = entry.queue_offset
-        if offset != self.max_offset:
-            self._jump_to(offset, entry.log_offset)
-        packed = ENTRY.pack(entry.log_offset, entry.record_bytes, entry.tag_code)
-        self.add(packed, entry.log_offset)
-
-    def apply_all(self, entries: Sequence[Entry]) -> None:
+    def apply_columns(self, columns: QueueColumns) -> None:
         """Writes the entries of records, one after the other.
 
         Raises:
             DiskFull: there is no room for them.
         """
-        first = self.max_offset
-        count = len(entries)
-        if [entry.queue_offset for entry in entries] != list(range(first, first + count)):
-            for entry in entries:
-                self.apply(entry)
+        packed = columns.packed()
+        first, count = self.max_offset, len(columns.queue_offsets)
+        if columns.queue_offsets != list(range(first, first + count)):
+            for number, offset in enumerate(columns.queue_offsets):
+                log_offset = columns.log_offsets[number]
+                if offset != self.max_offset:
+                    self._jump_to(offset, log_offset)
+                self.add(packed[number * ENTRY_BYTES : (number + 1) * ENTRY_BYTES], log_offset)
             return
-        packed = b"".join(
-            [ENTRY.pack(entry.log_offset, entry.record_bytes, entry.tag_code) for entry in entries]
-        )
         done = 0
         while done < count:
             # The first of a file makes the file, and tells for how many more there is room.
             at = done * ENTRY_BYTES
-            self.add(packed[at : at + ENTRY_BYTES], entries[done].log_offset)
+            self.add(packed[at : at + ENTRY_BYTES], columns.log_offsets[done])
             done += 1
             if count - done > self._room_end - self.max_offset:
                 self._reserve(self.max_offset, count - done)

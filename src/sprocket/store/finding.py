@@ -7,8 +7,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from sprocket.base.errors import OffsetOutOfRange
+from sprocket.message.properties import KEYS, UNIQUE_KEY, decode_bytes
+from sprocket.message.record import Record, parse
 from sprocket.store.commit_log import CommitLog
-from sprocket.store.key_index import KeyIndex, carrying
+from sprocket.store.key_index import KeyIndex
 
 
 class Span(NamedTuple):
@@ -31,7 +34,7 @@ def find(
     end = log.end if span.end is None else span.end
     found: list[memoryview] = []
     for log_offset in index.find(topic, key, begin_ms=span.begin_ms, end_ms=span.end_ms):
-        record = carrying(log, log_offset, topic, key)
+        record = _carrying(log, log_offset, topic, key)
         if record is None or log_offset + record.size > end:
             continue
         if span.begin_ms <= record.stored_ms <= span.end_ms:
@@ -39,3 +42,17 @@ def find(
         if len(found) >= count_max:
             break
     return found
+
+
+def _carrying(log: CommitLog, log_offset: int, topic: str, key: str) -> Record | None:
+    """The record at a log offset, if there is one of that topic that carries that key."""
+    try:
+        record = parse(log.record_at(log_offset))
+    except OffsetOutOfRange:
+        return None
+    if record.topic != topic:
+        return None
+    properties = decode_bytes(record.properties)
+    if key == properties.get(UNIQUE_KEY) or key in properties.get(KEYS, "").split():
+        return record
+    return None

@@ -21,8 +21,10 @@ import sys
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from operator import lt
 
 from sprocket.base.ports import MappedFile
+from sprocket.store.columns import INT, LONG, big_endian, rows
 from sprocket.store.segments import refused
 
 _HEADER = struct.Struct(">qqqqii")
@@ -50,7 +52,7 @@ class IndexFile:
 
     __slots__ = (
         "_buffer", "_entries", "_entries_at", "_file", "_reserved", "_slots", "_slots_used",
-        "begin_ms", "begin_offset", "count", "end_ms", "end_offset",
+        "_table", "begin_ms", "begin_offset", "count", "end_ms", "end_offset",
     )  # fmt: skip
 
     def __init__(self, file: MappedFile, slots: int, entries: int) -> None:
@@ -59,6 +61,8 @@ class IndexFile:
         self._slots = slots
         self._entries = entries
         self._entries_at = _SLOTS_AT + slots * _SLOT.size
+        #: The slots, as numbers in the byte order of the machine.
+        self._table = self._buffer[_SLOTS_AT : self._entries_at].cast(INT)
         #: The slots and so many entries have room on the disk; 0 if that is not known.
         self._reserved = 0
         (
@@ -76,43 +80,71 @@ class IndexFile:
         """Whether it takes no more entries."""
         return self.count >= self._entries
 
-    def put(self, hashes: Sequence[int], places: Sequence[tuple[int, int]]) -> int:
+    def put(
+        self, hashes: Sequence[int], log_offsets: Sequence[int], times_ms: Sequence[int]
+    ) -> int:
         """Adds entries as far as there is room. Returns how many were added.
 
         Args:
             hashes: of the keys.
-            places: log offset and time, ms, of the record of each.
+            log_offsets, times_ms: where the record of each lies, and when it was stored.
 
         Raises:
             DiskFull, StoreError: the disk has no room for them; none was added.
         """
-        count = self.count
-        room = min(self._entries - count, len(hashes))
-        self._reserve(count + room)
-        if room and count == 1:
-            self.begin_offset, self.begin_ms = places[0]
-        buffer, slots, begin_ms = self._buffer, self._slots, self.begin_ms
-        read_slot, write_slot, write_entry = _SLOT.unpack_from, _SLOT.pack_into, _ENTRY.pack_into
-        entry_at = self._entries_at + count * _ENTRY.size
-        last_ms = seconds = -1
-        for hashed, (log_offset, stored_ms) in zip(hashes[:room], places, strict=False):
-            slot_at = _SLOTS_AT + hashed % slots * 4
-            (before,) = read_slot(buffer, slot_at)
-            if not 0 < before < count:
-                before = 0
-                self._slots_used += 1
-            if stored_ms != last_ms:
-                last_ms = stored_ms
-                seconds = min(max((stored_ms - begin_ms) // 1000, 0), _SECONDS_MAX)
-            write_entry(buffer, entry_at, hashed, log_offset, seconds, before)
-            write_slot(buffer, slot_at, count)
-            count += 1
-            entry_at += 20
-        if room:
-            self.count = count
-            self.end_offset, self.end_ms = places[room - 1]
-            self._save_header()
+        first = self.count
+        room = min(self._entries - first, len(hashes))
+        if not room:
+            return 0
+        self._reserve(first + room)
+        if len(hashes) > room:
+            hashes, log_offsets, times_ms = hashes[:room], log_offsets[:room], times_ms[:room]
+        if first == 1:
+            self.begin_offset, self.begin_ms = log_offsets[0], times_ms[0]
+        at = self._entries_at + first * _ENTRY.size
+        self._buffer[at : at + room * _ENTRY.size] = rows(
+            big_endian(INT, hashes),
+            big_endian(LONG, log_offsets),
+            big_endian(INT, self._seconds(times_ms)),
+            self._lead(hashes, first),
+        )
+        self.count = first + room
+        self.end_offset, self.end_ms = log_offsets[-1], times_ms[-1]
+        self._save_header()
         return room
+
+    def _seconds(self, times_ms: Sequence[int]) -> list[int]:
+        """Times as an entry holds them."""
+        begin_ms = self.begin_ms
+        newest = (max(times_ms) - begin_ms) // 1000
+        if 0 <= newest <= _SECONDS_MAX and newest == (min(times_ms) - begin_ms) // 1000:
+            return [newest] * len(times_ms)
+        return [min(max((each - begin_ms) // 1000, 0), _SECONDS_MAX) for each in times_ms]
+
+    def _lead(self, hashes: Sequence[int], first: int) -> array[int]:
+        """Lets slots lead to entries from number `first` on; gives what they led to before."""
+        count = len(hashes)
+        slots, size = self._table, self._slots
+        before: list[int] = []
+        # Numbers go into the table, and come out of it, in the byte order of the file.
+        for hashed, number in zip(
+            hashes, big_endian(INT, range(first, first + count)), strict=True
+        ):
+            slot = hashed % size
+            before.append(slots[slot])
+            slots[slot] = number
+        column = array(INT, before)
+        numbers = big_endian(INT, column)
+        # Without their sign, negative numbers are too high as well.
+        unsigned = array("I", numbers.tobytes())
+        if max(unsigned) >= first and not all(map(lt, unsigned, range(first, first + count))):
+            known = [
+                found if 0 < found < number else 0
+                for found, number in zip(numbers, range(first, first + count), strict=True)
+            ]
+            column = big_endian(INT, known)
+        self._slots_used += column.count(0)
+        return column
 
     def _reserve(self, count: int) -> None:
         """Sees to it that there is room on the disk for so many entries, and all slots."""
@@ -224,4 +256,5 @@ class IndexFile:
 
     def close(self) -> None:
         """Lets go of the file."""
+        self._table.release()
         self._file.close()

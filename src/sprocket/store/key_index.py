@@ -16,13 +16,11 @@ import logging
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
-from sprocket.base.errors import DiskFull, OffsetOutOfRange, StoreError
+from sprocket.base.errors import DiskFull, StoreError
 from sprocket.base.ports import Clock, Disk
-from sprocket.message.properties import KEYS, UNIQUE_KEY, decode_bytes
-from sprocket.message.record import ROLLED_BACK, TRANSACTION_MASK, Record, parse
-from sprocket.store.commit_log import CommitLog
 from sprocket.store.index_file import IndexFile, file_bytes
 from sprocket.store.key_hashes import KeyHashes
+from sprocket.store.stretch import KeyColumns, Stretch, keys_of
 from sprocket.store.views import Entry
 
 log = logging.getLogger(__name__)
@@ -80,81 +78,76 @@ class KeyIndex:
         return self._unsynced_from
 
     def apply(self, entry: Entry) -> None:
-        """Notes a record that has keys, to be taken in later."""
-        if entry.unique_key or entry.keys:
-            self._pending.append(entry)
-            if len(self._pending) >= _PENDING_MAX:
-                self.catch_up()
+        """Notes a record, to be taken in later."""
+        self.apply_all((entry,))
 
     def apply_all(self, entries: Sequence[Entry]) -> None:
-        """Notes those that have keys, to be taken in later."""
-        self._pending += [entry for entry in entries if entry.unique_key or entry.keys]
+        """Notes records, to be taken in later."""
+        self._pending += entries
         if len(self._pending) >= _PENDING_MAX:
             self.catch_up(len(self._pending))
 
+    def apply_stretch(self, stretch: Stretch) -> None:
+        """Takes in records at once."""
+        self.catch_up(len(self._pending))
+        self._take_in(stretch.key_columns())
+
     def catch_up(self, count_max: int = _PENDING_MAX) -> int:
-        """Takes in records that were noted, oldest first. Returns how many are left.
+        """Takes in records that were noted, oldest first. Returns how many are left."""
+        taken = self._pending[:count_max]
+        if taken:
+            del self._pending[:count_max]
+            self._take_in(keys_of(taken))
+        return len(self._pending)
+
+    def _take_in(self, keys: KeyColumns) -> None:
+        """Gives keys their entries.
 
         If there is no room for a file, they are dropped: they cannot be found by key.
         """
-        taken = self._pending[:count_max]
-        if not taken:
-            return 0
-        del self._pending[:count_max]
+        topics, words, log_offsets, times_ms = keys
+        if not log_offsets:
+            return
         if self._unsynced_from < 0:
-            self._unsynced_from = taken[0].log_offset
+            self._unsynced_from = log_offsets[0]
+        places = (self._hashes.of_all(topics, words), log_offsets, times_ms)
+        if log_offsets[0] <= self._known_to:
+            places = self._unknown(*places)
         try:
-            self._take_in(taken)
+            self._put(*places)
             self._is_failing = False
         except StoreError as error:
             if not self._is_failing:
                 log.error("messages cannot be found by key: %s", error)
             self._is_failing = True
-        return len(self._pending)
 
-    def _take_in(self, taken: list[Entry]) -> None:
-        keys: list[tuple[str, str]] = []
-        places: list[tuple[int, int]] = []
-        for entry in taken:
-            if entry.sys_flag & TRANSACTION_MASK == ROLLED_BACK:
-                continue
-            place = (entry.log_offset, entry.stored_ms)
-            if entry.unique_key:
-                keys.append((entry.topic, entry.unique_key))
-                places.append(place)
-            if entry.keys:
-                for word in dict.fromkeys(entry.keys.split()):
-                    keys.append((entry.topic, word))
-                    places.append(place)
-        hashes = self._hashes.of_all(keys)
-        if places and places[0][0] <= self._known_to:
-            hashes, places = self._unknown(hashes, places)
-        done = 0
-        while done < len(hashes):
+    def _put(self, hashes: list[int], log_offsets: list[int], times_ms: list[int]) -> None:
+        while hashes:
             file = self._files[-1] if self._files else self._make_file()
             if file.is_full:
                 file = self._make_file()
             if file not in self._unsynced_files:
                 self._unsynced_files.append(file)
-            done += file.put(hashes[done:], places[done:])
+            done = file.put(hashes, log_offsets, times_ms)
+            hashes, log_offsets, times_ms = hashes[done:], log_offsets[done:], times_ms[done:]
 
     def _unknown(
-        self, hashes: Sequence[int], places: Sequence[tuple[int, int]]
-    ) -> tuple[list[int], list[tuple[int, int]]]:
+        self, hashes: list[int], log_offsets: list[int], times_ms: list[int]
+    ) -> tuple[list[int], list[int], list[int]]:
         """Those that have no entry yet. The files that have the others end with them again."""
-        new_hashes: list[int] = []
-        new_places: list[tuple[int, int]] = []
+        new: tuple[list[int], list[int], list[int]] = ([], [], [])
         ends: dict[IndexFile, int] = {}
-        for hashed, place in zip(hashes, places, strict=True):
-            file = self._file_with(hashed, *place) if place[0] <= self._known_to else None
-            if file is None:
-                new_hashes.append(hashed)
-                new_places.append(place)
-            else:
-                ends[file] = place[0]
+        for each in zip(hashes, log_offsets, times_ms, strict=True):
+            log_offset = each[1]
+            file = self._file_with(*each) if log_offset <= self._known_to else None
+            if file is not None:
+                ends[file] = log_offset
+                continue
+            for column, number in zip(new, each, strict=True):
+                column.append(number)
         for file, end in ends.items():
             file.set_end(max(end, file.end_offset))
-        return new_hashes, new_places
+        return new
 
     def _file_with(self, hashed: int, log_offset: int, stored_ms: int) -> IndexFile | None:
         """The file with an entry of a hash for a log offset and time, if there is one."""
@@ -270,20 +263,6 @@ class KeyIndex:
             file.close()
         self._files.clear()
         self._unsynced_files.clear()
-
-
-def carrying(written: CommitLog, log_offset: int, topic: str, key: str) -> Record | None:
-    """The record at a log offset, if there is one of that topic that carries that key."""
-    try:
-        record = parse(written.record_at(log_offset))
-    except OffsetOutOfRange:
-        return None
-    if record.topic != topic:
-        return None
-    properties = decode_bytes(record.properties)
-    if key == properties.get(UNIQUE_KEY) or key in properties.get(KEYS, "").split():
-        return record
-    return None
 
 
 def _name(made_ms: int) -> str:

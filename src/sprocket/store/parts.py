@@ -62,7 +62,7 @@ class Parts:
             self.views += (self.index,)
         flushed = Watermark()
         self.confirmed = Confirmed([flushed]) if config.flush == "SYNC_FLUSH" else None
-        told: tuple[Fold, ...] = self.views[1:]
+        told: tuple[Fold, ...] = (self.index,) if config.index_keys else ()
         self.appending = Appending(
             self.log,
             self.queues,

@@ -6,14 +6,14 @@ alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
 
 from sprocket.base.ports import Disk
 from sprocket.store.consume_queue import ENTRY_BYTES, ConsumeQueue
 from sprocket.store.drafts import check_queue
 from sprocket.store.segments import Segments
-from sprocket.store.views import IN_NO_QUEUE, Entry, by_queue
+from sprocket.store.stretch import Stretch
 
 #: So many queues keep files mapped; a process may have as few as 1024 descriptors.
 MAPPED_QUEUES_MAX = 256
@@ -80,15 +80,10 @@ class ConsumeQueues:
         queue.rest()
         self._mapped.pop(queue, None)
 
-    def apply(self, entry: Entry) -> None:
-        """Writes the entry of a record, unless its transaction state keeps it out of its queue."""
-        if not entry.sys_flag & IN_NO_QUEUE:
-            self.make(entry.topic, entry.queue_number).apply(entry)
-
-    def apply_all(self, entries: Sequence[Entry]) -> None:
+    def apply_stretch(self, stretch: Stretch) -> None:
         """Writes the entries of records, those of each queue together."""
-        for name, of_queue in by_queue(entries).items():
-            self.make(*name).apply_all(of_queue)
+        for name, columns in stretch.queue_columns():
+            self.make(*name).apply_columns(columns)
 
     def cut(self, log_offset: int, *, is_torn: bool) -> int:
         """Forgets the entries of records at or after a log offset.

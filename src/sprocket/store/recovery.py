@@ -25,7 +25,7 @@ from sprocket.store.commit_log import CommitLog
 from sprocket.store.damage import Damage, Known, damage_at, missing_file
 from sprocket.store.replay import after_blank, replayed, whole_record
 from sprocket.store.tag_codes import TagCodes
-from sprocket.store.views import Entry, View
+from sprocket.store.views import View
 
 events = logging.getLogger(__name__)
 
@@ -83,26 +83,17 @@ async def recover(
     log.stand_at(log.segments.limit)
     count = stored_ms = 0
     end = start
-    for entries in replayed(log, start, tag_codes, checks_bodies=how.checks_bodies):
-        kept = _not_deleted(entries, how.deleted)
+    for stretch in replayed(log, start, tag_codes, checks_bodies=how.checks_bodies):
+        stretch.leave_out(how.deleted)
         for view in views:
-            view.apply_all(kept)
-        end = entries[-1].log_offset + entries[-1].record_bytes
-        stored_ms = entries[-1].stored_ms
-        count += len(entries)
+            view.apply_stretch(stretch)
+        end, stored_ms = stretch.end, stretch.stored_ms
+        count += stretch.count
         await asyncio.sleep(0)
     end = after_blank(log, end)
     _tell(damage_at(log, end, known), how)
     log.cut(end, is_torn=not how.was_stopped)
     return Recovered(start, count, stored_ms)
-
-
-def _not_deleted(entries: list[Entry], deleted: Callable[[str], int]) -> list[Entry]:
-    """Those that were written after their topic was last deleted."""
-    ends = {topic: deleted(topic) for topic in {entry.topic for entry in entries}}
-    if not any(ends.values()):
-        return entries
-    return [entry for entry in entries if entry.log_offset >= ends[entry.topic]]
 
 
 def _tell(damage: Damage | None, how: Start) -> None:

@@ -8,7 +8,8 @@ whole, is left to `whole`, which alone judges what a record must be.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import lru_cache
 from zlib import crc32
 
 from sprocket.base.errors import CorruptRecord, OffsetOutOfRange
@@ -24,6 +25,7 @@ from sprocket.message.record import (
 )
 from sprocket.message.topic import SCHEDULE
 from sprocket.store.commit_log import CommitLog
+from sprocket.store.stretch import Stretch
 from sprocket.store.tag_codes import TagCodes
 from sprocket.store.views import Entry
 from sprocket.store.whole import HOLE, checked, is_blank
@@ -65,11 +67,14 @@ def entry_of(record: Record, tag_codes: TagCodes) -> Entry:
 class Records:
     """Takes records apart, many at a time.
 
+    Messages of one sender differ, behind their body, in the unique key only. So what stands there
+    falls into three parts, and the two around the key are looked up instead of being read.
+
     Args:
         checks_bodies: each body is compared with its checksum.
     """
 
-    __slots__ = ("_checks_bodies", "_tag_codes", "_tags", "_topics")
+    __slots__ = ("_checks_bodies", "_kinds", "_splits", "_tag_codes", "_tags", "_topics")
 
     def __init__(self, tag_codes: TagCodes, *, checks_bodies: bool) -> None:
         self._tag_codes = tag_codes
@@ -78,11 +83,15 @@ class Records:
         self._topics: dict[bytes, str] = {}
         #: Tag codes by the properties besides a unique key, of messages without keys.
         self._tags: dict[bytes, int] = {}
+        #: What takes apart what stands behind a body, by how long that is.
+        self._splits: dict[int, _Split] = {}
+        #: Topic and tag code by the two parts around the key, and the lists of the topic's queues.
+        self._kinds: dict[tuple[bytes, bytes], tuple[str, int, dict[int, list[int]]]] = {}
 
     def take(
         self, buffer: memoryview, start: int, at: int, *, until: int = 1 << 63
-    ) -> tuple[list[Entry], int]:
-        """The entries of some whole records that follow each other.
+    ) -> tuple[Stretch, int]:
+        """What there is to know of some whole records that follow each other.
 
         Args:
             buffer: a file of the log.
@@ -91,31 +100,33 @@ class Records:
             until: log offset at or behind which none of them begins.
 
         Returns:
-            The entries; and the place behind the last of them.
+            It; and the place behind the last of them.
 
         Raises:
             CorruptRecord: no whole record stands there.
         """
-        entries: list[Entry] = []
+        stretch = Stretch()
+        self._splits.clear()
+        self._kinds.clear()
         first = at
         piece = bytes(buffer[at : min(at + PIECE_BYTES, until - start)])
         while True:
-            at = first + self._take_plain(piece, start + first, at - first, entries)
+            at = first + self._take_plain(piece, start + first, at - first, stretch)
             if at >= first + len(piece):
-                return entries, at
+                return stretch, at
             try:
                 record = checked(buffer, at, start + at, checks_body=self._checks_bodies)
             except CorruptRecord:
-                if not entries:
+                if not stretch.count:
                     raise
-                return entries, at
-            entries.append(entry_of(record, self._tag_codes))
+                return stretch, at
+            stretch.add(entry_of(record, self._tag_codes))
             at += record.size
             if record.topic != SCHEDULE:
                 self._topics[topic_part(record.topic.encode())] = record.topic
 
-    def _take_plain(self, piece: bytes, start: int, at: int, into: list[Entry]) -> int:
-        """Adds the entries of the plain, whole records from a place of a piece on.
+    def _take_plain(self, piece: bytes, start: int, at: int, into: Stretch) -> int:
+        """Takes the plain, whole records from a place of a piece on.
 
         Args:
             piece: some bytes of a file of the log.
@@ -123,69 +134,130 @@ class Records:
             at: the place, in bytes from there.
 
         Returns:
-            Behind the last that was added. What stands there may be whole nevertheless.
+            Behind the last that was taken. What stands there may be whole nevertheless.
         """
-        unpack, topics, checks_bodies = _HEAD.unpack_from, self._topics, self._checks_bodies
-        words = self._words
-        piece_bytes = len(piece)
+        while True:
+            place = self._take_alike(piece, start, at, into)
+            at = self._take_known(piece, start, place, into)
+            if at == place:
+                return at
+
+    def _take_alike(self, piece: bytes, start: int, at: int, into: Stretch) -> int:
+        """As `_take_plain`, of records like others that were taken by `_take_known`."""
+        unpack, split_of, kind_of = _HEAD.unpack_from, self._splits.get, self._kinds.get
+        checks_bodies, keyed, piece_bytes = self._checks_bodies, into.keyed, len(piece)
         last_head = piece_bytes - _HEAD_BYTES
+        split, rest_bytes, last_front, last_back, count = None, 0, None, None, 0
         while at <= last_head:
             (
                 size, magic, crc, number, queue_offset, log_offset, sys_flag, stored_ms, body_bytes,
             ) = unpack(piece, at)  # fmt: skip
-            if magic != MAGIC or log_offset != start + at or sys_flag & _UNCOMMON:
-                break
-            end = at + size
             body_at = at + _HEAD_BYTES
             topic_at = body_at + body_bytes
-            if not body_at <= topic_at < end <= piece_bytes:
-                break
-            topic_end = topic_at + 1 + piece[topic_at]
-            properties_at = topic_end + 2
+            end = at + size
             if (
-                properties_at > end
-                or end - properties_at != piece[topic_end] << 8 | piece[topic_end + 1]
-                or (topic := topics.get(piece[topic_at:topic_end])) is None
+                magic != MAGIC
+                or log_offset != start + at
+                or body_bytes < 0
+                or end > piece_bytes
+                or sys_flag & _UNCOMMON
+            ):
+                break
+            if end - topic_at != rest_bytes:
+                rest_bytes = end - topic_at
+                split = split_of(rest_bytes)
+            if split is None:
+                break
+            front, key, back = split(piece, topic_at)
+            if front != last_front or back != last_back:
+                if (kind := kind_of((front, back))) is None:
+                    break
+                topic, tag, queues = kind
+                last_front, last_back = front, back
+            if (
+                _PAIR_END in key
+                or (queue := queues.get(number)) is None
                 or (checks_bodies and crc32(piece[body_at:topic_at]) & _CRC_MASK != crc)
             ):
                 break
-            properties = piece[properties_at:end]
-            if (properties and not (properties[0] and properties[-1])) or HOLE in properties:
-                break
-            tag, keys, unique_key = words(properties)
-            into.append(
-                Entry(
-                    topic,
-                    number,
-                    queue_offset,
-                    log_offset,
-                    size,
-                    tag,
-                    stored_ms,
-                    sys_flag,
-                    keys,
-                    unique_key,
-                )
-            )
+            queue += (queue_offset, log_offset, size, tag)
+            keyed += (topic, key, "", log_offset, stored_ms)
+            count += 1
             at = end
+        if count:
+            into.count += count
+            into.end, into.stored_ms = start + at, keyed[-1]
         return at
 
-    def _words(self, properties: bytes) -> tuple[int, str, str]:
-        """Tag code, keys and unique key."""
-        # Most messages differ from others in their unique key only.
+    def _take_known(self, piece: bytes, start: int, at: int, into: Stretch) -> int:
+        """Takes the plain, whole record at a place, if its topic was seen before.
+
+        Returns:
+            The place behind it; the same place if it was not taken.
+        """
+        if at > len(piece) - _HEAD_BYTES:
+            return at
+        (
+            size, magic, crc, number, queue_offset, log_offset, sys_flag, stored_ms, body_bytes,
+        ) = _HEAD.unpack_from(piece, at)  # fmt: skip
+        body_at = at + _HEAD_BYTES
+        end: int = at + size
+        topic_at = body_at + body_bytes
+        if magic != MAGIC or log_offset != start + at or sys_flag & _UNCOMMON:
+            return at
+        if not body_at <= topic_at < end <= len(piece):
+            return at
+        topic_end = topic_at + 1 + piece[topic_at]
+        properties = piece[topic_end + 2 : end]
+        if (
+            topic_end + 2 > end
+            or len(properties) != piece[topic_end] << 8 | piece[topic_end + 1]
+            or (topic := self._topics.get(piece[topic_at:topic_end])) is None
+            or (self._checks_bodies and crc32(piece[body_at:topic_at]) & _CRC_MASK != crc)
+            or (properties and not (properties[0] and properties[-1]))
+            or HOLE in properties
+        ):
+            return at
+        tag, keys, unique_key, key_at = self._words(properties)
+        queue = into.queue(topic, number)
+        queue += (queue_offset, log_offset, size, tag)
+        into.keyed += (topic, unique_key, keys, log_offset, stored_ms)
+        into.count, into.end, into.stored_ms = into.count + 1, start + end, stored_ms
+        if key_at:
+            key_at += topic_end + 2
+            back_at = key_at + len(unique_key)
+            split = _split(key_at - topic_at, len(unique_key), end - back_at)
+            self._splits.setdefault(end - topic_at, split)
+            around = (piece[topic_at:key_at], piece[back_at:end])
+            self._kinds[around] = (topic, tag, into.queues[topic])
+        return end
+
+    def _words(self, properties: bytes) -> tuple[int, str, bytes, int]:
+        """Tag code, keys and unique key; and where it stands, if others may be told by that."""
         before, _, rest = properties.partition(_UNIQUE_KEY_MARK)
-        unique_key, _, after = rest.partition(_PAIR_END_BYTE)
+        unique_key, end, after = rest.partition(_PAIR_END_BYTE)
         is_usual = unique_key and (not before or before[-1] == _PAIR_END)
         others = before + after
+        key_at = len(before) + len(_UNIQUE_KEY_MARK) if end else 0
         if is_usual and (tag := self._tags.get(others)) is not None:
-            return tag, "", unique_key.decode("utf-8", "replace")
+            return tag, "", unique_key, key_at
         tag = tag_code(_value(properties, _TAGS_MARK, TAGS))
         keys = _value(properties, _KEYS_MARK, KEYS)
         if is_usual and not keys and _UNIQUE_KEY_MARK not in after:
             if len(self._tags) >= _TAGS_MAX:
                 self._tags.clear()
             self._tags[others] = tag
-        return tag, keys, _value(properties, _UNIQUE_KEY_MARK, UNIQUE_KEY)
+            return tag, "", unique_key, key_at
+        return tag, keys, _value(properties, _UNIQUE_KEY_MARK, UNIQUE_KEY).encode(), 0
+
+
+#: Takes three parts out of some bytes at a place.
+_Split = Callable[[bytes, int], tuple[bytes, bytes, bytes]]
+
+
+@lru_cache(maxsize=4096)
+def _split(front_bytes: int, key_bytes: int, back_bytes: int) -> _Split:
+    return struct.Struct(f"{front_bytes}s{key_bytes}s{back_bytes}s").unpack_from
 
 
 def _value(properties: bytes, mark: bytes, name: str) -> str:
@@ -203,17 +275,17 @@ def _value(properties: bytes, mark: bytes, name: str) -> str:
 
 def replayed(
     log: CommitLog, at: int, tag_codes: TagCodes, *, checks_bodies: bool
-) -> Iterator[list[Entry]]:
+) -> Iterator[Stretch]:
     """What the views learn of the whole records from a log offset on, over all files, in order."""
     records = Records(tag_codes, checks_bodies=checks_bodies)
     while True:
         at = after_blank(log, at)
         try:
             segment = log.segments.at(at)
-            entries, place = records.take(segment.buffer, segment.start, at - segment.start)
+            stretch, place = records.take(segment.buffer, segment.start, at - segment.start)
         except (OffsetOutOfRange, CorruptRecord):
             return
-        yield entries
+        yield stretch
         at = segment.start + place
 
 

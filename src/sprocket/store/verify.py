@@ -15,10 +15,10 @@ from sprocket.store.checkpoint import FILE_BYTES as CHECKPOINT_BYTES
 from sprocket.store.damage import Damage
 from sprocket.store.inspected import Finding, Inspected
 from sprocket.store.snapshot import decode_state
+from sprocket.store.stretch import Stretch
 from sprocket.store.verify_agreed import Agreement
 from sprocket.store.verify_index import verify_index
 from sprocket.store.verify_queues import verify_queues
-from sprocket.store.views import Entry, by_queue
 from sprocket.store.walk import Tail, walk_entries
 
 Advance = Callable[[int], None]
@@ -101,7 +101,7 @@ class Verification:
             text = f"it has {size} bytes, the files of this log have {log.file_bytes}"
             yield Finding("log", path, 0, text, is_fault=bool(size))
         for each in walk_entries(log, until=self._store.until, advance=self._advance):
-            if isinstance(each, list):
+            if isinstance(each, Stretch):
                 self._note(each)
             elif isinstance(each, Damage):
                 self._damaged.append((each.start, each.end))
@@ -112,10 +112,10 @@ class Verification:
                 if each.rest_bytes:
                     yield self._torn(each)
 
-    def _note(self, entries: list[Entry]) -> None:
-        self.records += len(entries)
-        for name, own in by_queue(entries).items():
-            self._newest[name] = Ends(own[-1].queue_offset, own[-1].log_offset)
+    def _note(self, stretch: Stretch) -> None:
+        self.records += stretch.count
+        for name, own in stretch.queue_columns():
+            self._newest[name] = Ends(own.queue_offsets[-1], own.log_offsets[-1])
             self._agreement.compare(*name, own)
 
     def _torn(self, tail: Tail) -> Finding:

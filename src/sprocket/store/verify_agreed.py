@@ -8,12 +8,11 @@ entry afterwards, to tell what is wrong.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
 
-from sprocket.store.consume_queue import ENTRY, ENTRY_BYTES
+from sprocket.store.consume_queue import ENTRY_BYTES
 from sprocket.store.inspected import Inspected
 from sprocket.store.segments import NAME_DIGITS
-from sprocket.store.views import Entry
+from sprocket.store.stretch import QueueColumns
 
 #: So many files of queues are kept open; a process may have as few as 1024 descriptors.
 _OPEN_MAX = 256
@@ -66,14 +65,11 @@ class Agreement:
             agreed = self._queues[topic, number] = Agreed(self._store, topic, number)
         return agreed
 
-    def compare(self, topic: str, number: int, entries: Sequence[Entry]) -> None:
+    def compare(self, topic: str, number: int, columns: QueueColumns) -> None:
         """Compares some of a queue's records, as the log has them, with their entries."""
-        first = entries[0].queue_offset
-        if [each.queue_offset for each in entries] == list(range(first, first + len(entries))):
-            wanted = [
-                ENTRY.pack(each.log_offset, each.record_bytes, each.tag_code) for each in entries
-            ]
-            self._compare(self.of(topic, number), first, b"".join(wanted))
+        first = columns.queue_offsets[0]
+        if columns.queue_offsets == list(range(first, first + len(columns.queue_offsets))):
+            self._compare(self.of(topic, number), first, columns.packed())
 
     def _compare(self, agreed: Agreed, first: int, wanted: bytes) -> None:
         while wanted:

@@ -17,8 +17,8 @@ from sprocket.message.record import Record
 from sprocket.store.damage import Damage
 from sprocket.store.replay import Records
 from sprocket.store.segments import NAME_DIGITS
+from sprocket.store.stretch import Stretch
 from sprocket.store.tag_codes import TagCodes
-from sprocket.store.views import Entry
 from sprocket.store.whole import checked, is_blank, next_whole, written_to
 
 T = TypeVar("T")
@@ -125,14 +125,14 @@ def walk(
 
 def walk_entries(
     files: LogFiles, *, until: int | None = None, advance: Callable[[int], None] | None = None
-) -> Iterator[list[Entry] | Damage | Tail]:
-    """As `walk`, with the entries of some records that follow each other in place of records.
+) -> Iterator[Stretch | Damage | Tail]:
+    """As `walk`, with what views learn of some records that follow each other in place of records.
 
     Tag codes of delayed messages are those of their tags.
     """
     records = Records(TagCodes([]), checks_bodies=True)
 
-    def take(buffer: memoryview, start: int, at: int, until: int) -> tuple[list[Entry], int]:
+    def take(buffer: memoryview, start: int, at: int, until: int) -> tuple[Stretch, int]:
         return records.take(buffer, start, at, until=until)
 
     return _walk(files, take, until=until, advance=advance)
