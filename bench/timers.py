@@ -1,5 +1,9 @@
 """Messages that wait, by level and for a time of their own: what sending them costs, how late they
-come, and what a million of them take, beside the Java broker."""
+come, and what a million of them take, beside the Java broker.
+
+A broker that must wait for a processor is late, whatever it does: beside the lateness stands how
+long its threads were ready and did not run.
+"""
 
 from __future__ import annotations
 
@@ -35,6 +39,7 @@ MESSAGES = 8192
 MEMORY = Figure("own memory", "MiB", False)
 WORST = Figure("latest", "ms", False)
 EARLY = Figure("early", "messages", False)
+READY = Figure("ready, not running", "ms/s", False)
 _WAIT = "WAIT\x01true\x02"
 
 
@@ -102,12 +107,12 @@ def offsets(node: Node) -> dict[int, int]:
 
 
 def scheduled(node: Node, offset: int | None) -> tuple[dict[str, int], int]:
-    """When messages of level 2 were stored from an offset on, by unique key; the queue's end."""
+    """When messages of level 1 were stored from an offset on, by unique key; the queue's end."""
     names = f"127.0.0.1:{node.nameserver_port}"
     found: dict[str, int] = {}
     with PullConsumer("bench_timers", nameservers=names) as consumer:
         (queue, *_) = consumer.queues(TOPIC)
-        queue = QueueId("SCHEDULE_TOPIC_XXXX", queue.broker, 1)
+        queue = QueueId("SCHEDULE_TOPIC_XXXX", queue.broker, 0)
         end = int(consumer.max_offset(queue))
         offset = end if offset is None else offset
         while offset < end:
@@ -115,6 +120,15 @@ def scheduled(node: Node, offset: int | None) -> tuple[dict[str, int], int]:
             found.update((m.properties["UNIQ_KEY"], m.stored_ms) for m in pulled.messages)
             offset = int(pulled.next_offset)
     return found, end
+
+
+def ready_ms(node: Node) -> float:
+    """For how long all threads of a broker together have waited for a processor (Linux)."""
+    total = 0
+    for path in Path(f"/proc/{node.pid}/task").glob("*/schedstat"):
+        with contextlib.suppress(OSError):  # a thread that has ended
+            total += int(path.read_text().split()[1])
+    return total / 1e6
 
 
 def lateness(late_ms: list[int]) -> Sample:
@@ -132,20 +146,25 @@ def times(node: Node, per_second: int, seconds: int) -> Callable[[], Sample]:
 
     def measure() -> Sample:
         begin = offsets(node)
-        first_ms = int(time.time() * 1000) + 6_000
+        first_ms = int(time.time() * 1000) + 3_000
         count = per_second * seconds
         for start in range(0, count, MESSAGES):
             numbers = range(start, min(start + MESSAGES, count))
             send(node, [timed(n, first_ms + n * 1000 // per_second) for n in numbers], len(numbers))
-        time.sleep(max(0.0, first_ms / 1000 + seconds + 1 - time.time()))
+        time.sleep(max(0.0, first_ms / 1000 - time.time()))
+        before = ready_ms(node)
+        time.sleep(seconds)
+        waited = (ready_ms(node) - before) / seconds
+        time.sleep(1)
         came = delivered(node, count, begin, 60)
-        return lateness([m.stored_ms - int(m.properties["TIMER_DELIVER_MS"]) for m in came])
+        late_ms = [m.stored_ms - int(m.properties["TIMER_DELIVER_MS"]) for m in came]
+        return {**lateness(late_ms), READY: waited}
 
     return measure
 
 
 def levels(node: Node, per_second: int, seconds: int) -> Callable[[], Sample]:
-    """How late messages of level 2 (5 s) come that were sent at a steady rate.
+    """How late messages of level 1 (1 s) come that were sent at a steady rate.
 
     Counted from when the broker stored them in the queue of their level.
     """
@@ -153,17 +172,19 @@ def levels(node: Node, per_second: int, seconds: int) -> Callable[[], Sample]:
     def measure() -> Sample:
         begin, waiting_from = offsets(node), scheduled(node, None)[1]
         tick_s, count = 0.05, 0
-        next_tick = time.monotonic()
+        before, next_tick = ready_ms(node), time.monotonic()
         while count < per_second * seconds:
             numbers = range(count, count + int(per_second * tick_s))
-            send(node, [asking(n, "DELAY\x012\x02") for n in numbers], len(numbers))
+            send(node, [asking(n, "DELAY\x011\x02") for n in numbers], len(numbers))
             count += len(numbers)
             next_tick += tick_s
             time.sleep(max(0.0, next_tick - time.monotonic()))
-        time.sleep(6)
+        waited = (ready_ms(node) - before) / seconds
+        time.sleep(2)
         came = delivered(node, count, begin, 60)
         since = scheduled(node, waiting_from)[0]
-        return lateness([m.stored_ms - since[m.properties["UNIQ_KEY"]] - 5_000 for m in came])
+        late_ms = [m.stored_ms - since[m.properties["UNIQ_KEY"]] - 1_000 for m in came]
+        return {**lateness(late_ms), READY: waited}
 
     return measure
 
@@ -179,7 +200,7 @@ def fill(node: Node, kind: str, count: int) -> Sample:
 
 @contextlib.contextmanager
 def nodes(folder: Path) -> Iterator[dict[str, Node]]:
-    """Both brokers; Java's with its timers on, and once more with slots of 100 ms."""
+    """Both brokers; Java's with its timers on."""
     with contextlib.ExitStack() as stack:
         found = {"sprocket": stack.enter_context(sprocket_node(folder))}
         if java_missing() is None:
@@ -192,9 +213,11 @@ def nodes(folder: Path) -> Iterator[dict[str, Node]]:
 
 def main(console: Console, folder: Path, *, quick: bool, rounds: int) -> None:
     """Prints the tables."""
-    total = 10_000 if quick else 50_000
-    seconds = 5 if quick else 10
-    million = 100_000 if quick else 1_000_000
+    total = 10_000 if quick else 20_000
+    seconds = 2 if quick else 4
+    waits = {"with a time": 1_000_000, "with a level": 200_000}
+    if quick:
+        waits = {kind: count // 10 for kind, count in waits.items()}
     with nodes(folder) as found:
         report = Report("messages that wait: sending", list(found))
         for kind in ("at once", "with a time", "with a level"):
@@ -206,18 +229,19 @@ def main(console: Console, folder: Path, *, quick: bool, rounds: int) -> None:
         memory = Report("messages that wait: memory", list(found))
         begin = {name: [{MEMORY: resident_mib(n.pid)["anonymous"]}] for name, n in found.items()}
         memory.add("before", begin)
-        for waiting in (0, million):
-            for kind in ("with a time", "with a level") if waiting else ():
-                console.log(f"{waiting:,} {kind}")
-                filled = {name: [fill(node, kind, waiting)] for name, node in found.items()}
-                memory.add(f"{waiting:,} more {kind}", filled)
+        for others in ({}, waits):
+            more = f"{sum(others.values()):,} others wait"
+            for kind, count in others.items():
+                console.log(f"{count:,} {kind}")
+                filled = {name: [fill(node, kind, count)] for name, node in found.items()}
+                memory.add(f"{count:,} more {kind}", filled)
             for case, measure, rate in (
                 ("due at their times", times, 2000),
-                ("due at level 2", levels, 1000),
+                ("due at level 1", levels, 1000),
             ):
                 sides = {name: measure(node, rate, seconds) for name, node in found.items()}
-                console.log(f"{rate}/s {case}, {waiting:,} more wait")
-                text = f"{rate:,}/s {case}, {waiting:,} more wait"
+                text = f"{rate:,}/s {case}, {more}"
+                console.log(text)
                 late.add(text, interleave(sides, rounds=rounds, warm_up=0))
         late.show(console)
         memory.show(console)
