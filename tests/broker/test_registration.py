@@ -12,7 +12,7 @@ from sprocket.protocol.requests.admin import UpdateBrokerConfig
 from sprocket.protocol.requests.route import RegisterBroker, UnregisterBroker
 from sprocket.protocol.requests.topic import DeleteTopic
 from sprocket.remoting.server import Server
-from sprocket.remoting.transport import Peer
+from sprocket.remoting.transport import Peer, one_by_one
 from sprocket.testing.loop import simulate
 from tests.broker.parts import SUCCESS, Asker, serving, settle
 
@@ -52,7 +52,7 @@ class Listener:
 
 @asynccontextmanager
 async def listening(listener: Listener, port: int) -> AsyncIterator[str]:
-    async with Server(listener.answer, port=port) as server:
+    async with Server(one_by_one(listener.answer), port=port) as server:
         yield server.address
 
 

@@ -50,7 +50,7 @@ from sprocket.protocol.requests.pull import COMMIT_OFFSET, SUSPEND, PullMessage,
 from sprocket.protocol.requests.route import RouteOfTopic
 from sprocket.protocol.requests.send import SendBack, SendBatch, SendMessageV2, SendReply
 from sprocket.remoting.server import Server
-from sprocket.remoting.transport import Peer
+from sprocket.remoting.transport import Peer, one_by_one
 from sprocket.testing.clock import LoopClock
 from sprocket.testing.entropy import SeededEntropy
 from sprocket.testing.loop import simulate
@@ -119,7 +119,7 @@ class FakeBroker:
         self.others: dict[str, str] = {}
         self._by_log_offset: dict[int, StoredMessage] = {}
         self._log_end = 0
-        self._server = Server(self._answer, host="127.0.0.1")
+        self._server = Server(one_by_one(self._answer), host="127.0.0.1")
         self._clock = LoopClock()
 
     async def __aenter__(self) -> FakeBroker:

@@ -11,7 +11,7 @@ from sprocket.base.deadline import Deadline
 from sprocket.protocol.command import Command, Header, Reply
 from sprocket.remoting.pool import Pool
 from sprocket.remoting.server import Server
-from sprocket.remoting.transport import Answer, Peer
+from sprocket.remoting.transport import Answer, Peer, one_by_one
 
 ECHO, WAIT, SILENT, FAIL, REFUSE, BACK, LATE_FAIL = 9001, 9002, 9003, 9004, 9005, 9006, 9007
 
@@ -119,5 +119,5 @@ async def until(condition: object) -> None:
 
 @asynccontextmanager
 async def serving(answer: Answer, **settings: object) -> AsyncIterator[tuple[Server, Pool]]:
-    async with Server(answer, **settings) as server, Pool() as pool:  # type: ignore[arg-type]
+    async with Server(one_by_one(answer), **settings) as server, Pool() as pool:  # type: ignore[arg-type]
         yield server, pool

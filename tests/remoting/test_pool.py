@@ -19,6 +19,7 @@ from sprocket.base.errors import (
 from sprocket.remoting.limits import Limits
 from sprocket.remoting.pool import Pool
 from sprocket.remoting.server import Server
+from sprocket.remoting.transport import one_by_one
 from sprocket.testing.loop import simulate
 from sprocket.testing.network import Network
 from tests.remoting.parts import Answers, Echo, Refuse, Wait, serving, soon, until
@@ -63,7 +64,7 @@ def test_a_server_that_is_not_there_fails_the_call_and_is_left_alone_for_a_while
         async with Pool() as pool:
             with pytest.raises(ConnectFailed, match=r"127.0.0.1:5 cannot be reached"):
                 await pool.call("127.0.0.1:5", Echo(), deadline=soon())
-            async with Server(Answers(), port=5) as server:
+            async with Server(one_by_one(Answers()), port=5) as server:
                 with pytest.raises(ConnectFailed):
                     await pool.call(server.address, Echo(), deadline=soon())
                 await asyncio.sleep(0.1)

@@ -12,6 +12,7 @@ from sprocket.base.errors import ConnectFailed, ConnectionLost, UsageError
 from sprocket.remoting.limits import Limits
 from sprocket.remoting.pool import Pool
 from sprocket.remoting.server import Server
+from sprocket.remoting.transport import one_by_one
 from tests.remoting.parts import Answers, Echo, Wait, serving, soon, until
 from tests.support import run
 
@@ -27,9 +28,9 @@ def has_ipv6() -> bool:
 
 def test_a_port_in_use_is_one_clear_error() -> None:
     async def main() -> None:
-        async with Server(Answers()) as server:
+        async with Server(one_by_one(Answers())) as server:
             with pytest.raises(UsageError, match=rf"127.0.0.1:{server.port}.*in use"):
-                async with Server(Answers(), port=server.port):
+                async with Server(one_by_one(Answers()), port=server.port):
                     pass
 
     run(main())
@@ -72,7 +73,7 @@ def test_leaving_lets_go_of_everybody() -> None:
     async def main() -> None:
         answers = Answers()
         async with Pool() as pool:
-            async with Server(answers) as server:
+            async with Server(one_by_one(answers)) as server:
                 held = asyncio.ensure_future(pool.call(server.address, Wait(), deadline=soon()))
                 await until(lambda: answers.waiting)
             with pytest.raises(ConnectionLost):

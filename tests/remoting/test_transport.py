@@ -15,7 +15,7 @@ from sprocket.protocol.frame import encode_request
 from sprocket.remoting.limits import Limits
 from sprocket.remoting.pool import Pool
 from sprocket.remoting.server import Server
-from sprocket.remoting.transport import Peer
+from sprocket.remoting.transport import Peer, one_by_one
 from tests.remoting.parts import (
     Answers,
     Back,
@@ -70,7 +70,7 @@ def test_many_requests_of_one_read_are_answered_in_order_and_in_one_write() -> N
         loop = asyncio.get_running_loop()
         answers = Answers()
         server = await loop.create_server(
-            lambda: Counting(answers, Limits(), is_client=True),  # type: ignore[arg-type]
+            lambda: Counting(one_by_one(answers), Limits(), is_client=True),  # type: ignore[arg-type]
             "127.0.0.1",
             0,
         )
@@ -117,7 +117,7 @@ def test_a_request_that_waits_does_not_hold_up_the_others() -> None:
 
 def test_the_answer_comes_in_the_requests_own_serialisation() -> None:
     async def main() -> None:
-        async with Server(Answers()) as server, Pool(serialization=BINARY) as pool:
+        async with Server(one_by_one(Answers())) as server, Pool(serialization=BINARY) as pool:
             reply = await pool.call(server.address, Echo("b"), body=b"body", deadline=soon())
             assert reply.serialization == BINARY
             assert reply.read(Echo).text == "b"
@@ -201,7 +201,7 @@ def test_requests_end_when_their_connection_ends() -> None:
 
 def test_both_sides_may_ask() -> None:
     async def main() -> None:
-        async with Server(Answers()) as server, Pool(answer=Answers()) as pool:  # type: ignore[arg-type]
+        async with Server(one_by_one(Answers())) as server, Pool(answer=Answers()) as pool:  # type: ignore[arg-type]
             reply = await pool.call(server.address, Back(), deadline=soon())
             assert reply.remark == "0 from server b'b'"
 
@@ -304,7 +304,7 @@ def test_calls_beyond_the_limit_wait_for_their_turn() -> None:
     async def main() -> None:
         answers = Answers()
         async with (
-            Server(answers) as server,  # type: ignore[arg-type]
+            Server(one_by_one(answers)) as server,  # type: ignore[arg-type]
             Pool(limits=Limits(calls_max=2)) as pool,
         ):
             calls = [

@@ -9,6 +9,7 @@ import pytest
 from sprocket.base.watermark import Watermark
 from sprocket.store.by_time import Boundary
 from sprocket.store.confirmed import Confirmed
+from sprocket.store.consume_queue import ENTRY
 from sprocket.store.reading import ReadStatus
 from sprocket.store.store import Store
 from sprocket.store.views import Entry
@@ -102,8 +103,8 @@ def test_the_least_of_several_watermarks_counts(flushed: int, copied: int, shown
     queue = store._queues.make("orders", 0)
     for count in range(3):
         entry = Entry("orders", 0, count, count * 100, 100, 0, 0, 0)
-        queue.apply(entry)
-        confirmed.apply(entry)
+        queue.add(ENTRY.pack(count * 100, 100, 0), count * 100)
+        confirmed.apply_all([entry])
     arrivals = confirmed.arrivals(queue)
     for mark, records in zip(marks, (flushed, copied), strict=True):
         mark.rise(records * 100)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import Any, Self
@@ -31,7 +31,7 @@ from sprocket.remoting import address as addresses
 from sprocket.remoting.limits import Limits
 from sprocket.remoting.pool import Pool
 from sprocket.remoting.server import Server
-from sprocket.remoting.transport import Peer
+from sprocket.remoting.transport import Answered, Outcome, Peer
 from sprocket.store.config import StoreConfig
 from sprocket.store.store import Store
 
@@ -76,7 +76,7 @@ class Broker:
         self._root = root
         self._world = World(disk, clock, entropy)
         self._server = Server(
-            self._answer,
+            self._answer_all,
             host=config.host,
             port=config.port,
             limits=Limits(frame_bytes_max=config.frame_bytes_max),
@@ -228,16 +228,16 @@ class Broker:
         except (SprocketError, TimeoutError) as error:
             log.error("not everything could be saved: %s", error)
 
-    def _answer(self, command: Command, peer: Peer) -> Reply | Awaitable[Reply | None] | None:
+    def _answer_all(self, commands: Sequence[Command], peer: Peer) -> Sequence[Outcome]:
         if self._dispatch is None:
             error = ServiceNotAvailable("the broker is starting")
-            return Reply(code=error.code, remark=error.remark)
+            return [Reply(code=error.code, remark=error.remark)] * len(commands)
         registration = self._parts.registration
         before = registration.changes
-        reply = self._dispatch(command, peer)
-        if registration.changes == before or reply is None:
-            return reply
-        return _announced(reply, registration)
+        outcomes = self._dispatch.all(commands, peer)
+        if registration.changes == before:
+            return outcomes
+        return [None if each is None else _announced(each, registration) for each in outcomes]
 
 
 def _look_at(failure: asyncio.Future[None]) -> None:
@@ -246,12 +246,10 @@ def _look_at(failure: asyncio.Future[None]) -> None:
         failure.exception()
 
 
-async def _announced(
-    reply: Reply | Awaitable[Reply | None], registration: Registration
-) -> Reply | None:
+async def _announced(outcome: Outcome, registration: Registration) -> Answered:
     """The answer to a request that made or changed a topic, once the name servers know of it."""
     await registration.announced()
-    return reply if isinstance(reply, Reply) else await reply
+    return await outcome if isinstance(outcome, Awaitable) else outcome
 
 
 async def _packed(address: str) -> bytes:

@@ -7,7 +7,8 @@ code and clear words, so that one request never costs another.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from itertools import takewhile
 
 from sprocket.base.errors import (
     ClosedError,
@@ -19,14 +20,18 @@ from sprocket.base.errors import (
 )
 from sprocket.protocol.codes import ResponseCode
 from sprocket.protocol.command import Command, Header, Reply
-from sprocket.remoting.transport import Peer
+from sprocket.remoting.transport import Answered, Outcome, Peer
 from sprocket.store.drafts import IllegalDraft
 
 log = logging.getLogger(__name__)
 
 #: Answers one kind of request: at once, or later; None where nothing is answered.
-Answer = Callable[[Command, Peer], Reply | Awaitable[Reply | None] | None]
+Answer = Callable[[Command, Peer], Outcome]
 Answers = Mapping[int, Answer]
+#: Answers the first of several requests together, as many as it can: maybe none. It raises a
+#: `SprocketError` only where it has done nothing.
+Run = Callable[[Sequence[Command], Peer], Sequence[Outcome]]
+Runs = Mapping[int, Run]
 
 _REMARK_MAX = 2000
 
@@ -45,19 +50,46 @@ class Dispatch:
     Args:
         answers: what the broker can do, by request code.
         refusals: headers that go with an error, by request code.
+        runs: what it can do quicker where requests come together, by request code.
 
     Attributes:
         counts: requests since the start, by code; unknown ones under -1.
         failures: those among them that ended in an error.
     """
 
-    def __init__(self, answers: Answers, *, refusals: Mapping[int, Header]) -> None:
+    def __init__(
+        self, answers: Answers, *, refusals: Mapping[int, Header], runs: Runs | None = None
+    ) -> None:
         self._answers = dict(answers)
         self._refusals = dict(refusals)
+        self._runs = dict(runs or {})
         self.counts = dict.fromkeys([*answers, -1], 0)
         self.failures = dict.fromkeys([*answers, -1], 0)
 
-    def __call__(self, command: Command, peer: Peer) -> Reply | Awaitable[Reply | None] | None:
+    def all(self, commands: Sequence[Command], peer: Peer) -> list[Outcome]:
+        """The answers to requests that came together, in their order.
+
+        What ends a run is answered by itself. After a refusal there are no more runs, so that
+        nothing is tried again and again.
+        """
+        outcomes: list[Outcome] = []
+        runs = self._runs
+        while len(outcomes) < len(commands):
+            left = commands[len(outcomes) :] if outcomes else commands
+            code = left[0].code
+            done: Sequence[Outcome] = ()
+            if code in runs:
+                try:
+                    done = runs[code](left, peer)
+                    self.counts[code] += len(done)
+                except SprocketError:  # the first is refused: by itself it is told why
+                    runs = {}
+                except Exception as error:  # nobody knows what it had done
+                    done = [self._refusal(each, peer, error) for each in _alike(left)]
+            outcomes += done or [self(left[0], peer)]
+        return outcomes
+
+    def __call__(self, command: Command, peer: Peer) -> Outcome:
         """The answer to a request, now or later."""
         code = command.code
         answer = self._answers.get(code)
@@ -65,18 +97,16 @@ class Dispatch:
             return self._unknown(code)
         self.counts[code] += 1
         try:
-            reply = answer(command, peer)
+            outcome = answer(command, peer)
         except Exception as error:  # every error becomes an answer here, and only here
             return self._refusal(command, peer, error)
-        if reply is None or type(reply) is Reply:
-            return reply
-        return self._later(command, peer, reply)  # type: ignore[arg-type]
+        if outcome is None or type(outcome) is Reply:
+            return outcome
+        return self._later(command, peer, outcome)  # type: ignore[arg-type]
 
-    async def _later(
-        self, command: Command, peer: Peer, reply: Awaitable[Reply | None]
-    ) -> Reply | None:
+    async def _later(self, command: Command, peer: Peer, outcome: Awaitable[Answered]) -> Answered:
         try:
-            return await reply
+            return await outcome
         except Exception as error:  # as above
             return self._refusal(command, peer, error)
 
@@ -102,6 +132,11 @@ class Dispatch:
                 return Reply(header=header, code=code, remark=remark)
         log.exception("request %d of %s failed", command.code, peer.address, exc_info=error)
         return Reply(header=header, code=ResponseCode.SYSTEM_ERROR, remark=_short(repr(error)))
+
+
+def _alike(commands: Sequence[Command]) -> Iterable[Command]:
+    """The first of some requests that ask for the same."""
+    return takewhile(lambda command: command.code == commands[0].code, commands)
 
 
 def _short(remark: str) -> str:

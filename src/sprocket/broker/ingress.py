@@ -41,6 +41,7 @@ class Ingress:
 
     Attributes:
         count: messages accepted since the start.
+        is_settling: whether replies have to wait for what `settled` gives.
     """
 
     def __init__(
@@ -63,7 +64,7 @@ class Ingress:
         self._settings = settings
         self._volumes = volumes
         self._clock = clock
-        self._waits_for_disk = settings.store.flush == "SYNC_FLUSH"
+        self.is_settling = settings.store.flush == "SYNC_FLUSH"
         self.count = 0
 
     def accept(self, draft: Draft, properties: dict[str, str]) -> Appended:
@@ -89,20 +90,25 @@ class Ingress:
 
     def _store_new(self, draft: Draft, properties: dict[str, str]) -> Appended:
         draft.properties = encode(properties).encode("utf-8", "replace")
-        return self.accept_ready(draft)
+        return self.accept_ready((draft,))[0]
 
-    def accept_ready(self, draft: Draft) -> Appended:
-        """Takes in a message that has the text of its properties, of which none is in `SPECIAL`.
+    def accept_ready(self, drafts: Sequence[Draft]) -> list[Appended]:
+        """Takes in messages that have the text of their properties, of which none is in `SPECIAL`.
+
+        Returns:
+            Where they are stored. It ends before the first that the store refuses.
 
         Raises:
-            IllegalMessage, DiskFull, StoreError, ClosedError: as `accept`.
+            IllegalMessage, DiskFull, StoreError, ClosedError: as `accept`, for the first of them.
         """
-        self.count += 1
         try:
-            appended = self._store.append(draft)
+            appended = self._store.append_all(drafts)
         except IllegalDraft as error:
             raise IllegalMessage(f"the message is illegal: {error}") from error
-        self._volumes.put(draft.topic, appended.record_bytes)
+        self.count += len(appended)
+        put = self._volumes.put
+        for each in appended:
+            put(each.topic, each.record_bytes)
         return appended
 
     def _accept_half(self, draft: Draft, properties: dict[str, str]) -> Appended:
@@ -185,7 +191,7 @@ class Ingress:
 
     def settled(self, appended: Appended, properties: Mapping[str, str]) -> Awaitable[int] | None:
         """What a reply has to wait for: a response code once it is known; None for nothing."""
-        if not self._waits_for_disk or properties.get(names.WAIT) == "false":
+        if not self.is_settling or properties.get(names.WAIT) == "false":
             return None
         return self._flushed(appended.end)
 

@@ -7,14 +7,13 @@ are put into one table.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
 from typing import NamedTuple
 
 from sprocket.base.ports import Clock, Disk, Entropy
 from sprocket.broker.access import ReadAccess
 from sprocket.broker.clients import Clients
 from sprocket.broker.code_filters import CodeFilters
-from sprocket.broker.dispatch import Answer, Dispatch
+from sprocket.broker.dispatch import Answers, Dispatch, Runs
 from sprocket.broker.groups import Groups
 from sprocket.broker.ingress import Ingress
 from sprocket.broker.locks import Locks, LockTable, lease_ms
@@ -30,6 +29,7 @@ from sprocket.broker.operate.resets import ResetRequests
 from sprocket.broker.operate.settings import SettingRequests
 from sprocket.broker.operate.topics import TopicRequests
 from sprocket.broker.operate.volumes import VolumeRequests
+from sprocket.broker.plain_sends import PlainSends
 from sprocket.broker.positions import Positions
 from sprocket.broker.pull import Pulls
 from sprocket.broker.query import Queries
@@ -153,7 +153,7 @@ class Parts:
             **self._consumers(store),
             **self._operators(store, settings, clock=world.clock, address=place.address),
         }
-        self.dispatch = Dispatch(answers, refusals=self.stamp.refusals())
+        self.dispatch = Dispatch(answers, refusals=self.stamp.refusals(), runs=self._runs)
 
     def _tables(self, settings: Settings, *, levels: DelayLevels, world: World) -> None:
         config, clock = settings.config, world.clock
@@ -279,9 +279,7 @@ class Parts:
             await asyncio.sleep(_LEASE_SCAN_SECONDS)
             self.locks.expire(lease_ms())
 
-    def _messages(
-        self, store: Store, settings: Settings, *, world: World, address: str
-    ) -> Mapping[int, Answer]:
+    def _messages(self, store: Store, settings: Settings, *, world: World, address: str) -> Answers:
         """Messages in and out."""
         rules = GroupRules(self.topics, self.groups, locks=self.locks)
         placing = Placing(self.topics, settings=settings, entropy=world.entropy)
@@ -293,6 +291,7 @@ class Parts:
             clock=world.clock,
             batch_bytes_max=settings.store.message_bytes_max,
         )
+        self._runs: Runs = PlainSends(self.ingress, placing, self.stamp).runs()
         send_backs = SendBacks(
             store,
             self.ingress,
@@ -325,7 +324,7 @@ class Parts:
             ).answers(),
         }
 
-    def _consumers(self, store: Store) -> Mapping[int, Answer]:
+    def _consumers(self, store: Store) -> Answers:
         """Who is there, how far they are, who has which queue."""
         positions = Positions(
             store, self.offsets, topics=self.topics, groups=self.groups, clients=self.clients
@@ -339,7 +338,7 @@ class Parts:
 
     def _operators(
         self, store: Store, settings: Settings, *, clock: Clock, address: str
-    ) -> Mapping[int, Answer]:
+    ) -> Answers:
         """What operators ask."""
         queues = Queues(self.topics, store, broker_name=settings.config.name)
         groups = GroupRequests(
@@ -377,7 +376,7 @@ class Parts:
 
     def _positions(
         self, queues: Queues, settings: Settings, *, clock: Clock, address: str
-    ) -> Mapping[int, Answer]:
+    ) -> Answers:
         """How far consumers are, and where they are to go on."""
         progress = ProgressRequests(
             queues,

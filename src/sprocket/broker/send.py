@@ -1,7 +1,8 @@
-"""Sending: one message (codes 10 and 310) or a batch (320). Fast, so plain code and no tasks.
+"""Sending: one message (codes 10 and 310) or a batch (320), whatever it asks for.
 
 A send is answered at once unless the broker has to wait for its disk. The broker marks each message
 with its region, cluster and the wish for traces, and gives it a unique key if its sender did not.
+Most messages ask for nothing and never come here: see `plain_sends`.
 Source: SendMessageProcessor of RocketMQ 5.x.
 """
 
@@ -20,7 +21,6 @@ from sprocket.base.ports import Clock, Entropy
 from sprocket.broker.access import FAQ
 from sprocket.broker.dispatch import Answers
 from sprocket.broker.ingress import Ingress
-from sprocket.broker.plain import PlainTexts
 from sprocket.broker.retries import GroupRules
 from sprocket.broker.settings import Settings
 from sprocket.broker.stamp import Stamp
@@ -31,7 +31,7 @@ from sprocket.message.batch import decode as decode_batch
 from sprocket.message.compression import COMPRESSED
 from sprocket.message.hashing import tag_code
 from sprocket.message.hosts import pack
-from sprocket.message.properties import PAIR_END, PROPERTIES_BYTES_MAX, decode
+from sprocket.message.properties import PROPERTIES_BYTES_MAX, decode
 from sprocket.message.record import TRANSACTION_MASK, Draft
 from sprocket.message.topic import (
     CLOSED_TOPICS,
@@ -77,7 +77,6 @@ class Sends:
         self._stamp = stamp
         self._clock = clock
         self._batch_bytes_max = batch_bytes_max
-        self._plain = PlainTexts()
 
     def answers(self) -> Answers:
         """By request code."""
@@ -112,52 +111,33 @@ class Sends:
         text = header.properties or ""
         if len(text) > PROPERTIES_BYTES_MAX:
             raise _too_long(text)
-        if text and text[-1] != PAIR_END:  # as clients of RocketMQ 4 send it
-            text += PAIR_END
+        properties = decode(text)
+        unique_key = self._stamp.mark(properties, self._clock.now_ms())
+        if names.HALF in properties:
+            properties.setdefault(names.PRODUCER_GROUP, header.producer_group)
         draft = Draft(
             topic.topic_name,
             queue_number,
             body,
             b"",
-            0,
+            tag_code(properties.get(names.TAGS)),
             header.flag,
-            _sys_flag(header, topic),
+            stored_flag(header.sys_flag, topic),
             header.born_timestamp,
             pack(peer.address),
             header.reconsume_times,
+            keys=properties.get(names.KEYS, ""),
+            unique_key=unique_key,
         )
-        plain = self._plain.read(text)
-        if plain is None or draft.topic.startswith(RETRY_PREFIX):
-            return self._send_special(draft, decode(text), header, version=command.version)
-        unique_key, said = plain
-        draft.unique_key = unique_key
-        draft.tag_code = said.tag_code
-        draft.keys = said.keys
-        draft.properties = self._stamp.behind(text)
-        appended = self._ingress.accept_ready(draft)
-        reply = self._stamp.reply(appended, queue_number=queue_number, unique_key=unique_key)
-        settled = self._ingress.settled(appended, said.properties)
-        return Reply(reply) if settled is None else _after(settled, reply)
-
-    def _send_special(
-        self, draft: Draft, properties: dict[str, str], header: SendHeader, *, version: int
-    ) -> Answer:
-        """A message of which more than the broker's marks may change on its way into the log."""
-        unique_key = self._stamp.mark(properties, self._clock.now_ms())
-        if names.HALF in properties:
-            properties.setdefault(names.PRODUCER_GROUP, header.producer_group)
         if draft.topic.startswith(RETRY_PREFIX):
-            self._divert(draft, properties, header, version)
-        draft.tag_code = tag_code(properties.get(names.TAGS))
-        draft.keys = properties.get(names.KEYS, "")
-        draft.unique_key = unique_key
-        queue_number = draft.queue_number
+            self._divert(draft, properties, header, command.version)
+            queue_number = draft.queue_number
         appended = self._ingress.accept(draft, properties)
         reply = self._stamp.reply(appended, queue_number=queue_number, unique_key=unique_key)
         if names.TIMER_OUT_MS in properties:
             reply.recall_handle = handle_of(properties, self._stamp.broker)
         settled = self._ingress.settled(appended, properties)
-        return Reply(reply) if settled is None else _after(settled, reply)
+        return Reply(reply) if settled is None else after(settled, reply)
 
     def _send_batch(self, header: SendHeader, command: Command, peer: Peer) -> Answer:
         if not command.body:
@@ -175,7 +155,7 @@ class Sends:
             )
         envelope = decode(_checked(header.properties or ""))
         batch_key = self._stamp.mark(envelope, now_ms)
-        born_host, sys_flag = pack(peer.address), _sys_flag(header, topic)
+        born_host, sys_flag = pack(peer.address), stored_flag(header.sys_flag, topic)
         drafts, all_properties = [], []
         parts = decode_batch(command.body)
         if not 0 < len(parts) <= BATCH_COUNT_MAX:
@@ -202,7 +182,7 @@ class Sends:
         appended = self._ingress.accept_batch(drafts, all_properties)
         reply = self._stamp.reply_batch(appended, queue_number=queue_number, unique_key=batch_key)
         settled = self._ingress.settled(appended[-1], envelope)
-        return Reply(reply) if settled is None else _after(settled, reply)
+        return Reply(reply) if settled is None else after(settled, reply)
 
     def _divert(
         self, draft: Draft, properties: dict[str, str], header: SendHeader, version: int
@@ -219,7 +199,7 @@ class Sends:
             properties[names.DELAY] = "0"
 
 
-async def _after(settled: Awaitable[int], header: SendReply) -> Reply:
+async def after(settled: Awaitable[int], header: SendReply) -> Reply:
     """The reply once it is known whether the message is where it has to be."""
     return Reply(header, code=await settled)
 
@@ -238,9 +218,9 @@ def _too_long(properties: str) -> IllegalMessage:
     )
 
 
-def _sys_flag(header: SendHeader, topic: TopicConfig) -> int:
+def stored_flag(sys_flag: int, topic: TopicConfig) -> int:
     """The sender's bits; those of transactions would hide the message from its queue."""
-    sys_flag = header.sys_flag & ~TRANSACTION_MASK
+    sys_flag &= ~TRANSACTION_MASK
     return sys_flag | _MULTI_TAG if topic.topic_filter_type == "MULTI_TAG" else sys_flag
 
 

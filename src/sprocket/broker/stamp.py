@@ -14,6 +14,7 @@ from sprocket.message.ids import UniqueIds, offset_id
 from sprocket.protocol.codes import RequestCode
 from sprocket.protocol.command import Header
 from sprocket.protocol.requests.send import SendReply
+from sprocket.protocol.sent import SentForm
 from sprocket.store.appending import Appended
 
 #: What a sender may not say, or the broker says itself.
@@ -36,9 +37,10 @@ class Stamp:
 
     Attributes:
         broker: the broker's name.
+        form: writes the frames of such replies at once.
     """
 
-    __slots__ = ("_cluster", "_host", "_ids", "_marks", "_region", "_trace", "broker")
+    __slots__ = ("_cluster", "_host", "_ids", "_marks", "_region", "_trace", "broker", "form")
 
     def __init__(self, config: BrokerConfig, *, ids: UniqueIds, store_host: bytes) -> None:
         self._region = config.region
@@ -48,6 +50,7 @@ class Stamp:
         self._marks = names.encode(self._marked({}))
         self._ids = ids
         self._host = store_host
+        self.form = SentForm(store_host=store_host, region=self._region, trace_on=self._trace)
 
     def refusals(self) -> dict[int, Header]:
         """The headers that go with errors, by request code."""

@@ -22,7 +22,7 @@ from sprocket.protocol.command import Command, Reply
 from sprocket.protocol.requests.route import RegisterBroker
 from sprocket.remoting.limits import Limits
 from sprocket.remoting.server import Server
-from sprocket.remoting.transport import Peer
+from sprocket.remoting.transport import Peer, one_by_one
 from sprocket.runtime.disk import SystemDisk
 
 logger = logging.getLogger(__name__)
@@ -48,7 +48,7 @@ class NameServer:
         )
         self._settings = Settings(entries_max=self.config.kv_entries_max)
         self._server = Server(
-            self._reply,
+            one_by_one(self._reply),
             host=self.config.host,
             port=self.config.port,
             limits=Limits(frame_bytes_max=self.config.frame_bytes_max),

@@ -13,9 +13,11 @@ from sprocket.protocol.command import JSON, Buffer, Command
 from sprocket.protocol.frame import FRAME_BYTES_MAX, PREFIX_BYTES, decode_header
 from sprocket.protocol.header_json import decode as decode_json
 
-_PREFIX = struct.Struct(">iBBH")
+#: Length of the frame; serialisation and length of the header.
+_PREFIX = struct.Struct(">iI")
 _LENGTH = struct.Struct(">i")
 _LENGTH_BYTES = 4
+_HEADER_BYTES_MASK = 0xFFFFFF
 
 #: A body of at least so many bytes is a view of the received chunk; a shorter one is copied,
 #: which is cheaper and does not keep the chunk alive.
@@ -71,18 +73,27 @@ class Connection:
         at, end = 0, len(data)
         if self._unfinished:
             at = self._complete(data, commands)
-        while end - at >= _LENGTH_BYTES:
-            (size,) = _LENGTH.unpack_from(data, at)
-            if size < _LENGTH_BYTES or size > self.frame_bytes_max:
-                raise RemoteProtocolError(f"a frame of {size} bytes")
+        whole_max = self.frame_bytes_max
+        while end - at >= PREFIX_BYTES:
+            size, word = _PREFIX.unpack_from(data, at)
+            if size < _LENGTH_BYTES or size > whole_max:
+                raise _no_frame(size)
             after = at + _LENGTH_BYTES + size
             if after > end:
-                self._needed = after - at
                 break
-            commands.append(_decode(data, at, after))
+            commands.append(_decode(data, at + PREFIX_BYTES, after, word))
             at = after
         if at < end:
-            self._unfinished += memoryview(data)[at:]
+            self._keep(data, at)
+
+    def _keep(self, data: bytes, at: int) -> None:
+        """Keeps the beginning of a frame until the rest comes."""
+        if len(data) - at >= _LENGTH_BYTES:
+            (size,) = _LENGTH.unpack_from(data, at)
+            if size < _LENGTH_BYTES or size > self.frame_bytes_max:
+                raise _no_frame(size)
+            self._needed = _LENGTH_BYTES + size
+        self._unfinished += memoryview(data)[at:]
 
     def _complete(self, data: bytes, commands: list[Command]) -> int:
         """Adds to the unfinished frame what it lacks; how much of the data that took."""
@@ -97,22 +108,26 @@ class Connection:
                 break
             (size,) = _LENGTH.unpack_from(unfinished)
             if size < _LENGTH_BYTES or size > self.frame_bytes_max:
-                raise RemoteProtocolError(f"a frame of {size} bytes")
+                raise _no_frame(size)
             self._needed += size
         # From now on the bytes belong to the command.
         self._unfinished, self._needed = bytearray(), _LENGTH_BYTES
-        commands.append(_decode(unfinished, 0, len(unfinished)))
+        _, word = _PREFIX.unpack_from(unfinished)
+        commands.append(_decode(unfinished, PREFIX_BYTES, len(unfinished), word))
         return at
 
 
-def _decode(data: bytes | bytearray, at: int, after: int) -> Command:
-    """The frame that lies in [at, after) of the data."""
-    _, serialization, high, low = _PREFIX.unpack_from(data, at)
-    start = at + PREFIX_BYTES
-    body_start = start + (high << 16 | low)
+def _decode(data: bytes | bytearray, start: int, after: int, word: int) -> Command:
+    """The frame whose header begins at `start`, and which ends before `after`.
+
+    Args:
+        word: serialisation and length of the header, as its prefix has them.
+    """
+    body_start = start + (word & _HEADER_BYTES_MASK)
     if body_start > after:
         raise RemoteProtocolError("a header longer than its frame")
     header = data[start:body_start]
+    serialization = word >> 24
     if serialization == JSON and type(header) is bytes:
         command = decode_json(header)
     else:
@@ -124,3 +139,7 @@ def _decode(data: bytes | bytearray, at: int, after: int) -> Command:
         body = data[body_start:after]
         command.body = body if type(body) is bytes else bytes(body)
     return command
+
+
+def _no_frame(size: int) -> RemoteProtocolError:
+    return RemoteProtocolError(f"a frame of {size} bytes")

@@ -16,7 +16,7 @@ from sprocket.protocol.command import JSON, Buffer, Command, Header, Reply
 from sprocket.protocol.signing import Signer
 from sprocket.remoting import address as addresses
 from sprocket.remoting.limits import Limits
-from sprocket.remoting.transport import Answer, Peer
+from sprocket.remoting.transport import Answer, Peer, one_by_one
 
 logger = logging.getLogger(__name__)
 
@@ -197,7 +197,7 @@ class Pool:
 
     def _new_peer(self) -> Peer:
         return Peer(
-            self._answer,
+            one_by_one(self._answer),
             self._limits,
             is_client=False,
             serialization=self._serialization,

@@ -11,7 +11,7 @@ from sprocket.base.deadline import Deadline
 from sprocket.base.errors import UsageError
 from sprocket.remoting import address
 from sprocket.remoting.limits import Limits
-from sprocket.remoting.transport import Answer, Peer
+from sprocket.remoting.transport import AnswerAll, Peer
 
 #: How long leaving `async with` waits for replies that are being written.
 _CLOSE_SECONDS = 1.0
@@ -24,7 +24,7 @@ class Server:
     what is in flight.
 
     Args:
-        answer: answers each request; called on the loop.
+        answer_all: answers the requests of one read; called on the loop. See `one_by_one`.
         host: IP address or name to listen at; "" for every interface.
         port: 0 for a free one.
         limits: what one connection may cost.
@@ -32,13 +32,13 @@ class Server:
 
     def __init__(
         self,
-        answer: Answer,
+        answer_all: AnswerAll,
         *,
         host: str = "127.0.0.1",
         port: int = 0,
         limits: Limits | None = None,
     ) -> None:
-        self._answer = answer
+        self._answer_all = answer_all
         self._host = host
         self._port = port
         self._limits = limits or Limits()
@@ -103,7 +103,7 @@ class Server:
         await asyncio.gather(*(peer.drain(deadline) for peer in self._peers))
 
     def _accept(self) -> Peer:
-        peer = Peer(self._answer, self._limits, is_client=True)
+        peer = Peer(self._answer_all, self._limits, is_client=True)
         self._peers[peer] = None
         peer.on_close(self._forget)
         return peer

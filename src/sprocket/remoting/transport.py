@@ -1,15 +1,15 @@
 """One connection: `protocol.connection` with a socket around it.
 
-It promises: frames of one read are answered in one write; a request that can be answered at once
-never becomes a task; nothing that the peer sends ends anything but its own connection; what the
-peer does not read costs bounded memory.
+It promises: the requests of one read are answered together and in one write; a request that can be
+answered at once never becomes a task; nothing that the peer sends ends anything but its own
+connection; what the peer does not read costs bounded memory.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import cast
 
 from sprocket.base.deadline import Deadline
@@ -25,8 +25,14 @@ from sprocket.remoting.limits import Limits
 
 logger = logging.getLogger(__name__)
 
-#: Answers one request. None: nothing is answered. Awaitables become tasks of the connection.
-Answer = Callable[[Command, "Peer"], Reply | Awaitable[Reply | None] | None]
+#: What is answered: a reply, or a whole frame that is written already; None: nothing.
+Answered = Reply | bytes | None
+#: The same, now or later. Awaitables become tasks of the connection.
+Outcome = Answered | Awaitable[Answered]
+#: Answers one request.
+Answer = Callable[[Command, "Peer"], Outcome]
+#: Answers the requests of one read: gives as many outcomes, in their order.
+AnswerAll = Callable[[Sequence[Command], "Peer"], Sequence[Outcome]]
 
 #: Up to here joining what is written is cheaper than handing it over in parts.
 _JOINED_BYTES_MAX = 1 << 15
@@ -38,7 +44,7 @@ class Peer(asyncio.Protocol):
     """The other side of one connection.
 
     Args:
-        answer: answers its requests.
+        answer_all: answers its requests.
         limits: what it may cost.
         is_client: whether it called us. Then its requests wait while it does not read replies.
         serialization: how our own requests are written; replies go out as their request came.
@@ -51,14 +57,14 @@ class Peer(asyncio.Protocol):
 
     def __init__(
         self,
-        answer: Answer,
+        answer_all: AnswerAll,
         limits: Limits,
         *,
         is_client: bool,
         serialization: int = JSON,
         signer: Signer | None = None,
     ) -> None:
-        self._answer = answer
+        self._answer_all = answer_all
         self._limits = limits
         self._is_client = is_client
         self._serialization = serialization
@@ -99,11 +105,14 @@ class Peer(asyncio.Protocol):
             commands = incoming.receive(data)
         except RemoteProtocolError:
             commands = []
+        requests = []
         for command in commands:
             if command.flag & RESPONSE:
                 self._settle(command)
             else:
-                self._take(command)
+                requests.append(command)
+        if requests:
+            self._take(requests)
         if self._outgoing:
             self._flush()
         if incoming.fault is not None and not self.is_closed:
@@ -136,38 +145,38 @@ class Peer(asyncio.Protocol):
 
     # Its requests.
 
-    def _take(self, command: Command) -> None:
+    def _take(self, requests: Sequence[Command]) -> None:
         try:
-            reply = self._answer(command, self)
-            if type(reply) is Reply:
-                if not command.flag & ONEWAY:
-                    self._outgoing += encode_reply(command, reply)
-                return
-            if reply is None:
-                return
-        except Exception as error:  # one request that cannot be answered must not cost the others
-            self._outgoing += _apology(command, error)
-            return
-        self._start(command, reply)  # type: ignore[arg-type]
+            outcomes = self._answer_all(requests, self)
+        except Exception as error:  # what cannot be answered must not cost the connection
+            outcomes = [_apology(command, error) for command in requests]
+        put = self._outgoing.append
+        for command, outcome in zip(requests, outcomes, strict=True):
+            if type(outcome) is bytes:
+                put(outcome)
+            elif type(outcome) is Reply:
+                self._outgoing += _frame_of(command, outcome)
+            elif outcome is not None:
+                self._start(command, outcome)  # type: ignore[arg-type]
 
-    def _start(self, command: Command, awaitable: Awaitable[Reply | None]) -> None:
+    def _start(self, command: Command, awaitable: Awaitable[Answered]) -> None:
         task = self._loop.create_task(self._finish(command, awaitable))
         self._tasks.add(task)
         task.add_done_callback(self._finished)
         if len(self._tasks) >= self._limits.tasks_max:
             self._read_or_wait()
 
-    async def _finish(self, command: Command, awaitable: Awaitable[Reply | None]) -> None:
+    async def _finish(self, command: Command, awaitable: Awaitable[Answered]) -> None:
         try:
-            reply = await awaitable
-            if reply is None or command.flag & ONEWAY:
-                return
-            while self._is_full and not self._closed.done():
-                await self._room.wait()
-            frame = encode_reply(command, reply)
+            answered = await awaitable
         except Exception as error:  # root of a task
-            frame = _apology(command, error)
-        self._send(frame)
+            answered = _apology(command, error)
+        while self._is_full and not self._closed.done():
+            await self._room.wait()
+        if isinstance(answered, Reply):
+            self._send(_frame_of(command, answered))
+        elif answered is not None:
+            self._send([answered])
 
     def _finished(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
@@ -346,10 +355,29 @@ class Peer(asyncio.Protocol):
             await asyncio.wait([self._closed])
 
 
-def _apology(command: Command, error: Exception) -> list[Buffer]:
-    """The answer to a request whose answer failed."""
-    logger.error("request %d could not be answered", command.code, exc_info=error)
+def one_by_one(answer: Answer) -> AnswerAll:
+    """Answers the requests of a read each by itself; one that cannot be costs no other."""
+
+    def answered(command: Command, peer: Peer) -> Outcome:
+        try:
+            return answer(command, peer)
+        except Exception as error:  # as above
+            return _apology(command, error)
+
+    return lambda commands, peer: [answered(command, peer) for command in commands]
+
+
+def _frame_of(command: Command, reply: Reply) -> list[Buffer]:
+    """What is written for a reply: nothing for a one-way request, an apology if it cannot be."""
     if command.flag & ONEWAY:
         return []
-    reply = Reply(code=ResponseCode.SYSTEM_ERROR, remark=f"internal error: {type(error).__name__}")
-    return encode_reply(command, reply)
+    try:
+        return encode_reply(command, reply)
+    except Exception as error:  # what cannot be written must not cost the others
+        return encode_reply(command, _apology(command, error))
+
+
+def _apology(command: Command, error: Exception) -> Reply:
+    """The answer to a request whose answer failed."""
+    logger.error("request %d could not be answered", command.code, exc_info=error)
+    return Reply(code=ResponseCode.SYSTEM_ERROR, remark=f"internal error: {type(error).__name__}")

@@ -9,11 +9,8 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Sequence
 
-import msgspec
-
-from sprocket.base.errors import ClosedError
+from sprocket.base.errors import ClosedError, StoreError
 from sprocket.base.ports import Clock
-from sprocket.message.offsets import LogOffset, QueueOffset
 from sprocket.message.properties import PROPERTIES_BYTES_MAX
 from sprocket.message.record import Draft, Encoder, record_bytes
 from sprocket.store.commit_log import CommitLog
@@ -22,23 +19,10 @@ from sprocket.store.drafts import IllegalDraft, check_numbers, check_sizes
 from sprocket.store.queues import ConsumeQueues
 from sprocket.store.views import IN_NO_QUEUE, Entry, Fold
 
+_pack_entry = ENTRY.pack
 
-class Appended(msgspec.Struct, gc=False):
-    """Where a message was stored.
-
-    Attributes:
-        log_offset: where its record begins.
-        queue_offset: its index in its queue.
-        record_bytes: how large its record is.
-        stored_ms: when.
-        end: log offset after its record; await `flushed` to reach it to know it on the disk.
-    """
-
-    log_offset: LogOffset
-    queue_offset: QueueOffset
-    record_bytes: int
-    stored_ms: int
-    end: LogOffset
+#: What an append gives is what the views learn of the record.
+Appended = Entry
 
 
 class Appending:
@@ -84,14 +68,23 @@ class Appending:
 
     def append(self, draft: Draft) -> Appended:
         """See `Store.append`."""
+        return self.append_all((draft,))[0]
+
+    def append_all(self, drafts: Sequence[Draft]) -> list[Appended]:
+        """See `Store.append_all`."""
         if self.refusal is not None:
             raise self.refusal.with_traceback(None)  # else it would keep every frame it passed
-        queue = self._by_name.get((draft.topic, draft.queue_number))
-        if queue is None:
-            queue = self._queues.make(draft.topic, draft.queue_number)
-        if len(draft.body) > self._body_max or len(draft.properties) > PROPERTIES_BYTES_MAX:
-            self._check(draft, self._record_bytes(draft, queue))
-        return self._write(draft, queue)
+        appended: list[Appended] = []
+        try:
+            self._write(drafts, appended)
+        except StoreError:
+            if not appended:
+                raise
+        for view in self._views:
+            view.apply_all(appended)
+        if self.on_append is not None:
+            self.on_append()
+        return appended
 
     def append_batch(self, drafts: Sequence[Draft]) -> list[Appended]:
         """See `Store.append_batch`."""
@@ -105,7 +98,7 @@ class Appending:
         self._log.reserve(sizes)
         for queue in dict.fromkeys(queues):
             queue.make_room(queues.count(queue) if len(drafts) > 1 else 1)
-        return [self._write(*each) for each in zip(drafts, queues, strict=True)]
+        return self.append_all(drafts) if drafts else []
 
     def _record_bytes(self, draft: Draft, queue: ConsumeQueue) -> int:
         return record_bytes(draft, queue.topic_part, self._store_host)
@@ -113,48 +106,48 @@ class Appending:
     def _check(self, draft: Draft, size: int) -> None:
         check_sizes(draft, size, body_max=self._body_max, record_max=self._log.record_bytes_max)
 
-    def _write(self, draft: Draft, queue: ConsumeQueue) -> Appended:
-        """Writes a message: first its entry, which may fail, then its record, for which is room."""
-        written = self._log
-        log_offset = written.end
+    def _write(self, drafts: Sequence[Draft], appended: list[Appended]) -> None:
+        """Writes messages: first the entry of each, which may fail, then its record.
+
+        Args:
+            appended: gets those that are written, also if the next one is refused.
+        """
+        written, by_name, encode, note = self._log, self._by_name, self._encode, appended.append
+        body_max = self._body_max
         self.newest_ms = stored_ms = self._now_ms()
-        is_in_queue = not draft.sys_flag & IN_NO_QUEUE
-        queue_offset = queue.max_offset if is_in_queue else 0
-        try:
-            record = self._encode(
-                draft,
-                queue.topic_part,
-                log_offset=log_offset,
-                queue_offset=queue_offset,
-                stored_ms=stored_ms,
+        for draft in drafts:
+            topic, number, sys_flag = draft.topic, draft.queue_number, draft.sys_flag
+            queue = by_name.get((topic, number)) or self._queues.make(topic, number)
+            if len(draft.body) > body_max or len(draft.properties) > PROPERTIES_BYTES_MAX:
+                self._check(draft, self._record_bytes(draft, queue))
+            queue_offset = 0 if sys_flag & IN_NO_QUEUE else queue.max_offset
+            log_offset = -1
+            try:
+                while log_offset != written.end:  # making room may begin the next file
+                    log_offset = written.end
+                    record = encode(draft, queue.topic_part, log_offset, queue_offset, stored_ms)
+                    size = len(record)
+                    if log_offset + size > written.room_end:
+                        self._check(draft, size)
+                        written.make_room(size)
+                if not sys_flag & IN_NO_QUEUE:
+                    queue.add(_pack_entry(log_offset, size, draft.tag_code), log_offset)
+            except struct.error as error:
+                raise IllegalDraft(f"a number does not fit into its field: {error}") from error
+            at = log_offset - written.base
+            written.buffer[at : at + size] = record
+            written.end = log_offset + size
+            note(
+                Entry(
+                    topic,
+                    number,
+                    queue_offset,
+                    log_offset,
+                    size,
+                    draft.tag_code,
+                    stored_ms,
+                    sys_flag,
+                    draft.keys,
+                    draft.unique_key,
+                )
             )
-            size = len(record)
-            if log_offset + size > written.room_end:
-                self._check(draft, size)
-                written.make_room(size)
-                return self._write(draft, queue)  # it may begin the next file
-            if is_in_queue:
-                queue.add(ENTRY.pack(log_offset, size, draft.tag_code), log_offset)
-        except struct.error as error:
-            raise IllegalDraft(f"a number does not fit into its field: {error}") from error
-        at = log_offset - written.base
-        written.buffer[at : at + size] = record
-        written.end = end = log_offset + size
-        if self._views:
-            entry = Entry(
-                draft.topic,
-                draft.queue_number,
-                queue_offset,
-                log_offset,
-                size,
-                draft.tag_code,
-                stored_ms,
-                draft.sys_flag,
-                draft.keys,
-                draft.unique_key,
-            )
-            for view in self._views:
-                view.apply(entry)
-        if self.on_append is not None:
-            self.on_append()
-        return Appended(log_offset, queue_offset, size, stored_ms, end)  # type: ignore[arg-type]

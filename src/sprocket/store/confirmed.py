@@ -44,14 +44,13 @@ class Confirmed:
         self._ends: dict[_Name, int] = {}
         self._arrivals: dict[_Name, Watermark] = {}
 
-    def apply(self, entry: Entry) -> None:
-        """Hides a record that was appended."""
-        if entry.sys_flag & IN_NO_QUEUE:
-            return
-        name = (entry.topic, entry.queue_number)
-        offset = entry.queue_offset
-        self._ends.setdefault(name, offset)
-        self._waiting.append((entry.log_offset + entry.record_bytes, name, offset + 1))
+    def apply_all(self, entries: Sequence[Entry]) -> None:
+        """Hides records that were appended."""
+        for entry in entries:
+            if not entry.sys_flag & IN_NO_QUEUE:
+                name = (entry.topic, entry.queue_number)
+                self._ends.setdefault(name, entry.queue_offset)
+                self._waiting.append((entry.end, name, entry.queue_offset + 1))
 
     def look(self) -> None:
         """Shows what has become safe, and wakes those who waited for it."""

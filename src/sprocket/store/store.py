@@ -152,6 +152,14 @@ class Store:
         """
         return self._appending.append(draft)
 
+    def append_all(self, drafts: Sequence[Draft]) -> list[Appended]:
+        """Writes messages one after the other, and ends before the first that is refused.
+
+        Raises:
+            IllegalDraft, DiskFull, StoreError, ClosedError: as `append`, for the first of them.
+        """
+        return self._appending.append_all(drafts)
+
     def append_batch(self, drafts: Sequence[Draft]) -> list[Appended]:
         """Writes messages one after the other: all of them, or none if one is refused.
 

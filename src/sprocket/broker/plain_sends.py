@@ -1,0 +1,136 @@
+"""Sends of which the broker changes nothing but to put its marks behind them: nearly all.
+
+Those that come in one read are taken in together, and what they have in common is looked up once.
+Nothing is decided here that `send` would decide otherwise: at the first message that asks for
+more, or cannot be taken, a run ends, and `send` answers that one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from sprocket.base.errors import SprocketError
+from sprocket.broker.dispatch import Runs
+from sprocket.broker.ingress import Ingress
+from sprocket.broker.plain import Plain, PlainTexts
+from sprocket.broker.send import Placing, SendHeader, after, stored_flag
+from sprocket.broker.stamp import Stamp
+from sprocket.message.hosts import pack
+from sprocket.message.properties import PAIR_END, PROPERTIES_BYTES_MAX
+from sprocket.message.record import Draft
+from sprocket.message.topic import RETRY_PREFIX
+from sprocket.protocol.codes import RequestCode
+from sprocket.protocol.command import JSON, ONEWAY, Command, Reply
+from sprocket.protocol.requests.send import SendMessage, SendMessageV2
+from sprocket.protocol.sent import quoted
+from sprocket.remoting.transport import Outcome, Peer
+from sprocket.store.appending import Appended
+
+
+class PlainSends:
+    """Answers plain sends, as many as come one after the other."""
+
+    def __init__(self, ingress: Ingress, placing: Placing, stamp: Stamp) -> None:
+        self._ingress = ingress
+        self._placing = placing
+        self._stamp = stamp
+        self._texts = PlainTexts()
+
+    def runs(self) -> Runs:
+        """By request code."""
+        return {
+            RequestCode.SEND_MESSAGE: partial(self._send, SendMessage),
+            RequestCode.SEND_MESSAGE_V2: partial(self._send, SendMessageV2),
+        }
+
+    def _send(
+        self, kind: type[SendHeader], commands: Sequence[Command], peer: Peer
+    ) -> list[Outcome]:
+        """Answers the first of some sends: as many as are plain and can be taken.
+
+        Raises:
+            IllegalMessage, DiskFull, StoreError, ClosedError: the store refuses the first.
+        """
+        drafts, said = self._drafts(kind, commands, peer)
+        if not drafts:
+            return []
+        appended = self._ingress.accept_ready(drafts)
+        if self._ingress.is_settling:
+            return [self._settling(*each) for each in zip(appended, drafts, said, strict=False)]
+        return [self._reply(*each) for each in zip(commands, appended, strict=False)]
+
+    def _drafts(
+        self, kind: type[SendHeader], commands: Sequence[Command], peer: Peer
+    ) -> tuple[list[Draft], list[Plain]]:
+        """Plain messages, and what they say, up to the first that is none."""
+        drafts: list[Draft] = []
+        said: list[Plain] = []
+        read, behind, place = self._texts.read, self._stamp.behind, self._placing.place
+        try:
+            born_host = pack(peer.address)
+            for command in commands:
+                if command.code != kind.code:
+                    break
+                header = command.read(kind)
+                text = header.properties or ""
+                if text and text[-1] != PAIR_END:  # as clients of RocketMQ 4 send it
+                    text += PAIR_END
+                if len(text) > PROPERTIES_BYTES_MAX or header.batch or not command.body:
+                    break
+                plain = read(text)
+                if plain is None or header.topic.startswith(RETRY_PREFIX):
+                    break
+                topic, queue_number = place(header, peer)
+                unique_key, rest = plain
+                draft = Draft(
+                    header.topic,
+                    queue_number,
+                    command.body,
+                    behind(text),
+                    rest.tag_code,
+                    header.flag,
+                    stored_flag(header.sys_flag, topic),
+                    header.born_timestamp,
+                    born_host,
+                    header.reconsume_times,
+                    0,
+                    rest.keys,
+                    unique_key,
+                )
+                drafts.append(draft)
+                said.append(rest)
+        except SprocketError:  # raised again when that one is answered by itself
+            return drafts, said
+        return drafts, said
+
+    def _settling(self, appended: Appended, draft: Draft, said: Plain) -> Outcome:
+        """The answer to a send that may have to wait for the disk."""
+        reply = self._stamp.reply(
+            appended, queue_number=draft.queue_number, unique_key=draft.unique_key
+        )
+        settled = self._ingress.settled(appended, said.properties)
+        return Reply(reply) if settled is None else after(settled, reply)
+
+    def _reply(self, command: Command, appended: Appended) -> Outcome:
+        """The answer to a send that need not wait."""
+        if command.flag & ONEWAY:
+            return None
+        try:
+            if command.serialization == JSON:
+                return self._stamp.form.frame(
+                    command.opaque,
+                    quoted(appended.unique_key),
+                    log_offset=appended.log_offset,
+                    queue=appended.queue_number,
+                    queue_offset=appended.queue_offset,
+                )
+        except UnicodeEncodeError:  # such a reply cannot be written, which its connection tells
+            pass
+        return Reply(
+            self._stamp.reply(
+                appended,
+                queue_number=appended.queue_number,
+                unique_key=appended.unique_key,
+            )
+        )

@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+import pytest
+
+from sprocket.message.ids import offset_id
+from sprocket.protocol.command import Command, Reply
+from sprocket.protocol.frame import encode_reply
+from sprocket.protocol.requests.send import SendReply
+from sprocket.protocol.sent import SentForm, quoted
+
+HOSTS = (b"\x7f\0\0\1\0\0\x2a\x9f", bytes(range(20)))
+
+
+@pytest.mark.parametrize("host", HOSTS)
+@pytest.mark.parametrize("region", ["DefaultRegion", "100 % 'ü\"\\%s"])
+@pytest.mark.parametrize("unique_key", ["7F0000010000", 'a"b\\c\n%d ä', ""])
+@pytest.mark.parametrize("number", [0, 1, 2**31 - 1, -(2**31)])
+def test_the_quick_way_writes_what_the_general_way_does(
+    host: bytes, region: str, unique_key: str, number: int
+) -> None:
+    form = SentForm(store_host=host, region=region, trace_on="true")
+    offset = abs(number) << 20
+    written = form.frame(
+        number, quoted(unique_key), log_offset=offset, queue=7, queue_offset=offset + 1
+    )
+    reply = SendReply(
+        msg_id=offset_id(host, offset),
+        queue_id=7,
+        queue_offset=offset + 1,
+        transaction_id=unique_key,
+        msg_region=region,
+        trace_on="true",
+    )
+    assert [written] == encode_reply(Command(310, number), Reply(reply))
