@@ -1,15 +1,17 @@
 """What stands behind the log: a view is folded from the log's records, one after the other.
 
-The log is the truth. A view may lag, be cut, or be gone: recovery replays it through the same
-`apply` that appending uses.
+The log is the truth. A view may lag, be cut, or be gone: recovery replays it from the log.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
+
+if TYPE_CHECKING:
+    from sprocket.store.stretch import Stretch
 
 #: Bit of the system flag of a prepared or rolled back message: its record is in no queue.
 IN_NO_QUEUE = 0x4
@@ -41,19 +43,6 @@ class Entry(msgspec.Struct, gc=False):
         return self.log_offset + self.record_bytes
 
 
-def by_queue(entries: Sequence[Entry]) -> dict[tuple[str, int], list[Entry]]:
-    """The entries of records that are in a queue, by topic and number of it."""
-    found: dict[tuple[str, int], list[Entry]] = {}
-    for entry in entries:
-        if not entry.sys_flag & IN_NO_QUEUE:
-            name = (entry.topic, entry.queue_number)
-            if name in found:
-                found[name].append(entry)
-            else:
-                found[name] = [entry]
-    return found
-
-
 class Fold(Protocol):
     """What is told of each record."""
 
@@ -62,8 +51,12 @@ class Fold(Protocol):
         ...
 
 
-class View(Fold, Protocol):
+class View(Protocol):
     """A fold over the log that has files."""
+
+    def apply_stretch(self, stretch: Stretch) -> None:
+        """Takes in many records at once, where the log is read again."""
+        ...
 
     def cut(self, log_offset: int, *, is_torn: bool) -> int:
         """Forgets what came from records at or after a log offset.
