@@ -27,6 +27,7 @@ import itertools
 import json
 import logging
 import os
+import random
 import shutil
 import signal
 import socket
@@ -59,6 +60,10 @@ _CALL_S = 60.0
 
 # A short-lived process gains nothing from the second compiler or from a parallel collector.
 _CHEAP = ("-Xms64m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData")
+
+#: Below the ports that Linux gives to outgoing connections.
+_PORTS = (12_000, 32_000)
+_ANY = random.SystemRandom()
 
 _ADMIN_MAIN = "org.apache.rocketmq.tools.command.MQAdminStartup"
 
@@ -171,19 +176,33 @@ def wait_until(seen: Callable[[], object], within: float = 30.0) -> None:
 
 
 def free_port() -> int:
-    """Return a port that nothing listens on now."""
-    with socket.socket() as probe:
-        probe.bind((HOST, 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """Return a port that nothing has now, and that no outgoing connection will get.
+
+    A server that is away for a while, between two parts of a story, must find its port free.
+    """
+    while True:
+        port = _ANY.randint(*_PORTS)
+        if _is_free(port):
+            return port
 
 
 def free_broker_port() -> int:
     """Return a free port for a broker: the second one below, its fast port, is free too."""
     while True:
         port = free_port()
-        if not _answers(f"{HOST}:{port - 2}"):
+        if _is_free(port - 2):
             return port
+
+
+def _is_free(port: int) -> bool:
+    """Whether a server could take a port."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, port))
+        except OSError:
+            return False
+        return True
 
 
 def mqadmin(*args: str, namesrv: str | Sequence[str] | None = None, within: float = 60.0) -> str:
@@ -334,6 +353,14 @@ class JavaServer(JavaProcess):
             *("driver.Launch", "tied", self.main, "-c", str(self.config)),
         ]
         return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=log, stderr=log)
+
+    def start(self) -> Self:
+        """Start it; once more, with what it said in the log, if it could not begin at once."""
+        try:
+            return super().start()
+        except JavaProcessError as error:
+            log.warning("starting %s once more: %s", self.name, error)
+            return super().start()
 
     def _is_ready(self, said_before: int) -> bool:
         """Whether the server has said so and accepts connections."""

@@ -33,16 +33,15 @@ from sprocket.store.inspected import Inspected
 from sprocket.store.repair import FILLER_TOPIC, Repair
 from sprocket.store.snapshot import Snapshot
 from sprocket.store.store import Store
+from tests.compat import moving
 from tests.compat.javaland import (
-    JavaBroker,
     JavaCallError,
     JavaDriver,
-    JavaNameServer,
     Json,
     free_broker_port,
     wait_until,
 )
-from tests.compat.sprocketland import SprocketNode
+from tests.compat.moving import Javas, Ours
 from tests.support import run
 
 pytestmark = pytest.mark.java
@@ -56,94 +55,33 @@ QUEUES = {"Plain": 4, "Made": 6, "Later": 1}
 DELAY_LEVEL, DELAY_SECONDS = 3, 10.0
 
 
-class Ours:
-    """Our node on a store."""
-
-    def __init__(self, work: Path, store: Path, port: int) -> None:
-        settings = {
-            "store.log_file_bytes": LOG_FILE_BYTES,
-            "store.queue_file_bytes": QUEUE_FILE_BYTES,
-            "store.index_slots": INDEX_SLOTS,
-            "store.index_entries": INDEX_ENTRIES,
-            "broker.offset_save_ms": 100,
-        }
-        self._node = SprocketNode(work, store=store, settings=settings)
-        self._node.port = port
-
-    @property
-    def names(self) -> str:
-        return self._node.names
-
-    def start(self) -> None:
-        self._node.start()
-
-    def stop(self) -> None:
-        self._node.stop()
-
-    def kill(self) -> None:
-        self._node.kill()
+def ours_on(work: Path, store: Path, port: int) -> Ours:
+    """Our node with small files."""
+    settings = {
+        "store.log_file_bytes": LOG_FILE_BYTES,
+        "store.queue_file_bytes": QUEUE_FILE_BYTES,
+        "store.index_slots": INDEX_SLOTS,
+        "store.index_entries": INDEX_ENTRIES,
+        "broker.offset_save_ms": 100,
+    }
+    return Ours(work, store, port, settings)
 
 
-class Javas:
-    """Java's broker on a store, with a name server of its own."""
-
-    def __init__(
-        self, work: Path, store: Path, port: int, more: Mapping[str, str] | None = None
-    ) -> None:
-        self._names = JavaNameServer(work)
-        settings = {
-            "mappedFileSizeCommitLog": LOG_FILE_BYTES,
-            "mappedFileSizeConsumeQueue": QUEUE_FILE_BYTES,
-            "maxHashSlotNum": INDEX_SLOTS,
-            "maxIndexNum": INDEX_ENTRIES,
-            "flushConsumerOffsetInterval": 100,
-            "popConsumerFSServiceInit": False,
-            **(more or {}),
-        }
-        self._broker = JavaBroker(
-            work, self._names.address, store=store, port=port, settings=settings
-        )
-
-    @property
-    def names(self) -> str:
-        return self._names.address
-
-    def start(self) -> None:
-        if not self._names.is_running:
-            self._names.start()
-        self._broker.start()
-
-    def stop(self) -> None:
-        self._broker.stop()
-
-    def kill(self) -> None:
-        self._broker.kill()
-
-    def close(self) -> None:
-        self._broker.kill()
-        self._names.kill()
+def javas_on(work: Path, store: Path, port: int, more: Mapping[str, str] | None = None) -> Javas:
+    """Java's broker with files of the same sizes."""
+    settings = {
+        "mappedFileSizeCommitLog": LOG_FILE_BYTES,
+        "mappedFileSizeConsumeQueue": QUEUE_FILE_BYTES,
+        "maxHashSlotNum": INDEX_SLOTS,
+        "maxIndexNum": INDEX_ENTRIES,
+        "flushConsumerOffsetInterval": 100,
+        **(more or {}),
+    }
+    return Javas(work, store, port, settings)
 
 
-class Visitor:
+class Visitor(moving.Visitor):
     """What Java clients write into a store during one part of a story, and find in it later."""
-
-    def __init__(self, driver: JavaDriver, names: str, part: int) -> None:
-        self._driver = driver
-        self.part = part
-        self._name = f"part{part}-at-{names.rpartition(':')[2]}"
-        more = {"namesrv": names, "instance": self._name, "name": self._name}
-        driver.call("producer.start", group="p", **more)
-        driver.call("pull.start", **{**more, "group": "reader", "name": f"{self._name}-pull"})
-
-    def leave(self) -> None:
-        """Stops the clients, so that those of the next part have connections of their own."""
-        self._driver.call("producer.stop", name=self._name)
-        self._driver.call("pull.stop", name=f"{self._name}-pull")
-
-    def call(self, command: str, **args: object) -> Json:
-        name = self._name if command.startswith("producer.") else f"{self._name}-pull"
-        client = {"client": self._name} if command.startswith("query.") else {}
-        return self._driver.call(command, **{"name": name, **client, **args})
 
     def write(self) -> None:
         """Adds to every topic."""
@@ -284,8 +222,8 @@ def test_a_store_goes_from_hand_to_hand(
 def tell(driver: JavaDriver, work: Path, first: str, end: str) -> None:
     """One story from beginning to end."""
     store, port = work / "store", free_broker_port()
-    ours, javas = Ours(work, store, port), Javas(work, store, port)
-    hosts = [ours, javas, ours] if first == "ours" else [javas, ours, javas]
+    ours, javas = ours_on(work, store, port), javas_on(work, store, port)
+    hosts: list[Ours | Javas] = [ours, javas, ours] if first == "ours" else [javas, ours, javas]
     found: dict[str, list[Json]] = {}
     try:
         for part, host in enumerate(hosts):
@@ -418,7 +356,7 @@ def test_java_finds_every_kind_of_message_in_our_store_on_two_disks_also_mended(
     broken = written[len(written) // 3]
     run(break_and_pass_over(store, paths, broken))
     settings = {"storePathCommitLog": ",".join(paths)}
-    javas = Javas(tmp_path, store, free_broker_port(), settings)
+    javas = javas_on(tmp_path, store, free_broker_port(), settings)
     try:
         javas.start()
         visitor = Visitor(driver, javas.names, 7)

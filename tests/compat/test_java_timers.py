@@ -21,6 +21,7 @@ from sprocket.client.blocking import Producer, PullConsumer
 from sprocket.message.message import Message, StoredMessage
 from sprocket.message.queue import QueueId
 from sprocket.message.recall import RecallHandle
+from tests.compat import moving
 from tests.compat.javaland import (
     JavaBroker,
     JavaDriver,
@@ -29,11 +30,18 @@ from tests.compat.javaland import (
     free_broker_port,
     wait_until,
 )
+from tests.compat.moving import Javas, Ours
 from tests.compat.sprocketland import SprocketNode
 
 pytestmark = pytest.mark.java
 
-TIMER_FILE_BYTES = 1000 * 52
+OURS = {"store.timer_file_bytes": 1000 * 52}
+JAVAS = {
+    "timerWheelEnable": True,
+    "recallMessageEnable": True,
+    # The name that ours has, since recall handles carry it.
+    "brokerName": "broker-a",
+}
 TOPIC = "Timed"
 #: About as long as it takes until the next broker serves: some are due before, some behind.
 AHEAD_MS = 18_000
@@ -41,77 +49,11 @@ AHEAD_MS = 18_000
 LATE_MS_MAX = 5_000
 
 
-class Ours:
-    """Our node on a store."""
-
-    def __init__(self, work: Path, store: Path, port: int) -> None:
-        settings = {"store.timer_file_bytes": TIMER_FILE_BYTES}
-        self._node = SprocketNode(work, store=store, settings=settings)
-        self._node.port = port
-
-    @property
-    def names(self) -> str:
-        return self._node.names
-
-    def start(self) -> None:
-        self._node.start()
-
-    def stop(self) -> None:
-        self._node.stop()
-
-    def kill(self) -> None:
-        self._node.kill()
-
-    def close(self) -> None:
-        self._node.kill()
-
-
-class Javas:
-    """Java's broker on a store, with a name server of its own."""
-
-    def __init__(self, work: Path, store: Path, port: int) -> None:
-        self._names = JavaNameServer(work)
-        settings = {
-            "timerWheelEnable": True,
-            "recallMessageEnable": True,
-            "popConsumerFSServiceInit": False,
-            # The name that ours has, since recall handles carry it.
-            "brokerName": "broker-a",
-        }
-        self._broker = JavaBroker(
-            work, self._names.address, store=store, port=port, settings=settings
-        )
-
-    @property
-    def names(self) -> str:
-        return self._names.address
-
-    def start(self) -> None:
-        if not self._names.is_running:
-            self._names.start()
-        self._broker.start()
-
-    def stop(self) -> None:
-        self._broker.stop()
-
-    def kill(self) -> None:
-        self._broker.kill()
-
-    def close(self) -> None:
-        self._broker.kill()
-        self._names.kill()
-
-
-class Visitor:
+class Visitor(moving.Visitor):
     """Java clients at one part of a story."""
 
     def __init__(self, driver: JavaDriver, names: str, part: int) -> None:
-        self._driver = driver
-        self.part = part
-        self._name = f"part{part}-at-{names.rpartition(':')[2]}"
-        more = {"namesrv": names, "instance": self._name, "name": self._name}
-        driver.call("producer.start", group="p", **more)
-        driver.call("pull.start", **{**more, "group": "reader", "name": f"{self._name}-pull"})
+        super().__init__(driver, names, part)
         if part == 0:
             self.call("query.createTopic", topic=TOPIC, queues=1)
         wait_until(lambda: len(self._queues()) == 1, 60)
@@ -123,15 +65,6 @@ class Visitor:
             return []
         return found
 
-    def leave(self) -> None:
-        self._driver.call("producer.stop", name=self._name)
-        self._driver.call("pull.stop", name=f"{self._name}-pull")
-
-    def call(self, command: str, **args: object) -> Json:
-        name = self._name if command.startswith("producer.") else f"{self._name}-pull"
-        client = {"client": self._name} if command.startswith("query.") else {}
-        return self._driver.call(command, **{"name": name, **client, **args})
-
     def send(self, text: str, due_ms: int) -> Json:
         system = {"TIMER_DELIVER_MS": str(due_ms)}
         return self.call("producer.send", topic=TOPIC, text=text, system=system)
@@ -141,11 +74,12 @@ class Visitor:
         now_ms = int(time.time() * 1000)
         dues = {f"{self.part}-{n}": now_ms + 1500 + 37 * n for n in range(20)}
         dues |= {f"{self.part}-far-{n}": now_ms + AHEAD_MS + 137 * n for n in range(60)}
-        handles = {text: self.send(text, due)["recallHandle"] for text, due in dues.items()}
+        # First, for a slow machine needs longer for all than they have to wait.
         for text in (f"{self.part}-far-3", f"{self.part}-far-40"):
-            recalled = self.call("producer.recall", topic=TOPIC, handle=handles[text])
-            assert recalled["msgId"]
-            del dues[text]
+            handle = self.send(text, dues.pop(text))["recallHandle"]
+            assert self.call("producer.recall", topic=TOPIC, handle=handle)["msgId"]
+        for text, due_ms in dues.items():
+            self.send(text, due_ms)
         return dues
 
     def read(self) -> list[Json]:
@@ -199,8 +133,8 @@ def test_messages_that_wait_move_with_their_store(
 def tell(driver: JavaDriver, work: Path, first: str, end: str) -> None:
     """One story from beginning to end."""
     store, port = work / "store", free_broker_port()
-    ours, javas = Ours(work, store, port), Javas(work, store, port)
-    hosts = [ours, javas, ours] if first == "ours" else [javas, ours, javas]
+    ours, javas = Ours(work, store, port, OURS), Javas(work, store, port, JAVAS)
+    hosts: list[Ours | Javas] = [ours, javas, ours] if first == "ours" else [javas, ours, javas]
     dues: dict[str, int] = {}
     try:
         for part, host in enumerate(hosts):
