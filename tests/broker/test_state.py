@@ -123,6 +123,35 @@ def test_a_storm_of_new_topics_costs_few_saves_and_loses_none() -> None:
     simulate(lambda network: main())
 
 
+def test_saves_on_a_slow_disk_leave_most_of_the_time_to_others() -> None:
+    """One heartbeat may make a thousand groups; each with a save of 0.3 s would be minutes."""
+
+    class SlowDisk(MemoryDisk):
+        spent = 0.0
+
+        def replace(self, path: str, content: bytes, *, backup: bool = True) -> None:
+            asyncio.get_running_loop().advance(0.3)  # type: ignore[attr-defined]
+            self.spent += 0.3
+            super().replace(path, content, backup=backup)
+
+    async def main() -> None:
+        disk = SlowDisk()
+        disk.make_directory(ROOT)
+        async with serving(disk) as asker:
+            await asker.create("T")
+            await asyncio.sleep(10)
+            began, disk.spent = asyncio.get_running_loop().time(), 0.0
+            for number in range(50):
+                await asker.beat(f"g{number}", topics={"T": "*"})
+            await asyncio.sleep(10)
+            took = asyncio.get_running_loop().time() - began
+            assert disk.spent < took / 2
+        async with serving(disk) as asker:
+            assert await asker.commit("g49", "T", 1) == SUCCESS
+
+    simulate(lambda network: main())
+
+
 def test_offsets_are_saved_in_rounds_and_at_the_end() -> None:
     async def main() -> None:
         disk = new_disk()

@@ -25,6 +25,8 @@ log = logging.getLogger(__name__)
 
 #: The least time between two saves of one file because something changed, s.
 _SAVE_GAP_SECONDS = 0.05
+#: Nor begins one sooner than so many times what the last one took: nothing else happens meanwhile.
+_SAVE_GAP_TIMES = 5
 #: How long a save waits for the log to be on the disk, s.
 _FLUSH_SECONDS = 5.0
 
@@ -48,12 +50,13 @@ class StateFile:
         is_behind: whether the last save failed, so that it is to be tried again.
     """
 
-    __slots__ = ("_saved_at", "_snapshot", "_table", "_timer", "_waiting", "is_behind")
+    __slots__ = ("_next_at", "_snapshot", "_table", "_timer", "_waiting", "is_behind")
 
     def __init__(self, disk: Disk, path: str, table: Table) -> None:
         self._snapshot = Snapshot(disk, path)
         self._table = table
-        self._saved_at = -math.inf
+        #: When the next save because of a change may begin.
+        self._next_at = -math.inf
         self._timer: asyncio.TimerHandle | None = None
         self._waiting: list[asyncio.Future[None]] = []
         self.is_behind = False
@@ -79,7 +82,7 @@ class StateFile:
         if self._timer is not None:
             return
         loop = asyncio.get_running_loop()
-        wait = self._saved_at + _SAVE_GAP_SECONDS - loop.time()
+        wait = self._next_at - loop.time()
         if wait <= 0:
             self.save()
         else:
@@ -109,13 +112,16 @@ class StateFile:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        self._saved_at = asyncio.get_running_loop().time()
+        loop = asyncio.get_running_loop()
+        began = loop.time()
         try:
             self._snapshot.save(self.state() if state is None else state)
             self.is_behind = False
         except OSError as error:
             self.is_behind = True
             log.error("%s cannot be saved: %s", self._snapshot.path, error)
+        ended = loop.time()
+        self._next_at = ended + max(_SAVE_GAP_SECONDS, (ended - began) * _SAVE_GAP_TIMES)
         for waiting in self._waiting:
             if not waiting.done():
                 waiting.set_result(None)
