@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import datetime
 import hashlib
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -219,6 +220,19 @@ def test_a_changed_body_is_seen_where_bodies_are_checked(tmp_path: Path) -> None
         rows(root, checkBodies="true")
     found = rows(root, checkBodies="true", failOnDataLoss="false")
     assert log_offsets(found) == [p for p, _ in store.places if p != at]
+
+
+def test_bodies_of_the_last_file_are_checked_unless_they_are_noted_as_on_the_disk(
+    tmp_path: Path,
+) -> None:
+    store = filled(tmp_path)
+    at, _ = store.places[-1]
+    store.log[at + 88] ^= 1
+    root = store.save()
+    assert log_offsets(rows(root)) == [p for p, _ in store.places[:-1]]
+    (root / "checkpoint").write_bytes(struct.pack(">q", BORN_MS + 10**9))
+    assert log_offsets(rows(root)) == [p for p, _ in store.places]
+    assert log_offsets(rows(root, checkBodies="true")) == [p for p, _ in store.places[:-1]]
 
 
 def test_a_missing_file_is_loss(tmp_path: Path) -> None:

@@ -275,7 +275,8 @@ class StoreOptions(Pushed, Choice):
     checks_bodies: bool = option(
         "checkBodies",
         values.switch,
-        "Whether every body is compared with its checksum. The last file's always are.",
+        "Whether every body is compared with its checksum. Those of the last file that the broker "
+        "had not noted as being on the disk always are.",
         default=False,
     )
 

@@ -31,6 +31,7 @@ from sprocket.spark.options import StoreOptions
 from sprocket.spark.store_plan import Piece, plan_store
 from sprocket.spark.store_queues import QueueFiles
 from sprocket.spark.store_scan import LogReader, root_of
+from sprocket.spark.synced import synced
 
 
 class PiecePartition(InputPartition):
@@ -115,7 +116,8 @@ class PieceReader:
         try:
             reader = LogReader(
                 file,
-                checks_bodies=self._options.checks_bodies or file.is_last,
+                checks_bodies=self._options.checks_bodies,
+                synced=synced(root_of(self._options.store)),
                 damaged=partial(self._damaged, file.path),
             )
         except (OSError, ValueError) as error:  # an empty file cannot be mapped

@@ -29,11 +29,12 @@ from sprocket.message.record import MAGIC as _MAGIC
 from sprocket.message.record import MAGIC_LONG_TOPIC as _MAGIC_LONG_TOPIC
 from sprocket.spark import layout
 from sprocket.spark.layout import Layout, Places
+from sprocket.spark.synced import NOTHING_SYNCED, Synced
 
 #: Names of log files: the log offset of the first byte, in so many digits.
 _NAME_DIGITS = 20
 #: A run has at most so many records, and ends behind so many bytes.
-_RUN_RECORDS = 8192
+_RUN_RECORDS = 16384
 _RUN_BYTES = 4 * 1024 * 1024
 _CRC_MASK = 0x7FFFFFFF
 _CRC_AT = 8
@@ -42,6 +43,10 @@ _SIZE = struct.Struct(">i")
 _HEAD = struct.Struct(">ii")
 _LONG = struct.Struct(">q")
 _MAGICS = tuple(struct.pack(">i", magic) for magic in (_MAGIC, _MAGIC_LONG_TOPIC))
+#: What both have in common.
+_MAGIC_BEGIN = _MAGICS[0][:3]
+#: So many bytes are looked at in one go for whether all are zero.
+_ZEROS_BYTES = 1024 * 1024
 
 #: Told of bytes [begin, end) of a file that are no records.
 Damaged = Callable[[int, int, str], None]
@@ -133,16 +138,25 @@ class LogReader:
 
     Args:
         file: which.
-        checks_bodies: whether bodies are compared with their checksums.
+        checks_bodies: whether all bodies are compared with their checksums.
+        synced: what of the last file is on the disk; its other bodies are compared always.
         damaged: told of bytes that are no records; the reading goes on behind them.
 
     Raises:
         OSError: the file cannot be opened.
     """
 
-    def __init__(self, file: LogFile, *, checks_bodies: bool, damaged: Damaged) -> None:
+    def __init__(
+        self,
+        file: LogFile,
+        *,
+        checks_bodies: bool,
+        damaged: Damaged,
+        synced: Synced = NOTHING_SYNCED,
+    ) -> None:
         self.file = file
-        self._checks_bodies = checks_bodies
+        self._synced = NOTHING_SYNCED if checks_bodies else synced
+        self._checks_bodies = checks_bodies or file.is_last
         self._damaged = damaged
         with open(file.path, "rb") as opened:
             self._map = mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ)
@@ -196,16 +210,24 @@ class LogReader:
     def next_record(self, at: int, end: int | None = None) -> int | None:
         """Where the next whole record begins, at a position or behind it; None if none does."""
         end = len(self._view) if end is None else min(end, len(self._view))
-        found = [self._map.find(magic, at + 4) for magic in _MAGICS]
-        while any(place >= 0 for place in found):
-            place = min(one for one in found if one >= 0)
-            if place - 4 >= end:
-                return None
+        place = self._next_magic(at + 4)
+        while 0 <= place < end + 4:
             if self._is_record(place - 4):
                 return place - 4
-            index = found.index(place)
-            found[index] = self._map.find(_MAGICS[index], place + 1)
+            place = self._next_magic(place + 1)
         return None
+
+    def _next_magic(self, at: int) -> int:
+        """Where a magic may begin, at a position or behind it; -1 if none does."""
+        # The end of a log is often hundreds of MB of zeros, through which `find` goes slowly.
+        while at < len(self._view):
+            stop = min(at + _ZEROS_BYTES, len(self._view))
+            if np.count_nonzero(np.frombuffer(self._view[at:stop], np.bool_)):
+                place = self._map.find(_MAGIC_BEGIN, at, stop + len(_MAGIC_BEGIN) - 1)
+                if place >= 0:
+                    return place
+            at = stop
+        return -1
 
     def _run(self, at: int, end: int) -> tuple[Layout, int]:
         """The whole records from a position on, and where the first stands that is not one."""
@@ -266,10 +288,14 @@ class LogReader:
 
     def _has_right_bodies(self, places: Layout) -> bool:
         view = self._view
+        stored_ms = layout.numbers(view, places.stored_at, "i8")
+        unsure = self._synced.missing(places.starts + self.file.start, stored_ms)
+        if len(unsure) == 0:
+            return True
         spans = zip(
-            places.bodies.tolist(),
-            places.body_ends.tolist(),
-            places.of(_CRC_AT, "i4").tolist(),
+            places.bodies[unsure].tolist(),
+            places.body_ends[unsure].tolist(),
+            places.of(_CRC_AT, "i4")[unsure].tolist(),
             strict=True,
         )
         return all(crc32(view[a:b]) & _CRC_MASK == crc & _CRC_MASK for a, b, crc in spans)
