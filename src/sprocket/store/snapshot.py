@@ -33,6 +33,9 @@ State = Mapping[str, Any]
 _NUMBER_KEY = re.compile(r'"(?:[^"\\]|\\.)*"|(?<=[{,])(\s*)(-?\d+)(\s*:)')
 _MARK = "\ue000"
 
+#: Made once: `json.dumps` makes an encoder for each value that is not written its default way.
+_scalar = json.JSONEncoder(ensure_ascii=False).encode
+
 
 class Snapshot:
     """One state file. It can be saved only after it has been loaded.
@@ -115,11 +118,13 @@ def encode_state(state: State) -> str:
 
 def _encode(value: Any, line: str) -> str:
     """A value as text; `line` is a line break with the indentation where the value stands."""
+    if isinstance(value, str | int):
+        return _scalar(value)
     if isinstance(value, Mapping):
         return _encode_mapping(value, line)
-    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
+    if isinstance(value, Sequence) and not isinstance(value, bytes):
         return "[" + ",".join(_encode(item, line) for item in value) + "]"
-    return json.dumps(value, ensure_ascii=False)
+    return _scalar(value)
 
 
 def _encode_mapping(value: Mapping[Any, Any], line: str) -> str:
@@ -132,7 +137,7 @@ def _encode_mapping(value: Mapping[Any, Any], line: str) -> str:
         if isinstance(key, int):
             pieces.append(f"{key}:{_encode(item, inner)}")
         else:
-            pieces.append(f"{inner}{json.dumps(key, ensure_ascii=False)}:{_encode(item, inner)}")
+            pieces.append(f"{inner}{_scalar(key)}:{_encode(item, inner)}")
     return "".join(pieces) + line + "}"
 
 
