@@ -137,40 +137,6 @@ async def idle(*, namesrv: str, topic: str, group: str, settleSeconds: int, seco
         return {**watch.stop(), "queues": len(consumer.queues)}
 
 
-class Membership:
-    """A member of a group that notes how late messages are, each with its time of sending (ns)."""
-
-    def __init__(self) -> None:
-        self._consumer: PushConsumer | None = None
-        self._heard: list[tuple[int, int]] = []
-
-    async def join(self, *, namesrv: str, topic: str, group: str, ordered: bool) -> Json:
-        """Begins to listen."""
-        self._consumer = PushConsumer(group, nameservers=namesrv, start="first", ordered=ordered)
-
-        @self._consumer.on(topic)
-        async def take(message: StoredMessage) -> None:
-            sent = int(message.body)
-            self._heard.append((sent, time.time_ns() - sent))
-
-        await self._consumer.start()
-        return {}
-
-    async def heard(self) -> Json:
-        """When messages were sent and how late they were, in ns, since it was asked last."""
-        heard, self._heard = self._heard, []
-        return {"heard": heard}
-
-    async def leave(self) -> Json:
-        """Ends in order."""
-        if self._consumer is not None:
-            await self._consumer.close()
-        return {}
-
-
-member = Membership()
-
-
 async def latency(
     *, namesrv: str, topic: str, group: str, count: int, warmUp: int, perSecond: int, bodyBytes: int
 ) -> Json:
@@ -232,9 +198,6 @@ COMMANDS: dict[str, Callable[..., Awaitable[Json]]] = {
     "bench.consume": consume,
     "bench.latency": latency,
     "bench.idle": idle,
-    "bench.join": member.join,
-    "bench.heard": member.heard,
-    "bench.leave": member.leave,
 }
 
 
