@@ -12,6 +12,7 @@ def test_counts_are_kept_by_topic_and_come_back_from_their_file() -> None:
     for topic, count in (("A", 2), ("B", 1), ("C", 3), ("B", -1), ("C", -1)):
         counts.add(counts.name(topic), count, 1000)
     assert counts.by_topic() == {"A": 2, "C": 2}
+    assert counts.total == 4
     state = counts.to_json()
     assert state["timingCount"]["A"] == {"count": 2, "timeStamp": 1000}
     assert "B" not in state["timingCount"]

@@ -54,6 +54,11 @@ class Counts:
         """Forgets the numbers, not the names."""
         self._counts.clear()
 
+    @property
+    def total(self) -> int:
+        """How many messages wait, of all topics."""
+        return sum(count for count in self._counts.values() if count > 0)
+
     def by_topic(self) -> dict[str, int]:
         """The numbers by topic, those that are not zero."""
         return {
