@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import takewhile
 from typing import Any, cast
 
 import pytest
@@ -107,3 +108,56 @@ def test_nothing_answered_stays_nothing() -> None:
 def test_words_about_a_long_name_are_short() -> None:
     _, reply = dispatch(NoPermission("x" * 100_000))
     assert len(reply.remark) < 3000
+
+
+def running(run: Any) -> Dispatch:
+    """A dispatch that answers code 10 in runs, or else by its opaque, which must not be 3."""
+
+    def answer(command: Command, peer: Peer) -> Any:
+        if command.opaque == 3:
+            raise NoPermission("not 3")
+        return Reply(code=command.opaque)
+
+    return Dispatch({10: answer, 11: answer}, refusals={}, runs={10: run})
+
+
+def some(count: int) -> list[Command]:
+    return [Command(10, n) for n in range(count)]
+
+
+def test_what_ends_a_run_is_answered_by_itself_and_the_next_run_begins_behind_it() -> None:
+    seen: list[list[int]] = []
+
+    def run(commands: Any, peer: Peer) -> list[Any]:
+        seen.append([command.opaque for command in commands])
+        return [b"%d" % n for n in takewhile(lambda n: n != 3, seen[-1])]
+
+    made = running(run)
+    replies = made.all(some(6), PEER)
+    told = [reply.code if isinstance(reply, Reply) else reply for reply in replies]
+    assert told == [b"0", b"1", b"2", 16, b"4", b"5"]
+    assert seen == [[0, 1, 2, 3, 4, 5], [3, 4, 5], [4, 5]]
+    assert (made.counts[10], made.failures[10]) == (6, 1)
+
+
+def test_a_run_that_is_refused_is_not_tried_again() -> None:
+    tries = 0
+
+    def run(commands: Any, peer: Peer) -> list[Any]:
+        nonlocal tries
+        tries += 1
+        raise DiskFull("full")
+
+    replies = running(run).all(some(3), PEER)
+    assert [cast(Reply, reply).code for reply in replies] == [0, 1, 2]
+    assert tries == 1
+
+
+def test_a_run_that_fails_costs_no_request_of_another_kind() -> None:
+    def run(commands: Any, peer: Peer) -> list[Any]:
+        raise ZeroDivisionError
+
+    made = running(run)
+    replies = made.all([Command(11, 7), *some(2), Command(11, 8), Command(99)], PEER)
+    assert [cast(Reply, reply).code for reply in replies] == [7, 1, 1, 8, 3]
+    assert made.failures[10] == 2

@@ -2,11 +2,13 @@ from __future__ import annotations
 
 import pytest
 
+from sprocket.base.errors import LocalProtocolError
 from sprocket.message.ids import offset_id
 from sprocket.protocol.command import Command, Reply
 from sprocket.protocol.frame import encode_reply
 from sprocket.protocol.requests.send import SendReply
-from sprocket.protocol.sent import SentForm, quoted
+from sprocket.protocol.sent import SentForm
+from sprocket.store.views import Entry
 
 HOSTS = (b"\x7f\0\0\1\0\0\x2a\x9f", bytes(range(20)))
 
@@ -20,9 +22,7 @@ def test_the_quick_way_writes_what_the_general_way_does(
 ) -> None:
     form = SentForm(store_host=host, region=region, trace_on="true")
     offset = abs(number) << 20
-    written = form.frame(
-        number, quoted(unique_key), log_offset=offset, queue=7, queue_offset=offset + 1
-    )
+    written = form.frame(number, Entry("t", 7, offset + 1, offset, 99, 0, 0, 0, "", unique_key))
     reply = SendReply(
         msg_id=offset_id(host, offset),
         queue_id=7,
@@ -32,3 +32,9 @@ def test_the_quick_way_writes_what_the_general_way_does(
         trace_on="true",
     )
     assert [written] == encode_reply(Command(310, number), Reply(reply))
+
+
+def test_a_unique_key_that_is_no_unicode_is_our_own_fault() -> None:
+    form = SentForm(store_host=HOSTS[0], region="r", trace_on="true")
+    with pytest.raises(LocalProtocolError):
+        form.frame(1, Entry("t", 0, 0, 0, 99, 0, 0, 0, "", "\ud800"))

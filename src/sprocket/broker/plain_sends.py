@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from sprocket.base.errors import SprocketError
+from sprocket.base.errors import LocalProtocolError, SprocketError
 from sprocket.broker.dispatch import Runs
 from sprocket.broker.ingress import Ingress
 from sprocket.broker.plain import Plain, PlainTexts
@@ -66,31 +66,37 @@ class PlainSends:
         """Plain messages, and what they say, up to the first that is none."""
         drafts: list[Draft] = []
         said: list[Plain] = []
-        read, behind, place = self._texts.read, self._stamp.behind, self._placing.place
+        read, behind = self._texts.read, self._stamp.behind
+        name, queues, more_flags = "", 0, 0  # of the topic of the message before
         try:
             born_host = pack(peer.address)
             for command in commands:
                 if command.code != kind.code:
                     break
                 header = command.read(kind)
+                if header.topic != name:
+                    name = header.topic
+                    topic = self._placing.open_topic(name)
+                    if topic is None or name.startswith(RETRY_PREFIX):
+                        break
+                    queues, more_flags = topic.write_queue_nums, stored_flag(0, topic)
                 text = header.properties or ""
                 if text and text[-1] != PAIR_END:  # as clients of RocketMQ 4 send it
                     text += PAIR_END
                 if len(text) > PROPERTIES_BYTES_MAX or header.batch or not command.body:
                     break
                 plain = read(text)
-                if plain is None or header.topic.startswith(RETRY_PREFIX):
+                if plain is None or not 0 <= header.queue_id < queues:
                     break
-                topic, queue_number = place(header, peer)
                 unique_key, rest = plain
                 draft = Draft(
-                    header.topic,
-                    queue_number,
+                    name,
+                    header.queue_id,
                     command.body,
                     behind(text),
                     rest.tag_code,
                     header.flag,
-                    stored_flag(header.sys_flag, topic),
+                    header.sys_flag & ~TRANSACTION_MASK | more_flags,
                     header.born_timestamp,
                     born_host,
                     header.reconsume_times,
@@ -118,19 +124,8 @@ class PlainSends:
             return None
         try:
             if command.serialization == JSON:
-                return self._stamp.form.frame(
-                    command.opaque,
-                    quoted(appended.unique_key),
-                    log_offset=appended.log_offset,
-                    queue=appended.queue_number,
-                    queue_offset=appended.queue_offset,
-                )
-        except UnicodeEncodeError:  # such a reply cannot be written, which its connection tells
+                return self._stamp.form.frame(command.opaque, appended)
+        except LocalProtocolError:  # so it cannot be written at all, which its connection tells
             pass
-        return Reply(
-            self._stamp.reply(
-                appended,
-                queue_number=appended.queue_number,
-                unique_key=appended.unique_key,
-            )
-        )
+        number, unique_key = appended.queue_number, appended.unique_key
+        return Reply(self._stamp.reply(appended, queue_number=number, unique_key=unique_key))

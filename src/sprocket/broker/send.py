@@ -233,6 +233,11 @@ class Placing:
         self._settings = settings
         self._entropy = entropy
 
+    def open_topic(self, name: str) -> TopicConfig | None:
+        """The topic of a name, if it is there and takes messages without a closer look."""
+        topic = self._by_name.get(name)
+        return None if topic is None or topic.order or name in CLOSED_TOPICS else topic
+
     def place(self, header: SendHeader, peer: Peer) -> tuple[TopicConfig, int]:
         """Where a send goes.
 
@@ -241,9 +246,9 @@ class Placing:
             NoPermission: the topic is the broker's own.
             TopicNotFound: it is unknown and may not be made.
         """
-        topic = self._by_name.get(header.topic)
-        if topic is None or header.topic in CLOSED_TOPICS or topic.order:
-            topic = self._look_closer(header, topic)
+        topic = self.open_topic(header.topic)
+        if topic is None:
+            topic = self._look_closer(header, self._by_name.get(header.topic))
         number = header.queue_id
         if 0 <= number < topic.write_queue_nums:
             return topic, number

@@ -7,9 +7,11 @@ is made once; what comes out is what `encode_reply` writes for a `SendReply`.
 from __future__ import annotations
 
 import struct
+from typing import Protocol
 
 import msgspec
 
+from sprocket.base.errors import LocalProtocolError
 from sprocket.protocol.codes import LANGUAGE, VERSION
 from sprocket.protocol.command import RESPONSE
 from sprocket.protocol.frame import PREFIX_BYTES
@@ -17,7 +19,7 @@ from sprocket.protocol.frame import PREFIX_BYTES
 _PREFIX = struct.Struct(">II")
 _LENGTH_BYTES = PREFIX_BYTES // 2
 
-#: Gaps: log offset, queue, queue offset, unique key, opaque.
+#: Gaps: log offset, queue number, queue offset, unique key, opaque.
 _FORM = (
     b'{"code":0,"extFields":{"msgId":"%b%%016X","queueId":"%%d","queueOffset":"%%d",'
     b'"transactionId":%%b,"MSG_REGION":%b,"TRACE_ON":%b},"flag":%d,"language":"%b",'
@@ -25,7 +27,23 @@ _FORM = (
 )
 
 #: A text as JSON, with its quotes.
-quoted = msgspec.json.Encoder().encode
+_quoted = msgspec.json.Encoder().encode
+
+
+class Sent(Protocol):
+    """What one answer says: where the message lies, and its unique key."""
+
+    @property
+    def log_offset(self) -> int: ...
+
+    @property
+    def queue_number(self) -> int: ...
+
+    @property
+    def queue_offset(self) -> int: ...
+
+    @property
+    def unique_key(self) -> str: ...
 
 
 class SentForm:
@@ -40,22 +58,28 @@ class SentForm:
         """
         self._form = _FORM % (
             store_host.hex().upper().encode(),
-            quoted(region).replace(b"%", b"%%"),
-            quoted(trace_on).replace(b"%", b"%%"),
+            _quoted(region).replace(b"%", b"%%"),
+            _quoted(trace_on).replace(b"%", b"%%"),
             RESPONSE,
             LANGUAGE.encode(),
             VERSION,
         )
 
-    def frame(
-        self, opaque: int, unique_key: bytes, *, log_offset: int, queue: int, queue_offset: int
-    ) -> bytes:
+    def frame(self, opaque: int, sent: Sent) -> bytes:
         """A whole frame.
 
         Args:
             opaque: that of the request.
-            unique_key: as `quoted` gives it.
+
+        Raises:
+            LocalProtocolError: the unique key is no Unicode.
         """
-        header = self._form % (log_offset, queue, queue_offset, unique_key, opaque)
+        try:
+            unique_key = _quoted(sent.unique_key)
+        except UnicodeEncodeError as error:
+            raise LocalProtocolError(f"a unique key is not Unicode: {error}") from None
+        header = self._form % (
+            sent.log_offset, sent.queue_number, sent.queue_offset, unique_key, opaque
+        )  # fmt: skip
         size = len(header)
         return _PREFIX.pack(_LENGTH_BYTES + size, size) + header
