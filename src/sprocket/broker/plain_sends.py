@@ -18,12 +18,11 @@ from sprocket.broker.send import Placing, SendHeader, after, stored_flag
 from sprocket.broker.stamp import Stamp
 from sprocket.message.hosts import pack
 from sprocket.message.properties import PAIR_END, PROPERTIES_BYTES_MAX
-from sprocket.message.record import Draft
+from sprocket.message.record import TRANSACTION_MASK, Draft
 from sprocket.message.topic import RETRY_PREFIX
 from sprocket.protocol.codes import RequestCode
 from sprocket.protocol.command import JSON, ONEWAY, Command, Reply
 from sprocket.protocol.requests.send import SendMessage, SendMessageV2
-from sprocket.protocol.sent import quoted
 from sprocket.remoting.transport import Outcome, Peer
 from sprocket.store.appending import Appended
 
