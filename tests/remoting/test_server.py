@@ -36,6 +36,29 @@ def test_a_port_in_use_is_one_clear_error() -> None:
     run(main())
 
 
+def test_connections_beyond_the_limit_are_let_go_and_others_stay(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def main() -> None:
+        async with (
+            Server(one_by_one(Answers()), connections_max=3) as server,
+            Pool() as pool,
+        ):
+            assert (await pool.call(server.address, Echo(), deadline=soon())).code == 0
+            silent = [await asyncio.open_connection("127.0.0.1", server.port) for _ in range(20)]
+            assert await silent[-1][0].read() == b""
+            assert len(server.peers) == 3
+            assert (await pool.call(server.address, Echo(), deadline=soon())).code == 0
+            for _, writer in silent:
+                writer.close()
+            await until(lambda: len(server.peers) == 1)
+            async with Pool() as late:
+                assert (await late.call(server.address, Echo(), deadline=soon())).code == 0
+
+    run(main())
+    assert caplog.text.count("more are refused") == 1
+
+
 def test_draining_answers_what_is_in_flight_and_takes_nothing_new() -> None:
     async def main() -> None:
         answers = Answers()

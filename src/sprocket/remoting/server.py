@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
+import sys
 from types import TracebackType
 from typing import Self
 
@@ -13,8 +15,12 @@ from sprocket.remoting import address
 from sprocket.remoting.limits import Limits
 from sprocket.remoting.transport import AnswerAll, Peer
 
+logger = logging.getLogger(__name__)
+
 #: How long leaving `async with` waits for replies that are being written.
 _CLOSE_SECONDS = 1.0
+#: Least time between two warnings that there are too many connections.
+_WARN_SECONDS = 60.0
 
 
 class Server:
@@ -28,6 +34,9 @@ class Server:
         host: IP address or name to listen at; "" for every interface.
         port: 0 for a free one.
         limits: what one connection may cost.
+        connections_max: how many there may be at a time; more are closed as they come. A third of
+            the files that the process may have open unless given: a store that can open no file
+            any more is a store that fails.
     """
 
     def __init__(
@@ -37,6 +46,7 @@ class Server:
         host: str = "127.0.0.1",
         port: int = 0,
         limits: Limits | None = None,
+        connections_max: int | None = None,
     ) -> None:
         self._answer_all = answer_all
         self._host = host
@@ -46,6 +56,8 @@ class Server:
         self._peers: dict[Peer, None] = {}
         self._listening: asyncio.Server | None = None
         self._idle_check: asyncio.TimerHandle | None = None
+        self._connections_max = connections_max or _share_of_files()
+        self._warned_at = -_WARN_SECONDS
 
     @property
     def address(self) -> str:
@@ -102,11 +114,22 @@ class Server:
         self._stop_listening()
         await asyncio.gather(*(peer.drain(deadline) for peer in self._peers))
 
-    def _accept(self) -> Peer:
+    def _accept(self) -> asyncio.Protocol:
+        if len(self._peers) >= self._connections_max:
+            self._warn()
+            return _Refused()
         peer = Peer(self._answer_all, self._limits, is_client=True)
         self._peers[peer] = None
         peer.on_close(self._forget)
         return peer
+
+    def _warn(self) -> None:
+        now = asyncio.get_running_loop().time()
+        if now - self._warned_at >= _WARN_SECONDS:
+            self._warned_at = now
+            logger.warning(
+                "%s has %d connections, its limit: more are refused", self.address, len(self._peers)
+            )
 
     def _forget(self, peer: Peer) -> None:
         self._peers.pop(peer, None)
@@ -125,3 +148,21 @@ class Server:
             peer.has_spoken = False
         loop = asyncio.get_running_loop()
         self._idle_check = loop.call_later(self._limits.idle_seconds, self._look_for_idle)
+
+
+class _Refused(asyncio.Protocol):
+    """A connection too many."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Lets go of it."""
+        transport.close()
+
+
+def _share_of_files() -> int:
+    """How many connections a server may have so that files can still be opened."""
+    if sys.platform == "win32":
+        return 1 << 16
+    import resource
+
+    allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return 1 << 16 if allowed == resource.RLIM_INFINITY else max(allowed // 3, 1)
