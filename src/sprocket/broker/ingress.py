@@ -10,6 +10,7 @@ Source: HookUtils and DefaultMessageStore.asyncPutMessage of RocketMQ 5.x.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Mapping, Sequence
+from typing import NamedTuple
 
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import IllegalMessage, NoPermission, SystemBusy, SystemFailure
@@ -18,7 +19,7 @@ from sprocket.broker import rewrite
 from sprocket.broker.settings import Settings
 from sprocket.broker.volumes import Volumes
 from sprocket.delay.levels import DelayLevels
-from sprocket.delay.timed import Limits
+from sprocket.delay.timed import Limits, slot_of
 from sprocket.delay.timers import Timers
 from sprocket.message import properties as names
 from sprocket.message.properties import encode
@@ -34,6 +35,14 @@ from sprocket.transaction.ledger import Ledger
 _TIMED = frozenset({names.TIMER_DELIVER_MS, names.TIMER_DELAY_SECONDS, names.TIMER_DELAY_MS})
 #: Properties by which a message becomes another one on its way in. Most messages have none.
 SPECIAL = _TIMED | {names.HALF, names.DELAY}
+
+
+class WaitsFor(NamedTuple):
+    """A message's own topic, and the slot and the time that it waits for."""
+
+    topic: str
+    slot_ms: int
+    due_ms: int
 
 
 class Ingress:
@@ -111,6 +120,21 @@ class Ingress:
             put(each.topic, each.record_bytes)
         return appended
 
+    def slot_of(self, due_ms: int) -> int | None:
+        """The slot in which a message waits that is due then; None if it does not, or may not."""
+        limits = self._limits
+        if self._timers is None or not 0 < due_ms - self._clock.now_ms() <= limits.delay_ms_max:
+            return None
+        return slot_of(due_ms, limits.slot_ms)
+
+    def accept_waiting(self, drafts: Sequence[Draft], waits: Sequence[WaitsFor]) -> list[Appended]:
+        """As `accept_ready`, for messages that have been turned into such that wait for a time."""
+        assert self._timers is not None, "`slot_of` gave no slot"
+        appended = self.accept_ready(drafts)
+        for place, (topic, slot_ms, due_ms) in zip(appended, waits, strict=False):
+            self._timers.stored(place, topic, (slot_ms, due_ms))
+        return appended
+
     def _accept_half(self, draft: Draft, properties: dict[str, str]) -> Appended:
         config = self._settings.config
         if config.reject_transactions:
@@ -152,7 +176,12 @@ class Ingress:
         time = rewrite.put_off(draft, properties, self._limits, now_ms=now_ms)
         appended = self._store_new(draft, properties)
         if time is not None:
-            self._timers.stored(properties, appended, time)
+            self._timers.stored(
+                appended,
+                properties[names.REAL_TOPIC],
+                time,
+                is_recall=names.TIMER_DELETE_KEY in properties,
+            )
         return appended
 
     def accept_batch(

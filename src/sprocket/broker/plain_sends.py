@@ -16,6 +16,7 @@ from sprocket.broker.ingress import Ingress
 from sprocket.broker.plain import Plain, PlainTexts
 from sprocket.broker.send import Placing, SendHeader, after, stored_flag
 from sprocket.broker.stamp import Stamp
+from sprocket.broker.timed_sends import TimedSends
 from sprocket.message.hosts import pack
 from sprocket.message.properties import PAIR_END, PROPERTIES_BYTES_MAX
 from sprocket.message.record import TRANSACTION_MASK, Draft
@@ -35,6 +36,7 @@ class PlainSends:
         self._placing = placing
         self._stamp = stamp
         self._texts = PlainTexts()
+        self._timed = TimedSends(ingress, placing, stamp, texts=self._texts)
 
     def runs(self) -> Runs:
         """By request code."""
@@ -46,14 +48,15 @@ class PlainSends:
     def _send(
         self, kind: type[SendHeader], commands: Sequence[Command], peer: Peer
     ) -> list[Outcome]:
-        """Answers the first of some sends: as many as are plain and can be taken.
+        """Answers the first of some sends: as many as are plain, or ask for a time, and can be
+        taken.
 
         Raises:
             IllegalMessage, DiskFull, StoreError, ClosedError: the store refuses the first.
         """
         drafts, said = self._drafts(kind, commands, peer)
         if not drafts:
-            return []
+            return self._timed.send(kind, commands, peer)
         appended = self._ingress.accept_ready(drafts)
         if self._ingress.is_settling:
             return [self._settling(*each) for each in zip(appended, drafts, said, strict=False)]

@@ -84,9 +84,9 @@ class Stamp:
         properties[names.CLUSTER] = self._cluster
         return properties
 
-    def behind(self, text: str) -> bytes:
-        """The text of properties of which none is in `REWRITTEN`, with the marks behind it."""
-        return (text + self._marks).encode("utf-8", "replace")
+    def behind(self, text: str, more: str = "") -> bytes:
+        """The text of properties of which none is in `REWRITTEN`, the marks behind it, and more."""
+        return f"{text}{self._marks}{more}".encode("utf-8", "replace")
 
     def reply(self, appended: Appended, *, queue_number: int, unique_key: str) -> SendReply:
         """The header that tells a producer where its message lies."""

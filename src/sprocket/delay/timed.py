@@ -25,6 +25,7 @@ from sprocket.base.errors import CorruptRecord, IllegalMessage
 from sprocket.delay.schedule import again
 from sprocket.message import properties as names
 from sprocket.message.hashing import tag_code
+from sprocket.message.properties import encode
 from sprocket.message.recall import RecallHandle, encode_handle
 from sprocket.message.record import Draft, Record
 from sprocket.message.topic import HALF, RETRY_PREFIX, SCHEDULE, TIMER
@@ -36,6 +37,7 @@ ASKING = frozenset({names.TIMER_DELAY_SECONDS, names.TIMER_DELAY_MS, names.TIMER
 
 _BELONGS_NOWHERE = frozenset({"", SCHEDULE, HALF, TIMER})
 _RECALL_TAG = "_RECALL_TAG_"
+_WAITING = encode({names.TIMER_OUT_MS: "%d", names.REAL_TOPIC: "%s", names.REAL_QUEUE: "%d"})
 
 
 class Limits(NamedTuple):
@@ -83,6 +85,11 @@ def put_off(
     draft.topic = TIMER
     draft.queue_number = QUEUE
     return slot_ms, due_ms
+
+
+def waiting_text(slot_ms: int, topic: str, queue_number: int) -> str:
+    """What `put_off` adds to the properties of a message that asks for a time, as text."""
+    return _WAITING % (slot_ms, topic, queue_number)
 
 
 def slot_of(due_ms: int, slot_ms: int) -> int:

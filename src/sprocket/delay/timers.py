@@ -158,27 +158,22 @@ class Timers:
         """How many messages of the topic are not on the wheel yet."""
         return max(0, self._store.max_offset(TIMER, QUEUE) - self.queue_next)
 
-    def stored(self, properties: dict[str, str], appended: Appended, time: tuple[int, int]) -> None:
+    def stored(
+        self, appended: Appended, topic: str, time: tuple[int, int], *, is_recall: bool = False
+    ) -> None:
         """A message that waits was stored. If the view is behind, it will come to it.
 
         It goes on the wheel with what else comes in this turn of the loop.
 
         Args:
+            topic: its own.
             time: its slot, and its very time.
         """
         fresh = self._fresh
         if not fresh:
             asyncio.get_running_loop().call_soon(self._enter_fresh)
-        fresh.append(
-            (
-                appended.queue_offset,
-                appended.log_offset,
-                appended.record_bytes,
-                *time,
-                properties[names.REAL_TOPIC],
-                names.TIMER_DELETE_KEY in properties,
-            )
-        )
+        place = (appended.queue_offset, appended.log_offset, appended.record_bytes)
+        fresh.append((*place, *time, topic, is_recall))
 
     def stored_anew(self, properties: dict[str, str], appended: Appended) -> None:
         """A copy was stored: it goes on the wheel before its slot may have its turn."""

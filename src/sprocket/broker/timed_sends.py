@@ -1,0 +1,144 @@
+"""Sends that ask for a time (TIMER_DELIVER_MS) and for nothing else that the broker looks at.
+
+As with plain sends, those that come in one read are taken in together, and what they ask for is
+written behind the text of their properties, which stays as it came. Nothing is decided here that
+`send` would decide otherwise: at the first message that asks for more, or cannot be taken, a run
+ends, and `send` answers that one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from sprocket.base.errors import SprocketError
+from sprocket.broker.ingress import Ingress, WaitsFor
+from sprocket.broker.plain import Plain, PlainTexts
+from sprocket.broker.send import Placing, SendHeader, after, stored_flag
+from sprocket.broker.stamp import Stamp
+from sprocket.delay.timed import QUEUE, waiting_text
+from sprocket.message.hosts import pack
+from sprocket.message.properties import (
+    NAME_END,
+    PAIR_END,
+    PROPERTIES_BYTES_MAX,
+    REAL_QUEUE,
+    REAL_TOPIC,
+    TIMER_DELIVER_MS,
+    TIMER_OUT_MS,
+)
+from sprocket.message.recall import encode_handle
+from sprocket.message.record import Draft
+from sprocket.message.topic import RETRY_PREFIX, TIMER
+from sprocket.protocol.command import Command, Reply
+from sprocket.remoting.transport import Outcome, Peer
+
+_MARK = TIMER_DELIVER_MS + NAME_END
+#: Whoever says this himself is looked at closer.
+_ADDED = (TIMER_OUT_MS, REAL_TOPIC, REAL_QUEUE)
+#: Digits of a time in ms from 2001 to 2286.
+_TIME_DIGITS = 13
+
+
+class _Timed(NamedTuple):
+    """A message, and what its sender is told of it."""
+
+    draft: Draft
+    waits_for: WaitsFor
+    queue_number: int
+    said: Plain
+
+
+class TimedSends:
+    """Answers such sends, as many as come one after the other."""
+
+    def __init__(
+        self, ingress: Ingress, placing: Placing, stamp: Stamp, *, texts: PlainTexts
+    ) -> None:
+        self._ingress = ingress
+        self._placing = placing
+        self._stamp = stamp
+        self._texts = texts
+
+    def send(
+        self, kind: type[SendHeader], commands: Sequence[Command], peer: Peer
+    ) -> list[Outcome]:
+        """Answers the first of some sends: as many as only ask for a time and can be taken.
+
+        Raises:
+            IllegalMessage, DiskFull, StoreError, ClosedError: the store refuses the first.
+        """
+        messages: list[_Timed] = []
+        try:
+            born_host = pack(peer.address)
+            for command in commands:
+                if command.code != kind.code:
+                    break
+                message = self._read(command, command.read(kind), peer, born_host=born_host)
+                if message is None:
+                    break
+                messages.append(message)
+        except SprocketError:  # raised again when that one is answered by itself
+            pass
+        if not messages:
+            return []
+        appended = self._ingress.accept_waiting(
+            [each.draft for each in messages], [each.waits_for for each in messages]
+        )
+        outcomes: list[Outcome] = []
+        broker = self._stamp.broker
+        for place, (draft, waits_for, queue_number, said) in zip(appended, messages, strict=False):
+            key = draft.unique_key
+            reply = self._stamp.reply(place, queue_number=queue_number, unique_key=key)
+            by_ms = str(waits_for.slot_ms + 1)
+            reply.recall_handle = encode_handle(waits_for.topic, broker, by_ms, key)
+            settled = self._ingress.settled(place, said.properties)
+            outcomes.append(Reply(reply) if settled is None else after(settled, reply))
+        return outcomes
+
+    def _read(
+        self, command: Command, header: SendHeader, peer: Peer, *, born_host: bytes
+    ) -> _Timed | None:
+        """The message of a send; None if it has to be looked at closer."""
+        text = header.properties or ""
+        if text and text[-1] != PAIR_END:
+            text += PAIR_END
+        before, mark, rest = text.partition(_MARK)
+        asked, _, behind = rest.partition(PAIR_END)
+        if not mark or before[-1:] not in ("", PAIR_END) or not _is_time(asked):
+            return None
+        if len(text) > PROPERTIES_BYTES_MAX or header.batch or not command.body:
+            return None
+        topic, plain = header.topic, self._texts.read(before + behind)
+        if plain is None or any(each in text for each in _ADDED):
+            return None
+        if topic == TIMER or topic.startswith(RETRY_PREFIX):
+            return None
+        config, queue_number = self._placing.place(header, peer)
+        due_ms = int(asked)
+        slot_ms = self._ingress.slot_of(due_ms)
+        if slot_ms is None:
+            return None
+        unique_key, said = plain
+        draft = Draft(
+            TIMER,
+            QUEUE,
+            command.body,
+            self._stamp.behind(text, waiting_text(slot_ms, topic, queue_number)),
+            said.tag_code,
+            header.flag,
+            stored_flag(header.sys_flag, config),
+            header.born_timestamp,
+            born_host,
+            header.reconsume_times,
+            0,
+            said.keys,
+            unique_key,
+        )
+        return _Timed(draft, WaitsFor(topic, slot_ms, due_ms), queue_number, said)
+
+
+def _is_time(text: str) -> bool:
+    """Whether it is a time, written as the broker would write it."""
+    is_number = len(text) == _TIME_DIGITS and text.isdecimal() and text.isascii()
+    return is_number and text[0] != "0"
