@@ -174,3 +174,22 @@ def test_a_server_may_ask_a_pool_that_answers_nothing() -> None:
             assert reply.code == 3
 
     run(main())
+
+
+@pytest.mark.parametrize("speaks", [False, True])
+def test_a_server_that_is_silent_for_long_while_answers_are_overdue_is_called_anew(
+    speaks: bool,
+) -> None:
+    async def main(network: Network) -> list[bool]:
+        stands = []
+        async with serving(Answers()) as (server, pool):
+            for _ in range(5):
+                with pytest.raises(CallTimeout):
+                    await pool.call(server.address, Wait(), deadline=Deadline.after(10))
+                await asyncio.sleep(0)
+                stands.append(pool.is_connected(server.address))
+                if speaks:
+                    await pool.call(server.address, Echo(), deadline=soon())
+        return stands
+
+    assert simulate(main) == [True, True, True, speaks, True]

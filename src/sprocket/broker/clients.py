@@ -57,8 +57,12 @@ class ConsumerGroup:
         return self.message_model == BROADCASTING
 
     def client_ids(self) -> list[str]:
-        """Ids of the members, in the order in which they came."""
-        return [client.client_id for client in self.members.values()]
+        """Ids of the members, each once, in the order in which they came.
+
+        A member may be here twice, by a connection that leads nowhere any more and by a new one;
+        counted twice it would get two shares, of which it takes one.
+        """
+        return list(dict.fromkeys(client.client_id for client in self.members.values()))
 
     def find(self, client_id: str) -> Client | None:
         """The member with an id, the first if several took the same."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+from collections.abc import Callable
 
 from sprocket.base.errors import CallTimeout
 from sprocket.protocol.command import Command
@@ -18,9 +19,13 @@ _NUMBER_MASK = 0x7FFF_FFFF
 
 
 class Calls:
-    """The calls of one connection."""
+    """The calls of one connection.
 
-    __slots__ = ("_last", "_loop", "_sweep", "_sweep_at", "_waiting", "address")
+    Attributes:
+        on_overdue: told when calls got no reply in time.
+    """
+
+    __slots__ = ("_last", "_loop", "_sweep", "_sweep_at", "_waiting", "address", "on_overdue")
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -32,6 +37,7 @@ class Calls:
         self._sweep: asyncio.TimerHandle | None = None
         #: Whom they went to, for the words of errors.
         self.address = ""
+        self.on_overdue: Callable[[], None] | None = None
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -81,10 +87,13 @@ class Calls:
         self._sweep = None
         self._sweep_at = math.inf
         now = self._loop.time()
-        for number in [number for number, (_, at) in self._waiting.items() if at <= now]:
+        overdue = [number for number, (_, at) in self._waiting.items() if at <= now]
+        for number in overdue:
             future, _ = self._waiting.pop(number)
             if not future.done():
                 future.set_exception(CallTimeout(f"no reply from {self.address} in time"))
         soonest = min((at for _, at in self._waiting.values()), default=math.inf)
         if soonest < math.inf:
             self._look_at(max(soonest, now + _SWEEP_SECONDS))
+        if overdue and self.on_overdue is not None:
+            self.on_overdue()

@@ -16,6 +16,8 @@ class Limits:
         unwritten_bytes_max: replies that the peer has not read; above it nothing more is read
             from a client, and no call is sent to a server.
         connect_seconds: how long making a connection may take.
+        silent_seconds: a server from which nothing comes for so long while calls get no reply in
+            time is let go, and called anew: the way to it may be dead though nobody said so.
         idle_seconds: a client that says nothing for so long, and waits for nothing, is let go.
     """
 
@@ -24,4 +26,5 @@ class Limits:
     tasks_max: int = 16_384
     unwritten_bytes_max: int = 1 << 20
     connect_seconds: float = 3.0
+    silent_seconds: float = 30.0
     idle_seconds: float = 120.0

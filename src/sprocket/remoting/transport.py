@@ -86,6 +86,9 @@ class Peer(asyncio.Protocol):
         self.address = ""
         self.local_address = ""
         self.has_spoken = True
+        #: When calls were overdue first since it has spoken.
+        self._silent_since = 0.0
+        self._calls.on_overdue = None if is_client else self._overdue
 
     # What the loop tells.
 
@@ -272,6 +275,14 @@ class Peer(asyncio.Protocol):
         """Gives a reply to whoever waits for it; a late one finds nobody."""
         if self._calls.settle(reply) and not self._is_full:
             self._room.set()
+
+    def _overdue(self) -> None:
+        """Calls got no reply in time; if nothing else has come for long, the way is dead."""
+        if self.has_spoken:
+            self.has_spoken, self._silent_since = False, self._loop.time()
+        elif self._loop.time() - self._silent_since >= self._limits.silent_seconds:
+            logger.info("%s has been silent for too long and is let go", self.address)
+            self.abort()
 
     async def wait_for_room(self, deadline: Deadline) -> None:
         """Returns when one more request may be sent.
