@@ -13,14 +13,14 @@ from sprocket.testing.shrink import shrink
 
 def test_all_scenarios_are_played_by_name() -> None:
     assert set(SCENARIOS) < set(PLAYS)
-    assert play("fair", 1).acknowledged == 50
+    assert play("fair", 1).acknowledged == 51
 
 
 def test_many_seeds_are_played_and_summed_up(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--seeds", "1..12", "--scenario", "fair"]) == 0
     told = capsys.readouterr().out
     assert "10 of 12 histories" in told
-    assert told.split()[-3:] == ["fair", "12", "0"]
+    assert told.split()[-4:] == ["fair", "12", "0", "100%"]
 
 
 def test_one_history_is_told_event_by_event(capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,7 +7,7 @@ import asyncio
 from sprocket.testing.journal import Journal
 from sprocket.testing.loop import simulate
 from sprocket.testing.network import Network
-from tests.testing.parts import QUEUE, stored
+from tests.testing.parts import QUEUE
 
 
 def test_a_story_has_the_message_and_what_happened_around_it() -> None:
@@ -27,34 +27,6 @@ def test_a_story_has_the_message_and_what_happened_around_it() -> None:
         "    1.5000  weather      kills broker-0",
         "    1.5000  p            is told orders@broker-0:0 offset 7 for k1",
     ]
-
-
-def test_unfinished_are_those_acknowledged_and_not_finished() -> None:
-    async def main(network: Network) -> list[str]:
-        journal = Journal(network)
-        for offset, key in enumerate("abc"):
-            journal.sending("p", key, b"")
-            journal.acknowledge("p", key, QUEUE, offset)
-        journal.sending("p", "d", b"")
-        journal.deliver("c", stored(0, "a"))
-        journal.give_back("c", stored(0, "a"))
-        journal.finish("c", stored(1, "b"))
-        return journal.unfinished
-
-    assert simulate(main) == ["a", "c"]
-
-
-def test_offsets_of_a_retry_topic_settle_nothing() -> None:
-    async def main(network: Network) -> set[int]:
-        journal = Journal(network)
-        again = stored(5, "a")
-        again.properties["RETRY_TOPIC"] = "orders"
-        journal.finish("c", again)
-        journal.give_back("c", stored(3, "b"))
-        assert journal.finished == {"a"}
-        return journal.settled[QUEUE]
-
-    assert simulate(main) == {3}
 
 
 def test_what_is_noted_is_part_of_the_history() -> None:

@@ -1,8 +1,11 @@
-"""Plays simulated histories, many or one:
+"""Plays simulated histories of a cluster, many or one; a name and a seed tell the same each time.
 
 python -m sprocket.testing --seeds 1..500 --scenario ordered --scenario storm
 python -m sprocket.testing --seed 17 --scenario storm --story
 python -m sprocket.testing --seed 17 --scenario ordered --shrink
+
+The exit code is 1 if an invariant did not hold, or if so little was acknowledged in a scenario that
+they were hardly put to the test.
 """
 
 from __future__ import annotations
@@ -12,18 +15,20 @@ import logging
 import statistics
 import sys
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from typing import NamedTuple
 
 from sprocket.testing.invariants import Violation
 from sprocket.testing.journal import Journal
-from sprocket.testing.plays import PLAYS, play
+from sprocket.testing.plays import DOCS, PLAYS, play
 from sprocket.testing.shrink import shrink
 
 #: Seeds that a process plays before it reports.
 _CHUNK = 10
+#: The share of messages that must be acknowledged on the average of a scenario's histories.
+_SHARE_MIN = 0.25
 
 
 class Told(NamedTuple):
@@ -34,27 +39,29 @@ class Told(NamedTuple):
     text: str
     failure: str
     gaps: dict[str, list[float]]
+    sent: int = 0
+    acknowledged: int = 0
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Plays what the arguments say; 0 if everything held."""
     parser = argparse.ArgumentParser(
         prog="python -m sprocket.testing",
-        description="Plays a cluster's history from a seed, the same every time.",
+        description=__doc__,
+        epilog="scenarios:\n" + "\n".join(f"  {name:<18}{doc}" for name, doc in DOCS.items()),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    names = ", ".join(PLAYS)
-    parser.add_argument("--seed", type=int, default=1, help="the first seed (1)")
-    parser.add_argument("--count", type=int, default=1, help="how many seeds from there on (1)")
+    parser.add_argument("--seed", type=int, default=1, help="one seed (1)")
     parser.add_argument("--seeds", metavar="A..B", type=_seeds, help="all seeds from A to B")
     parser.add_argument(
-        "--scenario", action="append", choices=PLAYS, metavar="NAME", help=f"of {names}; or all"
+        "--scenario", action="append", choices=PLAYS, metavar="NAME", help="may be repeated (all)"
     )
     parser.add_argument("--story", action="store_true", help="tell everything that happened")
-    parser.add_argument("--shrink", action="store_true", help="find a smaller form that fails")
+    parser.add_argument("--shrink", action="store_true", help="find a smaller form that fails too")
     parser.add_argument("--jobs", type=int, default=2, help="processes for many seeds (2)")
     chosen = parser.parse_args(arguments)
-    logging.basicConfig(level=logging.DEBUG if chosen.story else logging.CRITICAL)
-    seeds = chosen.seeds or range(chosen.seed, chosen.seed + chosen.count)
+    logging.basicConfig(level=logging.DEBUG if chosen.story else logging.CRITICAL + 1)
+    seeds = chosen.seeds or range(chosen.seed, chosen.seed + 1)
     chosen_names = chosen.scenario or list(PLAYS)
     if chosen.shrink:
         return max(_shrink(name, seed) for seed in seeds for name in chosen_names)
@@ -86,7 +93,8 @@ def _play(name: str, seed: int, *, tells: bool = False) -> Told:
         f"{time.process_time() - before:.2f} s, {outcome.sent} sent, "
         f"{outcome.acknowledged} acknowledged, {outcome.delivered} delivered"
     )
-    return Told(name, seed, text, "", _gaps(outcome.journal))
+    gaps = _gaps(outcome.journal)
+    return Told(name, seed, text, "", gaps, outcome.sent, outcome.acknowledged)
 
 
 def _play_chunk(chunk: tuple[str, range]) -> list[Told]:
@@ -102,12 +110,14 @@ def _play_many(names: Iterable[str], seeds: range, *, jobs: int) -> int:
     ]
     began, done = time.monotonic(), 0
     failures: dict[str, list[Told]] = defaultdict(list)
+    totals: dict[str, Counter[str]] = defaultdict(Counter)
     gaps: dict[str, list[float]] = defaultdict(list)
     with ProcessPoolExecutor(jobs) as pool:
         for told in _flat(pool.map(_play_chunk, chunks)):
             done += 1
             for cause, seconds in told.gaps.items():
                 gaps[f"{told.name}: {cause}"] += seconds
+            totals[told.name] += Counter(sent=told.sent, acknowledged=told.acknowledged)
             if told.failure:
                 failures[told.name].append(told)
                 sys.stdout.write(f"\r{told.name} {told.seed}: {told.failure}\n")
@@ -115,11 +125,13 @@ def _play_many(names: Iterable[str], seeds: range, *, jobs: int) -> int:
                 total, seconds_gone = len(seeds) * len(names), time.monotonic() - began
                 sys.stdout.write(f"\r{done} of {total} histories, {seconds_gone:.0f} s ")
                 sys.stdout.flush()
-    sys.stdout.write(f"\n{'scenario':<18}{'histories':>10}{'failed':>8}\n")
+    sys.stdout.write(f"\n{'scenario':<18}{'histories':>10}{'failed':>8}{'acknowledged':>14}\n")
+    shares = {name: totals[name]["acknowledged"] / max(1, totals[name]["sent"]) for name in names}
     for name in names:
-        sys.stdout.write(f"{name:<18}{len(seeds):>10}{len(failures[name]):>8}\n")
+        words = f"{name:<18}{len(seeds):>10}{len(failures[name]):>8}{shares[name]:>14.0%}"
+        sys.stdout.write(f"{words}{'' if shares[name] >= _SHARE_MIN else '  too little'}\n")
     _tell_gaps(gaps)
-    return 1 if any(failures.values()) else 0
+    return 1 if any(failures.values()) or min(shares.values()) < _SHARE_MIN else 0
 
 
 def _flat(chunks: Iterable[list[Told]]) -> Iterator[Told]:

@@ -22,11 +22,15 @@ from sprocket.store.config import StoreConfig
 from sprocket.testing.clock import LoopClock
 from sprocket.testing.disk import FaultyDisk, MemoryDisk
 from sprocket.testing.entropy import SeededEntropy
+from sprocket.testing.invariants import Violation
 from sprocket.testing.network import Network
 from sprocket.testing.process import Process
 
 NAMESERVER_PORT = 9876
 BROKER_PORT = 10911
+
+#: Seconds of virtual time that a server may take until it serves, whatever it finds on its disk.
+START_SECONDS_MAX = 30.0
 
 #: Small files, so that rolling from one to the next happens in every run.
 SMALL_STORE = StoreConfig(
@@ -63,6 +67,7 @@ class Machine:
         self._process: Process | None = None
         self._task: asyncio.Task[None] | None = None
         self._stopping = asyncio.Event()
+        self._has_stood_still = False
 
     @property
     def is_running(self) -> bool:
@@ -79,15 +84,23 @@ class Machine:
         """Starts the server; returns when it serves.
 
         Raises:
+            Violation: it takes too long.
             Exception: whatever the start of the server raised.
         """
         self.starts += 1
+        self._has_stood_still = False
         self.network.note(f"start {self.name}")
         self._stopping.clear()
         ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._process = Process(self.name, self.name)
         self._task = self._process.start(self._main(ready))
-        await asyncio.wait([ready, self._task], return_when=asyncio.FIRST_COMPLETED)
+        begun = [ready, self._task]
+        done, _ = await asyncio.wait(
+            begun, timeout=START_SECONDS_MAX, return_when=asyncio.FIRST_COMPLETED
+        )
+        if not done and not self._has_stood_still:
+            raise Violation(f"{self.name} does not serve {START_SECONDS_MAX:g} s after its start")
+        await asyncio.wait(begun, return_when=asyncio.FIRST_COMPLETED)
         if not ready.done():
             self._process = None
             await self._task
@@ -103,6 +116,7 @@ class Machine:
     def pause(self) -> None:
         """The server stands still until `wake`."""
         assert self._process is not None
+        self._has_stood_still = True
         self._process.stop()
 
     def wake(self, *, timers_first: bool = False) -> None:

@@ -18,18 +18,21 @@ from sprocket.testing.cluster import Cluster
 from sprocket.testing.crowd import Crowd, Group
 from sprocket.testing.entropy import SeededEntropy
 from sprocket.testing.groups import GroupRecord
+from sprocket.testing.history import Outcome
 from sprocket.testing.journal import Journal, key_of
 from sprocket.testing.network import Network
 from sprocket.testing.observer import Observer
 from sprocket.testing.owners import Owners
-from sprocket.testing.scenarios import Outcome
 from sprocket.testing.weather import Weather
 
 if TYPE_CHECKING:
-    from sprocket.testing.consumption import Consumption
+    from sprocket.testing.scenarios import Scenario
 
-#: Seconds of virtual time in which everything must have come through once the weather is fair.
+#: Seconds of virtual time, once the weather is fair, in which producers have ended, in which all
+#: has come through, and in which every broker has taken one more message.
+SENDING_SECONDS_MAX = 120.0
 QUIET_SECONDS_MAX = 600.0
+ANSWER_SECONDS_MAX = 30.0
 _LOOK_SECONDS = 1.0
 #: When a broker that does not answer is a failure of the run itself.
 _GIVE_UP_SECONDS = 3_600.0
@@ -48,7 +51,7 @@ class Run:
         seed: of everything else.
     """
 
-    def __init__(self, scenario: Consumption, network: Network, seed: str) -> None:
+    def __init__(self, scenario: Scenario, network: Network, seed: str) -> None:
         self.scenario = scenario
         self.network = network
         self.seed = seed
@@ -86,6 +89,8 @@ class Run:
         supervising = asyncio.ensure_future(self._supervise())
         counting = asyncio.ensure_future(owners.watch())
         await self._bad_times()
+        await self._quiet_times(watching)
+        await self._one_more()
         await self._quiet_times(watching)
         counting.cancel()
         watching.cancel()
@@ -153,18 +158,34 @@ class Run:
             await weather.pass_over(scenario.faults, scenario.count, seconds=seconds)
         await weather.clear()
         self.crowd.complete()
-        await asyncio.gather(*sending)
+        _, left = await asyncio.wait(sending, timeout=SENDING_SECONDS_MAX)
+        if left:
+            raise invariants.Violation(f"{len(left)} producers do not come to an end")
+        for each in sending:
+            await each
+
+    async def _one_more(self) -> None:
+        """When all is quiet, every broker takes a message at once; then it comes through too."""
+        try:
+            async with asyncio.timeout(ANSWER_SECONDS_MAX):
+                await self.crowd.send_one_to_each_broker()
+        except TimeoutError:
+            raise invariants.Violation(
+                f"a broker takes no message {ANSWER_SECONDS_MAX:g} s after all came to rest\n"
+                f"{self.journal.story('')}"
+            ) from None
 
     async def _quiet_times(self, watching: asyncio.Future[None]) -> None:
         """Waits until all is consumed and committed."""
-        give_up = self.network.now() + QUIET_SECONDS_MAX
+        began = self.network.now()
+        give_up = began + QUIET_SECONDS_MAX
         traffic = self.scenario.traffic
         waits = bool(traffic.delayed or traffic.failures or traffic.poison)
         while self.network.now() < give_up:
             if watching.done():
                 await watching
             if await self._missing():
-                await asyncio.sleep(_LOOK_SECONDS)
+                await asyncio.sleep(max(_LOOK_SECONDS, (self.network.now() - began) / 20))
             elif waits and await self._waiting_count():  # for a delay, though nobody misses it
                 await asyncio.sleep(_DELAYS_SECONDS)
             else:

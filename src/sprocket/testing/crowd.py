@@ -193,6 +193,10 @@ class Crowd:
         """Producers send; each is done when its last message was answered or failed, or it died."""
         return self._producers.send_all()
 
+    async def send_one_to_each_broker(self) -> None:
+        """One more message of each topic; ends when all brokers have acknowledged theirs."""
+        await self._producers.send_one_to_each([broker.name for broker in self._cluster.brokers])
+
     def complete(self) -> None:
         """All groups have the members that they need in the end."""
         for group in self.groups:

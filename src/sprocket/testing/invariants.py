@@ -29,19 +29,6 @@ class Violation(AssertionError):
     journal: Journal | None = None
 
 
-def offsets_pass_only_settled(journal: Journal, committed: Mapping[QueueId, int]) -> None:
-    """A committed offset never stands behind a message that no listener finished or gave back."""
-    for queue in sorted(committed):
-        for offset in range(committed[queue]):
-            if offset not in journal.settled[queue]:
-                place = (queue, offset)
-                key = next((k for k, at in journal.acknowledged.items() if at == place), "")
-                raise Violation(
-                    f"{queue} is committed up to {committed[queue]}, but offset {offset} is "
-                    f"neither finished nor given back\n{journal.story(key)}"
-                )
-
-
 def stored_is_dense_and_true(
     journal: Journal, stored: Mapping[QueueId, Sequence[StoredMessage]]
 ) -> None:
@@ -66,15 +53,6 @@ def acknowledged_is_stored(
         found = messages[offset].keys if offset < len(messages) else []
         if found != [key]:
             raise Violation(f"{key} was acknowledged and is lost\n{journal.story(key)}")
-
-
-def acknowledged_is_consumed(journal: Journal) -> None:
-    """When all is quiet, a listener has finished everything that was acknowledged."""
-    for key in journal.unfinished:
-        raise Violation(
-            f"{len(journal.unfinished)} acknowledged messages were never consumed\n"
-            f"{journal.story(key)}"
-        )
 
 
 # Of a group.

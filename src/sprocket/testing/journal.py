@@ -10,7 +10,6 @@ from collections import defaultdict
 from typing import NamedTuple
 
 from sprocket.message.message import StoredMessage
-from sprocket.message.properties import RETRY_TOPIC
 from sprocket.message.queue import QueueId
 from sprocket.testing.groups import GroupRecord
 from sprocket.testing.network import Network
@@ -34,8 +33,6 @@ class Journal:
     Attributes:
         bodies: every message that somebody tried to send, by key.
         acknowledged: where the broker said it stored a message, by key.
-        finished: keys of messages that a listener was done with.
-        settled: by queue, offsets whose message a listener finished or gave back.
         deliveries: how many times a listener got each key.
         levels: the delay level of each key that has one.
         failures: how many times each key is to fail before it succeeds; absent for never.
@@ -48,8 +45,6 @@ class Journal:
         self.events: list[Event] = []
         self.bodies: dict[str, bytes] = {}
         self.acknowledged: dict[str, tuple[QueueId, int]] = {}
-        self.finished: set[str] = set()
-        self.settled: dict[QueueId, set[int]] = defaultdict(set)
         self.deliveries: dict[str, int] = defaultdict(int)
         self.levels: dict[str, int] = {}
         self.failures: dict[str, int] = {}
@@ -90,32 +85,6 @@ class Journal:
         self.acknowledged[key] = (queue, offset)
         self.note(who, f"is told {queue} offset {offset} for", key)
 
-    def deliver(self, who: str, message: StoredMessage) -> None:
-        """A listener got it."""
-        key = key_of(message)
-        self.deliveries[key] += 1
-        self.note(who, f"gets {_place(message)}", key)
-
-    def finish(self, who: str, message: StoredMessage) -> None:
-        """A listener was done with it."""
-        self.finished.add(key_of(message))
-        self._settle(message)
-        self.note(who, f"finishes {_place(message)}", key_of(message))
-
-    def give_back(self, who: str, message: StoredMessage) -> None:
-        """A listener wants it again later."""
-        self._settle(message)
-        self.note(who, f"gives back {_place(message)}", key_of(message))
-
-    def _settle(self, message: StoredMessage) -> None:
-        if not _is_retry(message):
-            self.settled[message.queue].add(message.queue_offset)
-
-    @property
-    def unfinished(self) -> list[str]:
-        """Acknowledged messages that no listener has finished, sorted."""
-        return sorted(self.acknowledged.keys() - self.finished)
-
     def story(self, key: str) -> str:
         """All that is known of a message, and of the cluster meanwhile."""
         own = [event for event in self.events if event.key == key]
@@ -132,14 +101,3 @@ def key_of(message: StoredMessage) -> str:
     """The key that a simulated producer gave it."""
     (key,) = message.keys
     return key
-
-
-def _is_retry(message: StoredMessage) -> bool:
-    """Whether it comes from the group's retry topic, where offsets are other ones."""
-    return RETRY_TOPIC in message.properties
-
-
-def _place(message: StoredMessage) -> str:
-    if _is_retry(message):
-        return f"from retry, time {message.reconsume_times},"
-    return f"{message.queue} offset {message.queue_offset}"

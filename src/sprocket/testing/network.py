@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _ANYWHERE = ("", "0.0.0.0", "::", None)
+#: The host of whatever is in no process.
+_OUTSIDE = "outside"
 #: Seconds that making a connection goes on while the way is cut.
 _CONNECT_SECONDS = 60.0
 
@@ -117,7 +119,7 @@ class Network:
 
     def host_of(self, process: Process | None) -> str:
         """The host of a process; whatever is in none runs on a host of its own."""
-        return "outside" if process is None else process.host
+        return _OUTSIDE if process is None else process.host
 
     def address_of(self, host: str) -> str:
         """The address of a host's name; an address is its own. Loopback is the current host.
@@ -226,6 +228,16 @@ class Network:
                 reset = ConnectionResetError(104, "connection reset by peer")
                 end.sever(reset)
                 end.other.sever(reset)
+
+    def freeze(self, host: str) -> None:
+        """Nothing goes over the connections that a host has, for ever, and no end hears of it.
+
+        New ones work: something between forgot them, as a router does that is started again.
+        Whoever looks on from outside is spared.
+        """
+        for end in self._endpoints:
+            if end.host == host and end.other.host != _OUTSIDE:
+                end.is_frozen = end.other.is_frozen = True
 
     def kill(self, process: Process, *, silently: bool = False) -> None:
         """Takes a process off the network. Its peers hear of it, unless its machine is gone."""

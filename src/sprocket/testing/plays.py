@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from sprocket.testing import consumption, scenarios, timed
-from sprocket.testing.consumption import CONSUMPTION
-from sprocket.testing.scenarios import SCENARIOS, Outcome
+from sprocket.testing import scenarios, timed
+from sprocket.testing.history import Outcome
+from sprocket.testing.scenarios import SCENARIOS
 from sprocket.testing.timed import TIMED
 
 #: Plays one history by name of scenario and seed; raises `Violation`.
 Play = Callable[[str, int], Outcome]
 
-_MODULES: tuple[tuple[tuple[str, ...], Play], ...] = (
-    (tuple(SCENARIOS), scenarios.play),
-    (tuple(CONSUMPTION), consumption.play),
-    (tuple(TIMED), timed.play),
-)
-
-PLAYS: dict[str, Play] = {name: play for names, play in _MODULES for name in names}
+PLAYS: dict[str, Play] = {
+    **dict.fromkeys(SCENARIOS, scenarios.play),
+    **dict.fromkeys(TIMED, timed.play),
+}
+#: What each of them is about, in a sentence.
+DOCS: dict[str, str] = {
+    **{name: scenario.doc for name, scenario in SCENARIOS.items()},
+    **{name: waiting.doc for name, waiting in TIMED.items()},
+}
 
 
 def play(name: str, seed: int) -> Outcome:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from sprocket.testing.consumption import CONSUMPTION, Consumption, play
 from sprocket.testing.invariants import Violation
+from sprocket.testing.scenarios import SCENARIOS, Scenario, play
 
 
 def shrink(name: str, seed: int) -> Violation | None:
@@ -15,9 +15,9 @@ def shrink(name: str, seed: int) -> Violation | None:
     With fewer groups, faults, members or messages the rest of a history differs, so that it fails
     in the same way is likely and not sure: read its first line.
     """
-    if name not in CONSUMPTION:
+    if name not in SCENARIOS:
         return None
-    smallest = CONSUMPTION[name]
+    smallest = SCENARIOS[name]
     failure = _failure(name, seed, smallest)
     has_shrunk = failure is not None
     while has_shrunk:
@@ -30,7 +30,7 @@ def shrink(name: str, seed: int) -> Violation | None:
     return failure
 
 
-def _failure(name: str, seed: int, scenario: Consumption) -> Violation | None:
+def _failure(name: str, seed: int, scenario: Scenario) -> Violation | None:
     try:
         play(name, seed, instead=scenario)
     except Violation as violation:
@@ -38,7 +38,7 @@ def _failure(name: str, seed: int, scenario: Consumption) -> Violation | None:
     return None
 
 
-def _smaller(scenario: Consumption) -> Iterator[Consumption]:
+def _smaller(scenario: Scenario) -> Iterator[Scenario]:
     styles, traffic = scenario.styles, scenario.traffic
     if len(styles) > 1:
         for style in styles:

@@ -19,12 +19,11 @@ from sprocket.store.config import StoreConfig
 from sprocket.testing.clock import EPOCH_MS
 from sprocket.testing.cluster import SMALL_STORE, Cluster
 from sprocket.testing.entropy import SeededEntropy
+from sprocket.testing.history import Outcome, tell
 from sprocket.testing.invariants import Violation
 from sprocket.testing.journal import Journal
-from sprocket.testing.loop import simulate
 from sprocket.testing.network import Network
 from sprocket.testing.observer import Observer
-from sprocket.testing.scenarios import Outcome
 from sprocket.testing.weather import Weather
 
 TOPIC, QUEUES = "reminders", 2
@@ -55,7 +54,7 @@ class Waiting:
 
 
 TIMED: dict[str, Waiting] = {
-    "timers": Waiting("Nothing goes wrong.", ()),
+    "timers": Waiting("Messages wait for times of their own, and nothing goes wrong.", ()),
     "timers-kills": Waiting(
         "The broker is killed, or stopped in order, and its clock jumps.",
         ("kill-broker", "kill-broker", "restart-broker", "clock", "pause-broker"),
@@ -275,12 +274,4 @@ def play(name: str, seed: int) -> Outcome:
     Raises:
         Violation: an invariant does not hold; the text has scenario and seed.
     """
-    network = Network(f"{name} {seed}")
-    run = _Run(TIMED[name], network, f"{name} {seed}")
-    try:
-        return simulate(lambda _: run.play(), network=network)
-    except AssertionError as error:
-        again = f"make sim SCENARIO={name} SEED={seed} ARGS=--story"
-        violation = Violation(f"{error}\nplay it again: {again}")
-        violation.journal = run.journal
-        raise violation from error
+    return tell(name, seed, lambda network, words: _Run(TIMED[name], network, words))

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from sprocket.base.errors import SprocketError
 from sprocket.client.producer import Producer
 from sprocket.message.message import Message
+from sprocket.message.queue import QueueId
 from sprocket.testing.cluster import Cluster
 from sprocket.testing.entropy import SeededEntropy
 from sprocket.testing.journal import Journal
@@ -72,6 +73,31 @@ class Producers:
     def send_all(self) -> list[Awaitable[None]]:
         """Each is done when its last message was answered or failed, or it died."""
         return [self._produce(f"producer-{n}") for n in range(self._traffic.producers)]
+
+    async def send_one_to_each(self, brokers: Sequence[str]) -> None:
+        """One more message to each topic at each broker; ends when all were acknowledged."""
+        process, world = self._cluster.client("prober")
+        servers = self._cluster.nameserver_addresses
+
+        async def send(producer: Producer, queue: QueueId) -> None:
+            key, body = f"prober-{queue.topic}-{queue.broker}", b"still there?"
+            while key not in self._journal.acknowledged:
+                self._journal.sending("prober", key, body)
+                try:
+                    sent = await producer.send(Message(queue.topic, body, keys=[key]), queue=queue)
+                except SprocketError as error:
+                    self._journal.note("prober", f"fails with {type(error).__name__} for", key)
+                    await asyncio.sleep(1.0)
+                else:
+                    self._journal.acknowledge("prober", key, sent.queue, sent.queue_offset)
+
+        async def main() -> None:
+            async with Producer("prober", nameservers=servers, world=world) as producer:
+                for topic in self._traffic.topics:
+                    for broker in brokers:
+                        await send(producer, QueueId(topic, broker, 0))
+
+        await process.run(main())
 
     async def kill_one(self) -> None:
         """One of them ends where it stands."""

@@ -73,6 +73,7 @@ class Weather:
             "break": self._break,
             "cut": self._cut,
             "slow": self._slow,
+            "freeze": self._freeze,
             "clock": self._clock,
             "restart-broker": lambda: self._restart(self._cluster.brokers),
             "kill-broker": lambda: self._kill(self._cluster.brokers, power_lost=False),
@@ -123,6 +124,12 @@ class Weather:
         seconds = self._entropy.between(0.05, 2.0)
         self._journal.note("weather", f"slows {one} to {other} by {seconds:.2f} s")
         self._network.slow(one, other, seconds)
+
+    async def _freeze(self) -> None:
+        """All connections of a host lead nowhere from now on, and nobody is told."""
+        host = self._choose(self._hosts())
+        self._journal.note("weather", f"forgets the connections of {host}")
+        self._network.freeze(host)
 
     async def _answers(self) -> None:
         """A broker's answers are lost, come twice, or late."""

@@ -59,6 +59,8 @@ class Endpoint(asyncio.Transport):
         self._is_full = False
         #: Whether a server has this end: what becomes of its answers may be decided by the weather.
         self.is_answering = False
+        #: Whether what it sends goes nowhere.
+        self.is_frozen = False
         self._high, self._low = 1 << 16, 1 << 14
 
     def join(self, other: Endpoint) -> None:
@@ -206,6 +208,8 @@ class Endpoint(asyncio.Transport):
 
     def _carry(self) -> None:
         """Delivers what is due, unless the way is cut."""
+        if self.is_frozen:
+            self._line.clear()
         now = self.network.now() + 1e-9
         while self._line and self._line[0][0] <= now:
             if self.network.is_cut(self.host, self.other.host):

@@ -1,0 +1,234 @@
+"""Broken promises, planted one by one, and proof that histories find them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+
+from sprocket.base.errors import SprocketError, SystemBusy
+from sprocket.broker import rewrite
+from sprocket.broker.locks import LockTable
+from sprocket.broker.offsets import ConsumerOffsets
+from sprocket.client.deliver import Ordered
+from sprocket.client.local_offsets import LocalOffsets
+from sprocket.client.membership import Membership
+from sprocket.client.outbox import Outbox
+from sprocket.client.polled import Polled
+from sprocket.client.pull import Feed
+from sprocket.client.redeliver import Redelivery
+from sprocket.client.window import Window
+from sprocket.delay import deliver
+from sprocket.delay.schedule import Progress
+from sprocket.message.message import StoredMessage
+from sprocket.message.offsets import QueueOffset
+from sprocket.message.queue import QueueId
+from sprocket.message.record import Record
+from sprocket.remoting.transport import Peer
+from sprocket.store.store import Store
+from sprocket.testing.disk import MemoryDisk
+from sprocket.testing.invariants import Violation
+from sprocket.testing.plays import play
+
+#: Seeds that show a planted fault soon.
+FIRST_TO_SHOW = {"stopped": 16, "lite": 2, "frozen": 3}
+
+
+@pytest.fixture(autouse=True)
+def _quiet_logs(caplog: pytest.LogCaptureFixture) -> None:
+    """What clients and brokers log about bad weather is no news here, and costs time."""
+    caplog.set_level(logging.CRITICAL)
+
+
+def commits_one_too_far(patch: pytest.MonkeyPatch) -> None:
+    right = Window.committable.fget
+    assert right is not None
+
+    def committable(window: Window) -> int:
+        return min(right(window) + 1, window.next_offset) if window.count else right(window)
+
+    patch.setattr(Window, "committable", property(committable))
+
+
+def ignores_the_loss_of_a_lease(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Membership, "lost", lambda self, address: None)
+    patch.setattr(Membership, "_renewed", lambda self, queue, feed, trusted_until: None)
+    patch.setattr(
+        Ordered, "_must_wait", lambda self, window: window.is_frozen or window in self._resting
+    )
+
+
+def forgets_leases_when_it_is_killed(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(LockTable, "load", lambda self, state: None)
+
+
+def believes_that_a_return_arrived(patch: pytest.MonkeyPatch) -> None:
+    async def give_back(self: Redelivery, message: StoredMessage, delay_level: int = 0) -> bool:
+        with contextlib.suppress(SprocketError):
+            await self._send_back(message, delay_level)
+        return True
+
+    patch.setattr(Redelivery, "give_back", give_back)
+
+
+def gives_one_try_too_many(patch: pytest.MonkeyPatch) -> None:
+    def is_given_up(record: Record, *, level: int, times_max: int) -> bool:
+        return record.reconsume_times > times_max
+
+    patch.setattr(rewrite, "is_given_up", is_given_up)
+
+
+def delivers_a_second_early(patch: pytest.MonkeyPatch) -> None:
+    right = deliver.wait_ms
+    patch.setattr(
+        deliver,
+        "wait_ms",
+        lambda due_ms, *, delay_ms, now_ms: right(due_ms, delay_ms=delay_ms, now_ms=now_ms + 1000),
+    )
+
+
+def delivers_again_after_a_kill(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(deliver, "delivered_since", lambda store, log_offset: {})
+
+
+def loses_what_is_due_while_it_stops(patch: pytest.MonkeyPatch) -> None:
+    right = Progress.load
+
+    def load(self: Progress, state: Mapping[str, Any]) -> None:
+        right(self, state)
+        for level in list(self._next):
+            self._next[level] += 1
+
+    patch.setattr(Progress, "load", load)
+
+
+def hands_out_before_the_position_is_known(patch: pytest.MonkeyPatch) -> None:
+    right = LocalOffsets.committed
+
+    async def committed(self: LocalOffsets, queue: QueueId) -> QueueOffset | None:
+        found = await right(self, queue)
+        return None if found is None else QueueOffset(found + 1)
+
+    patch.setattr(LocalOffsets, "committed", committed)
+
+
+def finishes_what_a_poll_returns_at_once(patch: pytest.MonkeyPatch) -> None:
+    right = Polled.take
+
+    def take(self: Polled, *args: Any, **kwargs: Any) -> list[StoredMessage]:
+        taken = right(self, *args, **kwargs)
+        self.finish()
+        return taken
+
+    patch.setattr(Polled, "take", take)
+
+
+def takes_commits_from_before_a_reset(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(
+        ConsumerOffsets,
+        "reset",
+        lambda self, group, topic, *, queue_number, offset: self.put(
+            group, topic, queue_number=queue_number, offset=offset
+        ),
+    )
+
+
+def loses_what_it_acknowledged(patch: pytest.MonkeyPatch) -> None:
+    def forgets(disk: MemoryDisk) -> MemoryDisk:
+        for name in disk.names("/data/commitlog"):
+            disk.remove(f"/data/commitlog/{name}")
+        return right(disk)
+
+    right = MemoryDisk.after_kill
+    patch.setattr(MemoryDisk, "after_kill", forgets)
+
+
+# Not wrong, but dead.
+
+
+def takes_nothing(patch: pytest.MonkeyPatch) -> None:
+    async def refused(self: Outbox, *args: object) -> None:
+        raise SystemBusy("later, perhaps")
+
+    for name in ("send", "send_to"):
+        patch.setattr(Outbox, name, refused)
+
+
+def takes_for_ever_to_start(patch: pytest.MonkeyPatch) -> None:
+    right = Store.open
+
+    async def opened(**parts: Any) -> Store:
+        store = await right(**parts)
+        await asyncio.sleep(1_000_000)
+        return store
+
+    patch.setattr(Store, "open", opened)
+
+
+def waits_for_ever_for_an_answer(patch: pytest.MonkeyPatch) -> None:
+    right = Outbox.send
+
+    async def send(self: Outbox, *args: Any, **named: Any) -> Any:
+        try:
+            return await right(self, *args, **named)
+        except SprocketError:
+            await asyncio.sleep(1_000_000)
+
+    patch.setattr(Outbox, "send", send)
+
+
+def fetches_no_more_after_an_error(patch: pytest.MonkeyPatch) -> None:
+    def complain(self: Feed, error: SprocketError) -> None:
+        self._parts.pauses.pause_topic(self.queue.topic)
+
+    patch.setattr(Feed, "_complain", complain)
+
+
+def stays_with_a_connection_that_leads_nowhere(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Peer, "_overdue", lambda self: None)
+
+
+def play_until_it_fails(name: str) -> None:
+    for seed in range(FIRST_TO_SHOW.get(name, 1), 41):
+        play(name, seed)
+
+
+@pytest.mark.parametrize(
+    ("plant", "name", "told"),
+    [
+        (commits_one_too_far, "concurrent", "neither finished nor given back"),
+        (loses_what_it_acknowledged, "kills", "was acknowledged and is lost"),
+        (
+            ignores_the_loss_of_a_lease,
+            "stopped",
+            "while .* is at offset|before all that lies before",
+        ),
+        (forgets_leases_when_it_is_killed, "ordered-power", "while .* is at offset"),
+        (believes_that_a_return_arrived, "dead-letters", "never consumed|dead letter 0x"),
+        (gives_one_try_too_many, "dead-letters", "is the limit"),
+        (delivers_a_second_early, "delayed", "ms early"),
+        (delivers_again_after_a_kill, "delayed", "and came 2 times"),
+        (loses_what_is_due_while_it_stops, "delayed", "never consumed|and came 0 times"),
+        (hands_out_before_the_position_is_known, "broadcasting", "never consumed|nor given back"),
+        (finishes_what_a_poll_returns_at_once, "lite", "neither finished nor given back"),
+        (takes_commits_from_before_a_reset, "resets", "nor given back|did not come after that"),
+        (takes_nothing, "fair", "a broker takes no message"),
+        (takes_for_ever_to_start, "fair", "does not serve 30 s after its start"),
+        (waits_for_ever_for_an_answer, "kills", "producers do not come to an end"),
+        (fetches_no_more_after_an_error, "connections", "never consumed|does not come to rest"),
+        (stays_with_a_connection_that_leads_nowhere, "frozen", "never consumed|takes no message"),
+    ],
+)
+def test_a_broken_promise_is_found(
+    plant: Callable[[pytest.MonkeyPatch], None],
+    name: str,
+    told: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    plant(monkeypatch)
+    with pytest.raises(Violation, match=rf"(?s)({told}).*SCENARIO={name}"):
+        play_until_it_fails(name)
