@@ -21,7 +21,12 @@ final class Failures {
     static Map<String, Object> show(Throwable failed) {
         Exception meant = cause(failed);
         return Json.map("ok", false, "error", meant.getClass().getSimpleName(), "code", code(meant),
-            "message", String.valueOf(meant.getMessage()));
+            "message", text(meant));
+    }
+
+    private static String text(Exception failed) {
+        Throwable cause = failed.getCause();
+        return cause == null ? String.valueOf(failed.getMessage()) : failed.getMessage() + "; cause: " + cause;
     }
 
     private static Integer code(Exception failed) {
