@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
-from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
 from sprocket.base.errors import UsageError
 from sprocket.cli.options import NAMESERVER, Json, NameServers, Topic
+from sprocket.cli.times import start_at
 
 EXAMPLES = (
     "sprocket consume orders --count 10",
@@ -19,9 +18,6 @@ EXAMPLES = (
     "sprocket consume orders --from 15m --end",
     'sprocket consume orders --from "2030-01-31 08:00" --group billing',
 )
-
-_AGO = re.compile(r"(\d{1,9})([smhd])")
-_UNIT_MS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 
 def consume(
@@ -76,34 +72,13 @@ def consume(
         raise UsageError("--end is for reading without --group")
     show = consuming.show_raw if raw else consuming.show_json if as_json else consuming.show_line
     start = start_at(beginning, int(time.time() * 1000))
+    taken = consuming.Taken(show, count)
     if group is None:
         main = consuming.read(
-            topic, start, chosen=chosen, to_end=to_end, nameservers=nameserver,
-            taken=consuming.Taken(show, count),
-        )  # fmt: skip
+            topic, start, chosen=chosen, to_end=to_end, nameservers=nameserver, taken=taken
+        )
     else:
         main = consuming.join(
-            topic, start, chosen=chosen, group=group, nameservers=nameserver,
-            taken=consuming.Taken(show, count),
-        )  # fmt: skip
+            topic, start, chosen=chosen, group=group, nameservers=nameserver, taken=taken
+        )
     raise typer.Exit(consuming.run(main))
-
-
-def start_at(text: str, now_ms: int) -> Literal["first", "last"] | int:
-    """Where to begin: a word, or ms since 1970 UTC.
-
-    Raises:
-        UsageError: the text says neither a word nor a time.
-    """
-    if text in ("first", "last"):
-        return text  # type: ignore[return-value]  # mypy does not see through the tuple
-    if ago := _AGO.fullmatch(text):
-        return max(0, now_ms - int(ago[1]) * _UNIT_MS[ago[2]])
-    if re.fullmatch(r"\d{1,15}", text):
-        return int(text)
-    try:
-        return max(0, int(datetime.fromisoformat(text).astimezone().timestamp() * 1000))
-    except (ValueError, OverflowError, OSError):
-        raise UsageError(
-            f"a time is first, last, like '2030-01-31 08:00', or like 15m (ago), not {text!r}"
-        ) from None
