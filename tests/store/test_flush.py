@@ -110,6 +110,22 @@ def test_a_failed_sync_ends_appending_and_waiting() -> None:
     simulate(check)
 
 
+def test_too_many_open_files_are_no_failure_of_the_disk(caplog: pytest.LogCaptureFixture) -> None:
+    async def check(_: Network) -> None:
+        disk = FaultyDisk(seed=1)
+        async with running(disk, SYNCHRONOUS) as store:
+            disk.fail("sync", errno.EMFILE, times=70)
+            end = store.append(a_draft(b"1")).end
+            assert not await store.flushed.reach(end, Deadline.after(20))
+            store.append(a_draft(b"2"))
+            disk.fail("sync", times=0)
+            assert await store.flushed.reach(store.log_end, Deadline.after(2))
+        assert bodies(await opened(disk)) == [b"1", b"2"]
+
+    simulate(check)
+    assert caplog.text.count("cannot be brought to the disk") == 1
+
+
 def test_closing_on_a_failing_disk_says_so() -> None:
     async def check(_: Network) -> None:
         disk = FaultyDisk(seed=1)

@@ -34,7 +34,7 @@ class Server:
         host: IP address or name to listen at; "" for every interface.
         port: 0 for a free one.
         limits: what one connection may cost.
-        connections_max: how many there may be at a time; more are closed as they come. A third of
+        connections_max: how many there may be at a time; more are closed as they come. A quarter of
             the files that the process may have open unless given: a store that can open no file
             any more is a store that fails.
     """
@@ -165,4 +165,4 @@ def _share_of_files() -> int:
     import resource
 
     allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return 1 << 16 if allowed == resource.RLIM_INFINITY else max(allowed // 3, 1)
+    return 1 << 16 if allowed == resource.RLIM_INFINITY else max(allowed // 4, 1)

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Sequence
+import logging
+from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
 
 from sprocket.base.errors import StoreError
 from sprocket.base.watermark import Watermark
@@ -17,7 +19,10 @@ from sprocket.store.appending import Appending
 from sprocket.store.checkpoint import Checkpoint
 from sprocket.store.commit_log import CommitLog
 from sprocket.store.config import StoreConfig
+from sprocket.store.segments import is_out_of_files
 from sprocket.store.views import View
+
+log = logging.getLogger(__name__)
 
 #: Every so many passes over the views, those with little to sync are synced too.
 _THOROUGH_PASSES = 5
@@ -25,6 +30,10 @@ _THOROUGH_PASSES = 5
 _NOTED_PASSES = 12 * _THOROUGH_PASSES
 #: What settings count as a page, whatever the machine's is.
 _PAGE_BYTES = 4096
+#: Between two tries to open a file while there are too many.
+_FILES_SECONDS = 1.0
+#: Between two lines in the log about it.
+_TOLD_SECONDS = 60.0
 
 
 class Flush:
@@ -44,6 +53,7 @@ class Flush:
         "_is_wanted",
         "_log",
         "_passes",
+        "_told_at",
         "_views",
         "flushed",
         "noting",
@@ -67,6 +77,7 @@ class Flush:
         self._config = config
         self._appending = appending
         self._is_wanted = asyncio.Event()
+        self._told_at = -_TOLD_SECONDS
         self._passes = 0
         self.flushed = flushed or Watermark()
         self.on_flushed: Callable[[], None] | None = None
@@ -142,10 +153,30 @@ class Flush:
             else:
                 await asyncio.sleep(pause)
             if is_synchronous or self._is_worth_it(loop.time() - synced_at):
-                await self.sync_log()
+                await self._until_files(self.sync_log)
                 synced_at = loop.time()
             with contextlib.suppress(StoreError):  # the append that needs the file will raise it
                 self._log.prepare_next()
+
+    async def _until_files(self, sync: Callable[[], Coroutine[None, None, None]]) -> None:
+        """Syncs, again and again while no file can be opened for it.
+
+        Raises:
+            OSError: the disk failed.
+        """
+        while True:
+            try:
+                await sync()
+            except (OSError, StoreError) as error:
+                if not is_out_of_files(error):
+                    raise
+                now = asyncio.get_running_loop().time()
+                if now - self._told_at >= _TOLD_SECONDS:
+                    log.error("what is stored cannot be brought to the disk for now: %s", error)
+                    self._told_at = now
+                await asyncio.sleep(_FILES_SECONDS)
+            else:
+                return
 
     def _is_worth_it(self, seconds: float) -> bool:
         """Whether the log is synced in this round.
@@ -178,9 +209,9 @@ class Flush:
             self._passes += 1
             is_thorough = self._passes % _THOROUGH_PASSES == 0
             note = self.noting() if self.noting and self._passes % _NOTED_PASSES == 0 else None
-            await self.sync_views(is_thorough=is_thorough)
+            await self._until_files(partial(self.sync_views, is_thorough=is_thorough))
             if note is not None:
-                await self.sync_log()
+                await self._until_files(self.sync_log)
                 note()
             if is_thorough:
                 for view in self._views:

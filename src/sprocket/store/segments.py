@@ -8,6 +8,7 @@ Source of names and sizes: MappedFileQueue and UtilAll.offset2FileName of Rocket
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable, Sequence
 
 from sprocket.base.errors import ConfigError, DiskFull, OffsetOutOfRange, StoreError
@@ -265,3 +266,13 @@ def refused(text: str, error: OSError) -> StoreError:
 
 #: ENOSPC and EDQUOT; their numbers are the same wherever there is a quota.
 _NO_ROOM = (28, 122)
+
+
+def is_out_of_files(error: BaseException) -> bool:
+    """Whether a file could not be opened or mapped because the process, or the system, has as many
+    as it may: that says nothing of the disk, and passes."""
+    cause = error if isinstance(error, OSError) else error.__cause__
+    return isinstance(cause, OSError) and cause.errno in _NO_FILES
+
+
+_NO_FILES = (errno.ENOMEM, errno.ENFILE, errno.EMFILE)
