@@ -255,7 +255,6 @@ async def all_of(node: SprocketNode, topic: str) -> list[StoredMessage]:
         return found
 
 
-@pytest.mark.parametrize("java", ["4.9.8"], indirect=True)
 def test_broadcasting_members_all_get_everything(
     java: JavaDriver, quick_node: SprocketNode, topic: str, tmp_path: Path
 ) -> None:
@@ -286,8 +285,7 @@ def test_broadcasting_members_all_get_everything(
     run(story())
 
 
-@pytest.mark.parametrize("java", ["4.9.8"], indirect=True)
-def test_mqadmin_moves_a_group_with_an_old_member_while_both_consume(
+def test_mqadmin_moves_a_group_while_both_consume(
     java: JavaDriver, quick_node: SprocketNode, topic: str
 ) -> None:
     async def story() -> None:
