@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import product
+
 import pytest
 
 from sprocket.base.errors import StoreError
+from sprocket.store.by_time import Boundary
+from sprocket.store.commit_log import CommitLog
 from sprocket.store.config import StoreConfig
 from sprocket.store.store import Store
-from sprocket.testing.disk import FaultyDisk, MemoryDisk
+from sprocket.testing.clock import ManualClock
+from sprocket.testing.disk import FaultyDisk, MemoryDisk, MemoryMappedFile
 from tests.store.making import ROOT, a_draft, opened
 from tests.support import run
 
@@ -118,5 +124,102 @@ def test_a_disk_that_fails_is_an_error_and_not_the_end_of_the_process() -> None:
         disk.fail("sync")
         with pytest.raises(StoreError, match="cannot read"):
             await store.load("orders", 0, 0, count=4, bytes_max=2 * MIB)
+
+    run(main())
+
+
+class Pages:
+    """Which pages were loaded of files that are not in memory."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.loaded: set[tuple[str, int]] = set()
+
+        def is_in_memory(file: MemoryMappedFile, start: int, end: int) -> bool:
+            return self.has(file.path, start, end - start)
+
+        async def load(file: MemoryMappedFile, start: int, end: int) -> None:
+            self.loaded |= {(file.path, page) for page in range(start // 4096, -(-end // 4096))}
+
+        monkeypatch.setattr(MemoryMappedFile, "is_in_memory", is_in_memory)
+        monkeypatch.setattr(MemoryMappedFile, "load", load)
+
+    def has(self, path: str, start: int, size: int) -> bool:
+        pages = range(start // 4096, (start + size - 1) // 4096 + 1)
+        return all((path, page) in self.loaded for page in pages)
+
+
+def test_a_search_by_time_finds_in_memory_all_that_it_looks_at(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pages, looked = Pages(monkeypatch), []
+    stored_ms_at = CommitLog.stored_ms_at
+
+    def looking(log: CommitLog, log_offset: int) -> int:
+        looked.append(log_offset)
+        return stored_ms_at(log, log_offset)
+
+    async def main() -> None:
+        clock = ManualClock(1000)
+        store = await opened(MemoryDisk(), config=CONFIG, clock=clock)
+        for _ in range(48 * 4):
+            store.append(a_draft(b"x" * (MIB // 4)))
+            clock.move(1)
+        await store.cold.load_search("unknown", 0, 1000)
+        for time_ms, boundary in product((0, 1030, 1100, 10**6), Boundary):
+            pages.loaded.clear()
+            await store.cold.load_search("orders", 0, time_ms + (boundary is Boundary.UPPER))
+            with monkeypatch.context() as patch:
+                patch.setattr(CommitLog, "stored_ms_at", looking)
+                store.offset_at_time("orders", 0, time_ms, boundary)
+            old = [at for at in looked if at < 16 * MIB]
+            assert all(pages.has(LOG, at, 96) for at in old)
+            assert bool(old) == (time_ms < 1100)
+            assert len(pages.loaded) < 40
+            looked.clear()
+
+    run(main())
+
+
+def test_a_record_is_brought_whole_and_nonsense_brings_little(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pages = Pages(monkeypatch)
+
+    async def main() -> None:
+        store = await filled(MemoryDisk())
+        for nonsense in (-1, 1 << 40, int(store.log_end), MIB + 7):
+            await store.cold.load_record(nonsense)
+        assert len(pages.loaded) < 8
+        await store.cold.load_record(0)
+        assert pages.has(LOG, 0, len(store.lookup(0)))
+        await store.cold.load_time("orders", 0, 20)
+        at = store._by_name["orders", 0].position(20)[0]
+        assert pages.has(LOG, at, 96)
+
+    run(main())
+
+
+def test_finding_by_key_finds_in_memory_all_that_it_looks_at(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pages = Pages(monkeypatch)
+    config = replace(CONFIG, index_keys=True, index_slots=8, index_entries=400)
+
+    async def main() -> None:
+        store = await opened(MemoryDisk(), config=config)
+        for number in range(48 * 4):
+            key = f"key-{number % 32}"
+            properties = f"UNIQ_KEY\x01{key}\x02".encode()
+            store.append(a_draft(b"x" * (MIB // 4), unique_key=key, properties=properties))
+        everywhere = {"begin_ms": 0, "end_ms": 2**63 - 1}
+        await store.cold.load_found("orders", "key-3", count_max=6, **everywhere)
+        index = {path for path, _ in pages.loaded if "/index/" in path}
+        assert all(pages.has(path, 0, 40 + 8 * 4 + 193 * 20) for path in index)
+        assert len(index) == 1
+        found = store.find("orders", "key-3", count_max=6)
+        assert len(found) == 6
+        for number in (3, 35):
+            at, size = store._by_name["orders", 0].position(number)
+            assert pages.has(LOG, at, size)
 
     run(main())

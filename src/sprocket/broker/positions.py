@@ -116,10 +116,13 @@ class Positions:
         )
         return Reply(remark=None if was_taken else "Offset has been previously reset")
 
-    def search(self, command: Command, peer: Peer) -> Reply:
+    async def search(self, command: Command, peer: Peer) -> Reply:
         """The offset that a time means."""
         header = command.read(SearchOffset)
         boundary = Boundary.UPPER if header.boundary_type == UPPER else Boundary.LOWER
+        # The last one at or before a time is found by the first one after it.
+        first_ms = header.timestamp + (boundary is Boundary.UPPER)
+        await self._store.cold.load_search(header.topic, header.queue_id, first_ms)
         return _offset(
             self._store.offset_at_time(header.topic, header.queue_id, header.timestamp, boundary)
         )
@@ -134,9 +137,11 @@ class Positions:
         header = command.read(MinOffset)
         return _offset(self._store.min_offset(header.topic, header.queue_id))
 
-    def earliest(self, command: Command, peer: Peer) -> Reply:
+    async def earliest(self, command: Command, peer: Peer) -> Reply:
         """When the first message of a queue was stored; -1 if there is none."""
         header = command.read(EarliestTime)
+        low = self._store.min_offset(header.topic, header.queue_id)
+        await self._store.cold.load_time(header.topic, header.queue_id, low)
         timestamp = self._store.earliest_time(header.topic, header.queue_id)
         return Reply(TimestampReply(timestamp=timestamp))
 

@@ -32,13 +32,14 @@ class Queries:
             RequestCode.QUERY_MESSAGE: self.by_key,
         }
 
-    def view(self, command: Command, peer: Peer) -> Reply:
+    async def view(self, command: Command, peer: Peer) -> Reply:
         """The record that begins at a log offset.
 
         Raises:
             SystemFailure: none begins there.
         """
         header = command.read(ViewMessage)
+        await self._store.cold.load_record(header.offset)
         try:
             record = self._store.lookup(header.offset)
         except OffsetOutOfRange:
@@ -47,7 +48,7 @@ class Queries:
             raise SystemFailure(f"can not find message by the offset, {header.offset}")
         return Reply(body=record)
 
-    def by_key(self, command: Command, peer: Peer) -> Reply:
+    async def by_key(self, command: Command, peer: Peer) -> Reply:
         """Messages of a topic that carry a key, stored between two times, newest first.
 
         Raises:
@@ -57,6 +58,13 @@ class Queries:
         count_max = min(header.max_num, _COUNT_MAX)
         found: list[memoryview] = []
         if header.key and count_max > 0:
+            await self._store.cold.load_found(
+                header.topic,
+                header.key,
+                count_max=count_max,
+                begin_ms=header.begin_timestamp,
+                end_ms=header.end_timestamp,
+            )
             found = self._store.find(
                 header.topic,
                 header.key,

@@ -246,6 +246,18 @@ class IndexFile:
             yield (log_offset if found == hashed else -1), self.begin_ms + seconds * 1000
             number, highest = before, number
 
+    def touched(self, hashed: int) -> Iterator[tuple[MappedFile, int, int]]:
+        """What `walk` reads for a hash, each before it is needed to know the next."""
+        at = _SLOTS_AT + hashed % self._slots * _SLOT.size
+        yield self._file, at, at + _SLOT.size
+        (number,) = _SLOT.unpack_from(self._buffer, at)
+        highest = self.count
+        while 0 < number < highest:
+            at = self._entries_at + number * _ENTRY.size
+            yield self._file, at, at + _ENTRY.size
+            _, _, _, before = _ENTRY.unpack_from(self._buffer, at)
+            number, highest = before, number
+
     async def sync(self) -> None:
         """Returns when the file is on the disk.
 

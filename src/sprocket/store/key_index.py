@@ -15,9 +15,10 @@ import asyncio
 import logging
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from itertools import islice
 
 from sprocket.base.errors import DiskFull, StoreError
-from sprocket.base.ports import Clock, Disk
+from sprocket.base.ports import Clock, Disk, MappedFile
 from sprocket.store.index_file import IndexFile, file_bytes
 from sprocket.store.key_hashes import KeyHashes
 from sprocket.store.stretch import KeyColumns, Stretch, keys_of
@@ -195,6 +196,16 @@ class KeyIndex:
                 if log_offset >= 0 and second_ms <= end_ms and log_offset not in seen:
                     seen.add(log_offset)
                     yield log_offset
+
+    def touched(
+        self, topic: str, key: str, *, begin_ms: int, end_ms: int
+    ) -> Iterator[tuple[MappedFile, int, int]]:
+        """What `find` reads: files with first and last byte, each before it goes on to the next."""
+        self.catch_up(len(self._pending))
+        hashed = self._hashes.of(topic, key)
+        for file in reversed(self._files):
+            if file.begin_ms <= end_ms and file.end_ms >= begin_ms:
+                yield from islice(file.touched(hashed), _WALKED_MAX)
 
     def cut(self, log_offset: int, *, is_torn: bool) -> int:
         """Makes records at or after a log offset be taken in again.

@@ -37,7 +37,11 @@ from sprocket.store.reading import NO_QUEUE, Read, Wants, read_queue
 
 
 class Store:
-    """Made by `open`; `run` must be running for anything to reach the disk before `close`."""
+    """Made by `open`; `run` must be running for anything to reach the disk before `close`.
+
+    Attributes:
+        cold: brings into memory what is asked for next, if it is old.
+    """
 
     def __init__(
         self, disk: Disk, *, root: str, config: StoreConfig, parts: Parts, lock: DirectoryLock
@@ -47,7 +51,7 @@ class Store:
         self._config = config
         self._lock = lock
         self._log = parts.log
-        self._cold = ColdReads(parts.log)
+        self.cold = ColdReads(parts.log, parts.queues.by_name, parts.index)
         self._deleted = parts.deleted
         self._ends = parts.ends
         self._queues = parts.queues
@@ -204,7 +208,7 @@ class Store:
     ) -> bool:
         """Whether a read of `count` entries from an offset on would wait for the disk."""
         queue = self._by_name.get((topic, queue_number))
-        return queue is not None and self._cold.is_cold(Sought(queue, offset, count, bytes_max))
+        return queue is not None and self.cold.is_cold(Sought(queue, offset, count, bytes_max))
 
     async def load(
         self, topic: str, queue_number: int, offset: int, *, count: int, bytes_max: int
@@ -216,7 +220,7 @@ class Store:
         """
         queue = self._by_name.get((topic, queue_number))
         if queue is not None:
-            await self._cold.load(Sought(queue, offset, count, bytes_max))
+            await self.cold.load(Sought(queue, offset, count, bytes_max))
 
     def _end_of(self, queue: ConsumeQueue) -> int:
         """Where a queue ends for readers."""

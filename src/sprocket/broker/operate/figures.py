@@ -79,7 +79,7 @@ class FigureRequests:
         rate = self._state.puts_per_second(topic)
         return Reply(body=TopicStatsTable(offset_table=table, topic_put_tps=rate).encode())
 
-    def time_spans(self, command: Command, peer: Peer) -> Reply:
+    async def time_spans(self, command: Command, peer: Peer) -> Reply:
         """When the first, the last, and a group's next message of each queue were stored.
 
         Raises:
@@ -89,6 +89,9 @@ class FigureRequests:
         queues = self._queues.readable(header.topic)
         if not queues:
             raise TopicNotFound(f"topic[{header.topic}] not exist")
+        for queue in queues:
+            offset = self._offsets.committed(header.group, queue.topic, queue.queue_id) or 0
+            await self._queues.load_times(queue, self._queues.low(queue), offset - 1, offset)
         spans = [self._span(queue, header.group) for queue in queues]
         return Reply(body=ConsumeTimeSpans(consume_time_span_set=spans).encode())
 

@@ -62,7 +62,7 @@ class ProgressRequests:
             RequestCode.QUERY_CORRECTION_OFFSET: self.correction,
         }
 
-    def stats(self, command: Command, peer: Peer) -> Reply:
+    async def stats(self, command: Command, peer: Peer) -> Reply:
         """How far a group is in each queue of its topics, or of some."""
         header = command.read(ConsumeStatsOf)
         group = header.consumer_group
@@ -72,6 +72,10 @@ class ProgressRequests:
             topics = [name for name in header.topic_list.split(";") if name]
         else:
             topics = self._offsets.topics_of(group)
+        for topic in topics:
+            for queue in self._queues.readable(topic):
+                offset = self._offsets.committed(group, topic, queue.queue_id) or 0
+                await self._queues.load_times(queue, offset - 1)
         stats = self._stats(group, topics)
         for queue in stats.offset_table:
             self._offsets.asked(

@@ -50,6 +50,15 @@ class Queues:
         """When a message was stored, ms; -1 if it is not there."""
         return self._store.time_of(queue.topic, queue.queue_id, offset)
 
+    async def load_times(self, queue: Queue, *offsets: int) -> None:
+        """Brings into memory what tells when messages were stored."""
+        for offset in offsets:
+            await self._store.cold.load_time(queue.topic, queue.queue_id, offset)
+
+    async def load_search(self, queue: Queue, time_ms: int) -> None:
+        """Brings into memory what `offset_at` looks at."""
+        await self._store.cold.load_search(queue.topic, queue.queue_id, time_ms)
+
     def offset_at(self, queue: Queue, time_ms: int) -> int:
         """The first message stored at a time or after."""
         return self._store.offset_at_time(queue.topic, queue.queue_id, time_ms, Boundary.LOWER)

@@ -59,7 +59,7 @@ class ResetRequests:
             RequestCode.CLONE_GROUP_OFFSET: self.clone,
         }
 
-    def reset(self, command: Command, peer: Peer) -> Awaitable[Reply]:
+    async def reset(self, command: Command, peer: Peer) -> Reply:
         """Sends a group to an offset or a time. The answer comes once that is in the file.
 
         Raises:
@@ -77,17 +77,16 @@ class ResetRequests:
             queues = [queue for queue in queues if queue.queue_id == header.queue_id]
         if not queues:
             raise SystemFailure("No queues to reset.")
+        for queue in queues:
+            await self._queues.load_search(queue, header.timestamp)
         wanted = {queue: self._wanted(queue, header) for queue in queues}
         is_by_callback = not self._settings.config.server_side_reset
         if is_by_callback:
             self._tell(header, wanted)
         self._move(header.group, wanted, ends_held=not is_by_callback)
         log.info("%s resets %s in %s: %s", peer.address, header.group, header.topic, wanted)
-        return self._once_saved(Reply(body=ResetOffsetBody(offset_table=wanted).encode()))
-
-    async def _once_saved(self, reply: Reply) -> Reply:
         await self._save()
-        return reply
+        return Reply(body=ResetOffsetBody(offset_table=wanted).encode())
 
     def _wanted(self, queue: Queue, header: ResetOffset) -> int:
         low, high = self._queues.low(queue), self._queues.high(queue)
