@@ -35,6 +35,7 @@ OTHERS = [
     KEY + DUE + "TRAN_MSG\x01true\x02",
     KEY + DUE + "TIMER_OUT_MS\x011\x02",
     KEY + DUE + "REAL_TOPIC\x01U\x02",
+    KEY.replace("{}", "größe{}") + DUE,
     KEY + DUE + "CLUSTER\x01c\x02",
     KEY + "X" + DUE,
     KEY + "x\x01y" + DUE,

@@ -22,20 +22,17 @@ from sprocket.message.properties import (
     NAME_END,
     PAIR_END,
     PROPERTIES_BYTES_MAX,
-    REAL_QUEUE,
-    REAL_TOPIC,
     TIMER_DELIVER_MS,
     TIMER_OUT_MS,
 )
 from sprocket.message.recall import encode_handle
 from sprocket.message.record import Draft
 from sprocket.message.topic import RETRY_PREFIX, TIMER
-from sprocket.protocol.command import Command, Reply
+from sprocket.protocol.command import JSON, ONEWAY, Command, Reply
 from sprocket.remoting.transport import Outcome, Peer
+from sprocket.store.appending import Appended
 
 _MARK = TIMER_DELIVER_MS + NAME_END
-#: Whoever says this himself is looked at closer.
-_ADDED = (TIMER_OUT_MS, REAL_TOPIC, REAL_QUEUE)
 #: Digits of a time in ms from 2001 to 2286.
 _TIME_DIGITS = 13
 
@@ -47,6 +44,15 @@ class _Timed(NamedTuple):
     waits_for: WaitsFor
     queue_number: int
     said: Plain
+
+
+class _Sent(NamedTuple):
+    """What the answer says."""
+
+    log_offset: int
+    queue_number: int
+    queue_offset: int
+    unique_key: str
 
 
 class TimedSends:
@@ -85,16 +91,21 @@ class TimedSends:
         appended = self._ingress.accept_waiting(
             [each.draft for each in messages], [each.waits_for for each in messages]
         )
-        outcomes: list[Outcome] = []
-        broker = self._stamp.broker
-        for place, (draft, waits_for, queue_number, said) in zip(appended, messages, strict=False):
-            key = draft.unique_key
-            reply = self._stamp.reply(place, queue_number=queue_number, unique_key=key)
-            by_ms = str(waits_for.slot_ms + 1)
-            reply.recall_handle = encode_handle(waits_for.topic, broker, by_ms, key)
-            settled = self._ingress.settled(place, said.properties)
-            outcomes.append(Reply(reply) if settled is None else after(settled, reply))
-        return outcomes
+        return [self._outcome(*each) for each in zip(commands, appended, messages, strict=False)]
+
+    def _outcome(self, command: Command, appended: Appended, message: _Timed) -> Outcome:
+        (topic, slot_ms, _), number, said = message.waits_for, message.queue_number, message.said
+        unique_key = appended.unique_key
+        handle = encode_handle(topic, self._stamp.broker, str(slot_ms + 1), unique_key)
+        if command.serialization == JSON and not self._ingress.is_settling:
+            if command.flag & ONEWAY:
+                return None
+            sent = _Sent(appended.log_offset, number, appended.queue_offset, unique_key)
+            return self._stamp.form.frame(command.opaque, sent, recall_handle=handle)
+        reply = self._stamp.reply(appended, queue_number=number, unique_key=unique_key)
+        reply.recall_handle = handle
+        settled = self._ingress.settled(appended, said.properties)
+        return Reply(reply) if settled is None else after(settled, reply)
 
     def _read(
         self, command: Command, header: SendHeader, peer: Peer, *, born_host: bytes
@@ -110,16 +121,16 @@ class TimedSends:
         if len(text) > PROPERTIES_BYTES_MAX or header.batch or not command.body:
             return None
         topic, plain = header.topic, self._texts.read(before + behind)
-        if plain is None or any(each in text for each in _ADDED):
+        if plain is None or TIMER_OUT_MS in text or "REAL_" in text:
             return None
-        if topic == TIMER or topic.startswith(RETRY_PREFIX):
+        unique_key, said = plain
+        if topic == TIMER or topic.startswith(RETRY_PREFIX) or not unique_key.isascii():
             return None
         config, queue_number = self._placing.place(header, peer)
         due_ms = int(asked)
         slot_ms = self._ingress.slot_of(due_ms)
         if slot_ms is None:
             return None
-        unique_key, said = plain
         draft = Draft(
             TIMER,
             QUEUE,

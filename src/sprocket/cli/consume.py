@@ -48,8 +48,7 @@ def consume(
         typer.Option(
             "--code",
             metavar="FILE[:NAME]|NAME",
-            help="Only what this function at the broker wants: a file with it, named like the "
-            "file or behind a colon, or one that was uploaded.",
+            help="Only what this function at the broker wants, in a file or uploaded before.",
         ),
     ] = None,
     group: Annotated[

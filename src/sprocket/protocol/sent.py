@@ -65,17 +65,20 @@ class SentForm:
             VERSION,
         )
 
-    def frame(self, opaque: int, sent: Sent) -> bytes:
+    def frame(self, opaque: int, sent: Sent, *, recall_handle: str = "") -> bytes:
         """A whole frame.
 
         Args:
             opaque: that of the request.
+            recall_handle: by which the message can be taken back, if it can.
 
         Raises:
             LocalProtocolError: the unique key is no Unicode.
         """
         try:
             unique_key = _quoted(sent.unique_key)
+            if recall_handle:
+                unique_key = b'%b,"recallHandle":%b' % (unique_key, _quoted(recall_handle))
         except UnicodeEncodeError as error:
             raise LocalProtocolError(f"a unique key is not Unicode: {error}") from None
         header = self._form % (
