@@ -1,4 +1,4 @@
-"""Ordered consumption; the concurrent strategy shows through `test_consumer`."""
+"""Ordered consumption; what is peculiar to the concurrent strategy shows in `test_consumer` too."""
 
 from __future__ import annotations
 
@@ -28,6 +28,12 @@ def ordered_at(broker: FakeBroker, name: str = "c1", **settings: Any) -> PushCon
         ordered=True,
         config=ConsumerConfig(**settings),
         world=world(name, f"10.0.0.{ord(name[-1])}"),
+    )
+
+
+def concurrent_at(broker: FakeBroker) -> PushConsumer:
+    return PushConsumer(
+        "readers", nameservers=broker.address, start="first", world=world("c1", "10.0.0.1")
     )
 
 
@@ -281,6 +287,46 @@ def test_ordered_messages_cannot_be_iterated_over() -> None:
         async with FakeBroker({"orders": 1}) as broker, ordered_at(broker) as consumer:
             with pytest.raises(UsageError, match="listeners"):
                 consumer.subscribe("orders")
+
+    play(main)
+
+
+def test_a_listener_that_never_waits_has_queues_take_turns() -> None:
+    """Also while a queue has more than enough for a worker's turn."""
+
+    async def main() -> None:
+        async with FakeBroker({"orders": 2}) as broker, concurrent_at(broker) as consumer:
+            got: list[int] = []
+            fill(broker, 400, queues=2)
+
+            @consumer.on("orders")
+            async def take(message: StoredMessage) -> None:
+                got.append(message.queue.number)
+
+            await until(lambda: len(got) == 400)
+            runs = [len(list(run)) for _, run in itertools.groupby(got)]
+            assert max(runs) < 200, "neither queue is served whole before the other"
+
+    play(main)
+
+
+def test_messages_behind_one_that_takes_long_are_handed_to_others() -> None:
+    async def main() -> None:
+        async with FakeBroker({"orders": 1}) as broker, concurrent_at(broker) as consumer:
+            got: list[int] = []
+            fill(broker, 30)
+
+            @consumer.on("orders")
+            async def take(message: StoredMessage) -> None:
+                if message.queue_offset == 3:
+                    await asyncio.sleep(600)
+                got.append(message.queue_offset)
+
+            await until(lambda: len(got) == 29)
+            assert sorted(got) == [n for n in range(30) if n != 3]
+            (window,) = [each for each in consumer.statistics().windows if each.in_flight]
+            assert (window.position, window.in_flight) == (3, 1)
+            assert consumer.statistics().topics["orders"].consumed == 29
 
     play(main)
 

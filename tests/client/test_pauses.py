@@ -38,3 +38,19 @@ def test_who_waits_goes_on_only_when_no_pause_is_left() -> None:
         await pauses.over(TWO)
 
     play(main)
+
+
+def test_whether_anything_rests_is_known_at_a_glance() -> None:
+    pauses = Pauses()
+    queue = QueueId("orders", "a", 0)
+    assert not pauses.is_any
+    pauses.pause_queues([queue])
+    pauses.pause_topic("news")
+    pauses.resume_queues([queue])
+    assert pauses.is_any
+    pauses.resume_topic("news")
+    assert not pauses.is_any
+    pauses.pause_all()
+    assert pauses.is_any
+    pauses.resume_all()
+    assert not pauses.is_any

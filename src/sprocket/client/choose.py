@@ -20,7 +20,8 @@ _AVOIDED: tuple[tuple[float, float], ...] = (
     (1.8, 5.0),
     (0.55, 2.0),
 )
-_SLOW = _AVOIDED[-1][0]
+#: A quicker answer says nothing new of a broker that is not avoided.
+SLOW = _AVOIDED[-1][0]
 #: A send that failed counts as one that took so long.
 _FAILURE = 10.0
 
@@ -50,24 +51,21 @@ def _long_hash(key: int) -> int:
 class Faults:
     """Brokers that were slow or failed, and until when they are avoided."""
 
-    __slots__ = ("_until",)
+    __slots__ = ("until",)
 
     def __init__(self) -> None:
         #: By broker name, the end of its time out.
-        self._until: dict[str, float] = {}
-
-    def __bool__(self) -> bool:
-        return bool(self._until)
+        self.until: dict[str, float] = {}
 
     def answered(self, broker: str, seconds: float, now: float) -> None:
         """Notes that a broker took so long to answer. A quick answer clears it."""
-        if seconds < _SLOW:
-            if self._until:
-                self._until.pop(broker, None)
+        if seconds < SLOW:
+            if self.until:
+                self.until.pop(broker, None)
             return
         for slow, avoided in _AVOIDED:
             if seconds >= slow:
-                self._until[broker] = now + avoided
+                self.until[broker] = now + avoided
                 return
 
     def failed(self, broker: str, now: float) -> None:
@@ -76,11 +74,11 @@ class Faults:
 
     def is_avoided(self, broker: str, now: float) -> bool:
         """Whether to keep away from a broker."""
-        until = self._until.get(broker)
+        until = self.until.get(broker)
         if until is None:
             return False
         if now >= until:
-            del self._until[broker]
+            del self.until[broker]
             return False
         return True
 
@@ -111,7 +109,7 @@ class Chooser:
         turn = self._turns.get(topic, self._start) + 1
         self._turns[topic] = turn
         first = queues[turn % len(queues)]
-        if not self._faults and not not_at:
+        if not not_at and (self._faults is None or not self._faults.until):
             return first
         in_turn = [queues[(turn + step) % len(queues)] for step in range(len(queues))]
         others = [queue for queue in in_turn if queue.broker != not_at]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from sprocket.base.errors import UsageError
@@ -137,9 +138,7 @@ def seal_batch(
 
 def check(message: Message, body_bytes_max: int) -> None:
     """Raises UsageError if the message's topic, body or keys cannot be."""
-    check_topic(message.topic)
-    if is_closed_topic(message.topic):
-        raise UsageError(f"topic {message.topic!r} is RocketMQ's own and takes no messages")
+    _check_open(message.topic)
     body = message.body
     if not isinstance(body, _BUFFERS):
         raise UsageError(f"a body is bytes, not {type(body).__name__}")
@@ -149,6 +148,13 @@ def check(message: Message, body_bytes_max: int) -> None:
         raise UsageError(f"a body of {len(body)} bytes; at most {body_bytes_max} may be sent")
     if isinstance(message.keys, str):
         raise UsageError("keys is a list of words, not one text")
+
+
+@lru_cache(maxsize=1024)
+def _check_open(topic: str) -> None:
+    check_topic(topic)
+    if is_closed_topic(topic):
+        raise UsageError(f"topic {topic!r} is RocketMQ's own and takes no messages")
 
 
 def _properties(message: Message, message_id: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from enum import Enum
 from typing import NamedTuple
 
@@ -23,7 +23,7 @@ from sprocket.base.errors import (
     TransportError,
     UsageError,
 )
-from sprocket.client.choose import Chooser, Faults, by_key
+from sprocket.client.choose import SLOW, Chooser, Faults, by_key
 from sprocket.client.config import ProducerConfig
 from sprocket.client.envelope import Envelope
 from sprocket.client.routes import TopicRoute
@@ -145,9 +145,12 @@ class Outbox:
                 await asyncio.sleep(min(next(again), deadline.left()))
             if attempt and not deadline.left():
                 break
+            began = self._clock()
             try:
-                return await self._attempt(envelope, queue, deadline)
+                reply = await self._asked(envelope, queue, deadline)
+                return self._answered(reply, envelope, queue, began)
             except (TransportError, ReplyError) as error:
+                self._note(error, queue)
                 if not error.retriable:
                     raise
                 failure, failed_at = error, queue.broker
@@ -161,9 +164,12 @@ class Outbox:
         Raises:
             SendFailed, ReplyError: as `send`.
         """
+        began = self._clock()
         try:
-            return await self._attempt(envelope, queue, deadline)
+            reply = await self._asked(envelope, queue, deadline)
+            return self._answered(reply, envelope, queue, began)
         except (TransportError, ReplyError) as error:
+            self._note(error, queue)
             if error.refresh_route:
                 await self._refresh(envelope.topic, deadline)
             if not error.retriable:
@@ -211,28 +217,31 @@ class Outbox:
         reply = await self._session.pool.ask(address, header, deadline=deadline)
         return reply.read(RecallReply).msg_id or said.unique_key
 
-    async def _attempt(self, envelope: Envelope, queue: QueueId, deadline: Deadline) -> list[Sent]:
+    def _asked(self, envelope: Envelope, queue: QueueId, deadline: Deadline) -> Awaitable[Command]:
+        """Sends to a queue; the broker's answer is to be awaited."""
+        address = self._session.address(queue.broker)
+        return self._posted(envelope, queue, address, deadline) or self._session.pool.call(
+            address, self._header(envelope, queue), body=envelope.body, deadline=deadline
+        )
+
+    def _answered(
+        self, reply: Command, envelope: Envelope, queue: QueueId, began: float
+    ) -> list[Sent]:
+        """What a broker's answer says, to a send that began at a moment of the loop's time."""
+        status = _STATUSES.get(reply.code)
+        if status is None:
+            raise ReplyError.of(reply.code, reply.remark or "")
         faults = self._faults
-        started = self._clock()
-        try:
-            address = self._session.address(queue.broker)
-            reply = await (
-                self._posted(envelope, queue, address, deadline)
-                or self._session.pool.call(
-                    address, self._header(envelope, queue), body=envelope.body, deadline=deadline
-                )
-            )
-            status = _STATUSES.get(reply.code)
-            if status is None:
-                raise ReplyError.of(reply.code, reply.remark or "")
-        except (TransportError, ReplyError) as error:
-            if faults is not None and error.retriable:
-                faults.failed(queue.broker, self._clock())
-            raise
         if faults is not None:
             ended = self._clock()
-            faults.answered(queue.broker, ended - started, ended)
+            if faults.until or ended - began >= SLOW:
+                faults.answered(queue.broker, ended - began, ended)
         return _sent(reply, envelope, queue, status)
+
+    def _note(self, error: TransportError | ReplyError, queue: QueueId) -> None:
+        """Takes note that a send to a broker failed."""
+        if self._faults is not None and error.retriable:
+            self._faults.failed(queue.broker, self._clock())
 
     def _posted(
         self, envelope: Envelope, queue: QueueId, address: str, deadline: Deadline

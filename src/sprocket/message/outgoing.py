@@ -37,9 +37,10 @@ def text_of(message: Message) -> str:
         UsageError: a user property, the tag or a key cannot be carried.
     """
     text = ""
-    for name, value in message.properties.items():
-        check_user_property(name, value)
-        text += f"{name}{NAME_END}{value}{PAIR_END}"
+    if message.properties:
+        for name, value in message.properties.items():
+            check_user_property(name, value)
+            text += f"{name}{NAME_END}{value}{PAIR_END}"
     if message.keys:
         text += f"{KEYS}{NAME_END}{_checked(KEYS, ' '.join(message.keys))}{PAIR_END}"
     if message.tag:
