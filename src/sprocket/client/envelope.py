@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from sprocket.base.errors import UsageError
 from sprocket.client.config import ProducerConfig
+from sprocket.client.mistakes import mistake
 from sprocket.message import batch
 from sprocket.message.compression import Compression, compress
 from sprocket.message.ids import UniqueIds
@@ -26,7 +27,6 @@ from sprocket.message.topic import check_topic, is_closed_topic, is_retry_topic
 from sprocket.protocol.requests.send import SendBatch, SendMessageV2, SendReplyMessageV2
 
 _COMPRESSIONS = {"zlib": Compression.ZLIB, "lz4": Compression.LZ4, "zstd": Compression.ZSTD}
-_BUFFERS = (bytes, bytearray, memoryview)
 #: A character has four bytes at most, so shorter texts need not be counted in bytes.
 _SURELY_SHORT = PROPERTIES_BYTES_MAX // 4
 
@@ -91,16 +91,18 @@ def seal(message: Message, ids: UniqueIds, now_ms: int, config: ProducerConfig) 
     Raises:
         UsageError: the message cannot be sent; says why, with the limit that counts.
     """
-    body = message.body
-    check(message, config.body_bytes_max)
-    sys_flag = 0
+    try:
+        check(message, config.body_bytes_max)
+        message_id = ids.make(now_ms)
+        properties = _properties(message, message_id)
+    except (AttributeError, TypeError) as error:
+        raise mistake(message, error) from error
+    body, sys_flag = message.body, 0
     if len(body) >= config.compress_over_bytes and config.compression != "none":
         kind = _COMPRESSIONS[config.compression]
         smaller = compress(body, kind, config.compression_level)
         if len(smaller) < len(body):
             body, sys_flag = smaller, kind.sys_flag
-    message_id = ids.make(now_ms)
-    properties = _properties(message, message_id)
     return Envelope(message.topic, body, properties, sys_flag, message.flag, now_ms, message_id)
 
 
@@ -112,19 +114,22 @@ def seal_batch(
     Raises:
         UsageError: one of them, or all together, cannot be sent; says why.
     """
-    if not messages:
-        raise UsageError("a batch needs a message")
+    if not isinstance(messages, Sequence) or not messages:
+        raise UsageError("a batch is a list of messages, at least one")
     first = messages[0]
     names = []
     parts = []
     for message in messages:
-        check(message, config.body_bytes_max)
+        names.append(ids.make(now_ms))
+        try:
+            check(message, config.body_bytes_max)
+            parts.append(batch.Part(message.flag, message.body, _properties(message, names[-1])))
+        except (AttributeError, TypeError) as error:
+            raise mistake(message, error) from error
         if message.topic != first.topic or message.wait_stored != first.wait_stored:
             raise UsageError("messages of one batch have one topic and one wait_stored")
         if message.waits or is_retry_topic(message.topic):
             raise UsageError("a batch cannot be delayed, nor go to a retry topic")
-        names.append(ids.make(now_ms))
-        parts.append(batch.Part(message.flag, message.body, _properties(message, names[-1])))
     body = batch.encode(parts)
     if len(body) > config.body_bytes_max:
         raise UsageError(
@@ -140,14 +145,21 @@ def check(message: Message, body_bytes_max: int) -> None:
     """Raises UsageError if the message's topic, body or keys cannot be."""
     _check_open(message.topic)
     body = message.body
-    if not isinstance(body, _BUFFERS):
-        raise UsageError(f"a body is bytes, not {type(body).__name__}")
+    if type(body) is not bytes:
+        _check_buffer(body)
     if not body:
         raise UsageError("a body has at least one byte")
     if len(body) > body_bytes_max:
         raise UsageError(f"a body of {len(body)} bytes; at most {body_bytes_max} may be sent")
     if isinstance(message.keys, str):
         raise UsageError("keys is a list of words, not one text")
+
+
+def _check_buffer(body: object) -> None:
+    if not isinstance(body, bytes | bytearray | memoryview):
+        raise UsageError(f"a body is bytes, not {type(body).__name__}")
+    if isinstance(body, memoryview) and not (body.c_contiguous and body.itemsize == body.ndim == 1):
+        raise UsageError("a body that is a memoryview is one of bytes in a row; bytes(view) is")
 
 
 @lru_cache(maxsize=1024)

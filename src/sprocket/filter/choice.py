@@ -43,6 +43,8 @@ def filter_of(
         raise UsageError(
             "messages are chosen by tags, by sql or by code, one of them; in sql the tag is TAGS"
         )
+    if not isinstance(tags, str) or not isinstance(sql, str | None):
+        raise UsageError("tags and sql are texts: 'paid || new', 'amount > 5'")
     if code is not None:
         return code if isinstance(code, PythonFilter) else PythonFilter(code)
     return TagFilter.parse(tags) if sql is None else SqlFilter.parse(sql)

@@ -94,12 +94,16 @@ def _fault_of_group(name: str) -> str | None:
 
 def check_topic(name: str) -> None:
     """Raises UsageError if `name` cannot name a topic."""
+    if not isinstance(name, str):
+        raise UsageError(f"a topic is a text, not {type(name).__name__}")
     if fault := fault_of_topic(name):
         raise UsageError(f"{fault} ({name!r})")
 
 
 def check_group(name: str) -> None:
     """Raises UsageError if `name` cannot name a group."""
+    if not isinstance(name, str):
+        raise UsageError(f"a group is a text, not {type(name).__name__}")
     if fault := fault_of_group(name):
         raise UsageError(f"{fault} ({name!r})")
 
