@@ -47,9 +47,17 @@ def test_what_is_missing_or_too_old_is_named(monkeypatch: pytest.MonkeyPatch) ->
         check_pyspark()
 
 
+def who(_: int) -> tuple[str, str]:
+    import pyspark
+
+    return sys.executable, pyspark.__file__
+
+
 @pytest.mark.spark
 def test_a_session_is_quiet_and_uses_this_interpreter(spark: SparkSession) -> None:
     assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
     assert spark.conf.get("spark.ui.enabled") == "false"
-    assert os.environ["PYSPARK_PYTHON"] == sys.executable
+    python, pyspark = spark.sparkContext.parallelize([0], 1).map(who).first()
+    assert python == sys.executable
+    assert "pyspark.zip" not in pyspark
     assert launch.session("another", "local[2]") is spark

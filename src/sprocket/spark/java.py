@@ -8,21 +8,17 @@ Spark is given a stand-in for JAVA_HOME whose `bin/java` drops that demand and c
 
 from __future__ import annotations
 
-import atexit
-import contextlib
 import os
 import re
 import shutil
-import stat
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from hashlib import sha256
 from pathlib import Path
 
 from sprocket.base.errors import UsageError
+from sprocket.spark.stand_in import kept, quoted
 
 #: Oldest Java that Spark 4 runs on.
 OLDEST = 17
@@ -114,33 +110,8 @@ def home_for_spark(java: Java, environment: Mapping[str, str] | None = None) -> 
     """
     if sys.platform == "win32":
         return java.home
-    script = _STAND_IN.format(java=_quoted(java.home / "bin" / "java")).encode()
-    for folder in _caches(os.environ if environment is None else environment):
-        home = folder / f"java-{sha256(script).hexdigest()[:16]}"
-        with contextlib.suppress(OSError):
-            _put(script, home / "bin" / "java")
-            return home
+    java_path = quoted(java.home / "bin" / "java")
+    program = kept(_STAND_IN.format(java=java_path), "java", environment)
+    if program is not None:
+        return program.parent.parent
     raise UsageError("no folder can be written for Spark's Java: set XDG_CACHE_HOME to one")
-
-
-def _caches(environment: Mapping[str, str]) -> Iterator[Path]:
-    """Folders that only this user writes; the last is a new one that goes with this process."""
-    yield Path(environment.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "sprocket"
-    temporary = tempfile.mkdtemp(prefix="sprocket-")
-    atexit.register(shutil.rmtree, temporary, ignore_errors=True)
-    yield Path(temporary)
-
-
-def _put(script: bytes, path: Path) -> None:
-    """Writes a program unless it is there; whole, since others may be about to run it."""
-    if path.is_file() and path.read_bytes() == script and os.access(path, os.X_OK):
-        return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f"java.{os.getpid()}")
-    unfinished.write_bytes(script)
-    unfinished.chmod(stat.S_IRWXU)
-    unfinished.replace(path)
-
-
-def _quoted(path: Path) -> str:
-    return "'" + str(path).replace("'", "'\\''") + "'"

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sprocket.base.errors import UsageError
+from sprocket.spark.interpreter import for_workers
 from sprocket.spark.java import find_java, home_for_spark
 
 if TYPE_CHECKING:
@@ -84,10 +85,14 @@ def check_pyspark() -> None:
 def prepare_environment(master: str) -> None:
     """Sets what Spark's launcher reads from the environment of this process."""
     os.environ["JAVA_HOME"] = str(home_for_spark(find_java()))
+    python = sys.executable
     if local_cores(master) is not None:
         # A cluster's workers have interpreters of their own; here they must be this one.
-        os.environ["PYSPARK_PYTHON"] = sys.executable
-    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+        import pyspark
+
+        python = os.environ["PYSPARK_PYTHON"] = for_workers(Path(pyspark.__file__).parent)
+    # Spark runs a data source's planning with this one.
+    os.environ["PYSPARK_DRIVER_PYTHON"] = python
 
 
 def settings(master: str, conf: Mapping[str, str | int | bool]) -> dict[str, str]:
