@@ -129,6 +129,18 @@ def test_a_group_gets_what_its_function_wants_and_moves_on_past_the_rest() -> No
     play(test)
 
 
+def test_those_who_bring_it_at_the_same_time_all_get_what_they_want() -> None:
+    async def test(asker: Asker) -> None:
+        async def bring_and_pull() -> list[int]:
+            assert (await upload(asker, EVEN)).code == 0
+            return bodies(await pull(asker))
+
+        await send(asker, 4)
+        assert await asyncio.gather(*(bring_and_pull() for _ in range(4))) == [[0, 2]] * 4
+
+    play(test)
+
+
 def test_a_version_counts_that_a_subscription_names_and_else_the_newest() -> None:
     async def test(asker: Asker) -> None:
         await send(asker, 4)

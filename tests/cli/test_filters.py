@@ -109,13 +109,16 @@ def test_a_broker_that_takes_none_says_by_what(node: str, cheap: Path) -> None:
 
 def test_consume_takes_a_filter_in_a_file_or_one_that_was_uploaded(names: str, cheap: Path) -> None:
     for amount in (3, 7):
-        sprocket(
+        sent = sprocket(
             "send", "gifts", f"cost {amount}", "--property", f"amount={amount}",
             "--nameserver", names,
         )  # fmt: skip
+        assert sent.code == 0, sent.err
 
     def consume(*more: str) -> Outcome:
-        return sprocket("consume", "gifts", "--raw", *more, "--nameserver", names)
+        done = sprocket("consume", "gifts", "--raw", *more, "--nameserver", names)
+        assert done.code == 0, done.err
+        return done
 
     assert consume("--end", "--code", str(cheap)).lines == ["cost 3"]
     grouped = ("--group", "gifted", "--count", "1")

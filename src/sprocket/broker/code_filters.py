@@ -180,11 +180,12 @@ class CodeFilters:
             header.consumer_group, header.topic, header.class_name, version, header.signed_ms or 0
         )
         self._check_right(asked, header.signature, peer)
+        if self.uploads.find(asked[:3], version) is None:
+            await self._try_out(header.class_name, source)
+        # Each queue of a consumer brings it when it is missing: by now another may have.
         known = self.uploads.find(asked[:3], version)
         if known is None or header.is_again or known is not self.uploads.find(asked[:3]):
             off = "" if known is None or header.is_again else known.off
-            if known is None:
-                await self._try_out(header.class_name, source)
             await self._keep(Uploaded(*asked[:4], text, self._clock.now_ms(), peer.address, off))
         return Reply(remark=version)
 
