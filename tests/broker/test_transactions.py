@@ -134,6 +134,23 @@ def test_a_commit_that_the_disk_refused_is_carried_out_without_another_question(
     play(test, disk)
 
 
+def test_parked_messages_can_be_looked_at_though_their_topic_was_lost() -> None:
+    disk = new_disk()
+
+    async def main() -> None:
+        async with serving(disk, transaction_checks_max=1, transaction_check_ms=1000) as asker:
+            answering(asker, UNKNOWN)
+            await send_half(asker)
+            await keep_beating(asker, 60)
+            assert len(await messages(asker, PARKED)) == 1
+        for name in ("topics.json", "topics.json.bak"):
+            disk.remove(f"{ROOT}/config/{name}")
+        async with serving(disk) as asker:
+            assert len(await messages(asker, PARKED)) == 1
+
+    simulate(lambda network: main())
+
+
 def test_a_message_that_was_rolled_back_stays_unseen() -> None:
     async def test(asker: Asker) -> None:
         end = await send_half(asker)

@@ -104,8 +104,12 @@ class ParkingIngress:
     def accept_due(self, draft: Draft) -> Appended:
         """As `Ingress.accept_due`."""
         if draft.topic == CHECKS_EXHAUSTED:
-            self._topics.make_for_group(CHECKS_EXHAUSTED, queues=1)
+            self.open_parking()
         return self._accept_due(draft)
+
+    def open_parking(self) -> None:
+        """Makes the parking topic. A full disk and a loss of power can leave its messages only."""
+        self._topics.make_for_group(CHECKS_EXHAUSTED, queues=1)
 
 
 class Tally:

@@ -51,6 +51,10 @@ class Door(Protocol):
         """Stores a message as it is."""
         ...
 
+    def open_parking(self) -> None:
+        """Sees to it that parked messages can be looked at."""
+        ...
+
 
 class Offsets(Protocol):
     """Where offsets of groups are kept."""
@@ -122,6 +126,8 @@ class Settlement:
 
     def start(self) -> None:
         """Folds the ledger from the store."""
+        if self._store.max_offset(CHECKS_EXHAUSTED, QUEUE):
+            self._door.open_parking()
         begin = Positions(self._position(HALF), self._position(HALF_SETTLED))
         self._ledger.begin(begin)
         by_key: dict[str, int] = {}
