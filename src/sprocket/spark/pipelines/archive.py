@@ -17,7 +17,13 @@ from sprocket.base.errors import UsageError
 from sprocket.spark.pipelines import bodies
 from sprocket.spark.pipelines.batches import Batches
 from sprocket.spark.pipelines.folder import HIDDEN
-from sprocket.spark.pipelines.job import TopicJob, setting
+from sprocket.spark.pipelines.job import (
+    TopicJob,
+    batch_rows_setting,
+    every_setting,
+    follows_setting,
+    setting,
+)
 from sprocket.spark.pipelines.progress import Watch, unwatched
 from sprocket.spark.pipelines.report import Bars, Report, Table
 from sprocket.spark.pipelines.streams import follow, trigger
@@ -100,18 +106,9 @@ class Archive(TopicJob):
     sample_rows: int = setting(
         "Messages to find the columns in.", option="sample", kind="whole", default=1000
     )
-    follows: bool = setting(
-        "Go on until Ctrl-C; else end with what is there now.",
-        option="follow",
-        kind="switch",
-        default=False,
-    )
-    every_s: float = setting(
-        "Seconds between micro-batches with --follow.", option="every", kind="number", default=10.0
-    )
-    batch_rows: int = setting(
-        "Most messages in one micro-batch.", option="batch-rows", kind="whole", default=1_000_000
-    )
+    follows: bool = follows_setting()
+    every_s: float = every_setting(10.0)
+    batch_rows: int = batch_rows_setting(1_000_000)
     group: str | None = setting(
         "Consumer group whose offsets follow what is archived, for lag tools.",
         option="group",

@@ -55,6 +55,24 @@ def setting(
     return field(default=default, metadata={"about": about})
 
 
+def follows_setting() -> Any:
+    """Declares whether a job goes on and on."""
+    doc = "Go on until Ctrl-C; else end with what is there now."
+    return setting(doc, option="follow", kind="switch", default=False)
+
+
+def every_setting(seconds: float) -> Any:
+    """Declares how long a job that goes on waits between two micro-batches."""
+    doc = "Seconds between micro-batches with --follow."
+    return setting(doc, option="every", kind="number", default=seconds)
+
+
+def batch_rows_setting(most: int) -> Any:
+    """Declares the size of a job's micro-batches."""
+    doc = "Most messages in one micro-batch."
+    return setting(doc, option="batch-rows", kind="whole", default=most)
+
+
 def settings(kind: type[Job]) -> list[tuple[Field[Any], About]]:
     """The fields that people set, and what they say of themselves."""
     return [(one, one.metadata["about"]) for one in fields(kind) if "about" in one.metadata]

@@ -22,7 +22,13 @@ from sprocket.message.topic import check_topic
 from sprocket.spark.pipelines import offsets, translate
 from sprocket.spark.pipelines.batches import Batches
 from sprocket.spark.pipelines.folder import HIDDEN
-from sprocket.spark.pipelines.job import TopicJob, setting
+from sprocket.spark.pipelines.job import (
+    TopicJob,
+    batch_rows_setting,
+    every_setting,
+    follows_setting,
+    setting,
+)
 from sprocket.spark.pipelines.offsets import Offsets
 from sprocket.spark.pipelines.progress import Watch, unwatched
 from sprocket.spark.pipelines.report import Report, Table
@@ -103,18 +109,9 @@ class Mirror(TopicJob):
         kind="words",
         default=(),
     )
-    follows: bool = setting(
-        "Go on until Ctrl-C; else end with what is there now.",
-        option="follow",
-        kind="switch",
-        default=False,
-    )
-    every_s: float = setting(
-        "Seconds between micro-batches with --follow.", option="every", kind="number", default=1.0
-    )
-    batch_rows: int = setting(
-        "Most messages in one micro-batch.", option="batch-rows", kind="whole", default=200_000
-    )
+    follows: bool = follows_setting()
+    every_s: float = every_setting(1.0)
+    batch_rows: int = batch_rows_setting(200_000)
     again: bool = setting(
         "Also what a mirror brought to the source; else it is left, so that two clusters can "
         "mirror each other.",
