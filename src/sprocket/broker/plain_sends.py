@@ -59,8 +59,8 @@ class PlainSends:
             return self._timed.send(kind, commands, peer)
         appended = self._ingress.accept_ready(drafts)
         if self._ingress.is_settling:
-            return [self._settling(*each) for each in zip(appended, drafts, said, strict=False)]
-        return [self._reply(*each) for each in zip(commands, appended, strict=False)]
+            return list(map(self._settling, appended, drafts, said))
+        return list(map(self._reply, commands, appended))
 
     def _drafts(
         self, kind: type[SendHeader], commands: Sequence[Command], peer: Peer
