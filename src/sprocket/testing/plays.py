@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from sprocket.testing import scenarios, timed
+from sprocket.testing import scenarios, timed, transacted
 from sprocket.testing.history import Outcome
 from sprocket.testing.scenarios import SCENARIOS
 from sprocket.testing.timed import TIMED
+from sprocket.testing.transacted import TRANSACTED
 
 #: Plays one history by name of scenario and seed; raises `Violation`.
 Play = Callable[[str, int], Outcome]
@@ -15,11 +16,13 @@ Play = Callable[[str, int], Outcome]
 PLAYS: dict[str, Play] = {
     **dict.fromkeys(SCENARIOS, scenarios.play),
     **dict.fromkeys(TIMED, timed.play),
+    **dict.fromkeys(TRANSACTED, transacted.play),
 }
 #: What each of them is about, in a sentence.
 DOCS: dict[str, str] = {
     **{name: scenario.doc for name, scenario in SCENARIOS.items()},
     **{name: waiting.doc for name, waiting in TIMED.items()},
+    **{name: undecided.doc for name, undecided in TRANSACTED.items()},
 }
 
 
