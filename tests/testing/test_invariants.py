@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
 from sprocket.message.message import StoredMessage
@@ -11,7 +14,10 @@ from sprocket.testing.groups import GroupRecord
 from sprocket.testing.invariants import Violation
 from sprocket.testing.journal import Journal
 from sprocket.testing.loop import SimulatedLoop
+from sprocket.testing.members import Style
 from sprocket.testing.network import Network
+from sprocket.testing.owners import Owners
+from sprocket.testing.process import Process
 from tests.testing.parts import QUEUE, stored
 
 
@@ -133,3 +139,18 @@ def test_what_came_twice_or_never_or_early_from_a_delay_is_found(journal: Journa
     invariants.delayed_is_not_early(journal, waiting, once, delays_ms=[1000])
     with pytest.raises(Violation, match="k0 came 1 ms early"):
         invariants.delayed_is_not_early(journal, waiting, once, delays_ms=[1001])
+
+
+def test_a_queue_with_two_owners_is_noticed(journal: Journal) -> None:
+    record = record_of(journal)
+    members = [SimpleNamespace(process=Process(name, name), queues=[QUEUE]) for name in "ab"]
+    group: Any = SimpleNamespace(style=Style("g"), members=members[:1], records=[record], name="g")
+    owners = Owners(journal, [group], lambda _: [QUEUE])
+    for there in (members[:1], members, members, members[:1]):
+        group.members = there
+        owners._look()
+        journal._network.loop.advance(2.0)
+    assert dict(record.overlaps) == {"other": [4.0]}
+    invariants.owners_do_not_overlap(journal, record, seconds_max=4.0)
+    with pytest.raises(Violation, match=r"g had two owners for 4.0 s, after a other, 3 s"):
+        invariants.owners_do_not_overlap(journal, record, seconds_max=3.0)

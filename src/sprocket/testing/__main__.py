@@ -140,17 +140,20 @@ def _flat(chunks: Iterable[list[Told]]) -> Iterator[Told]:
 
 
 def _gaps(journal: Journal) -> dict[str, list[float]]:
-    """Seconds that queues had no owner, by group and what happened before."""
+    """Seconds that queues had no owner, or two, by group and what happened before."""
     return {
-        f"{record.name} after {cause}": seconds
+        f"{record.name} after {cause}{words}": seconds
         for record in journal.groups.values()
-        for cause, seconds in record.gaps.items()
+        for words, causes in (("", record.gaps), (" (two)", record.overlaps))
+        for cause, seconds in causes.items()
     }
 
 
 def _tell_gaps(gaps: dict[str, list[float]]) -> None:
     if gaps:
-        sys.stdout.write("\nseconds that a queue had no owner: number, median, 99 %, longest\n")
+        sys.stdout.write(
+            "\nseconds that a queue had no owner, or two: number, median, 99 %, longest\n"
+        )
     for name, seconds in sorted(gaps.items()):
         ranked = sorted(seconds)
         sys.stdout.write(

@@ -321,7 +321,9 @@ class Run:
             invariants.failed_ends_within_limit(
                 journal, record, limit=style.reconsume_max, dead=dead
             )
-        invariants.owners_come_back(journal, record, seconds_max=self.scenario.gap_seconds_max)
+        bounds = self.scenario
+        invariants.owners_come_back(journal, record, seconds_max=bounds.gap_seconds_max)
+        invariants.owners_do_not_overlap(journal, record, seconds_max=bounds.overlap_seconds_max)
         ends = {queue: len(messages) for queue, messages in stored.items()}
         invariants.a_move_is_obeyed(journal, record, ends)
 

@@ -60,7 +60,7 @@ class GroupRecord:
         moves: by queue, the last word of an operator.
         passed: places that an operator moved the group past.
         moving: queues that an operator is about to move.
-        gaps: by what happened, seconds that a queue had no owner after it.
+        gaps, overlaps: by what happened, seconds that a queue had no owner after it, or two.
     """
 
     def __init__(self, journal: Journal, name: str, topics: tuple[str, ...]) -> None:
@@ -72,6 +72,7 @@ class GroupRecord:
         self.given_up: set[str] = set()
         self.settled: dict[QueueId, dict[int, float]] = defaultdict(dict)
         self.gaps: dict[str, list[float]] = defaultdict(list)
+        self.overlaps: dict[str, list[float]] = defaultdict(list)
         self.ever_settled: dict[QueueId, dict[int, float]] = defaultdict(dict)
         self.moves: dict[QueueId, Move] = {}
         self.passed: set[tuple[QueueId, int]] = set()

@@ -176,6 +176,16 @@ def owners_come_back(journal: Journal, record: GroupRecord, *, seconds_max: floa
             )
 
 
+def owners_do_not_overlap(journal: Journal, record: GroupRecord, *, seconds_max: float) -> None:
+    """No queue has two owners for longer than it takes to hear of each other."""
+    for cause, overlaps in record.overlaps.items():
+        if max(overlaps, default=0.0) > seconds_max:
+            raise Violation(
+                f"a queue of {record.name} had two owners for {max(overlaps):.1f} s, after a "
+                f"{cause}, {seconds_max:g} s is the bound\n{journal.story('')}"
+            )
+
+
 # Of the log.
 
 

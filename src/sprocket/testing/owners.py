@@ -1,8 +1,9 @@
-"""Measures how long queues have no owner when members come, leave and die."""
+"""Measures how long queues have no owner, or two, when members come, leave and die."""
 
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Sequence
 
 from sprocket.message.queue import QueueId
@@ -19,7 +20,7 @@ class Owners:
     """Looks which member has which queue.
 
     Args:
-        journal: tells what happened last, and is told of gaps in its groups' records.
+        journal: tells what happened last, and is told of gaps and overlaps in its groups' records.
         groups: whom to look at; only those whose members share queues.
         queues: all queues of a group.
     """
@@ -36,8 +37,10 @@ class Owners:
         self._read = 0
         #: By group and queue, since when nobody has it; absent as long as nobody ever had.
         self._since: dict[tuple[str, QueueId], float | None] = {}
-        #: By group, what happened last, and when.
-        self._last: dict[str, tuple[str, float]] = {}
+        #: By group and queue, since when more than one has it.
+        self._shared_since: dict[tuple[str, QueueId], float] = {}
+        #: By group, what happened last.
+        self._last: dict[str, str] = {}
 
     async def watch(self) -> None:
         """Looks until cancelled."""
@@ -49,25 +52,29 @@ class Owners:
         events = self._journal.events
         for event in events[self._read :]:
             if event.what in _CAUSES:
-                self._last[event.who.rpartition("-")[0]] = (_CAUSES[event.what], event.at)
+                self._last[event.who.rpartition("-")[0]] = _CAUSES[event.what]
         self._read = len(events)
         for group in self._groups:
-            owned = {
+            owned = Counter(
                 queue
                 for member in group.members
                 if not member.process.is_stopped
                 for queue in member.queues
-            }
+            )
             for queue in self._queues(group):
-                self._see(group, queue, is_owned=queue in owned)
+                self._see(group, queue, owners=owned[queue])
 
-    def _see(self, group: Group, queue: QueueId, *, is_owned: bool) -> None:
+    def _see(self, group: Group, queue: QueueId, *, owners: int) -> None:
         place, now = (group.style.name, queue), self._journal.now
+        cause, record = self._last.get(group.style.name, "other"), group.records[0]
+        if owners > 1:
+            self._shared_since.setdefault(place, now)
+        elif place in self._shared_since:
+            record.overlaps[cause].append(now - self._shared_since.pop(place))
         since = self._since.get(place, -1.0)
-        if is_owned:
+        if owners:
             if since is not None and since >= 0:
-                cause, _ = self._last.get(group.style.name, ("other", 0.0))
-                group.records[0].gaps[cause].append(now - since)
+                record.gaps[cause].append(now - since)
             self._since[place] = None
         elif since is None:
             self._since[place] = now

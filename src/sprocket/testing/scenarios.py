@@ -47,7 +47,7 @@ class Scenario:
         store: settings of the brokers' stores.
         sync_seconds: the shortest and longest time that their disks take to sync.
         pause_seconds: if set, faults are at least so far apart.
-        gap_seconds_max: how long a queue may have no owner, at most.
+        gap_seconds_max, overlap_seconds_max: how long a queue may have no owner, or two, at most.
     """
 
     doc: str
@@ -61,6 +61,7 @@ class Scenario:
     sync_seconds: tuple[float, float] = (0.0005, 0.02)
     pause_seconds: float = 0.0
     gap_seconds_max: float = math.inf
+    overlap_seconds_max: float = math.inf
 
 
 _ORDERED = Style("orderly", "ordered", listener_seconds=0.3, slow_seconds=20.0)
@@ -222,13 +223,14 @@ SCENARIOS: dict[str, Scenario] = {
         store=_SLOW_FLUSH,
     ),
     "rebalance": Scenario(
-        "Members come, leave and die one by one; it is measured how long queues have no owner.",
+        "Members come, leave and die one by one; how long have queues no owner, or two?",
         (Style(members=3), Style("orderly", "ordered", members=3)),
         ("join", "leave", "kill-member"),
         brokers=2,
         traffic=Traffic(messages=60, seconds=120.0),
         pause_seconds=45.0,
         gap_seconds_max=45.0,
+        overlap_seconds_max=3.0,
     ),
     "tempest": Scenario(
         "All kinds of groups and all weathers at once.",
