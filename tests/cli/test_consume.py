@@ -9,11 +9,7 @@ import sys
 
 import pytest
 
-from sprocket.base.errors import UsageError
-from sprocket.cli.consume import start_at
 from tests.cli.parts import Outcome, sprocket
-
-NOW_MS = 1_900_000_000_000
 
 
 def consume(node: str, *arguments: str) -> Outcome:
@@ -121,25 +117,3 @@ def test_a_signal_ends_it_in_order(
         process.send_signal(number)
         _, err = process.communicate(timeout=20)
         assert (process.returncode, err) == (code, "")
-
-
-@pytest.mark.parametrize(
-    ("text", "start"),
-    [
-        ("first", "first"),
-        ("last", "last"),
-        ("15m", NOW_MS - 900_000),
-        ("9999999d", 0),
-        ("1234567890123", 1_234_567_890_123),
-        ("2030-01-31T08:00:00+00:00", 1_896_076_800_000),
-        ("1900-01-01T00:00:00+00:00", 0),
-    ],
-)
-def test_a_beginning_is_a_word_a_time_or_how_long_ago(text: str, start: str | int) -> None:
-    assert start_at(text, NOW_MS) == start
-
-
-@pytest.mark.parametrize("text", ["", "never", "15x", "-5", "99999999999999999999"])
-def test_other_beginnings_are_refused(text: str) -> None:
-    with pytest.raises(UsageError, match="a time is"):
-        start_at(text, NOW_MS)

@@ -6,7 +6,6 @@ import json
 
 import pytest
 
-from sprocket.cli.topics import moment
 from tests.cli.parts import Outcome, sprocket
 
 
@@ -75,7 +74,3 @@ def test_the_cluster_is_shown(node: str) -> None:
     assert outcome.lines[1].split()[:3] == ["DefaultCluster", "broker-a", "0"]
     (process,) = map(json.loads, sprocket("cluster", "--json", "--nameserver", node).lines)
     assert process["is_reachable"] is True
-
-
-def test_a_moment_is_shown_to_the_millisecond() -> None:
-    assert moment(1_234).split(".")[1][:3] == "234"

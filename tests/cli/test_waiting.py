@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
-from sprocket.cli.waiting import span
 from tests.cli.parts import sprocket
 
 
@@ -38,8 +35,3 @@ def test_delays_exclude_each_other(node: str) -> None:
         "send", "later", "x", "--delay", "1", "--delay-level", "2", "--nameserver", node
     )
     assert (outcome.code, "exclude each other" in outcome.err) == (2, True)
-
-
-@pytest.mark.parametrize(("seconds", "text"), [(5, "5 s"), (300, "5 min"), (86_400, "1 d")])
-def test_spans_are_told_in_their_largest_unit(seconds: int, text: str) -> None:
-    assert span(seconds) == text

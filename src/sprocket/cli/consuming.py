@@ -17,7 +17,7 @@ import typer
 from sprocket.base.backoff import pauses
 from sprocket.base.errors import TransportError, UsageError
 from sprocket.cli import loading, render
-from sprocket.cli.topics import moment
+from sprocket.cli.times import moment
 from sprocket.client.config import ConsumerConfig, PullConfig
 from sprocket.client.consumer import PushConsumer
 from sprocket.client.manual import PullConsumer, PullStatus

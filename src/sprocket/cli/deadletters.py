@@ -21,8 +21,8 @@ from sprocket.cli.options import (
     Yes,
     command,
     confirm,
-    span,
 )
+from sprocket.cli.times import between
 
 if TYPE_CHECKING:
     from sprocket.admin.caller import Caller
@@ -50,7 +50,7 @@ def list_letters(
     timeout: Timeout = 5.0,
 ) -> None:
     """Lists a group's dead letters."""
-    begin_ms, end_ms = span(since, until)
+    begin_ms, end_ms = between(since, until)
 
     async def question(caller: Caller) -> list[StoredMessage]:
         return await _letters(caller, group, (begin_ms, end_ms), count)
@@ -110,7 +110,7 @@ def resend(
     """Gives dead letters back to their group, with what their sender set. They stay listed too."""
     if bool(ids) == is_all:
         raise UsageError("say which: offset ids, or --all")
-    times = span(since, until)
+    times = between(since, until)
     letters = ask(nameserver, timeout, lambda caller: _chosen(caller, group, ids=ids, times=times))
     where = "their topics" if to_topic else f"consumer group {group}"
     if letters:

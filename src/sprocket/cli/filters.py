@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sprocket.base.errors import FilterFailed, SubscriptionInvalid, UsageError
+from sprocket.base.errors import FilterFailed, SubscriptionInvalid
 from sprocket.cli import render
 from sprocket.cli.asking import ask
-from sprocket.cli.options import NAMESERVER, Json, NameServers, Timeout, Yes, command, confirm
+from sprocket.cli.options import NAMESERVER, Json, NameServers, Timeout, Yes, command, confirm, pair
 
 if TYPE_CHECKING:
     from sprocket.admin.caller import Caller
@@ -67,7 +67,7 @@ def check(
     import asyncio
 
     wanted = _filter_of(file, name)
-    properties = dict(_pair(each) for each in given or ())
+    properties = dict(map(pair, given or ()))
     is_judged = bool(properties) or body is not None
     level, verdict = asyncio.run(_tried(wanted, properties, body or "", is_judged=is_judged))
     if as_json:
@@ -85,13 +85,6 @@ _LEVELS = {
     "kernel": "shut in by the kernel here",
     "limits": "this system has resource limits only: no broker here runs it unless told so",
 }
-
-
-def _pair(text: str) -> tuple[str, str]:
-    name, sign, value = text.partition("=")
-    if not name or not sign:
-        raise UsageError(f"--property takes NAME=VALUE, not {text!r}")
-    return name, value
 
 
 def _filter_of(file: Path, name: str | None, secret: str | None = None) -> PythonFilter:
@@ -164,9 +157,7 @@ def upload(
         render.json(facts) if as_json else typer.echo(f"{broker}: {wanted.name}@{version}")
 
 
-@command(
-    app, "list", "sprocket filter list", "sprocket filter list --group billing --json"
-)  # fmt: skip
+@command(app, "list", "sprocket filter list", "sprocket filter list --group billing --json")
 def list_filters(
     group: Annotated[
         str | None, typer.Option("--group", "-g", metavar="GROUP", help="Only of this group.")

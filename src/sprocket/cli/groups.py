@@ -9,7 +9,6 @@ import typer
 from sprocket.base.errors import ConsumerOffline, UsageError
 from sprocket.cli import render
 from sprocket.cli.asking import ask
-from sprocket.cli.consume import start_at
 from sprocket.cli.options import (
     NAMESERVER,
     Cluster,
@@ -22,7 +21,7 @@ from sprocket.cli.options import (
     command,
     confirm,
 )
-from sprocket.cli.topics import moment
+from sprocket.cli.times import moment, start_at
 
 if TYPE_CHECKING:
     from sprocket.admin.caller import Caller

@@ -1,4 +1,7 @@
-"""`sprocket group members`, `running`, `producers`: who is connected, and what they do."""
+"""`sprocket group members`, `running`, `producers`: who is connected, and what they do.
+
+They stand among the commands of `groups`, whose table of commands they join.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from sprocket.cli import render
 from sprocket.cli.asking import ask
 from sprocket.cli.groups import app, kind_of
 from sprocket.cli.options import NAMESERVER, Group, Json, NameServers, Timeout, command
-from sprocket.cli.topics import moment
+from sprocket.cli.times import moment
 
 __all__ = ["app"]
 

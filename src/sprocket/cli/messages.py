@@ -21,9 +21,8 @@ from sprocket.cli.options import (
     Yes,
     command,
     confirm,
-    span,
 )
-from sprocket.cli.topics import moment
+from sprocket.cli.times import between, moment
 
 if TYPE_CHECKING:
     from sprocket.admin.caller import Caller
@@ -91,9 +90,10 @@ def find(
     """Finds messages by a key, by unique id, or by the time when they were stored."""
     from sprocket.admin import messages
 
-    if (key is None) == (unique_id is None) and (key or since is until is None):
+    named = [name for name in (key, unique_id) if name is not None]
+    if len(named) > 1 or not (named or since or until):
         raise UsageError("say what to find: a key, --id, or a time by --since or --until")
-    times = span(since, until)
+    times = between(since, until)
 
     async def question(caller: Caller) -> list[StoredMessage]:
         if key is not None:

@@ -8,9 +8,9 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
-F = TypeVar("F", bound=Callable[..., Any])
+from sprocket.base.errors import UsageError
 
-_FOREVER = 2**63 - 1
+F = TypeVar("F", bound=Callable[..., Any])
 
 #: Where a command looks for a name server if nobody says.
 NAMESERVER = "127.0.0.1:9876"
@@ -57,6 +57,9 @@ Group = Annotated[str, typer.Argument(metavar="GROUP", help="Name of the consume
 Cluster = Annotated[
     str | None, typer.Option("--cluster", metavar="NAME", help="Only the brokers of this cluster.")
 ]
+Broker = Annotated[
+    str | None, typer.Option("--broker", "-b", metavar="NAME", help="Only this broker.")
+]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 Since = Annotated[
     str | None,
@@ -81,21 +84,16 @@ def confirm(question: str, *, yes: bool) -> None:
         typer.confirm(question, abort=True)
 
 
-def span(since: str | None, until: str | None) -> tuple[int, int]:
-    """Two times as ms since 1970 UTC; all there is between where one is not given.
+def pair(text: str) -> tuple[str, str]:
+    """Name and value of a `--property`.
 
     Raises:
-        UsageError: a text is no time.
+        UsageError: there is no name, or no value.
     """
-    import time
-
-    from sprocket.cli.consume import start_at
-
-    now_ms = int(time.time() * 1000)
-    bounds = {"first": 0, "last": now_ms}
-    begin = 0 if since is None else start_at(since, now_ms)
-    end = _FOREVER if until is None else start_at(until, now_ms)
-    return int(bounds.get(str(begin), begin)), int(bounds.get(str(end), end))
+    name, sign, value = text.partition("=")
+    if not name or not sign:
+        raise UsageError(f"--property takes NAME=VALUE, not {text!r}")
+    return name, value
 
 
 def command(app: typer.Typer, name: str, *lines: str) -> Callable[[F], F]:

@@ -236,7 +236,7 @@ def _keyword(name: str, annotation: Any, default: Any) -> inspect.Parameter:
 def _values(kind: type[Job], given: Mapping[str, Any]) -> dict[str, Any]:
     """What was given on the command line as the job's fields; the rest keeps its default."""
     from sprocket.cli.loading import client
-    from sprocket.cli.options import span
+    from sprocket.cli.times import between
     from sprocket.spark.pipelines.job import settings
     from sprocket.spark.pipelines.servers import Keys
 
@@ -246,7 +246,7 @@ def _values(kind: type[Job], given: Mapping[str, Any]) -> dict[str, Any]:
         if value is None:
             continue
         if said.kind == "time":
-            value = span(value, None)[0]
+            value = between(value, None)[0]
         found[one.name] = tuple(value) if said.kind == "words" else value
     set_ = client()
     if set_.access_key and set_.secret_key:

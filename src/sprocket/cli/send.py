@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from sprocket.base.errors import UsageError
-from sprocket.cli.options import NAMESERVER, Json, NameServers, Timeout, Topic
+from sprocket.cli.options import NAMESERVER, Json, NameServers, Timeout, Topic, pair
 
 EXAMPLES = (
     'sprocket send orders "one coffee" --tag new --key o-1 --property shop=7',
@@ -70,7 +70,7 @@ def send(
         content or b"",
         tag=tag,
         keys=keys or (),
-        properties=dict(map(_pair, properties or ())),
+        properties=dict(map(pair, properties or ())),
         delay_level=delay_level,
         delay=delay,
         deliver_at=None if deliver_at is None else deliver_at.astimezone(),
@@ -92,10 +92,3 @@ def _content(body: str | None, file: Path | None) -> bytes:
     return (
         file.read_bytes() if file is not None else (body or "").encode("utf-8", "surrogateescape")
     )
-
-
-def _pair(text: str) -> tuple[str, str]:
-    name, separator, value = text.partition("=")
-    if not separator:
-        raise UsageError(f"--property takes NAME=VALUE, not {text!r}")
-    return name, value

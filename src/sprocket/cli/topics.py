@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from datetime import datetime
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -12,6 +11,7 @@ from sprocket.cli import render
 from sprocket.cli.asking import ask
 from sprocket.cli.options import (
     NAMESERVER,
+    Broker,
     Cluster,
     Json,
     NameServers,
@@ -21,6 +21,7 @@ from sprocket.cli.options import (
     command,
     confirm,
 )
+from sprocket.cli.times import moment
 
 if TYPE_CHECKING:
     from sprocket.admin.caller import Caller
@@ -62,9 +63,7 @@ def create(
         str, typer.Option("--permission", metavar="r|w|rw", help="What clients may do.")
     ] = "rw",
     cluster: Cluster = None,
-    broker: Annotated[
-        str | None, typer.Option("--broker", metavar="NAME", help="Only this broker.")
-    ] = None,
+    broker: Broker = None,
     nameserver: NameServers = NAMESERVER,
     timeout: Timeout = 5.0,
 ) -> None:
@@ -212,11 +211,6 @@ def show_cluster(
         ("cluster", "broker", "number", "address", "reachable", "version"),
         ((p.cluster, p.broker, p.number, p.address, p.is_reachable, p.version) for p in processes),
     )
-
-
-def moment(time_ms: int) -> str:
-    """A time as people here write it, to the millisecond."""
-    return datetime.fromtimestamp(time_ms / 1000).astimezone().isoformat(" ", "milliseconds")
 
 
 def _permission(text: str) -> int:

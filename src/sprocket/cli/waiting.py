@@ -8,8 +8,8 @@ import typer
 
 from sprocket.cli import render
 from sprocket.cli.asking import ask
-from sprocket.cli.options import NAMESERVER, Json, NameServers, Timeout
-from sprocket.cli.topics import moment
+from sprocket.cli.options import NAMESERVER, Broker, Cluster, Json, NameServers, Timeout
+from sprocket.cli.times import length, moment
 
 if TYPE_CHECKING:
     from sprocket.admin.caller import Caller
@@ -21,16 +21,10 @@ WAITING_EXAMPLES = (
 )
 RECALL_EXAMPLES = ("sprocket message recall djEgb3JkZXJzIGJyb2tlci1hIDE3MDQwNjcyMDEwMDEgQzBGRkVF",)
 
-_UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
-
 
 def waiting(
-    broker: Annotated[
-        str | None, typer.Option("--broker", "-b", metavar="NAME", help="At this broker only.")
-    ] = None,
-    cluster: Annotated[
-        str | None, typer.Option("--cluster", "-c", metavar="NAME", help="In this cluster only.")
-    ] = None,
+    broker: Broker = None,
+    cluster: Cluster = None,
     nameserver: NameServers = NAMESERVER,
     as_json: Json = False,
     timeout: Timeout = 5.0,
@@ -52,7 +46,7 @@ def waiting(
         for topic, count in each.topics.items()
     ]
     for each in found:
-        rows += [(each.broker, "due within", span(s), str(n)) for s, n in each.spans.items() if n]
+        rows += [(each.broker, "due within", length(s), str(n)) for s, n in each.spans.items() if n]
         if each.later > 0:
             rows.append((each.broker, "due", "later", str(each.later)))
         if each.next_ms:
@@ -79,9 +73,3 @@ def recall(
         render.json({"message_id": message_id})
     else:
         typer.echo(f"message {message_id} is taken back")
-
-
-def span(seconds: int) -> str:
-    """A time in its largest whole unit."""
-    unit, name = next((u, n) for u, n in _UNITS if seconds % u == 0)
-    return f"{seconds // unit} {name}"

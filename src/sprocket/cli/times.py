@@ -1,0 +1,65 @@
+"""Times on the command line: how they are read, and how they are shown."""
+
+from __future__ import annotations
+
+import re
+import time
+from datetime import datetime
+from typing import Literal
+
+from sprocket.base.errors import UsageError
+
+#: Later than any message.
+_FOREVER_MS = 2**63 - 1
+_AGO = re.compile(r"(\d{1,9})([smhd])")
+_AGO_MS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_UNITS_S = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
+
+
+def start_at(text: str, now_ms: int) -> Literal["first", "last"] | int:
+    """Where to begin: a word, or ms since 1970 UTC.
+
+    Raises:
+        UsageError: the text says neither a word nor a time.
+    """
+    if text in ("first", "last"):
+        return text  # type: ignore[return-value]  # mypy does not see through the tuple
+    if ago := _AGO.fullmatch(text):
+        return max(0, now_ms - int(ago[1]) * _AGO_MS[ago[2]])
+    if re.fullmatch(r"\d{1,15}", text):
+        return int(text)
+    try:
+        return max(0, int(datetime.fromisoformat(text).astimezone().timestamp() * 1000))
+    except (ValueError, OverflowError, OSError):
+        raise UsageError(
+            f"a time is first, last, like '2030-01-31 08:00', or like 15m (ago), not {text!r}"
+        ) from None
+
+
+def between(since: str | None, until: str | None) -> tuple[int, int]:
+    """Two times as ms since 1970 UTC; all there is on the side where none is given.
+
+    Raises:
+        UsageError: a text is no time.
+    """
+    now_ms = int(time.time() * 1000)
+
+    def at_ms(text: str) -> int:
+        start = start_at(text, now_ms)
+        return start if isinstance(start, int) else {"first": 0, "last": now_ms}[start]
+
+    return (
+        0 if since is None else at_ms(since),
+        _FOREVER_MS if until is None else at_ms(until),
+    )
+
+
+def moment(time_ms: int) -> str:
+    """A time as people here write it, to the millisecond."""
+    return datetime.fromtimestamp(time_ms / 1000).astimezone().isoformat(" ", "milliseconds")
+
+
+def length(seconds: int) -> str:
+    """A length of time in its largest whole unit."""
+    unit, name = next((unit, name) for unit, name in _UNITS_S if seconds % unit == 0)
+    return f"{seconds // unit} {name}"
