@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ pytest.importorskip("pyspark.sql.streaming.datasource", reason="streams need PyS
 from sprocket.base.errors import UsageError
 from tests.spark.killing import play
 
-pytestmark = [pytest.mark.spark, pytest.mark.process, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.spark, pytest.mark.process, pytest.mark.timeout(3600)]
 
 
 def test_an_archive_that_is_killed_equals_its_topic(tmp_path: Path) -> None:
@@ -20,4 +21,5 @@ def test_an_archive_that_is_killed_equals_its_topic(tmp_path: Path) -> None:
         find_java()
     except UsageError as error:
         pytest.skip(str(error))
-    assert play(tmp_path, kills=1, seed=5, messages=900) > 0
+    kills = 10 if os.environ.get("SPROCKET_LONG") else 1
+    assert play(tmp_path, kills=kills, seed=5, messages=900 * kills) > 0

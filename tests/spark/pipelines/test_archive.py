@@ -139,6 +139,9 @@ def test_a_folder_takes_one_archive(spark: SparkSession, shop: str, tmp_path: Pa
 @pytest.mark.timeout(900)
 @pytest.mark.process
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are POSIX's")
+@pytest.mark.skipif(
+    not os.environ.get("SPROCKET_LONG"), reason="takes a minute: SPROCKET_LONG=1 runs it"
+)
 def test_killed_with_all_its_processes_and_started_again_it_equals_the_topic(
     spark: SparkSession, shop: str, tmp_path: Path
 ) -> None:
