@@ -237,6 +237,34 @@ def test_a_cancelled_call_leaves_nothing_behind() -> None:
     run(main())
 
 
+def test_a_request_that_is_written_already_is_a_call_like_others() -> None:
+    async def main() -> None:
+        answers = Answers()
+        async with (
+            Server(one_by_one(answers)) as server,  # type: ignore[arg-type]
+            Pool(limits=Limits(calls_max=2)) as pool,
+        ):
+            assert pool.connected(server.address) is None
+            peer = await pool.peer(server.address, soon())
+            assert pool.connected(server.address) is peer
+            numbers = [peer.number_of_call() for _ in range(2)]
+            calls = [
+                asyncio.ensure_future(peer.call_written(number, frame(Wait(), number), b"", soon()))
+                for number in numbers
+                if number is not None
+            ]
+            await until(lambda: answers.waiting == 2)
+            assert peer.number_of_call() is None, "one more would have to wait"
+            calls[0].cancel()
+            await asyncio.wait([calls[0]])
+            assert peer.number_of_call() is not None
+            answers.go.set()
+            assert (await calls[1]).remark == "went"
+            assert not peer.is_busy
+
+    run(main())
+
+
 def test_calls_fail_at_once_when_their_connection_breaks() -> None:
     async def main() -> None:
         answers = Answers()

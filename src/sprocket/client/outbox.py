@@ -245,7 +245,7 @@ class Outbox:
 
     def _posted(
         self, envelope: Envelope, queue: QueueId, address: str, deadline: Deadline
-    ) -> asyncio.Future[Command] | None:
+    ) -> Awaitable[Command] | None:
         """Sends by the queue's form, if that can be done at once: so most sends go."""
         peer = self._session.pool.connected(address)
         if peer is None or not envelope.is_plain or not self._session.is_plain:

@@ -239,9 +239,9 @@ class Peer(asyncio.Protocol):
             return None
         return calls.next_number()
 
-    def call_written(
+    async def call_written(
         self, number: int, head: bytes, body: Buffer, deadline: Deadline
-    ) -> asyncio.Future[Command]:
+    ) -> Command:
         """As `call`, for whoever has written the request already.
 
         Args:
@@ -250,7 +250,11 @@ class Peer(asyncio.Protocol):
         """
         future = self._calls.add(number, deadline.at)
         self._send([head, body])
-        return future
+        try:
+            return await future
+        except asyncio.CancelledError:
+            self._calls.forget(number)
+            raise
 
     def send_oneway(self, header: Header, *, body: Buffer = b"") -> None:
         """Sends a request that nobody answers. It is dropped if the peer reads nothing.
