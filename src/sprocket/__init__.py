@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from sprocket.client.outbox import SendStatus, Sent
     from sprocket.client.producer import Producer
     from sprocket.client.subscription import Later
+    from sprocket.client.traced import Tracer
     from sprocket.client.transactional import Outcome, Transaction, TransactionalProducer
     from sprocket.filter.python import PythonFilter
     from sprocket.message.message import Message, StoredMessage
@@ -78,6 +79,7 @@ __all__ = [
     "StoreError",
     "StoredMessage",
     "TopicNotFound",
+    "Tracer",
     "Transaction",
     "TransactionalProducer",
     "TransportError",
@@ -101,6 +103,7 @@ _HOMES = {
     "Sent": "sprocket.client.outbox",
     "Standalone": "sprocket.standalone",
     "StoredMessage": "sprocket.message.message",
+    "Tracer": "sprocket.client.traced",
     "Transaction": "sprocket.client.transactional",
     "TransactionalProducer": "sprocket.client.transactional",
 }
