@@ -41,6 +41,25 @@ def java(
         yield running
 
 
+@pytest.fixture(scope="module", params=CLIENT_VERSIONS)
+def lasting(
+    request: pytest.FixtureRequest,
+    quick_node: SprocketNode,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[JavaDriver]:
+    work = tmp_path_factory.mktemp("lasting")
+    with JavaDriver(request.param, work=work, properties=QUICK_LEASES) as running:
+        yield running
+
+
+@pytest.fixture
+def steady(lasting: JavaDriver) -> Iterator[JavaDriver]:
+    """A Java process for tests that let it live."""
+    lasting.clear_events()
+    yield lasting
+    lasting.call("stopAll")
+
+
 @pytest.fixture
 def topic(request: pytest.FixtureRequest, quick_node: SprocketNode) -> str:
     name = "".join(c if c.isalnum() else "_" for c in request.node.name)
@@ -215,14 +234,14 @@ def check_order(*heard: list[Json]) -> None:
 
 
 def test_what_fails_everywhere_becomes_a_dead_letter_once(
-    java: JavaDriver, quick_node: SprocketNode, topic: str
+    steady: JavaDriver, quick_node: SprocketNode, topic: str
 ) -> None:
     async def story() -> None:
         one = Ours(quick_node, topic, "one")
         one.fails = True
         async with one.consumer, Producer("senders", nameservers=quick_node.names) as producer:
-            await join(java, quick_node, topic, failTimes=-1, delayLevel=1, maxReconsume=2)
-            await until(settled(java, topic, one))
+            await join(steady, quick_node, topic, failTimes=-1, delayLevel=1, maxReconsume=2)
+            await until(settled(steady, topic, one))
             sent = {}
             for number in range(12):
                 queue = QueueId(topic, "broker-a", number % QUEUES)
@@ -230,7 +249,7 @@ def test_what_fails_everywhere_becomes_a_dead_letter_once(
                 sent[message.body] = (await producer.send(message, queue=queue)).message_id
 
             def heard() -> list[Json]:
-                return [*one.heard, *java.events("message")]
+                return [*one.heard, *steady.events("message")]
 
             await until(lambda: len(heard()) >= 36)
             await asyncio.sleep(1)
@@ -238,7 +257,7 @@ def test_what_fails_everywhere_becomes_a_dead_letter_once(
             assert tries == sorted((body, times) for body in sent for times in range(3))
             assert {(each["body"], each["msgId"]) for each in heard()} == set(sent.items())
             assert {each["topic"] for each in heard()} == {topic}
-            assert len(java.events("message")) >= 6
+            assert len(steady.events("message")) >= 6
             assert len(one.heard) >= 6
             dead = await all_of(quick_node, f"%DLQ%G_{topic}")
             assert sorted(each.body for each in dead) == sorted(sent)
@@ -256,7 +275,7 @@ async def all_of(node: SprocketNode, topic: str) -> list[StoredMessage]:
 
 
 def test_broadcasting_members_all_get_everything(
-    java: JavaDriver, quick_node: SprocketNode, topic: str, tmp_path: Path
+    steady: JavaDriver, quick_node: SprocketNode, topic: str, tmp_path: Path
 ) -> None:
     async def story() -> None:
         got: list[bytes] = []
@@ -274,31 +293,31 @@ def test_broadcasting_members_all_get_everything(
         )
         ours.subscribe(topic, listener=take)
         async with ours, Producer("senders", nameservers=quick_node.names) as producer:
-            await join(java, quick_node, topic, broadcast=True)
+            await join(steady, quick_node, topic, broadcast=True)
             for number in range(20):
                 await producer.send(Message(topic, b"%d" % number))
             expected = sorted(b"%d" % number for number in range(20))
-            await until(lambda: len(got) >= 20 and len(java.events("message")) >= 20)
+            await until(lambda: len(got) >= 20 and len(steady.events("message")) >= 20)
             assert sorted(got) == expected
-            assert sorted(each["body"] for each in java.events("message")) == expected
+            assert sorted(each["body"] for each in steady.events("message")) == expected
 
     run(story())
 
 
 def test_mqadmin_moves_a_group_while_both_consume(
-    java: JavaDriver, quick_node: SprocketNode, topic: str
+    steady: JavaDriver, quick_node: SprocketNode, topic: str
 ) -> None:
     async def story() -> None:
         one = Ours(quick_node, topic, "one")
         async with one.consumer, Producer("senders", nameservers=quick_node.names) as producer:
-            await join(java, quick_node, topic)
-            await until(settled(java, topic, one))
+            await join(steady, quick_node, topic)
+            await until(settled(steady, topic, one))
             for number in range(40):
                 queue = QueueId(topic, "broker-a", number % QUEUES)
                 await producer.send(Message(topic, b"%d" % number), queue=queue)
 
             def heard() -> Counter[bytes]:
-                return Counter(each["body"] for each in [*one.heard, *java.events("message")])
+                return Counter(each["body"] for each in [*one.heard, *steady.events("message")])
 
             await until(lambda: len(heard()) == 40)
             moved = await asyncio.to_thread(
