@@ -117,3 +117,19 @@ def test_a_signal_ends_it_in_order(
         process.send_signal(number)
         _, err = process.communicate(timeout=20)
         assert (process.returncode, err) == (code, "")
+
+
+@pytest.mark.process
+def test_a_reader_of_its_output_that_goes_away_ends_it_without_a_word(node: str) -> None:
+    fill(node, "read-cut", 40)
+    with subprocess.Popen(
+        [sys.executable, "-m", "sprocket", "consume", "read-cut", "--end", "--nameserver", node],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        process.stdout.close()
+        assert process.stderr is not None
+        assert process.stderr.read() == ""
+        assert process.wait(20) == 1

@@ -80,7 +80,15 @@ def test_what_cannot_be_sent_is_one_line(
     assert outcome.err.count("\n") == 1
 
 
+@pytest.mark.parametrize("address", ["http://h:9876", "h:99999", "h"])
+def test_an_address_that_cannot_be_is_told_before_it_is_asked(address: str) -> None:
+    outcome = sprocket("send", "t", "x", "--nameserver", address)
+    assert outcome.code == 2
+    assert outcome.err == f"sprocket: a name server is host:port, not {address!r}\n"
+
+
 def test_a_line_that_fails_ends_it(node: str) -> None:
     outcome = send(node, "sent-huge", standard_input=b"fine\n" + b"x" * (9 << 20))
     assert outcome.code == 2
     assert "a line has more than" in outcome.err
+    assert outcome.err.count("\n") == 1

@@ -323,6 +323,11 @@ def test_the_state_before_is_told_to_be_whole_or_not() -> None:
 def test_a_folder_without_a_store_is_refused() -> None:
     with pytest.raises(StoreError, match="there is no store in /nowhere"):
         Inspected(MemoryDisk(), "/nowhere", SMALL)
+    disk = MemoryDisk()
+    disk.make_directory("/nowhere")
+    disk.replace("/nowhere/letter.txt", b"not a store's")
+    with pytest.raises(StoreError, match="there is no store in /nowhere"):
+        Inspected(disk, "/nowhere", SMALL)
 
 
 def test_many_wrong_entries_are_counted_and_not_all_told() -> None:

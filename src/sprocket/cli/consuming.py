@@ -96,7 +96,7 @@ async def read(
         queues = await consumer.queues(topic)
         begins = [await _begin(consumer, queue, start) for queue in queues]
         ends = [await consumer.max_offset(queue) if to_end else None for queue in queues]
-        reading = {
+        readers = {
             asyncio.create_task(
                 _follow(consumer, queue, begin, end=end, chosen=chosen, taken=taken),
                 name=str(queue),
@@ -104,14 +104,15 @@ async def read(
             for queue, begin, end in zip(queues, begins, ends, strict=True)
         }
         try:
+            reading = readers
             while reading and not taken.is_full:
                 ended, reading = await asyncio.wait(reading, return_when=asyncio.FIRST_COMPLETED)
                 for task in ended:
                     task.result()
         finally:
-            for task in reading:
+            for task in readers:
                 task.cancel()
-            await asyncio.gather(*reading, return_exceptions=True)
+            await asyncio.gather(*readers, return_exceptions=True)
 
 
 async def _begin(consumer: PullConsumer, queue: QueueId, start: Start) -> int:

@@ -7,7 +7,6 @@ import contextlib
 import sys
 import threading
 from collections.abc import AsyncIterator, Iterator
-from concurrent.futures import CancelledError
 from typing import Any, BinaryIO
 
 import typer
@@ -23,6 +22,8 @@ from sprocket.runtime import process
 #: Sends in flight at the same time.
 _WINDOW = 256
 _READ_BYTES = 1 << 16
+#: Read and not sent yet.
+_CHUNKS_MAX = 4
 #: A longer line is no message that a broker takes by default; a file may be longer.
 _LINE_BYTES_MAX = 8 << 20
 
@@ -109,17 +110,20 @@ async def _lines(source: BinaryIO) -> AsyncIterator[bytes]:
     A thread reads, so that the loop goes on while nothing comes; it ends with the process.
     """
     loop = asyncio.get_running_loop()
-    chunks: asyncio.Queue[bytes] = asyncio.Queue(maxsize=4)
+    chunks: asyncio.Queue[bytes] = asyncio.Queue()
+    room = threading.Semaphore(_CHUNKS_MAX)
 
     def read() -> None:
         # The loop is closed, the command ends, the stream is closed: nobody wants more.
-        with contextlib.suppress(RuntimeError, CancelledError, ValueError):
+        with contextlib.suppress(RuntimeError, ValueError):
             for chunk in _chunks(source):
-                asyncio.run_coroutine_threadsafe(chunks.put(chunk), loop).result()
+                room.acquire()
+                loop.call_soon_threadsafe(chunks.put_nowait, chunk)
 
     threading.Thread(target=read, daemon=True, name="standard input").start()
     rest = b""
     while chunk := await chunks.get():
+        room.release()
         *lines, rest = (rest + chunk).split(b"\n")
         if len(rest) > _LINE_BYTES_MAX:
             raise UsageError(f"a line has more than {_LINE_BYTES_MAX} bytes")

@@ -350,6 +350,7 @@ def nameserver_addresses(
         )
     for address in addresses:
         host, _, port = address.rpartition(":")
-        if not host or not port.isdigit():
+        is_port = port.isascii() and port.isdigit() and 0 < int(port) < 65536
+        if not host or "/" in host or not is_port:
             raise ConfigError(f"a name server is host:port, not {address!r}")
     return addresses

@@ -274,7 +274,9 @@ class Routes:
                 return route
         if is_missing:
             raise RouteNotFound(f"no broker has topic {topic!r}")
-        raise ConnectFailed(f"no name server could tell the route of {topic!r}") from failure
+        raise ConnectFailed(
+            f"no name server could tell the route of {topic!r}: {failure}"
+        ) from failure
 
     async def _ask_one(self, address: str, topic: str) -> Route:
         header = RouteOfTopic(topic=topic, accept_standard_json_only=True)

@@ -11,6 +11,9 @@ from sprocket.store.config import StoreConfig
 from sprocket.store.paths import LogPaths
 from sprocket.store.walk import LogFiles
 
+#: What a broker's folder has at least one of, besides its log, which may lie elsewhere.
+_PARTS = frozenset(("commitlog", "consumequeue", "index", "config", "checkpoint", "lock"))
+
 
 class Finding(NamedTuple):
     """Something that a look at a store found.
@@ -55,7 +58,7 @@ class Inspected:
         self.root = root = root.rstrip("/") or "/"
         self.config = config
         self.paths = LogPaths.of(root, config.log_paths, config.log_read_only_paths)
-        if not any(disk.names(path) for path in (root, *self.paths.every)):
+        if not any(map(disk.names, self.paths.every)) and _PARTS.isdisjoint(disk.names(root)):
             raise StoreError(f"there is no store in {root}")
         self.is_live = is_live(disk, root)
         self.was_stopped = disk.size(f"{root}/abort") is None
