@@ -37,6 +37,7 @@ class Style:
         slow_seconds: and how long at most now and then.
         batch: messages that a listener gets at once; None for one.
         auto_commit: whether lite pull consumers leave it to the client.
+        seeks: whether those of assigned queues go back by themselves now and then.
     """
 
     name: str = "workers"
@@ -48,6 +49,7 @@ class Style:
     slow_seconds: float = 0.0
     batch: int | None = None
     auto_commit: bool = True
+    seeks: bool = True
 
     @property
     def has_identities(self) -> bool:
@@ -217,6 +219,7 @@ class LiteMember(Member):
         #: Offsets that the next messages of queues must have, as far as that is sure.
         self._next: dict[QueueId, int] = {}
         self._paused: list[QueueId] = []
+        self._seeks = style.kind == "assigned" and style.seeks
 
     @property
     def queues(self) -> list[QueueId]:
@@ -293,7 +296,7 @@ class LiteMember(Member):
         elif queues and self._entropy.happens(0.05):
             self._paused = queues[: 1 + self._entropy.below(len(queues))]
             self.consumer.pause(self._paused)
-        elif queues and self._style.kind == "assigned" and self._entropy.happens(0.05):
+        elif queues and self._seeks and self._entropy.happens(0.05):
             await self._seek(queues[self._entropy.below(len(queues))])
 
     async def _seek(self, queue: QueueId) -> None:

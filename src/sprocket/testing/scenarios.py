@@ -215,6 +215,16 @@ SCENARIOS: dict[str, Scenario] = {
         ("reset", "reset", "reset", *_MEMBERS, "kill-broker", "restart-broker", "break", "cut"),
         count=8,
     ),
+    "resets-assigned": Scenario(
+        "The same with consumers that read chosen queues, and are no members.",
+        (
+            Style("chosen", "assigned", members=1, listener_seconds=1.0, seeks=False),
+            Style("by-hand", "assigned", members=1, auto_commit=False, seeks=False),
+        ),
+        ("reset", "reset", "reset", "kill-member", "leave", "join", "kill-broker", "break", "cut"),
+        count=8,
+        traffic=Traffic(queues=2),
+    ),
     "disks": Scenario(
         "The disk is slow, full, or fails.",
         (Style(), _ORDERED),
