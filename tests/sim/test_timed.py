@@ -35,6 +35,11 @@ def test_a_recall_is_on_the_wheel_before_its_message_can_come(name: str, seed: i
     play(name, seed)
 
 
+def test_what_was_stored_anew_before_a_crash_does_not_come_after_the_next() -> None:
+    """The first recovery put it on the wheel and only remembered that it was done with."""
+    assert play("timers-disk", 5038).acknowledged > 0
+
+
 def test_a_broker_that_lost_its_power_syncs_a_rebuilt_wheel_at_once() -> None:
     """Piece by piece it was away for as long as anybody sent."""
     assert play("timers-power", 2006).acknowledged > 0

@@ -10,7 +10,7 @@ import asyncio
 
 from sprocket.base.errors import CorruptRecord, OffsetOutOfRange
 from sprocket.delay.delivered import records_from
-from sprocket.delay.timed import delete_key
+from sprocket.delay.timed import QUEUE, delete_key
 from sprocket.message import properties as names
 from sprocket.message.properties import decode_bytes, value_in
 from sprocket.message.record import Record, parse
@@ -18,6 +18,7 @@ from sprocket.message.topic import TIMER
 from sprocket.store.store import Store
 
 _PAUSE_RECORDS = 2048
+_PAUSE_BYTES = 1 << 20
 
 
 class Delivered:
@@ -83,6 +84,30 @@ async def look_back(store: Store, log_offset: int, *, by_key: bool) -> Delivered
         if count % _PAUSE_RECORDS == 0:
             await asyncio.sleep(0)
     return delivered
+
+
+async def origins_of_copies(store: Store, at: int) -> set[int]:
+    """Log offsets of all messages that were stored anew, by their copies in the timer's topic.
+
+    Args:
+        at: the queue offset to begin with.
+    """
+    found: set[int] = set()
+    while at < store.max_offset(TIMER, QUEUE):
+        read = store.read(TIMER, QUEUE, at, count_max=_PAUSE_RECORDS, bytes_max=_PAUSE_BYTES)
+        for part in read.parts:
+            place = 0
+            while place < len(part):
+                try:
+                    record = parse(part, place)
+                except CorruptRecord:  # told where it is to go on the wheel
+                    break
+                if value_in(bytes(record.properties), names.TIMER_ROLL_TIMES):
+                    found.add(record.prepared_offset)
+                place += record.size
+        at = max(read.next_offset, at + 1)
+        await asyncio.sleep(0)
+    return found - {0}
 
 
 def file_stored_before(store: Store, time_ms: int, *, file_bytes: int) -> int:

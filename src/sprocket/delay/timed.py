@@ -135,7 +135,6 @@ class Waiting(NamedTuple):
         due_ms: its very time, within the slot.
         topic: its own.
         is_recall: whether it takes another one back.
-        origin: the record it is a copy of, 0 for none.
     """
 
     queue_offset: int
@@ -145,11 +144,10 @@ class Waiting(NamedTuple):
     due_ms: int
     topic: str
     is_recall: bool
-    origin: int = 0
 
 
 def waiting(
-    properties: Mapping[str, str], place: tuple[int, int, int], *, width_ms: int, origin: int = 0
+    properties: Mapping[str, str], place: tuple[int, int, int], *, width_ms: int
 ) -> Waiting | None:
     """What is to be known of a record of the timer's topic; None if its slot is not told.
 
@@ -166,7 +164,7 @@ def waiting(
         due_ms = slot_ms + width_ms
     is_recall = names.TIMER_DELETE_KEY in properties
     topic = properties.get(names.REAL_TOPIC, "")
-    return Waiting(*place, slot_ms, due_ms, topic, is_recall, origin)
+    return Waiting(*place, slot_ms, due_ms, topic, is_recall)
 
 
 def delete_key(topic: str, unique_key: str) -> str:

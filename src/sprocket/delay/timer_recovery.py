@@ -15,7 +15,12 @@ from typing import NamedTuple
 
 from sprocket.base.errors import CorruptRecord, OffsetOutOfRange
 from sprocket.delay.counts import Counts
-from sprocket.delay.lookback import Delivered, file_stored_before, look_back
+from sprocket.delay.lookback import (
+    Delivered,
+    file_stored_before,
+    look_back,
+    origins_of_copies,
+)
 from sprocket.delay.timed import QUEUE
 from sprocket.delay.timer_check import Progress
 from sprocket.delay.timer_files import TimerFiles
@@ -32,14 +37,11 @@ class Recovered(NamedTuple):
 
     Attributes:
         progress: how far they are.
-        again_before: messages before that queue offset go on the wheel once more, though they may
-            have been on it. 0 if none does.
         done_before: messages before that one are done if their slot is before `progress.slot_ms`.
         delivered: what the log shows.
     """
 
     progress: Progress
-    again_before: int
     done_before: int
     delivered: Delivered
 
@@ -71,9 +73,9 @@ async def recover(
             "timers go on with slot %d and message %d of %d; %d deliveries are known from the log",
             progress.slot_ms, queue_next, store.max_offset(TIMER, QUEUE), len(delivered),
         )  # fmt: skip
-    again_before = store.max_offset(TIMER, QUEUE) if is_again else 0
-    progress = progress._replace(queue_next=queue_next)
-    return Recovered(progress, again_before, done_before, delivered)
+    if is_again:  # copies from before what was looked through
+        delivered.origins |= await origins_of_copies(store, queue_next)
+    return Recovered(progress._replace(queue_next=queue_next), done_before, delivered)
 
 
 def _recovered(

@@ -27,7 +27,6 @@ from sprocket.delay.timer_files import TimerFiles
 from sprocket.delay.timer_log import NORMAL, RECALLS, ROLLS, Unit
 from sprocket.delay.timer_recovery import recover
 from sprocket.delay.turn import Turn
-from sprocket.message import properties as names
 from sprocket.message.properties import decode_bytes
 from sprocket.message.record import Record, parse
 from sprocket.message.topic import TIMER
@@ -70,7 +69,7 @@ class Timers:
         self._clock = clock
         self._files: TimerFiles | None = None
         self._recovered = Delivered()
-        self._again_before = self._done_before = 0
+        self._done_before = 0
         self._progress = Progress(0, 0, 0)
         self.counts = counts
         self.turn = Turn(store)
@@ -121,7 +120,6 @@ class Timers:
         self.queue_next = recovered.progress.queue_next
         self.turn.begin(recovered.progress.slot_ms, self._shape.width_ms)
         self._recovered = recovered.delivered
-        self._again_before = recovered.again_before
         self._done_before = recovered.done_before
         await self.save()
 
@@ -180,7 +178,7 @@ class Timers:
         place = (appended.queue_offset, appended.log_offset, appended.record_bytes)
         message = waiting(properties, place, width_ms=self._shape.width_ms)
         if message is not None:
-            self._fresh.append(message[:7])
+            self._fresh.append(message)
             self._enter_fresh()
 
     def _enter_fresh(self) -> None:
@@ -251,25 +249,29 @@ class Timers:
         return self.queue_next < self._store.max_offset(TIMER, QUEUE)
 
     def _waiting(self, record: Record) -> Waiting | None:
-        properties = decode_bytes(record.properties)
-        is_copy = names.TIMER_ROLL_TIMES in properties
-        return waiting(
-            properties,
-            (record.queue_offset, record.log_offset, record.size),
-            width_ms=self._shape.width_ms,
-            origin=record.prepared_offset if is_copy else 0,
-        )
+        place = (record.queue_offset, record.log_offset, record.size)
+        return waiting(decode_bytes(record.properties), place, width_ms=self._shape.width_ms)
 
     def _take(self, message: Waiting | None) -> bool:
         """Puts the next message on the wheel; False if there is no room on it yet."""
         if message is None:
             log.error("message %d of %s names no time", self.queue_next, TIMER)
-        elif message.queue_offset >= self._done_before or message.slot_ms >= self.turn.slot_ms:
-            if message.queue_offset < self._again_before and message.origin:
-                self._recovered.origins.add(message.origin)
-            if not self._enter(message):
-                return False
+        elif not self._was_passed(message) and not self._enter(message):
+            return False
         self.queue_next += 1
+        return True
+
+    def _was_passed(self, message: Waiting) -> bool:
+        """Whether a message was delivered, or stored anew, before a crash.
+
+        It must not go on the wheel: whoever recovers after the next crash would not know it.
+        """
+        if message.queue_offset < self._done_before and message.slot_ms < self.turn.slot_ms:
+            return True
+        origins = self._recovered.origins
+        if message.log_offset not in origins:
+            return False
+        origins.discard(message.log_offset)
         return True
 
     def _enter(self, message: Waiting) -> bool:
