@@ -4,7 +4,7 @@
    lies behind it, and replaying begins there; or, if no whole record stands there, behind the
    newest one that the views still know. If that is damaged, it begins with the file that holds it,
    or with an earlier one.
-2. From there every record is checked, and goes into the views by the same `apply` as on append.
+2. From there every record is checked, and goes into the views, many at a time.
 3. The log ends where the first thing stands that is no whole record in its own place. What lies
    behind is cleared.
 
