@@ -26,6 +26,19 @@ def test_every_setting_is_shown_with_its_origin(tmp_path: Path) -> None:
     assert shown["nameserver.host"]["from"] == "default"
 
 
+def test_a_setting_that_has_an_option_too_can_be_given_by_set(tmp_path: Path) -> None:
+    for command in ("broker", "standalone"):
+        outcome = sprocket(command, "--store", str(tmp_path), "--set", "broker.port=abc")
+        assert outcome.code == 2
+        assert "command line (broker.port): broker.port takes a whole number" in outcome.err
+
+
+def test_name_servers_of_a_broker_that_are_no_addresses_are_told_at_once(tmp_path: Path) -> None:
+    outcome = sprocket("broker", "--store", str(tmp_path), "--nameserver", "nonsense")
+    assert outcome.code == 2
+    assert "broker.nameservers (namesrvAddr): not an address with a port: 'nonsense'" in outcome.err
+
+
 def test_settings_are_shown_as_a_table_too() -> None:
     outcome = sprocket("config", "show")
     assert outcome.lines[0].split() == ["setting", "value", "from"]

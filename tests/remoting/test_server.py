@@ -36,6 +36,16 @@ def test_a_port_in_use_is_one_clear_error() -> None:
     run(main())
 
 
+def test_a_host_that_nobody_knows_is_one_clear_error() -> None:
+    async def main() -> None:
+        with pytest.raises(UsageError, match=r"cannot listen at no\.such\.invalid:0: \w+") as told:
+            async with Server(one_by_one(Answers()), host="no.such.invalid"):
+                pass
+        assert "Unknown error" not in str(told.value)
+
+    run(main())
+
+
 def test_connections_beyond_the_limit_are_let_go_and_others_stay(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

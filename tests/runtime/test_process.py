@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 import subprocess
 import sys
+import warnings
 
 import pytest
 
+from sprocket.runtime import process
 from sprocket.runtime.process import run
 
 WAITS = """
@@ -63,6 +66,21 @@ def test_a_signal_closes_in_order(number: signal.Signals, code: int) -> None:
 
 
 @pytest.mark.process
+def test_what_could_not_begin_is_no_warning() -> None:
+    async def main() -> None:
+        raise AssertionError("not reached")
+
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
+        warnings.simplefilter("error")
+        patch.setattr(process, "allow_many_files", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            process.run(main())
+        gc.collect()
+
+
 def test_a_second_signal_ends_it_at_once() -> None:
     process = started(closing="await asyncio.sleep(60)")
     assert process.stdout is not None

@@ -1,5 +1,5 @@
 """`python -m sprocket.cli` is the command `sprocket`."""
 
-from sprocket.cli.main import main
+from sprocket.cli.entry import main
 
 main()

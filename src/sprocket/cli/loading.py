@@ -56,11 +56,12 @@ def settings(
     """
     from sprocket.base.config_files import load
 
+    said = {name: value for name, value in (overrides or {}).items() if value is not None}
     loaded = load(
         kinds,
         file=None if file is None else read(file),
         environment=os.environ,
-        overrides={**dict(map(_split, given or ())), **(overrides or {})},
+        overrides={**dict(map(_split, given or ())), **said},
     )
     for note in loaded.notes:
         typer.echo(f"sprocket: note: {note}", err=True)

@@ -7,7 +7,7 @@ everything and end with exit code 0, within seconds; a second signal ends at onc
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Protocol, Self, TypeVar
 
 import typer
 
+from sprocket.base.errors import ConfigError, ConnectFailed
 from sprocket.cli import loading
 from sprocket.cli.options import ConfigFile, Host, Set
 
@@ -170,6 +171,7 @@ def broker(
         },
     )
     settings = loaded.of(BrokerConfig)
+    _check_addresses(settings.nameservers)
     if not settings.nameservers:
         typer.echo("sprocket: note: no name server is given; clients will not find it", err=True)
     path = os.path.abspath(loaded.of(StoreConfig).path)
@@ -179,6 +181,16 @@ def broker(
         lambda made: f"sprocket broker is ready: {settings.name} at {made.address}, store {path}",
         verbose=verbose,
     )
+
+
+def _check_addresses(nameservers: Sequence[str]) -> None:
+    from sprocket.remoting.address import split
+
+    for address in nameservers:
+        try:
+            split(address)
+        except ConnectFailed as error:
+            raise ConfigError(f"broker.nameservers (namesrvAddr): {error}") from None
 
 
 def _broker(config: Any, store: Any) -> Broker:

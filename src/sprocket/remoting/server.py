@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import socket
 import sys
 from types import TracebackType
 from typing import Self
@@ -87,7 +88,8 @@ class Server:
             )
         except OSError as error:
             where = address.join(self._host or "0.0.0.0", self._port)
-            why = os.strerror(error.errno) if error.errno else str(error)
+            is_name = isinstance(error, socket.gaierror)
+            why = os.strerror(error.errno) if error.errno and not is_name else error.strerror
             raise UsageError(f"cannot listen at {where}: {why}") from error
         self._port = self._listening.sockets[0].getsockname()[1]
         self._look_for_idle()

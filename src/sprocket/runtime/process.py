@@ -25,12 +25,15 @@ def run(main: Coroutine[Any, Any, int | None]) -> int:
     Returns:
         The exit code: what `main` returned (None counts as 0), 0 after SIGTERM, 130 after Ctrl-C.
     """
-    allow_many_files()
-    # What is loaded by now stays for good. A full collection that looked at it, too, would hold up
-    # the loop for 10 to 30 ms.
-    gc.freeze()
-    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        return runner.run(_until_signal(main))
+    try:
+        allow_many_files()
+        # What is loaded by now stays for good. A full collection that looked at it, too, would
+        # hold up the loop for 10 to 30 ms.
+        gc.freeze()
+        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+            return runner.run(_until_signal(main))
+    finally:
+        main.close()  # Ctrl-C may have come before it began
 
 
 def allow_many_files() -> None:

@@ -1,0 +1,31 @@
+"""The beginning of the command."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+
+import pytest
+
+_INTERRUPTED_WHILE_LOADING = """
+import signal, sys
+
+class Interrupt:
+    def find_spec(self, name, path=None, target=None):
+        if name == "sprocket.cli.main":
+            signal.raise_signal(signal.SIGINT)
+
+from sprocket.cli.entry import main
+sys.meta_path.insert(0, Interrupt())
+main()
+"""
+
+
+@pytest.mark.process
+def test_ctrl_c_while_modules_are_loaded_ends_it_without_a_word() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _INTERRUPTED_WHILE_LOADING, "--version"],
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")
