@@ -1,4 +1,4 @@
-"""`python -m bench [NAME …] [--quick] [--rounds N]`: measures and prints tables."""
+"""`python -m bench [NAME …] [--quick] [--rounds N] [--only PART]`: measures and prints tables."""
 
 from __future__ import annotations
 
@@ -47,10 +47,15 @@ def main() -> None:
     parser.add_argument("name", nargs="*", help=f"which: {', '.join(BENCHES)} (default: all)")
     parser.add_argument("--quick", action="store_true", help="fewer cases, smaller runs")
     parser.add_argument("--rounds", type=int, default=3, help="counted runs of each side")
+    parser.add_argument(
+        "--only", action="append", choices=compare.PARTS, help="a part of spark; may be given again"
+    )
     asked = parser.parse_args()
     unknown = sorted(set(asked.name) - set(BENCHES))
     if unknown:
         parser.error(f"no bench is named {unknown[0]}; there are {', '.join(BENCHES)}")
+    if asked.only and asked.name != ["spark"]:
+        parser.error("--only names parts of spark")
     console = Console()
     console.print(f"{os.cpu_count()} cores; load before: {os.getloadavg()[0]:.1f}")
     console.print(f"Python {sys.version}")
@@ -59,7 +64,10 @@ def main() -> None:
         console.print(f"without the Java column: {reason}")
     for name in asked.name or BENCHES:
         with tempfile.TemporaryDirectory(prefix=f"bench-{name}-") as folder:
-            BENCHES[name].main(console, Path(folder), quick=asked.quick, rounds=asked.rounds)
+            some = {"only": asked.only} if asked.only else {}
+            BENCHES[name].main(
+                console, Path(folder), quick=asked.quick, rounds=asked.rounds, **some
+            )
 
 
 if __name__ == "__main__":

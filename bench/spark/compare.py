@@ -10,7 +10,8 @@ from __future__ import annotations
 import contextlib
 import statistics
 import subprocess
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,6 +37,13 @@ PER_SECOND = 1000
 _LATENCY_SECONDS = 20
 _MANY_QUEUES = 64
 _POLL = {"kafka.max.poll.records": "10000"}
+_WARM_RUNS = 3
+#: Which columns a scan gives.
+_SCANNED = {
+    "three columns": {"columns": "queue_id int, queue_offset bigint, body binary"},
+    "the seven of the reads": {},
+    "all": {"columns": ""},
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,21 +61,41 @@ class Filled:
     size: int
 
 
-def main(console: Console, folder: Path, *, quick: bool, rounds: int) -> None:
-    """Prints the tables."""
+#: What can be run alone.
+PARTS = ("sink", "batch", "stream", "scan", "triggers", "latency", "cold")
+_OF_FILLED = {"batch", "stream", "scan", "cold"}
+
+
+def main(
+    console: Console, folder: Path, *, quick: bool, rounds: int, only: Collection[str] = PARTS
+) -> None:
+    """Prints the tables of some parts, and how long each took."""
     ground = prepare(console)
     with _servers(folder, ground) as servers:
         bench = _Bench(console, folder, ground, servers, rounds)
         small = Filled("rows100", 200_000 if quick else 1_000_000, 100)
-        large = Filled("rows1k", 50_000 if quick else 300_000, 1024)
-        bench.sink(100_000 if quick else 300_000)
-        bench.fill(small, large)
-        for master in ("local[1]",) if quick else ("local[1]", "local[2]"):
-            bench.reads(master, small, large)
-        bench.scans(small, large)
-        bench.triggers()
-        bench.latency()
-        bench.cold(small)
+        large = Filled("rows1k", 50_000 if quick else 200_000, 1024)
+        masters = ("local[1]",) if quick else ("local[1]", "local[2]")
+        parts: dict[str, Callable[[], None]] = {
+            "sink": lambda: bench.sink(100_000 if quick else 300_000),
+            "batch": lambda: bench.reads("batch", masters, small, large),
+            "stream": lambda: bench.reads("stream", masters, small, large),
+            "scan": lambda: bench.scans(small, large),
+            "triggers": bench.triggers,
+            "latency": bench.latency,
+            "cold": lambda: bench.cold(small),
+        }
+        if _OF_FILLED & set(only):
+            _timed(console, "filling topics", lambda: bench.fill(small, large))
+        for name in PARTS:
+            if name in only:
+                _timed(console, name, parts[name])
+
+
+def _timed(console: Console, what: str, run: Callable[[], None]) -> None:
+    began = time.monotonic()
+    run()
+    console.print(f"{what}: {time.monotonic() - began:.0f} s")
 
 
 @contextlib.contextmanager
@@ -108,12 +136,13 @@ class _Bench:
                     if counted != topic.rows:
                         raise RuntimeError(f"{server.kind}: {counted} of {topic.rows} rows read")
 
-    def reads(self, master: str, *topics: Filled) -> None:
-        """Batch and stream, to nothing and to Parquet."""
-        report = self._report(f"Spark reads, {master}")
-        with self._session(master) as spark:
-            for topic in topics:
-                for command in ("batch", "stream"):
+    def reads(self, command: str, masters: Sequence[str], *topics: Filled) -> None:
+        """Batch or stream, to nothing and to Parquet."""
+        for master in masters:
+            report = self._report(f"Spark reads, {master}")
+            with self._session(master) as spark:
+                self._warm(spark, [(server, {}) for server in self._servers.values()], topics[0])
+                for topic in topics:
                     for into in ("noop", "parquet"):
                         case = f"{command}, {topic.size} B to {into}"
                         samples = interleave(
@@ -130,28 +159,38 @@ class _Bench:
                                 "kafka": samples["kafka, 10k polls"],
                             }
                             report.add(f"{case}, Kafka with 10,000 a poll", at_best)
-        report.show(self._console)
+            report.show(self._console)
 
     def scans(self, *topics: Filled) -> None:
         """Our store's files read without a broker."""
         report = Report("store scan, local[1]", ["sprocket"])
         server = self._servers["sprocket"]
         with self._session("local[1]") as spark:
+            self._warm(spark, [(server, {"store": server.store})], topics[0])
             for topic in topics:
-                scan = _source(server, topic.name, store=server.store)
+                for title, chosen in _SCANNED.items():
+                    scan = _source(server, topic.name, store=server.store, **chosen)
 
-                def measure(scan: Source = scan, topic: Filled = topic) -> Sample:
-                    seen = spark.call("batch", source=scan, into="noop")
-                    return {
-                        ROWS: topic.rows / seen["seconds"],
-                        SPARK_CPU: seen["cpu"] / topic.rows * 1e6,
-                    }
+                    def measure(scan: Source = scan, topic: Filled = topic) -> Sample:
+                        seen = spark.call("batch", source=scan, into="noop")
+                        return {
+                            ROWS: topic.rows / seen["seconds"],
+                            SPARK_CPU: seen["cpu"] / topic.rows * 1e6,
+                        }
 
-                if spark.call("count", source=scan)["rows"] != topic.rows:
-                    raise RuntimeError("the scan does not give every row")
-                samples = interleave({"sprocket": measure}, rounds=self._rounds)
-                report.add(f"{topic.size} B to noop", samples)
+                    if spark.call("count", source=scan)["rows"] != topic.rows:
+                        raise RuntimeError("the scan does not give every row")
+                    samples = interleave({"sprocket": measure}, rounds=self._rounds)
+                    report.add(f"{topic.size} B, {title}, to noop", samples)
         report.show(self._console)
+
+    def _warm(
+        self, spark: Session, sides: Sequence[tuple[Server, dict[str, str]]], topic: Filled
+    ) -> None:
+        """Runs until Java has compiled what it runs: a first million rows cost several times."""
+        for _ in range(_WARM_RUNS):
+            for server, options in sides:
+                spark.call("batch", source=_source(server, topic.name, **options), into="noop")
 
     def sink(self, rows: int) -> None:
         """Rows of 100 B written, and how many a load generator sends to our broker at best."""
