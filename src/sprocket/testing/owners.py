@@ -39,6 +39,8 @@ class Owners:
         self._since: dict[tuple[str, QueueId], float | None] = {}
         #: By group and queue, since when more than one has it.
         self._shared_since: dict[tuple[str, QueueId], float] = {}
+        #: By group, how many had each queue at the last look.
+        self._before: dict[str, Counter[QueueId]] = {}
         #: By group, what happened last.
         self._last: dict[str, str] = {}
 
@@ -61,6 +63,9 @@ class Owners:
                 if not member.process.is_stopped
                 for queue in member.queues
             )
+            if owned == self._before.get(group.style.name):
+                continue
+            self._before[group.style.name] = owned
             for queue in self._queues(group):
                 self._see(group, queue, owners=owned[queue])
 
