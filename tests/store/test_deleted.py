@@ -113,3 +113,18 @@ def test_a_file_that_holds_something_else_is_refused(content: bytes) -> None:
     disk.replace(FILE, content)
     with pytest.raises(StoreError, match="no such table"):
         DeletedTopics(disk, ROOT)
+
+
+def test_what_is_written_where_deleted_messages_were_lost_is_kept() -> None:
+    async def check() -> None:
+        disk = FaultyDisk(seed=5)
+        store = await opened(disk)
+        store.append(a_draft(b"old"))
+        store.delete_topic("orders")
+        again_disk = disk.after_power_loss()
+        again = await opened(again_disk)
+        assert again.log_end == 0, "nothing had been synced"
+        again.append(a_draft(b"new"))
+        assert bodies(await opened(again_disk.after_kill())) == [b"new"]
+
+    run(check())

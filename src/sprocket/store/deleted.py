@@ -54,3 +54,14 @@ class DeletedTopics:
         kept = {name: offset for name, offset in self._offsets.items() if offset > log_start}
         self._offsets = {**kept, topic: log_end}
         self._snapshot.save({_TABLE: self._offsets})
+
+    def lower(self, log_end: int) -> None:
+        """Notes that the log ends there, after a loss of power: what comes next is not deleted.
+
+        Raises:
+            OSError: the disk refuses it.
+        """
+        if any(offset > log_end for offset in self._offsets.values()):
+            lowered = {name: min(offset, log_end) for name, offset in self._offsets.items()}
+            self._offsets = lowered
+            self._snapshot.save({_TABLE: lowered})

@@ -34,6 +34,7 @@ async def bring_up(parts: Parts, disk: Disk, *, root: str, config: StoreConfig) 
             f"{damage}. Look with `sprocket store verify {root}`, choose with "
             "`sprocket store repair`, or set store.on_damage to CUT to lose what lies behind"
         ) from None
+    parts.deleted.lower(parts.log.end)
     for view in parts.views:
         for _ in view.follow(parts.log.start):
             pass
