@@ -7,7 +7,7 @@ outcome = play("transactions-power", seed=17)      # raises Violation if that do
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from sprocket.base.errors import ReplyError, SprocketError, TransportError
@@ -132,8 +132,17 @@ def ended_as_wanted(truth: Truth, seen: Sequence[str], parked: Sequence[str]) ->
         is_known = truth.ends.get(key, End.UNKNOWN) is not End.UNKNOWN
         if not is_known and parked.count(key) != 1:
             raise Violation(f"{key} has no end and is parked {parked.count(key)} times")
-    if both := set(seen) & set(parked):
-        raise Violation(f"{min(both)} is seen and parked, of {len(both)} that are")
+
+
+def parked_before_commit(seen: Mapping[str, int], parked: Mapping[str, int]) -> None:
+    """A commit may come late, to a message that was parked; none is parked after its commit.
+
+    Args:
+        seen, parked: log offsets by key.
+    """
+    late = sorted(key for key in seen.keys() & parked.keys() if parked[key] > seen[key])
+    if late:
+        raise Violation(f"{late[0]} was parked after its commit, of {len(late)} that were")
 
 
 class _Members:
@@ -243,6 +252,7 @@ class _Run:
         seen_only_after_commit(truth, seen)
         seen_once(seen)
         ended_as_wanted(truth, seen, await self._keys(self.parked))
+        parked_before_commit(await self._places(self.seen), await self._places(self.parked))
         await self.members.leave()
         for observer in (self.seen, self.halves, self.parked):
             await observer.close()
@@ -268,6 +278,10 @@ class _Run:
     async def _keys(self, observer: Observer) -> list[str]:
         stored = await observer.stored()
         return [message.keys[0] for messages in stored.values() for message in messages]
+
+    async def _places(self, observer: Observer) -> dict[str, int]:
+        stored = await observer.stored()
+        return {m.keys[0]: m.log_offset for messages in stored.values() for m in messages}
 
     async def _watch(self) -> None:
         """Looks again and again at what must hold at any time."""
