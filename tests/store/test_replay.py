@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from sprocket.message.hosts import pack
@@ -154,6 +154,7 @@ def test_messages_of_one_sender_are_told_apart(
 
 
 @settings(max_examples=200, deadline=None)
+@example(raw=b"TAGS\x011\x02TAGS\x01", topic="orders")
 @given(raw=properties, topic=st.sampled_from(["orders", SCHEDULE]))
 def test_words_are_those_that_properties_hold(raw: bytes, topic: str) -> None:
     log = a_log([a_draft(topic=topic), a_draft(topic=topic, properties=raw), a_draft(topic=topic)])

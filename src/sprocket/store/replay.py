@@ -268,7 +268,7 @@ def _value(properties: bytes, mark: bytes, name: str) -> str:
     start = at + len(mark)
     end = properties.find(_PAIR_END_BYTE, start)
     # Nothing there, or the end of another name: it may stand elsewhere.
-    if end == start or (at and properties[at - 1] != _PAIR_END):
+    if start in (end, len(properties)) or (at and properties[at - 1] != _PAIR_END):
         return value_in(properties, name) or ""
     return (properties[start:end] if end > 0 else properties[start:]).decode("utf-8", "replace")
 
