@@ -9,9 +9,10 @@ from typing import ClassVar
 
 from sprocket.base.deadline import Deadline
 from sprocket.protocol.command import Command, Header, Reply
+from sprocket.remoting.answers import Answer, one_by_one
 from sprocket.remoting.pool import Pool
 from sprocket.remoting.server import Server
-from sprocket.remoting.transport import Answer, Peer, one_by_one
+from sprocket.remoting.transport import Peer
 
 ECHO, WAIT, SILENT, FAIL, REFUSE, BACK, LATE_FAIL = 9001, 9002, 9003, 9004, 9005, 9006, 9007
 

@@ -16,10 +16,10 @@ from sprocket.base.errors import (
     ConnectionLost,
     TopicNotFound,
 )
+from sprocket.remoting.answers import one_by_one
 from sprocket.remoting.limits import Limits
 from sprocket.remoting.pool import Pool
 from sprocket.remoting.server import Server
-from sprocket.remoting.transport import one_by_one
 from sprocket.testing.loop import simulate
 from sprocket.testing.network import Network
 from tests.remoting.parts import Answers, Echo, Refuse, Wait, serving, soon, until

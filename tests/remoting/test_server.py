@@ -9,10 +9,10 @@ import pytest
 
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import ConnectFailed, ConnectionLost, UsageError
+from sprocket.remoting.answers import one_by_one
 from sprocket.remoting.limits import Limits
 from sprocket.remoting.pool import Pool
 from sprocket.remoting.server import Server
-from sprocket.remoting.transport import one_by_one
 from tests.remoting.parts import Answers, Echo, Wait, serving, soon, until
 from tests.support import run
 

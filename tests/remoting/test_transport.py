@@ -12,10 +12,11 @@ from sprocket.base.errors import CallTimeout, ConnectionLost
 from sprocket.protocol.command import BINARY, Command, Reply
 from sprocket.protocol.connection import Connection
 from sprocket.protocol.frame import encode_request
+from sprocket.remoting.answers import one_by_one
 from sprocket.remoting.limits import Limits
 from sprocket.remoting.pool import Pool
 from sprocket.remoting.server import Server
-from sprocket.remoting.transport import Peer, one_by_one
+from sprocket.remoting.transport import Peer
 from tests.remoting.parts import (
     Answers,
     Back,
@@ -83,6 +84,57 @@ def test_many_requests_of_one_read_are_answered_in_order_and_in_one_write() -> N
         assert Counting.writes <= 2
         writer.close()
         server.close()
+
+    run(main())
+
+
+def test_whoever_asks_for_much_at_once_does_not_hold_up_the_others() -> None:
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        order: list[str] = []
+        writers: list[asyncio.StreamWriter] = []
+
+        def answer(command: Command, peer: Peer) -> Reply:
+            text = command.read(Echo).text
+            if not order:
+                writers[1].write(frame(Echo("another"), 1))
+            order.append(text)
+            ends = loop.time() + 0.0002
+            while loop.time() < ends:
+                pass
+            return Reply()
+
+        async with Server(one_by_one(answer)) as server:
+            pairs = [await asyncio.open_connection("127.0.0.1", server.port) for _ in range(2)]
+            writers += [writer for _, writer in pairs]
+            writers[0].write(b"".join(frame(Echo(f"{i}"), i) for i in range(500)))
+            replies = await replies_of(pairs[0][0], 500)
+            await replies_of(pairs[1][0], 1)
+            for writer in writers:
+                writer.close()
+        assert [reply.opaque for reply in replies] == list(range(500))
+        assert "another" in order[:400]
+
+    run(main())
+
+
+def test_what_was_put_off_is_answered_before_the_connection_is_let_go() -> None:
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+
+        def answer(command: Command, peer: Peer) -> Reply:
+            ends = loop.time() + 0.0002
+            while loop.time() < ends:
+                pass
+            return Reply()
+
+        async with Server(one_by_one(answer)) as server:
+            reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+            frames = b"".join(frame(Echo(f"{i}"), i) for i in range(200))
+            writer.write(frames + b"\xff" * 8)
+            replies = await replies_of(reader, 200)
+            assert [reply.opaque for reply in replies] == list(range(200))
+            writer.close()
 
     run(main())
 

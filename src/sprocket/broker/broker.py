@@ -28,10 +28,11 @@ from sprocket.broker.settings import Settings
 from sprocket.message.hosts import pack
 from sprocket.protocol.command import Command, Reply
 from sprocket.remoting import address as addresses
+from sprocket.remoting.answers import Answered, Outcome
 from sprocket.remoting.limits import Limits
 from sprocket.remoting.pool import Pool
 from sprocket.remoting.server import Server
-from sprocket.remoting.transport import Answered, Outcome, Peer
+from sprocket.remoting.transport import Peer
 from sprocket.store.config import StoreConfig
 from sprocket.store.store import Store
 

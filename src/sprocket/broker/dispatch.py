@@ -20,7 +20,8 @@ from sprocket.base.errors import (
 )
 from sprocket.protocol.codes import ResponseCode
 from sprocket.protocol.command import Command, Header, Reply
-from sprocket.remoting.transport import Answered, Outcome, Peer
+from sprocket.remoting.answers import Answered, Outcome
+from sprocket.remoting.transport import Peer
 from sprocket.store.drafts import IllegalDraft
 
 log = logging.getLogger(__name__)

@@ -24,7 +24,8 @@ from sprocket.message.topic import RETRY_PREFIX
 from sprocket.protocol.codes import RequestCode
 from sprocket.protocol.command import JSON, ONEWAY, Command, Reply
 from sprocket.protocol.requests.send import SendMessage, SendMessageV2
-from sprocket.remoting.transport import Outcome, Peer
+from sprocket.remoting.answers import Outcome
+from sprocket.remoting.transport import Peer
 from sprocket.store.appending import Appended
 
 

@@ -29,7 +29,8 @@ from sprocket.message.recall import encode_handle
 from sprocket.message.record import Draft
 from sprocket.message.topic import RETRY_PREFIX, TIMER
 from sprocket.protocol.command import JSON, ONEWAY, Command, Reply
-from sprocket.remoting.transport import Outcome, Peer
+from sprocket.remoting.answers import Outcome
+from sprocket.remoting.transport import Peer
 from sprocket.store.appending import Appended
 
 _MARK = TIMER_DELIVER_MS + NAME_END

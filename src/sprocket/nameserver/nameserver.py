@@ -20,9 +20,10 @@ from sprocket.nameserver.routes import Routes
 from sprocket.nameserver.settings import Settings
 from sprocket.protocol.command import Command, Reply
 from sprocket.protocol.requests.route import RegisterBroker
+from sprocket.remoting.answers import one_by_one
 from sprocket.remoting.limits import Limits
 from sprocket.remoting.server import Server
-from sprocket.remoting.transport import Peer, one_by_one
+from sprocket.remoting.transport import Peer
 from sprocket.runtime.disk import SystemDisk
 
 logger = logging.getLogger(__name__)

@@ -15,8 +15,9 @@ from sprocket.base.ports import Entropy
 from sprocket.protocol.command import JSON, Buffer, Command, Header, Reply
 from sprocket.protocol.signing import Signer
 from sprocket.remoting import address as addresses
+from sprocket.remoting.answers import Answer, one_by_one
 from sprocket.remoting.limits import Limits
-from sprocket.remoting.transport import Answer, Peer, one_by_one
+from sprocket.remoting.transport import Peer
 
 logger = logging.getLogger(__name__)
 

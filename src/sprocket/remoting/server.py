@@ -13,8 +13,9 @@ from typing import Self
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import UsageError
 from sprocket.remoting import address
+from sprocket.remoting.answers import AnswerAll
 from sprocket.remoting.limits import Limits
-from sprocket.remoting.transport import AnswerAll, Peer
+from sprocket.remoting.transport import Peer
 
 logger = logging.getLogger(__name__)
 

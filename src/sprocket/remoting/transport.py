@@ -2,7 +2,8 @@
 
 It promises: the requests of one read are answered together and in one write; a request that can be
 answered at once never becomes a task; nothing that the peer sends ends anything but its own
-connection; what the peer does not read costs bounded memory.
+connection; what the peer does not read costs bounded memory; however much one peer asks at once,
+the others have their turn.
 """
 
 from __future__ import annotations
@@ -14,26 +15,21 @@ from typing import cast
 
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import CallTimeout, ConnectionLost, RemoteProtocolError
-from sprocket.protocol.codes import ResponseCode
-from sprocket.protocol.command import JSON, ONEWAY, RESPONSE, Buffer, Command, Header, Reply
+from sprocket.protocol.command import JSON, RESPONSE, Buffer, Command, Header, Reply
 from sprocket.protocol.connection import Connection
-from sprocket.protocol.frame import encode_reply, encode_request
+from sprocket.protocol.frame import encode_request
 from sprocket.protocol.signing import Signer
 from sprocket.remoting import address
+from sprocket.remoting.answers import AnswerAll, Answered, apology, frame_of
 from sprocket.remoting.calls import Calls
 from sprocket.remoting.limits import Limits
 
 logger = logging.getLogger(__name__)
 
-#: What is answered: a reply, or a whole frame that is written already; None: nothing.
-Answered = Reply | bytes | None
-#: The same, now or later. Awaitables become tasks of the connection.
-Outcome = Answered | Awaitable[Answered]
-#: Answers one request.
-Answer = Callable[[Command, "Peer"], Outcome]
-#: Answers the requests of one read: gives as many outcomes, in their order.
-AnswerAll = Callable[[Sequence[Command], "Peer"], Sequence[Outcome]]
-
+#: So many requests are answered before a look at the clock,
+_TOGETHER_MAX = 64
+#: and for so long before others have their turn of the loop, in seconds.
+_TURN_SECONDS = 0.002
 #: Up to here joining what is written is cheaper than handing it over in parts.
 _JOINED_BYTES_MAX = 1 << 15
 #: Parts smaller than this on average are joined however many they are.
@@ -79,6 +75,8 @@ class Peer(asyncio.Protocol):
         self._calls = Calls(self._loop)
         #: The peer's requests that wait.
         self._tasks: set[asyncio.Task[None]] = set()
+        #: Those that came and were not looked at yet, since others have their turn.
+        self._put_off: Sequence[Command] = ()
         self._is_full = False
         self._is_reading = True
         self._is_draining = False
@@ -114,12 +112,15 @@ class Peer(asyncio.Protocol):
                 self._settle(command)
             else:
                 requests.append(command)
-        if requests:
+        if self._put_off:
+            self._put_off = [*self._put_off, *requests]
+        elif requests:
             self._take(requests)
         if self._outgoing:
             self._flush()
         if incoming.fault is not None and not self.is_closed:
             logger.info("%s is let go, it broke the protocol: %s", self.address, incoming.fault)
+            self._catch_up()
             self._transport.close()
 
     def connection_lost(self, error: Exception | None) -> None:
@@ -128,6 +129,7 @@ class Peer(asyncio.Protocol):
         self._calls.fail(ConnectionLost(f"the connection to {self.address} broke"))
         for task in tuple(self._tasks):
             task.cancel()
+        self._put_off = ()
         self._outgoing.clear()
         self._room.set()
         callbacks, self._on_close = self._on_close, []
@@ -149,16 +151,39 @@ class Peer(asyncio.Protocol):
     # Its requests.
 
     def _take(self, requests: Sequence[Command]) -> None:
+        """Answers requests in their order; what takes too long goes on in the next turn."""
+        turn_ends = self._loop.time() + _TURN_SECONDS
+        for at in range(0, len(requests), _TOGETHER_MAX):
+            if at and self._loop.time() >= turn_ends:
+                self._put_off = requests[at:]
+                self._read_or_wait()
+                self._loop.call_soon(self._go_on)
+                return
+            self._answer(requests[at : at + _TOGETHER_MAX])
+
+    def _go_on(self) -> None:
+        requests, self._put_off = self._put_off, ()
+        self._take(requests)
+        self._flush()
+        self._read_or_wait()
+
+    def _catch_up(self) -> None:
+        """Answers at once what was put off: the connection is about to be closed."""
+        requests, self._put_off = self._put_off, ()
+        self._answer(requests)
+        self._flush()
+
+    def _answer(self, requests: Sequence[Command]) -> None:
         try:
             outcomes = self._answer_all(requests, self)
         except Exception as error:  # what cannot be answered must not cost the connection
-            outcomes = [_apology(command, error) for command in requests]
+            outcomes = [apology(command, error) for command in requests]
         put = self._outgoing.append
         for command, outcome in zip(requests, outcomes, strict=True):
             if type(outcome) is bytes:
                 put(outcome)
             elif type(outcome) is Reply:
-                self._outgoing += _frame_of(command, outcome)
+                self._outgoing += frame_of(command, outcome)
             elif outcome is not None:
                 self._start(command, outcome)  # type: ignore[arg-type]
 
@@ -173,11 +198,11 @@ class Peer(asyncio.Protocol):
         try:
             answered = await awaitable
         except Exception as error:  # root of a task
-            answered = _apology(command, error)
+            answered = apology(command, error)
         while self._is_full and not self._closed.done():
             await self._room.wait()
         if isinstance(answered, Reply):
-            self._send(_frame_of(command, answered))
+            self._send(frame_of(command, answered))
         elif answered is not None:
             self._send([answered])
 
@@ -189,7 +214,8 @@ class Peer(asyncio.Protocol):
     def _read_or_wait(self) -> None:
         """Reads nothing more while too much is unanswered or unread, and goes on after."""
         is_unread = self._is_full and self._is_client
-        has_room = not is_unread and len(self._tasks) < self._limits.tasks_max
+        is_behind = self._put_off or len(self._tasks) >= self._limits.tasks_max
+        has_room = not is_unread and not is_behind
         if has_room == self._is_reading or self._is_draining or self.is_closed:
             return
         self._is_reading = has_room
@@ -334,7 +360,7 @@ class Peer(asyncio.Protocol):
     @property
     def is_busy(self) -> bool:
         """Whether a request of either side waits for its answer."""
-        return bool(self._tasks) or len(self._calls) > 0
+        return bool(self._tasks or self._put_off) or len(self._calls) > 0
 
     def on_close(self, callback: Callable[[Peer], None]) -> None:
         """Has `callback(peer)` called once the connection is gone; at once if it is."""
@@ -357,6 +383,7 @@ class Peer(asyncio.Protocol):
         self._is_draining = True
         if not self.is_closed:
             self._transport.pause_reading()
+        self._catch_up()
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=deadline.left())
         self.close()
@@ -368,31 +395,3 @@ class Peer(asyncio.Protocol):
         if not self._closed.done():
             self.abort()
             await asyncio.wait([self._closed])
-
-
-def one_by_one(answer: Answer) -> AnswerAll:
-    """Answers the requests of a read each by itself; one that cannot be costs no other."""
-
-    def answered(command: Command, peer: Peer) -> Outcome:
-        try:
-            return answer(command, peer)
-        except Exception as error:  # as above
-            return _apology(command, error)
-
-    return lambda commands, peer: [answered(command, peer) for command in commands]
-
-
-def _frame_of(command: Command, reply: Reply) -> list[Buffer]:
-    """What is written for a reply: nothing for a one-way request, an apology if it cannot be."""
-    if command.flag & ONEWAY:
-        return []
-    try:
-        return encode_reply(command, reply)
-    except Exception as error:  # what cannot be written must not cost the others
-        return encode_reply(command, _apology(command, error))
-
-
-def _apology(command: Command, error: Exception) -> Reply:
-    """The answer to a request whose answer failed."""
-    logger.error("request %d could not be answered", command.code, exc_info=error)
-    return Reply(code=ResponseCode.SYSTEM_ERROR, remark=f"internal error: {type(error).__name__}")
