@@ -31,6 +31,8 @@ def shown(program: str, path: str) -> list[str]:
         ("/mine:{zip}", "/mine"),
         ("/a:{zip}:/b", "/a:/b"),
         ("{zip}", ""),
+        ("{zip}:/py4j.zip:{zip}:/mine:{zip}", "/py4j.zip:/mine"),
+        ("", ""),
         ("/mine:/elsewhere/pyspark.zip", "/mine:/elsewhere/pyspark.zip"),
     ],
 )

@@ -18,12 +18,11 @@ from sprocket.spark.stand_in import kept, quoted
 _SCRIPT = """#!/bin/sh
 zip={zip}
 paths=":$PYTHONPATH:"
-case $paths in
-*":$zip:"*)
+while case $paths in *":$zip:"*) true ;; *) false ;; esac; do
   paths="${{paths%%":$zip:"*}}:${{paths#*":$zip:"}}"
-  paths=${{paths#:}}
-  export PYTHONPATH="${{paths%:}}" ;;
-esac
+done
+paths=${{paths#:}}
+[ -z "$PYTHONPATH" ] || export PYTHONPATH="${{paths%:}}"
 export ARROW_DEFAULT_MEMORY_POOL="${{ARROW_DEFAULT_MEMORY_POOL:-system}}"
 exec {python} "$@"
 """
