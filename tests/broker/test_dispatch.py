@@ -161,3 +161,18 @@ def test_a_run_that_fails_costs_no_request_of_another_kind() -> None:
     replies = made.all([Command(11, 7), *some(2), Command(11, 8), Command(99)], PEER)
     assert [cast(Reply, reply).code for reply in replies] == [7, 1, 1, 8, 3]
     assert made.failures[10] == 2
+
+
+def test_an_error_that_comes_later_to_one_of_a_run_is_a_code_too() -> None:
+    async def late() -> Reply:
+        raise ClosedError("closed")
+
+    def run_of(commands: Any, peer: Peer) -> list[Any]:
+        return [b"now", late()]
+
+    async def main() -> None:
+        first, second = running(run_of).all(some(2), PEER)
+        reply = await cast(Any, second)
+        assert (first, reply.code, reply.remark) == (b"now", 14, "closed")
+
+    run(main())

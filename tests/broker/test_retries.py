@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
@@ -11,7 +12,8 @@ from sprocket.protocol.requests.group import CreateGroup
 from sprocket.protocol.requests.lock import LockQueues
 from sprocket.protocol.requests.send import SendBack, SendMessageV2
 from sprocket.protocol.requests.topic import TopicConfigOf
-from tests.broker.parts import SUCCESS, Asker, play
+from sprocket.testing.disk import FaultyDisk
+from tests.broker.parts import ROOT, STORE, SUCCESS, Asker, play
 
 RETRY_TOPIC, DEAD_LETTERS = "%RETRY%g", "%DLQ%g"
 
@@ -70,6 +72,24 @@ def test_after_the_last_try_it_is_a_dead_letter_at_once_and_can_be_read() -> Non
         assert (topic.perm, topic.read_queue_nums) == (6, 1)
 
     play(test)
+
+
+@pytest.mark.parametrize("wait", ["true", "false"])
+def test_it_is_on_the_disk_when_that_is_answered_where_sends_are(wait: str) -> None:
+    disk = FaultyDisk("slow", sync_seconds=(0.2, 0.2))
+    disk.make_directory(ROOT)
+
+    async def test(asker: Asker) -> None:
+        loop = asyncio.get_running_loop()
+        await asker.send("T", b"body", WAIT=wait)
+        await asyncio.sleep(1.0)
+        (message,) = (await asker.pull("T")).messages
+        began = loop.time()
+        assert await asker.code(back(message.log_offset, level=-1)) == SUCCESS
+        assert loop.time() - began >= 0.2
+        assert await asker.bodies(DEAD_LETTERS) == [b"body"]
+
+    play(test, disk, store=replace(STORE, flush="SYNC_FLUSH"))
 
 
 @pytest.mark.parametrize(("level", "limit"), [(-1, 16), (0, 0)])

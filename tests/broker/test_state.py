@@ -91,11 +91,13 @@ def test_a_topic_and_a_group_are_there_after_a_kill_right_behind_the_answer() ->
         disk = new_disk()
         async with serving(disk) as asker:
             await asker.create("T", 3)
+            await asker.create("U", 4)
             await asker.beat("g", topics={"T": "*"})
             left = disk.after_kill()
         raw = left.read(path("topics.json"))
         assert raw is not None
-        assert decode_state(raw.decode())["topicConfigTable"]["T"]["readQueueNums"] == 3
+        topics = decode_state(raw.decode())["topicConfigTable"]
+        assert (topics["T"]["readQueueNums"], topics["U"]["readQueueNums"]) == (3, 4)
         raw = left.read(path("subscriptionGroup.json"))
         assert raw is not None
         assert "g" in decode_state(raw.decode())["subscriptionGroupTable"]

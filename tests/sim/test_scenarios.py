@@ -67,6 +67,8 @@ def test_a_history_is_the_same_twice_in_one_process_and_another_with_another_see
         pytest.param(
             "ordered-power", 7, id="a-dead-letter-that-cannot-be-stored-is-no-further-try"
         ),
+        pytest.param("ordered-power", 30043, id="what-is-given-back-is-kept-like-what-is-sent"),
+        pytest.param("tempest", 30039, id="a-topic-is-saved-when-its-maker-is-told"),
         pytest.param("delayed", 12, id="what-was-delivered-before-a-kill-does-not-come-again"),
         pytest.param("delayed", 8, id="nor-does-what-waited-in-the-first-record-of-the-log"),
         pytest.param("dead-letters", 17, id="nor-do-returned-messages"),

@@ -34,6 +34,8 @@ Answers = Mapping[int, Answer]
 Run = Callable[[Sequence[Command], Peer], Sequence[Outcome]]
 Runs = Mapping[int, Run]
 
+#: What is no answer for later.
+_READY = frozenset({Reply, bytes, type(None)})
 _REMARK_MAX = 2000
 
 _CODES: tuple[tuple[type[SprocketError], int], ...] = (
@@ -87,6 +89,11 @@ class Dispatch:
                     runs = {}
                 except Exception as error:  # nobody knows what it had done
                     done = [self._refusal(each, peer, error) for each in _alike(left)]
+            if not _READY.issuperset(map(type, done)):
+                done = [
+                    outcome if type(outcome) in _READY else self._later(command, peer, outcome)  # type: ignore[arg-type]
+                    for command, outcome in zip(left, done, strict=False)
+                ]
             outcomes += done or [self(left[0], peer)]
         return outcomes
 

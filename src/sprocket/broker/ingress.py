@@ -25,6 +25,7 @@ from sprocket.message import properties as names
 from sprocket.message.properties import encode
 from sprocket.message.record import Draft
 from sprocket.protocol.codes import ResponseCode
+from sprocket.protocol.command import Header, Reply
 from sprocket.store.appending import Appended
 from sprocket.store.drafts import IllegalDraft
 from sprocket.store.store import Store
@@ -229,3 +230,8 @@ class Ingress:
         if await self._store.flushed.reach(end, deadline):
             return ResponseCode.SUCCESS
         return ResponseCode.FLUSH_DISK_TIMEOUT
+
+
+async def after(settled: Awaitable[int], header: Header | None = None) -> Reply:
+    """The reply once it is known whether the message is where it has to be."""
+    return Reply(header, code=await settled)

@@ -40,7 +40,7 @@ from sprocket.broker.retries import GroupRules, SendBacks
 from sprocket.broker.send import Placing, Sends
 from sprocket.broker.settings import Settings
 from sprocket.broker.stamp import Stamp
-from sprocket.broker.state import Rounds, StateFile
+from sprocket.broker.state import Rounds, StateFile, once_saved
 from sprocket.broker.timers import TimerFigures, TimerRequests
 from sprocket.broker.topics import Topics, own_topics
 from sprocket.broker.transactions import LiveProducers, ParkingIngress, Tally, Transactions
@@ -363,9 +363,9 @@ class Parts:
             groups=self.groups,
             broker_name=settings.config.name,
         )
+        named = {**topics.answers(), **groups.answers()}
         return {
-            **topics.answers(),
-            **groups.answers(),
+            **once_saved(named, self.topics_file, self.groups_file),
             **self._positions(queues, settings, clock=clock, address=address),
             **FigureRequests(queues, self.offsets, state=self.state).answers(),
             **VolumeRequests(self.volumes, clock, cluster=settings.config.cluster).answers(),

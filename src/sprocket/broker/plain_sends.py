@@ -12,9 +12,9 @@ from functools import partial
 
 from sprocket.base.errors import LocalProtocolError, SprocketError
 from sprocket.broker.dispatch import Runs
-from sprocket.broker.ingress import Ingress
+from sprocket.broker.ingress import Ingress, after
 from sprocket.broker.plain import Plain, PlainTexts
-from sprocket.broker.send import Placing, SendHeader, after, stored_flag
+from sprocket.broker.send import Placing, SendHeader, stored_flag
 from sprocket.broker.stamp import Stamp
 from sprocket.broker.timed_sends import TimedSends
 from sprocket.message.hosts import pack

@@ -8,13 +8,15 @@ RocketMQ 5.x.
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
+
 from sprocket.base.errors import GroupNotFound, NoPermission, OffsetOutOfRange, SystemFailure
 from sprocket.base.ports import Entropy
 from sprocket.broker import rewrite
 from sprocket.broker.access import FAQ
 from sprocket.broker.dispatch import Answers
 from sprocket.broker.groups import Groups
-from sprocket.broker.ingress import Ingress
+from sprocket.broker.ingress import Ingress, after
 from sprocket.broker.locks import lease_ms
 from sprocket.broker.queue_locks import QueueLocks
 from sprocket.broker.settings import Settings
@@ -117,7 +119,7 @@ class SendBacks:
         """By request code."""
         return {RequestCode.CONSUMER_SEND_MSG_BACK: self.send_back}
 
-    def send_back(self, command: Command, peer: Peer) -> Reply:
+    def send_back(self, command: Command, peer: Peer) -> Reply | Awaitable[Reply]:
         """Stores a message again: for another try, or as a dead letter.
 
         Raises:
@@ -150,9 +152,11 @@ class SendBacks:
                 level=header.delay_level,
                 queue_number=self._entropy.below(group.retry_queue_nums),
             )
-        self._ingress.accept(draft, properties)
+        appended = self._ingress.accept(draft, properties)
         self._volumes.returned(header.group, record.topic)
-        return Reply()
+        # Even if its sender did not wait: the group's position moves on once this is answered.
+        settled = self._ingress.settled(appended, {})
+        return Reply() if settled is None else after(settled)
 
     def _record(self, log_offset: int) -> Record:
         try:

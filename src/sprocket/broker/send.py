@@ -20,7 +20,7 @@ from sprocket.base.errors import (
 from sprocket.base.ports import Clock, Entropy
 from sprocket.broker.access import FAQ
 from sprocket.broker.dispatch import Answers
-from sprocket.broker.ingress import Ingress
+from sprocket.broker.ingress import Ingress, after
 from sprocket.broker.retries import GroupRules
 from sprocket.broker.settings import Settings
 from sprocket.broker.stamp import Stamp
@@ -44,7 +44,7 @@ from sprocket.message.topic import (
 from sprocket.protocol.bodies import TopicConfig
 from sprocket.protocol.codes import RequestCode
 from sprocket.protocol.command import Command, Reply
-from sprocket.protocol.requests.send import SendBatch, SendMessage, SendMessageV2, SendReply
+from sprocket.protocol.requests.send import SendBatch, SendMessage, SendMessageV2
 from sprocket.remoting.transport import Peer
 
 SendHeader = SendMessage | SendMessageV2
@@ -129,14 +129,16 @@ class Sends:
             keys=properties.get(names.KEYS, ""),
             unique_key=unique_key,
         )
+        waits_as = properties
         if draft.topic.startswith(RETRY_PREFIX):
             self._divert(draft, properties, header, command.version)
             queue_number = draft.queue_number
+            waits_as = {}  # a consumer gives it back: however it was sent first
         appended = self._ingress.accept(draft, properties)
         reply = self._stamp.reply(appended, queue_number=queue_number, unique_key=unique_key)
         if names.TIMER_OUT_MS in properties:
             reply.recall_handle = handle_of(properties, self._stamp.broker)
-        settled = self._ingress.settled(appended, properties)
+        settled = self._ingress.settled(appended, waits_as)
         return Reply(reply) if settled is None else after(settled, reply)
 
     def _send_batch(self, header: SendHeader, command: Command, peer: Peer) -> Answer:
@@ -197,11 +199,6 @@ class Sends:
         if topic is not None:
             draft.topic, draft.queue_number = topic, 0
             properties[names.DELAY] = "0"
-
-
-async def after(settled: Awaitable[int], header: SendReply) -> Reply:
-    """The reply once it is known whether the message is where it has to be."""
-    return Reply(header, code=await settled)
 
 
 def _checked(properties: str) -> str:

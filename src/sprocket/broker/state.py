@@ -1,6 +1,6 @@
 """The broker's tables in their files: loaded once, saved while they change and at the end.
 
-What operators and clients were told is done (a topic, a group) is saved at once. Offsets and the
+What an operator is told is done (a topic, a group) is saved by then. Offsets and the
 progress of delayed messages change all the time and are saved in rounds, so a crash may bring back
 positions that are some seconds old: messages are then consumed again, never lost.
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import msgspec
@@ -18,6 +18,10 @@ import msgspec
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import ClosedError, StoreError
 from sprocket.base.ports import Disk
+from sprocket.broker.dispatch import Answer, Answers
+from sprocket.protocol.command import Command
+from sprocket.remoting.answers import Answered, Outcome
+from sprocket.remoting.transport import Peer
 from sprocket.store.snapshot import Snapshot
 from sprocket.store.store import Store
 
@@ -126,6 +130,26 @@ class StateFile:
             if not waiting.done():
                 waiting.set_result(None)
         self._waiting.clear()
+
+
+def once_saved(answers: Answers, *files: StateFile) -> Answers:
+    """The same answers, each given when what it changed in these files is saved."""
+
+    def waiting(answer: Answer) -> Answer:
+        def answered(command: Command, peer: Peer) -> Outcome:
+            outcome = answer(command, peer)
+            due = [file for file in files if file.is_due]
+            return _after_saves(outcome, due) if due else outcome
+
+        return answered
+
+    return {code: waiting(answer) for code, answer in answers.items()}
+
+
+async def _after_saves(outcome: Outcome, due: Sequence[StateFile]) -> Answered:
+    for file in due:
+        await file.saved()
+    return await outcome if isinstance(outcome, Awaitable) else outcome
 
 
 class Positions(Protocol):

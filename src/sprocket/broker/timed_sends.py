@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from sprocket.base.errors import SprocketError
-from sprocket.broker.ingress import Ingress, WaitsFor
+from sprocket.broker.ingress import Ingress, WaitsFor, after
 from sprocket.broker.plain import Plain, PlainTexts
-from sprocket.broker.send import Placing, SendHeader, after, stored_flag
+from sprocket.broker.send import Placing, SendHeader, stored_flag
 from sprocket.broker.stamp import Stamp
 from sprocket.delay.timed import QUEUE, waiting_text
 from sprocket.message.hosts import pack

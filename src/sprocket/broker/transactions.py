@@ -20,7 +20,7 @@ from sprocket.base.errors import (
 from sprocket.broker.callbacks import peer_of
 from sprocket.broker.clients import Client, Clients
 from sprocket.broker.dispatch import Answers
-from sprocket.broker.ingress import Ingress
+from sprocket.broker.ingress import Ingress, after
 from sprocket.broker.topics import Topics
 from sprocket.message import properties as names
 from sprocket.message.ids import offset_id, parse_offset_id
@@ -167,7 +167,7 @@ class Transactions:
         if appended is None or command.is_oneway:
             return Reply()
         settled = self._ingress.settled(appended, {})
-        return Reply() if settled is None else _after(settled)
+        return Reply() if settled is None else after(settled)
 
     def _found(self, header: EndTransaction) -> Found:
         try:
@@ -197,7 +197,3 @@ class Transactions:
         except (OffsetOutOfRange, CorruptRecord) as error:
             raise SystemFailure(f"{header.msg_id} cannot be checked again: {error}") from error
         return Reply()
-
-
-async def _after(settled: Awaitable[int]) -> Reply:
-    return Reply(code=await settled)

@@ -23,6 +23,7 @@ from sprocket.testing.clock import LoopClock
 from sprocket.testing.disk import FaultyDisk, MemoryDisk
 from sprocket.testing.entropy import SeededEntropy
 from sprocket.testing.invariants import Violation
+from sprocket.testing.journal import Journal
 from sprocket.testing.network import Network
 from sprocket.testing.process import Process
 
@@ -31,6 +32,8 @@ BROKER_PORT = 10911
 
 #: Seconds of virtual time that a server may take until it serves, whatever it finds on its disk.
 START_SECONDS_MAX = 30.0
+#: Between two looks for brokers that gave up, s.
+_LOOK_SECONDS = 1.0
 
 #: Small files, so that rolling from one to the next happens in every run.
 SMALL_STORE = StoreConfig(
@@ -200,6 +203,19 @@ class Cluster:
         for machine in reversed(self.machines):
             if machine.is_running:
                 await machine.stop()
+
+    async def supervise(self, journal: Journal) -> None:
+        """Starts brokers again whose disk made them give up, as an operator would; until ended."""
+        while True:
+            await asyncio.sleep(_LOOK_SECONDS)
+            for broker in self.brokers:
+                if broker.is_running and broker.has_failed:
+                    journal.note("supervisor", f"starts {broker.name} again")
+                    broker.kill()
+                    restarted = asyncio.ensure_future(broker.start())
+                    await asyncio.wait([restarted])
+                    if not restarted.cancelled():
+                        restarted.exception()
 
     def client(self, name: str, *, disk: Disk | None = None) -> tuple[Process, World]:
         """A process on a host of its own, and the world that a client in it is given."""

@@ -86,7 +86,7 @@ class Run:
         await self._observe()
         owners = Owners(self.journal, self.crowd.groups, self._all_queues)
         watching = asyncio.ensure_future(self._watch())
-        supervising = asyncio.ensure_future(self._supervise())
+        supervising = asyncio.ensure_future(self.cluster.supervise(self.journal))
         counting = asyncio.ensure_future(owners.watch())
         await self._bad_times()
         await self._quiet_times(watching)
@@ -192,19 +192,6 @@ class Run:
                 return
         await self._look_at_the_end()
         raise invariants.Violation(f"it does not come to rest: {await self._missing()}")
-
-    async def _supervise(self) -> None:
-        """Starts brokers again whose disk made them give up."""
-        while True:
-            await asyncio.sleep(_LOOK_SECONDS)
-            for broker in self.cluster.brokers:
-                if broker.is_running and broker.has_failed:
-                    self.journal.note("supervisor", f"starts {broker.name} again")
-                    broker.kill()
-                    restarted = asyncio.ensure_future(broker.start())
-                    await asyncio.wait([restarted])
-                    if not restarted.cancelled():
-                        restarted.exception()
 
     async def _missing(self) -> list[str]:
         """What is not consumed or not committed."""

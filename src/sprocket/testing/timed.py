@@ -197,6 +197,7 @@ class _Run:
         await self.observer.create_topic()
         working = [asyncio.ensure_future(self.senders.work(f"sender{n}")) for n in range(2)]
         watching = asyncio.ensure_future(self._watch())
+        supervising = asyncio.ensure_future(self.cluster.supervise(self.journal))
         weather = Weather(
             self.cluster,
             self.senders,
@@ -205,10 +206,11 @@ class _Run:
         )
         if self.scenario.faults:
             await weather.pass_over(self.scenario.faults, self.scenario.count, seconds=25.0)
-        await self._clear(weather)
+        await weather.clear()
         await asyncio.gather(*working)
         came = await self._until_all_came(watching)
-        watching.cancel()
+        for task in (watching, supervising):
+            task.cancel()
         self._check(came)
         nothing_is_lost(self.senders.promises, came)
         await self.observer.close()
@@ -222,13 +224,6 @@ class _Run:
             len(came),
             self.journal,
         )
-
-    async def _clear(self, weather: Weather) -> None:
-        """A broker that gave up is started again, as its operator would."""
-        for machine in self.cluster.brokers:
-            if machine.is_running and machine.has_failed:
-                machine.kill()
-        await weather.clear()
 
     def _check(self, came: Sequence[StoredMessage]) -> None:
         never_early(self.senders.promises, came)

@@ -237,7 +237,7 @@ class _Run:
         for _ in range(2):
             await self.members.join()
         watching = asyncio.ensure_future(self._watch())
-        minding = asyncio.ensure_future(self._mind())
+        supervising = asyncio.ensure_future(self.cluster.supervise(self.journal))
         weather = Weather(
             self.cluster, self.members, entropy=self.entropy.fork("weather"), journal=self.journal
         )
@@ -246,7 +246,7 @@ class _Run:
         await weather.clear()
         await asyncio.sleep(60)
         await self._until_all_ended(watching)
-        for task in (watching, minding):
+        for task in (watching, supervising):
             task.cancel()
         truth, seen = self.members.truth, await self._keys(self.seen)
         seen_only_after_commit(truth, seen)
@@ -265,15 +265,6 @@ class _Run:
             len(seen),
             self.journal,
         )
-
-    async def _mind(self) -> None:
-        """Starts a broker again that ended because its disk failed, as its operator would."""
-        while True:
-            await asyncio.sleep(1.0)
-            for broker in self.cluster.brokers:
-                if broker.is_running and broker.has_failed:
-                    broker.kill()
-                    await broker.start()
 
     async def _keys(self, observer: Observer) -> list[str]:
         stored = await observer.stored()
