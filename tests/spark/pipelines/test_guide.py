@@ -41,8 +41,8 @@ def _table(name: str) -> str:
 
 def commands() -> list[str]:
     """The lines of plain blocks that call our command."""
-    blocks = re.findall(r"^```\n(.*?)^```$", PAGE.read_text(), re.DOTALL | re.MULTILINE)
-    return [line for block in blocks for line in block.splitlines()]
+    blocks = re.findall(r"^```(.*?)\n(.*?)^```$", PAGE.read_text(), re.DOTALL | re.MULTILINE)
+    return [line for language, block in blocks if not language for line in block.splitlines()]
 
 
 def test_the_page_has_every_option_in_the_words_of_its_declaration() -> None:
