@@ -17,8 +17,9 @@ from sprocket.base.errors import (
     RemoteProtocolError,
     ReplyError,
 )
-from sprocket.broker.dispatch import Dispatch
-from sprocket.protocol.command import Command, Header, Reply
+from sprocket.broker.dispatch import Dispatch, Together
+from sprocket.protocol.command import ONEWAY, Command, Header, Reply
+from sprocket.protocol.connection import Connection
 from sprocket.protocol.requests.pull import ForbiddenReply
 from sprocket.remoting.transport import Peer
 from sprocket.store.drafts import IllegalDraft
@@ -174,5 +175,23 @@ def test_an_error_that_comes_later_to_one_of_a_run_is_a_code_too() -> None:
         first, second = running(run_of).all(some(2), PEER)
         reply = await cast(Any, second)
         assert (first, reply.code, reply.remark) == (b"now", 14, "closed")
+
+    run(main())
+
+
+def test_what_waits_together_fails_together_each_with_its_own_answer() -> None:
+    async def late() -> int:
+        raise ClosedError("closed")
+
+    def run_of(commands: Any, peer: Peer) -> Together:
+        return Together(3, late(), lambda code: b"never")
+
+    async def main() -> None:
+        commands = [*some(2), Command(10, 2, flag=ONEWAY), Command(11, 9)]
+        waiting, *others = running(run_of).all(commands, PEER)
+        replies = Connection().receive(await cast(Any, waiting))
+        assert [(reply.opaque, reply.code) for reply in replies] == [(0, 14), (1, 14)]
+        assert others[:2] == [None, None]
+        assert cast(Reply, others[2]).code == 9
 
     run(main())

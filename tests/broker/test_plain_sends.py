@@ -152,6 +152,20 @@ def test_each_waits_for_the_disk_unless_it_says_not_to() -> None:
     play(test, disk, store=store)
 
 
+def test_those_that_wait_together_too_long_are_each_told_so() -> None:
+    disk = FaultyDisk("slow", sync_seconds=(3.0, 3.0))
+    disk.make_directory(ROOT)
+    store = replace(STORE, flush="SYNC_FLUSH")
+
+    async def test(asker: Asker) -> None:
+        await asker.create("T")
+        replies = await together(asker, [plain(n, b"%d" % n) for n in range(4)], oneway=1)
+        told = [(reply.opaque, reply.code, reply.fields["queueOffset"]) for reply in replies]
+        assert told == [(0, 10, "0"), (2, 10, "2"), (3, 10, "3")]
+
+    play(test, disk, store=store, flush_timeout_ms=1000)
+
+
 def test_a_disk_that_fills_between_them_refuses_those_from_there_on() -> None:
     disk = FaultyDisk("full")
     disk.make_directory(ROOT)

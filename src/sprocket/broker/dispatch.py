@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from itertools import takewhile
+from itertools import chain, starmap, takewhile
+from typing import NamedTuple
 
 from sprocket.base.errors import (
     ClosedError,
@@ -20,7 +21,7 @@ from sprocket.base.errors import (
 )
 from sprocket.protocol.codes import ResponseCode
 from sprocket.protocol.command import Command, Header, Reply
-from sprocket.remoting.answers import Answered, Outcome
+from sprocket.remoting.answers import Answered, Outcome, frame_of
 from sprocket.remoting.transport import Peer
 from sprocket.store.drafts import IllegalDraft
 
@@ -29,9 +30,25 @@ log = logging.getLogger(__name__)
 #: Answers one kind of request: at once, or later; None where nothing is answered.
 Answer = Callable[[Command, Peer], Outcome]
 Answers = Mapping[int, Answer]
+
+
+class Together(NamedTuple):
+    """Answers that all wait for the same.
+
+    Attributes:
+        size: of how many requests.
+        code: the response code of all of them, once it is known.
+        frames: given that, what is written to answer them.
+    """
+
+    size: int
+    code: Awaitable[int]
+    frames: Callable[[int], bytes]
+
+
 #: Answers the first of several requests together, as many as it can: maybe none. It raises a
 #: `SprocketError` only where it has done nothing.
-Run = Callable[[Sequence[Command], Peer], Sequence[Outcome]]
+Run = Callable[[Sequence[Command], Peer], Sequence[Outcome] | Together]
 Runs = Mapping[int, Run]
 
 #: What is no answer for later.
@@ -83,7 +100,8 @@ class Dispatch:
             done: Sequence[Outcome] = ()
             if code in runs:
                 try:
-                    done = runs[code](left, peer)
+                    ran = runs[code](left, peer)
+                    done = self._together(left, peer, ran) if isinstance(ran, Together) else ran
                     self.counts[code] += len(done)
                 except SprocketError:  # the first is refused: by itself it is told why
                     runs = {}
@@ -111,6 +129,21 @@ class Dispatch:
         if outcome is None or type(outcome) is Reply:
             return outcome
         return self._later(command, peer, outcome)  # type: ignore[arg-type]
+
+    def _together(
+        self, commands: Sequence[Command], peer: Peer, together: Together
+    ) -> list[Outcome]:
+        """One task for all of them: the first has the answers to the others with its own."""
+
+        async def answered() -> bytes:
+            try:
+                return together.frames(await together.code)
+            except Exception as error:  # as above
+                asked = commands[: together.size]
+                replies = [(each, self._refusal(each, peer, error)) for each in asked]
+                return b"".join(chain.from_iterable(starmap(frame_of, replies)))
+
+        return [answered(), *[None] * (together.size - 1)]
 
     async def _later(self, command: Command, peer: Peer, outcome: Awaitable[Answered]) -> Answered:
         try:

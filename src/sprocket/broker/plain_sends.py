@@ -11,20 +11,20 @@ from collections.abc import Sequence
 from functools import partial
 
 from sprocket.base.errors import LocalProtocolError, SprocketError
-from sprocket.broker.dispatch import Runs
+from sprocket.broker.dispatch import Runs, Together
 from sprocket.broker.ingress import Ingress, after
 from sprocket.broker.plain import Plain, PlainTexts
 from sprocket.broker.send import Placing, SendHeader, stored_flag
 from sprocket.broker.stamp import Stamp
 from sprocket.broker.timed_sends import TimedSends
 from sprocket.message.hosts import pack
-from sprocket.message.properties import PAIR_END, PROPERTIES_BYTES_MAX
+from sprocket.message.properties import PAIR_END, PROPERTIES_BYTES_MAX, WAIT
 from sprocket.message.record import TRANSACTION_MASK, Draft
 from sprocket.message.topic import RETRY_PREFIX
-from sprocket.protocol.codes import RequestCode
-from sprocket.protocol.command import JSON, ONEWAY, Command, Reply
+from sprocket.protocol.codes import RequestCode, ResponseCode
+from sprocket.protocol.command import JSON, ONEWAY, Buffer, Command, Reply
 from sprocket.protocol.requests.send import SendMessage, SendMessageV2
-from sprocket.remoting.answers import Outcome
+from sprocket.remoting.answers import Answered, Outcome, frame_of
 from sprocket.remoting.transport import Peer
 from sprocket.store.appending import Appended
 
@@ -48,7 +48,7 @@ class PlainSends:
 
     def _send(
         self, kind: type[SendHeader], commands: Sequence[Command], peer: Peer
-    ) -> list[Outcome]:
+    ) -> list[Outcome] | Together:
         """Answers the first of some sends: as many as are plain, or ask for a time, and can be
         taken.
 
@@ -60,7 +60,11 @@ class PlainSends:
             return self._timed.send(kind, commands, peer)
         appended = self._ingress.accept_ready(drafts)
         if self._ingress.is_settling:
-            return list(map(self._settling, appended, drafts, said))
+            if any(each.properties.get(WAIT) == "false" for each in said):
+                return list(map(self._settling, appended, drafts, said))
+            settled = self._ingress.settled(appended[-1], {})
+            if settled is not None:
+                return Together(len(appended), settled, partial(self._frames, commands, appended))
         return list(map(self._reply, commands, appended))
 
     def _drafts(
@@ -121,7 +125,20 @@ class PlainSends:
         settled = self._ingress.settled(appended, said.properties)
         return Reply(reply) if settled is None else after(settled, reply)
 
-    def _reply(self, command: Command, appended: Appended) -> Outcome:
+    def _frames(
+        self, commands: Sequence[Command], appended: Sequence[Appended], code: int
+    ) -> bytes:
+        """The answers to sends that waited together."""
+        frames: list[Buffer] = []
+        for command, each in zip(commands, appended, strict=False):
+            outcome = self._reply(command, each) if not code else self._said(each, code)
+            if isinstance(outcome, Reply):
+                frames += frame_of(command, outcome)
+            elif outcome is not None:
+                frames.append(outcome)
+        return b"".join(frames)
+
+    def _reply(self, command: Command, appended: Appended) -> Answered:
         """The answer to a send that need not wait."""
         if command.flag & ONEWAY:
             return None
@@ -130,5 +147,9 @@ class PlainSends:
                 return self._stamp.form.frame(command.opaque, appended)
         except LocalProtocolError:  # so it cannot be written at all, which its connection tells
             pass
+        return self._said(appended, ResponseCode.SUCCESS)
+
+    def _said(self, appended: Appended, code: int) -> Reply:
         number, unique_key = appended.queue_number, appended.unique_key
-        return Reply(self._stamp.reply(appended, queue_number=number, unique_key=unique_key))
+        header = self._stamp.reply(appended, queue_number=number, unique_key=unique_key)
+        return Reply(header, code=code)
