@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import random
 import re
 import subprocess
@@ -28,7 +29,8 @@ SIZES = {
     "log_file_bytes": 1 << 20, "queue_file_bytes": 20_000, "index_slots": 1000,
     "index_entries": 20_000,
 }  # fmt: skip
-KILLS = 6
+#: `SPROCKET_LONG=1` for dozens.
+KILLS = 36 if os.environ.get("SPROCKET_LONG") else 6
 SENDERS = 16
 
 #: Queue number and queue offset by body, as producers were told.
