@@ -12,15 +12,15 @@ T = TypeVar("T")
 LONGEST = 30.0
 
 
-def run(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Runs a coroutine on a real loop of its own to its end.
+def run(coroutine: Coroutine[Any, Any, T], *, seconds: float = LONGEST) -> T:
+    """Runs a coroutine on a real loop of its own to its end, within some seconds.
 
     For tests that need real sockets. Tests that need time to pass use
     `sprocket.testing.loop.simulate`, where it passes at once.
     """
 
     async def bounded() -> T:
-        async with asyncio.timeout(LONGEST):
+        async with asyncio.timeout(seconds):
             return await coroutine
 
     return asyncio.run(bounded())

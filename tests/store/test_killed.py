@@ -31,6 +31,8 @@ SIZES = {
 }  # fmt: skip
 #: `SPROCKET_LONG=1` for dozens.
 KILLS = 36 if os.environ.get("SPROCKET_LONG") else 6
+#: Of one start and its kill, on a busy machine.
+SECONDS_EACH = 20.0
 SENDERS = 16
 
 #: Queue number and queue offset by body, as producers were told.
@@ -100,6 +102,7 @@ async def stored(path: Path) -> Acknowledged:
     return found
 
 
+@pytest.mark.timeout(2 * KILLS * SECONDS_EACH)
 @pytest.mark.parametrize("flush", ["ASYNC_FLUSH", "SYNC_FLUSH"])
 def test_what_was_acknowledged_outlives_every_kill(tmp_path: Path, flush: str) -> None:
     async def check() -> None:
@@ -115,4 +118,4 @@ def test_what_was_acknowledged_outlives_every_kill(tmp_path: Path, flush: str) -
         lost = {body: place for body, place in acknowledged.items() if found.get(body) != place}
         assert not lost, f"{len(lost)} of {len(acknowledged)} are lost, such as {min(lost)[:20]!r}"
 
-    run(check())
+    run(check(), seconds=KILLS * SECONDS_EACH)
