@@ -8,14 +8,14 @@ Source: AdminBrokerProcessor.lockBatchMQ, unlockBatchMQ of RocketMQ 5.x.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from sprocket.base.errors import RemoteProtocolError
 from sprocket.base.ports import Clock
 from sprocket.broker.dispatch import Answers
 from sprocket.broker.queue_locks import QueueLocks
-from sprocket.broker.state import StateFile
+from sprocket.broker.state import StateFile, once_saved
 from sprocket.message.queue import QueueId
 from sprocket.protocol.bodies import LockBody, LockedBody, Queue
 from sprocket.protocol.codes import RequestCode
@@ -63,11 +63,11 @@ class Locks:
     def answers(self) -> Answers:
         """By request code."""
         return {
-            RequestCode.LOCK_BATCH_MQ: self.lock,
+            **once_saved({RequestCode.LOCK_BATCH_MQ: self.lock}, self._file),
             RequestCode.UNLOCK_BATCH_MQ: self.unlock,
         }
 
-    def lock(self, command: Command, peer: Peer) -> Reply | Awaitable[Reply]:
+    def lock(self, command: Command, peer: Peer) -> Reply:
         """Takes or renews queues; tells which of them the client holds now."""
         group, client_id, queues = _read(command)
         held = self._locks.lock(group, client_id, queues=queues, now_ms=lease_ms())
@@ -77,26 +77,19 @@ class Locks:
             Queue(broker_name=queue.broker, queue_id=queue.number, topic=queue.topic)
             for queue in held
         ]
-        return self._written(Reply(body=LockedBody(locked=locked).encode()))
+        self._write_down()
+        return Reply(body=LockedBody(locked=locked).encode())
 
     def unlock(self, command: Command, peer: Peer) -> Reply:
         """Gives queues back; what another client holds stays as it is."""
         self._locks.unlock(*_read(command))
-        if self._locks.is_changed:
-            self._locks.is_changed = False
-            self._file.changed()
+        self._write_down()
         return Reply()
 
-    def _written(self, reply: Reply) -> Reply | Awaitable[Reply]:
-        """The reply, once what it says is in the file."""
+    def _write_down(self) -> None:
         if self._locks.is_changed:
             self._locks.is_changed = False
             self._file.changed()
-        return self._once_saved(reply) if self._file.is_due else reply
-
-    async def _once_saved(self, reply: Reply) -> Reply:
-        await self._file.saved()
-        return reply
 
     def _watch(self, peer: Peer, client_id: str) -> None:
         if peer not in self._watched:

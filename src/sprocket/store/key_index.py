@@ -78,10 +78,6 @@ class KeyIndex:
             return self._pending[0].log_offset
         return self._unsynced_from
 
-    def apply(self, entry: Entry) -> None:
-        """Notes a record, to be taken in later."""
-        self.apply_all((entry,))
-
     def apply_all(self, entries: Sequence[Entry]) -> None:
         """Notes records, to be taken in later."""
         self._pending += entries
