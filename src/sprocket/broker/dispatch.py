@@ -95,24 +95,27 @@ class Dispatch:
         outcomes: list[Outcome] = []
         runs = self._runs
         while len(outcomes) < len(commands):
+            first = commands[len(outcomes)]
+            code = first.code
+            if code not in runs:
+                outcomes.append(self(first, peer))
+                continue
             left = commands[len(outcomes) :] if outcomes else commands
-            code = left[0].code
             done: Sequence[Outcome] = ()
-            if code in runs:
-                try:
-                    ran = runs[code](left, peer)
-                    done = self._together(left, peer, ran) if isinstance(ran, Together) else ran
-                    self.counts[code] += len(done)
-                except SprocketError:  # the first is refused: by itself it is told why
-                    runs = {}
-                except Exception as error:  # nobody knows what it had done
-                    done = [self._refusal(each, peer, error) for each in _alike(left)]
+            try:
+                ran = runs[code](left, peer)
+                done = self._together(left, peer, ran) if isinstance(ran, Together) else ran
+                self.counts[code] += len(done)
+            except SprocketError:  # the first is refused: by itself it is told why
+                runs = {}
+            except Exception as error:  # nobody knows what it had done
+                done = [self._refusal(each, peer, error) for each in _alike(left)]
             if not _READY.issuperset(map(type, done)):
                 done = [
                     outcome if type(outcome) in _READY else self._later(command, peer, outcome)  # type: ignore[arg-type]
                     for command, outcome in zip(left, done, strict=False)
                 ]
-            outcomes += done or [self(left[0], peer)]
+            outcomes += done or [self(first, peer)]
         return outcomes
 
     def __call__(self, command: Command, peer: Peer) -> Outcome:
