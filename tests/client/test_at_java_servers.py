@@ -20,6 +20,7 @@ from tests.compat.javaland import (
     JavaBroker,
     JavaDriver,
     JavaNameServer,
+    queued,
     require_java,
 )
 from tests.support import run
@@ -75,11 +76,7 @@ def test_everything_that_is_sent_is_read_again(nameserver: str, header: str) -> 
             await producer.send_oneway(Message(topic, b"last"), queue=sent.queue)
             queue = sent.queue
         async with PullConsumer(f"reader-{header}", nameservers=nameserver) as reader:
-
-            async def has_arrived() -> bool:
-                return await reader.max_offset(queue) == 6
-
-            await until_told(has_arrived)
+            await queued(reader, queue, 6)
             pulled = await reader.pull(queue, 0)
             assert pulled.status is PullStatus.FOUND
             bodies = [message.body for message in pulled.messages]
@@ -107,9 +104,13 @@ def test_everything_that_is_sent_is_read_again(nameserver: str, header: str) -> 
 def test_a_new_group_from_last_reads_no_history_of_a_java_broker(nameserver: str) -> None:
     async def main() -> None:
         got: list[bytes] = []
-        async with Producer("senders", nameservers=nameserver) as producer:
+        async with (
+            Producer("senders", nameservers=nameserver) as producer,
+            PullConsumer("reader", nameservers=nameserver) as reader,
+        ):
             for number in range(10):
-                await producer.send(Message("history", b"old %d" % number))
+                sent = await producer.send(Message("history", b"old %d" % number))
+                await queued(reader, sent.queue, sent.queue_offset + 1)
             async with PushConsumer("newcomers", nameservers=nameserver) as consumer:
 
                 @consumer.on("history")

@@ -43,6 +43,9 @@ from typing import IO, Any, Self
 
 import pytest
 
+from sprocket.client.manual import PullConsumer
+from sprocket.message.queue import QueueId
+
 log = logging.getLogger(__name__)
 
 Json = dict[str, Any]
@@ -173,6 +176,15 @@ def wait_until(seen: Callable[[], object], within: float = 30.0) -> None:
         if time.monotonic() > deadline:
             raise TimeoutError(f"it has not come about within {within:g} s")
         time.sleep(0.1)
+
+
+async def queued(reader: PullConsumer, queue: QueueId, end: int) -> None:
+    """Wait until a queue ends there: Java's broker acknowledges before its queues show it."""
+    for _ in range(1000):
+        if await reader.max_offset(queue) >= end:
+            return
+        await asyncio.sleep(0.03)
+    raise TimeoutError(f"{queue} has not come to offset {end}")
 
 
 def free_port() -> int:

@@ -29,6 +29,7 @@ from tests.compat.javaland import (
     JavaDriver,
     JavaNameServer,
     Json,
+    queued,
     require_java,
 )
 from tests.compat.sprocketland import SprocketNode
@@ -224,6 +225,7 @@ def test_our_consumers_choose_at_a_java_broker(java: JavaBroker) -> None:
                 message.properties = dict(sent["properties"])
                 await producer.send(message, queue=queue)
         async with PullConsumer("reader", nameservers=names) as reader:
+            await queued(reader, queue, len(SENT))
             pulled = await reader.pull(queue, 0, sql=SQL)
             assert [message.body for message in pulled.messages] == [b"2", b"4"]
             assert pulled.next_offset == 5

@@ -37,6 +37,7 @@ from tests.compat.javaland import (
     JavaNameServer,
     Json,
     mqadmin,
+    queued,
 )
 from tests.support import run
 
@@ -222,7 +223,9 @@ def test_long_bodies_travel_compressed_both_ways(
 
     async def read() -> None:
         async with PullConsumer("ours", nameservers=names) as consumer:
-            pulled = await consumer.pull(QueueId(topic, BROKER, 1), 0)
+            queue = QueueId(topic, BROKER, 1)
+            await queued(consumer, queue, 1)
+            pulled = await consumer.pull(queue, 0)
             assert [message.body for message in pulled.messages] == [body]
             assert pulled.messages[0].record_bytes < len(body) / 10
 
@@ -268,6 +271,7 @@ def test_pulls_end_in_four_ways(names: str, topic: str) -> None:
                 await producer.send(
                     Message(topic, b"%d" % number, tag="AB"[number % 2]), queue=queue
                 )
+            await queued(consumer, queue, 3)
             found = await consumer.pull(queue, 0)
             only_b = await consumer.pull(queue, 0, tags="B")
             none = await consumer.pull(queue, 0, tags="C")
@@ -320,6 +324,7 @@ def test_offsets_are_shared_with_java(names: str, driver: JavaDriver, topic: str
         await send_all(names, topic, numbered(12))
         async with PullConsumer(group, nameservers=names) as consumer:
             assert await consumer.committed(queue) is None
+            await queued(consumer, queue, 3)
             assert (await consumer.min_offset(queue), await consumer.max_offset(queue)) == (0, 3)
             await consumer.commit(queue, 2)
             assert await consumer.committed(queue) == 2
@@ -459,12 +464,16 @@ def test_a_group_that_is_new_begins_where_it_was_told(names: str, topic: str) ->
         await send_all(names, topic, numbered(8))
         async with PullConsumer("ours_pull", nameservers=names) as consumer:
             queue = QueueId(topic, BROKER, 0)
+            await queued(consumer, queue, 2)
             stored = (await consumer.pull(queue, 0)).messages
         # A start at a time is exact to the second.
         next_second = stored[-1].stored_ms // 1000 + 1
         middle = datetime.fromtimestamp(next_second, UTC)
         await until(lambda: time.time() > next_second)
         await send_all(names, topic, numbered(8, 100))
+        async with PullConsumer("ours_pull", nameservers=names) as consumer:
+            for queue in await consumer.queues(topic):
+                await queued(consumer, queue, 4)
         heard = {"first": Heard(), "last": Heard(), "time": Heard()}
         async with (
             listening(names, f"F_{topic}", topic, heard["first"], start="first"),
@@ -577,7 +586,7 @@ def test_blocking_clients_do_the_same(names: str, topic: str) -> None:
         sent = producer.send(Message(topic, b"000", tag="t"))
         producer.send_batch([Message(topic, b"001", tag="t"), Message(topic, b"002", tag="u")])
     with blocking.PullConsumer("ours_pull", nameservers=names, config=PullConfig()) as puller:
-        pulled = puller.pull(sent.queue, sent.queue_offset)
+        pulled = puller.pull_blocking(sent.queue, sent.queue_offset)
         assert pulled.messages[0].body == b"000"
     heard: list[bytes] = []
     with blocking.PushConsumer(
