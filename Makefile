@@ -1,4 +1,4 @@
-# Everything a newcomer needs. It takes Python 3.11 or later and make, nothing else.
+# Everything a newcomer needs. It takes Python 3.11 or later, make, and bash (Spark's launcher).
 #
 #   make run      sets up and runs the main job (see README)
 #   make test     sets up and passes every test

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import os
 import sys
 import time
@@ -8,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from sprocket.demo.child import Child
+from sprocket.runtime import process
 from tests.support import run
 
 pytestmark = [
@@ -64,6 +66,17 @@ def test_it_gets_lines_and_says_lines_until_its_input_ends(tmp_path: Path) -> No
 
     run(main())
     assert (tmp_path / "log").read_text() == "words for the log\n" * 2
+
+
+def test_one_that_is_gone_can_still_be_told(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with Child([sys.executable, "-c", "print('gone')"], tmp_path / "log") as gone:
+            assert [line async for line in gone.lines()] == [b"gone\n"]
+            for _ in range(3):
+                gone.tell(b"one")
+                await asyncio.sleep(0)  # the loop sees that the pipe is closed
+
+    process.run(main())  # on the loop of `make run`
 
 
 def test_whoever_it_started_goes_with_it_when_we_fail(tmp_path: Path) -> None:

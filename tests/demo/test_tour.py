@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -58,6 +59,16 @@ def test_what_fails_within_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr("sprocket.demo.tour.orders", no_orders)
     assert done(plan(tmp_path / "store")) == (1, "failed: no orders today\n")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the launcher is another there")
+def test_why_spark_cannot_start_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("pyspark")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    code, shown = done(replace(plan(tmp_path / "store"), has_spark=True))
+    assert code == 1, shown
+    assert "failed: the Spark job failed: Spark's launcher is a bash script" in shown
+    assert "Traceback" not in shown
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Ctrl-C is another thing there")

@@ -75,7 +75,8 @@ class Child:
         """Gives it a line. It does not matter if it is gone."""
         stdin = self._running().stdin
         assert stdin is not None
-        with contextlib.suppress(ConnectionError):
+        # What a closed pipe raises depends on the loop: uvloop's is a RuntimeError.
+        with contextlib.suppress(ConnectionError, RuntimeError):
             stdin.write(line + b"\n")
 
     async def lines(self) -> AsyncIterator[bytes]:

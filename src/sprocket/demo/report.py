@@ -122,8 +122,10 @@ def _take_output() -> Say:
 
 def _listen(lines: SimpleQueue[bytes]) -> None:
     """Takes what the parent says; ends the process with it. The JVM ends with its pipe to us."""
-    for line in sys.stdin.buffer:
-        lines.put(line)
+    # Unbuffered: a buffer's lock, held by this thread, would abort the interpreter as it ends.
+    with os.fdopen(os.dup(sys.stdin.fileno()), "rb", buffering=0) as parent:
+        for line in parent:
+            lines.put(line)
     os._exit(1)
 
 

@@ -54,6 +54,7 @@ class Screen:
         self._console.print(
             f"[bold]Sprocket[/] runs: name server {nameserver}, broker {broker}, store {store}/",
             highlight=False,
+            soft_wrap=True,
         )
 
     @contextlib.contextmanager
@@ -142,10 +143,11 @@ def _places(result: Result, plan: Plan) -> list[str]:
 
 
 def _next(plan: Plan) -> list[str]:
-    """Commands, as they can be pasted."""
+    """Commands, each a line that can be pasted."""
     return [
         'make run ARGS="--messages 50000"',
-        f".venv/bin/sprocket standalone --store {plan.store}   (then, in another terminal:)",
+        f".venv/bin/sprocket standalone --store {plan.store}",
+        "and beside it, in another terminal:",
         f".venv/bin/sprocket consume {TOPIC} --count 5",
         ".venv/bin/python examples/read_topic.py",
     ]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
+import shutil
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -83,7 +84,13 @@ def check_pyspark() -> None:
 
 
 def prepare_environment(master: str) -> None:
-    """Sets what Spark's launcher reads from the environment of this process."""
+    """Sets what Spark's launcher reads from the environment of this process.
+
+    Raises:
+        UsageError: there is no Java, or no bash, for which the launcher is written.
+    """
+    if sys.platform != "win32" and shutil.which("bash") is None:
+        raise UsageError("Spark's launcher is a bash script, and there is no bash on the PATH")
     os.environ["JAVA_HOME"] = str(home_for_spark(find_java()))
     python = sys.executable
     if local_cores(master) is not None:
