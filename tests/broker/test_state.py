@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from dataclasses import replace
 
 import pytest
 
 from sprocket.base.errors import StoreError, UsageError
 from sprocket.broker.state import StateFile
 from sprocket.delay.schedule import Progress
+from sprocket.protocol.requests.topic import DeleteTopic
 from sprocket.store.snapshot import decode_state
 from sprocket.testing.disk import FaultyDisk, MemoryDisk
 from sprocket.testing.loop import simulate
-from tests.broker.parts import ROOT, SUCCESS, Asker, new_disk, serving
+from tests.broker.parts import ROOT, STORE, SUCCESS, Asker, new_disk, serving
 from tests.support import run
 
+TOPIC_GONE = 17
 NAMES = ("topics.json", "subscriptionGroup.json", "consumerOffset.json", "delayOffset.json")
 
 
@@ -224,3 +227,72 @@ def test_a_disk_that_refuses_a_save_is_tried_again(caplog: pytest.LogCaptureFixt
 
     simulate(lambda network: main())
     assert "cannot be saved: no room" in caplog.text
+
+
+def test_a_topic_that_the_power_took_is_there_again_with_its_messages(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Its messages were on the disk before the file that names it."""
+
+    class ForgetfulDisk(FaultyDisk):
+        is_forgetful = False
+
+        def replace(self, path: str, content: bytes, *, backup: bool = True) -> None:
+            if not (self.is_forgetful and path.endswith("topics.json")):
+                super().replace(path, content, backup=backup)
+
+    async def main() -> None:
+        disk = ForgetfulDisk(1)
+        disk.make_directory(ROOT)
+        store = replace(STORE, flush="SYNC_FLUSH")
+        async with serving(disk, store=store) as asker:
+            await asker.create("U")
+            await asker.send("U", b"another")
+            disk.is_forgetful = True
+            await asker.send("T", b"kept", queue=1)
+            await asker.send("%RETRY%g", b"again")
+            left = disk.after_power_loss()
+        assert isinstance(left, ForgetfulDisk)
+        left.is_forgetful = False
+        async with serving(left, store=store) as asker:
+            assert await asker.bodies("T", 1) == [b"kept"]
+            assert await asker.bodies("%RETRY%g") == [b"again"]
+            await asker.send("T", b"next", queue=3)  # as many queues as there would have been
+            assert (await asker.pull("%RETRY%g", queue=1)).code != SUCCESS
+            assert await asker.bodies("U") == [b"another"]
+            await asyncio.sleep(1)
+            raw = left.read(path("topics.json"))
+            assert raw is not None
+            assert {"T", "U"} <= decode_state(raw.decode())["topicConfigTable"].keys()
+
+    simulate(lambda network: main())
+    assert "topics with messages are made again: %RETRY%g, T" in caplog.text
+
+
+def test_who_makes_a_topic_by_sending_is_answered_when_it_is_saved() -> None:
+    """A message of it may wait for long, in another topic, before it has a queue."""
+
+    async def main() -> None:
+        disk = new_disk()
+        async with serving(disk) as asker:
+            for topic in ("T", "U", "V"):
+                await asker.send(topic, DELAY="3")
+            left = disk.after_kill()
+        raw = left.read(path("topics.json"))
+        assert raw is not None
+        assert {"T", "U", "V"} <= decode_state(raw.decode())["topicConfigTable"].keys()
+
+    simulate(lambda network: main())
+
+
+def test_a_deleted_topic_stays_deleted_when_a_broker_starts() -> None:
+    async def main() -> None:
+        disk = new_disk()
+        async with serving(disk) as asker:
+            await asker.send("T")
+            assert await asker.code(DeleteTopic(topic="T")) == SUCCESS
+            left = disk.after_kill()
+        async with serving(left) as asker:
+            assert (await asker.pull("T")).code == TOPIC_GONE
+
+    simulate(lambda network: main())

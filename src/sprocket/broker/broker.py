@@ -23,7 +23,6 @@ from sprocket.base.ports import Clock, Disk, Entropy
 from sprocket.broker.config import BrokerConfig
 from sprocket.broker.dispatch import Dispatch
 from sprocket.broker.parts import Parts, Place, World
-from sprocket.broker.registration import Registration
 from sprocket.broker.settings import Settings
 from sprocket.message.hosts import pack
 from sprocket.protocol.command import Command, Reply
@@ -44,6 +43,8 @@ Work = Callable[[], Coroutine[Any, Any, None]]
 _ANYWHERE = ("", "0.0.0.0", "::")
 #: How long a stop waits for the log to be on the disk, s.
 _FLUSH_SECONDS = 5.0
+#: So many topics are named in a line of the log.
+_NAMED_MAX = 20
 
 
 class Broker:
@@ -164,6 +165,8 @@ class Broker:
         parts = self._parts
         for file in parts.files:
             file.load()
+        if lost := parts.topics.restore(self._store.queues()):
+            log.warning("topics with messages are made again: %s", ", ".join(lost[:_NAMED_MAX]))
         parts.delivery.start()
         parts.settlement.start()
         if parts.timers is not None:
@@ -238,19 +241,20 @@ class Broker:
         outcomes = self._dispatch.all(commands, peer)
         if registration.changes == before:
             return outcomes
-        return [None if each is None else _announced(each, registration) for each in outcomes]
+        return [None if each is None else self._announced(each) for each in outcomes]
+
+    async def _announced(self, outcome: Outcome) -> Answered:
+        """The answer to a request that made or changed a topic, once that is saved, and the name
+        servers know of it."""
+        await self._parts.topics_file.saved()
+        await self._parts.registration.announced()
+        return await outcome if isinstance(outcome, Awaitable) else outcome
 
 
 def _look_at(failure: asyncio.Future[None]) -> None:
     """Whoever waits gets the failure; if nobody does, it has been logged."""
     if not failure.cancelled():
         failure.exception()
-
-
-async def _announced(outcome: Outcome, registration: Registration) -> Answered:
-    """The answer to a request that made or changed a topic, once the name servers know of it."""
-    await registration.announced()
-    return await outcome if isinstance(outcome, Awaitable) else outcome
 
 
 async def _packed(address: str) -> bytes:

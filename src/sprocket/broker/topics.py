@@ -10,7 +10,7 @@ Source: TopicConfigManager of RocketMQ 5.x.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -180,6 +180,31 @@ class Topics:
             known.order = order
             self._store(known)
         return known
+
+    def restore(self, queues: Mapping[str, Sequence[int]]) -> list[str]:
+        """Makes those that have messages in the store and are not known; to be called at a start.
+
+        The power may have gone between a message and the topic that it made. Such a topic gets as
+        many queues as the template gives at most, and never fewer than have messages.
+
+        Args:
+            queues: numbers of the queues in the store, by topic.
+
+        Returns:
+            Their names.
+        """
+        template = self.by_name.get(names.TEMPLATE)
+        made = []
+        for name, numbers in queues.items():
+            if name in self.by_name or self.is_own(name) or names.fault_of_topic(name):
+                continue
+            count = max(numbers) + 1
+            if template is not None and names.group_of(name) is None:
+                count = max(count, template.write_queue_nums)
+            self.by_name[name] = new_topic(name, queues=count)
+            self._changed(name)
+            made.append(name)
+        return made
 
     def remove(self, name: str) -> bool:
         """Deletes a topic.
