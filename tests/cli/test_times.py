@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 import pytest
 
 from sprocket.base.errors import UsageError
-from sprocket.cli.times import between, length, moment, start_at
+from sprocket.cli.times import CLOCK, between, coming, length, moment, start_at
 
 NOW_MS = 1_900_000_000_000
 
@@ -30,6 +32,15 @@ def test_a_beginning_is_a_word_a_time_or_how_long_ago(text: str, start: str | in
 def test_other_beginnings_are_refused(text: str) -> None:
     with pytest.raises(UsageError, match="a time is"):
         start_at(text, NOW_MS)
+
+
+@pytest.mark.parametrize(("now", "day"), [("07:59", 30), ("08:00", 31), ("23:00", 31)])
+def test_a_time_of_day_is_the_next_time_that_it_is(now: str, day: int) -> None:
+    here = datetime.fromisoformat(f"2030-01-30 {now}")
+    expected = datetime(2030, 1, day, 8).astimezone()
+    assert coming(datetime.strptime("08:00", CLOCK), here) == expected
+    whole = datetime.fromisoformat("2030-02-28 08:00:00+05:00")
+    assert coming(whole, here) == whole
 
 
 def test_a_side_without_a_time_has_no_bound() -> None:

@@ -109,6 +109,19 @@ def test_key_value_settings_outlive_the_name_server(tmp_path: Path) -> None:
         run(get())
 
 
+def test_settings_that_cannot_be_kept_are_told_at_the_start(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+
+    async def story(path: Path) -> None:
+        async with NameServer(NameServerConfig(port=0, kv_path=str(path))):
+            pass
+
+    with pytest.raises(OSError, match="file"):
+        run(story(tmp_path / "file" / "kvConfig.json"))
+    run(story(tmp_path / "new" / "kvConfig.json"))
+    assert list((tmp_path / "new").iterdir()) == []
+
+
 def test_a_port_in_use_is_named() -> None:
     async def story() -> None:
         async with NameServer(NameServerConfig(port=0)) as server:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from sprocket.admin import topics
+from sprocket.admin import known, topics
 from sprocket.admin.caller import Caller
 from sprocket.base.errors import ConsumerOffline, GroupNotFound, ReplyError
 from sprocket.message.topic import check_group, dead_letter_topic, retry_topic
@@ -85,21 +85,22 @@ async def delete(
 ) -> list[str]:
     """Deletes a consumer group on all masters or those of a cluster, with its messages to retry.
 
-    No error if there is none.
+    All of them are told, also those that do not know it: no error if there is none.
 
     Args:
         with_offsets: whether where it stood, and its dead letters, go too.
 
     Returns:
-        Names of the brokers that were told.
+        Names of the brokers that knew it.
     """
     masters = await caller.masters(cluster=cluster)
+    knew = await known.of_group(caller, group, masters)
     for address in masters.values():
         await caller.ask(address, DeleteGroup(group_name=group, clean_offset=with_offsets))
     if with_offsets:
         for topic in (retry_topic(group), dead_letter_topic(group)):
             await topics.delete(caller, topic, cluster=cluster)
-    return list(masters)
+    return knew
 
 
 async def names(caller: Caller, *, cluster: str | None = None) -> list[str]:

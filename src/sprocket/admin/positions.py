@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from sprocket.admin import topics
+from sprocket.admin import known, topics
 from sprocket.admin.caller import MASTER, Caller
 from sprocket.base.errors import UsageError
 from sprocket.message.queue import QueueId
-from sprocket.protocol.bodies import ConsumeStats, ResetOffsetBody
-from sprocket.protocol.requests.group import ConsumeStatsOf
+from sprocket.protocol.bodies import ConsumeStats, ResetOffsetBody, TopicList
+from sprocket.protocol.requests.group import ConsumeStatsOf, GroupTopics
 from sprocket.protocol.requests.offset import CloneOffset, ResetOffset
 
 #: Moments that `reset` takes besides ms since 1970 UTC: the oldest message, the end.
@@ -139,9 +139,27 @@ async def clone(
 
     Returns:
         Where the target stands now.
+
+    Raises:
+        TopicNotFound, GroupNotFound: there is no such topic, or no such group to copy from.
+        UsageError: the source has no positions that could be copied.
     """
+    await known.check_group(caller, source)
+    if topic is not None:
+        await known.check_topic(caller, topic)
+    if not await _has_positions(caller, source, topic):
+        raise UsageError(f"{source} never consumed {topic or 'anything'}: there is nothing to copy")
     header = CloneOffset(src_group=source, dest_group=target, topic=topic, offline=True)
     for address in (await caller.masters()).values():
         await caller.ask(address, header)
-    known = await lag(caller, target, topic=topic)
-    return {QueueId(q.topic, q.broker, q.number): q.committed for q in known.queues}
+    stands = await lag(caller, target, topic=topic)
+    return {QueueId(q.topic, q.broker, q.number): q.committed for q in stands.queues}
+
+
+async def _has_positions(caller: Caller, group: str, topic: str | None) -> bool:
+    for address in (await caller.masters()).values():
+        reply = await caller.ask(address, GroupTopics(group=group))
+        names = TopicList.decode(reply.body).topic_list
+        if names if topic is None else topic in names:
+            return True
+    return False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from sprocket.admin import known
 from sprocket.admin.caller import MASTER, Caller
 from sprocket.message.topic import (
     TEMPLATE,
@@ -88,16 +89,17 @@ async def create(
 async def delete(caller: Caller, topic: str, *, cluster: str | None = None) -> list[str]:
     """Deletes a topic with its messages on all masters or those of a cluster, then its route.
 
-    No error if there is none.
+    All of them are told, also those that do not have it: no error if there is none.
 
     Returns:
-        Names of the brokers that were told.
+        Names of the brokers that had it.
     """
     masters = await caller.masters(cluster=cluster)
+    had = await known.of_topic(caller, topic, masters)
     for address in masters.values():
         await caller.ask(address, DeleteTopic(topic=topic))
     await caller.tell_nameservers(DeleteTopicRoute(topic=topic, cluster_name=cluster))
-    return list(masters)
+    return had
 
 
 async def names(caller: Caller, *, with_internal: bool = False) -> list[str]:

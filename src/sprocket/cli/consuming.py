@@ -91,8 +91,7 @@ async def read(
     topic: str, start: Start, *, chosen: Choice, to_end: bool, nameservers: str, taken: Taken
 ) -> None:
     """Reads all queues of a topic side by side and commits nothing."""
-    config = PullConfig(hold_ms=5_000, pull_timeout_ms=10_000, **loading.credentials())
-    async with PullConsumer(READER, nameservers=nameservers, config=config) as consumer:
+    async with PullConsumer(READER, nameservers=nameservers, config=_reading()) as consumer:
         queues = await consumer.queues(topic)
         begins = [await _begin(consumer, queue, start) for queue in queues]
         ends = [await consumer.max_offset(queue) if to_end else None for queue in queues]
@@ -113,6 +112,10 @@ async def read(
             for task in readers:
                 task.cancel()
             await asyncio.gather(*readers, return_exceptions=True)
+
+
+def _reading() -> PullConfig:
+    return PullConfig(hold_ms=5_000, pull_timeout_ms=10_000, **loading.credentials())
 
 
 async def _begin(consumer: PullConsumer, queue: QueueId, start: Start) -> int:
@@ -153,8 +156,14 @@ async def _follow(
 async def join(
     topic: str, start: Start, *, chosen: Choice, group: str, nameservers: str, taken: Taken
 ) -> None:
-    """Consumes as a member of a group; what was shown counts as consumed."""
+    """Consumes as a member of a group; what was shown counts as consumed.
+
+    Raises:
+        RouteNotFound: there is no such topic: a member would wait for one that is misspelt.
+    """
     config = ConsumerConfig(**loading.credentials())
+    async with PullConsumer(READER, nameservers=nameservers, config=_reading()) as reader:
+        await reader.queues(topic)
     async with PushConsumer(group, nameservers=nameservers, config=config, start=start) as consumer:
         consumer.subscribe(topic, **chosen)
         async with contextlib.aclosing(aiter(consumer)) as messages:

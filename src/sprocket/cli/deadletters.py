@@ -61,7 +61,7 @@ def list_letters(
 async def _letters(
     caller: Caller, group: str, times: tuple[int, int], count: int | None
 ) -> list[StoredMessage]:
-    from sprocket.admin import resend
+    from sprocket.admin import known, resend
 
     found: list[StoredMessage] = []
     begin_ms, end_ms = times
@@ -74,7 +74,8 @@ async def _letters(
                 advance(1)
                 if count is not None and len(found) >= count:
                     break
-    except TopicNotFound:  # it never gave anything up
+    except TopicNotFound:  # it never gave anything up, if there is such a group
+        await known.check_group(caller, group)
         return []
     return found
 

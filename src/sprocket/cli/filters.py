@@ -169,10 +169,13 @@ def list_filters(
     """Lists filters at all brokers: which versions, at work or why not, what they judged."""
     import msgspec
 
-    from sprocket.admin import filters
+    from sprocket.admin import filters, known
 
     async def question(caller: Caller) -> dict[str, list[FilterFacts]]:
-        return await filters.listed(caller, group)
+        found = await filters.listed(caller, group)
+        if group is not None and not any(found.values()):
+            await known.check_group(caller, group)
+        return found
 
     found = ask(nameserver, timeout, question)
     rows = [(broker, each) for broker, those in found.items() for each in those]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sprocket.base.errors import ConsumerOffline, UsageError
+from sprocket.base.errors import ConsumerOffline, GroupNotFound, UsageError
 from sprocket.cli import render
 from sprocket.cli.asking import ask
 from sprocket.cli.options import (
@@ -178,17 +178,20 @@ def lag(
     timeout: Timeout = 5.0,
 ) -> None:
     """Shows how far a group is in each queue."""
-    from sprocket.admin import consumers, positions
+    from sprocket.admin import consumers, known, positions
     from sprocket.message.queue import QueueId
 
     async def question(caller: Caller) -> tuple[Lag, dict[QueueId, str]]:
-        known = await positions.lag(caller, group, topic=topic)
-        return known, await consumers.owners(caller, group) if with_owners else {}
+        await known.check_group(caller, group)
+        if topic is not None:
+            await known.check_topic(caller, topic)
+        far = await positions.lag(caller, group, topic=topic)
+        return far, await consumers.owners(caller, group) if with_owners else {}
 
-    known, owners = ask(nameserver, timeout, question)
+    far, owners = ask(nameserver, timeout, question)
     rows = [
         (queue, owners.get(QueueId(queue.topic, queue.broker, queue.number)))
-        for queue in known.queues
+        for queue in far.queues
     ]
     if as_json:
         for queue, owner in rows:
@@ -207,7 +210,7 @@ def lag(
             for queue, owner in rows
         ),
     )
-    typer.echo(f"\n{known.behind} behind, {known.per_second:.2f} per second")
+    typer.echo(f"\n{far.behind} behind, {far.per_second:.2f} per second")
 
 
 @command(
@@ -323,4 +326,9 @@ def delete(
     async def question(caller: Caller) -> list[str]:
         return await groups.delete(caller, group, with_offsets=not keeps)
 
-    typer.echo(f"{group}: deleted on {', '.join(ask(nameserver, timeout, question))}")
+    knew = ask(nameserver, timeout, question)
+    if not knew:
+        raise GroupNotFound(
+            f"no broker knew a consumer group {group}; whatever was left of it is deleted"
+        )
+    typer.echo(f"{group}: deleted on {', '.join(knew)}")

@@ -88,11 +88,13 @@ def find(
     timeout: Timeout = 5.0,
 ) -> None:
     """Finds messages by a key, by unique id, or by the time when they were stored."""
-    from sprocket.admin import messages
+    from sprocket.admin import known, messages
 
     named = [name for name in (key, unique_id) if name is not None]
     if len(named) > 1 or not (named or since or until):
         raise UsageError("say what to find: a key, --id, or a time by --since or --until")
+    if groups and unique_id is None:
+        raise UsageError("--group goes with --id")
     times = between(since, until)
 
     async def question(caller: Caller) -> list[StoredMessage]:
@@ -102,6 +104,8 @@ def find(
             return await messages.query(
                 caller, topic, key, count_max=at_most, begin_ms=begin_ms, end_ms=end_ms
             )
+        for group in groups or ():
+            await known.check_group(caller, group)
         if unique_id is not None:
             found = await messages.journey(caller, topic, unique_id, groups=groups or ())
             return [message for message in found if times[0] <= message.stored_ms <= times[1]]

@@ -10,21 +10,25 @@ import typer
 
 from sprocket.base.errors import UsageError
 from sprocket.cli.options import NAMESERVER, Json, NameServers, Timeout, Topic, pair
+from sprocket.cli.times import CLOCK, coming
 
 EXAMPLES = (
     'sprocket send orders "one coffee" --tag new --key o-1 --property shop=7',
     "sprocket send photos --file cup.jpg",
     "sprocket send orders --tag new < lines.txt",
     'sprocket send reminders "tea is ready" --delay 180',
-    'sprocket send reminders "happy new year" --deliver-at 2030-01-01T00:00:00+0100',
+    'sprocket send reminders "good morning" --deliver-at 08:00',
 )
 
 DeliverAt = Annotated[
     datetime | None,
     typer.Option(
         "--deliver-at",
-        formats=["%Y-%m-%dT%H:%M:%S%z", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M:%S"],
-        help="Time before which nobody gets it; local if it names no zone.",
+        metavar="TIME",
+        formats=["%Y-%m-%dT%H:%M:%S%z", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M:%S", CLOCK],
+        help="Time before which nobody gets it: 08:00 for the next time that it is, or like "
+        "2030-01-31T08:00:00+0100; local if it names no zone. Brokers take three days at most, "
+        "unless set otherwise.",
     ),
 ]
 
@@ -73,7 +77,7 @@ def send(
         properties=dict(map(pair, properties or ())),
         delay_level=delay_level,
         delay=delay,
-        deliver_at=None if deliver_at is None else deliver_at.astimezone(),
+        deliver_at=None if deliver_at is None else coming(deliver_at, datetime.now()),
     )
     code = sending.run(
         draft,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Literal
 
 from sprocket.base.errors import UsageError
@@ -13,6 +13,10 @@ from sprocket.base.errors import UsageError
 _FOREVER_MS = 2**63 - 1
 _AGO = re.compile(r"(\d{1,9})([smhd])")
 _AGO_MS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+#: A time of day, as `strptime` reads it.
+CLOCK = "%H:%M"
+#: The day that it says was none.
+_NO_DAY = datetime.strptime("00:00", CLOCK).date()
 _UNITS_S = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
 
@@ -52,6 +56,18 @@ def between(since: str | None, until: str | None) -> tuple[int, int]:
         0 if since is None else at_ms(since),
         _FOREVER_MS if until is None else at_ms(until),
     )
+
+
+def coming(given: datetime, now: datetime) -> datetime:
+    """A time that was read, with its zone; one of the day as the next time that it is.
+
+    Args:
+        now: the local time.
+    """
+    if given.date() != _NO_DAY:
+        return given.astimezone()
+    today = datetime.combine(now.date(), given.time())
+    return (today if today > now else today + timedelta(days=1)).astimezone()
 
 
 def moment(time_ms: int) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sprocket.base.errors import TopicNotFound
 from sprocket.cli import render
 from sprocket.cli.asking import ask
 from sprocket.cli.options import (
@@ -97,7 +98,10 @@ def delete(
     async def question(caller: Caller) -> list[str]:
         return await topics.delete(caller, topic, cluster=cluster)
 
-    typer.echo(f"{topic}: deleted on {', '.join(ask(nameserver, timeout, question))}")
+    had = ask(nameserver, timeout, question)
+    if not had:
+        raise TopicNotFound(f"no broker knew a topic {topic}; whatever was left of it is deleted")
+    typer.echo(f"{topic}: deleted on {', '.join(had)}")
 
 
 @command(app, "route", "sprocket topic route orders")

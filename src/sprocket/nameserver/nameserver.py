@@ -77,8 +77,10 @@ class NameServer:
         Raises:
             UsageError: the address is in use, or not this machine's.
             CorruptRecord: the settings' file and its backup are damaged.
+            OSError: they cannot be kept where they should be; better told now than when one is set.
         """
         self._load()
+        self._check_writable()
         await self._server.__aenter__()
         self._configuration.now = replace(self._configuration.now, port=self._server.port)
         self._scan_later()
@@ -141,6 +143,13 @@ class NameServer:
                 damage = CorruptRecord(f"{name}: {error}")
         if damage is not None:
             raise damage
+
+    def _check_writable(self) -> None:
+        path = self.config.kv_path
+        if path is not None:
+            self._disk.make_directory(os.path.dirname(path) or ".")
+            self._disk.replace(f"{path}.probe", b"", backup=False)
+            self._disk.remove(f"{path}.probe")
 
     def _save(self) -> None:
         path = self.config.kv_path

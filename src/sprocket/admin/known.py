@@ -1,0 +1,50 @@
+"""Which brokers know a topic or a group: asked before what would do, or show, nothing of one that
+there is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sprocket.admin.caller import Caller
+from sprocket.base.errors import GroupNotFound, TopicNotFound
+from sprocket.protocol.bodies import GroupTable, TopicList
+from sprocket.protocol.requests.group import AllGroupConfigs, GroupTopics
+from sprocket.protocol.requests.topic import TopicStats
+
+
+async def check_topic(caller: Caller, topic: str) -> None:
+    """Raises TopicNotFound if no broker knows the topic."""
+    if not await of_topic(caller, topic, await caller.masters()):
+        raise TopicNotFound(f"no broker knows a topic {topic}")
+
+
+async def check_group(caller: Caller, group: str) -> None:
+    """Raises GroupNotFound if no broker knows the group."""
+    if not await of_group(caller, group, await caller.masters()):
+        raise GroupNotFound(f"no broker knows a consumer group {group}")
+
+
+async def of_topic(caller: Caller, topic: str, masters: Mapping[str, str]) -> list[str]:
+    """Names of those brokers that have a topic."""
+    found = []
+    for broker, address in masters.items():
+        try:
+            await caller.ask(address, TopicStats(topic=topic))
+        except TopicNotFound:
+            continue
+        found.append(broker)
+    return found
+
+
+async def of_group(caller: Caller, group: str, masters: Mapping[str, str]) -> list[str]:
+    """Names of those brokers that have a group's settings, or where it stood in some topic."""
+    found = []
+    for broker, address in masters.items():
+        table = GroupTable.decode((await caller.ask(address, AllGroupConfigs())).body)
+        if group not in table.subscription_group_table:
+            topics = TopicList.decode((await caller.ask(address, GroupTopics(group=group))).body)
+            if not topics.topic_list:
+                continue
+        found.append(broker)
+    return found
