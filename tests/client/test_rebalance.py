@@ -56,7 +56,7 @@ def test_a_queue_lost_interest_in_while_acquiring_is_released_then() -> None:
     assert rebalance.seen("t", [], ["me"]) == []
     assert rebalance.acquired(Q0) == [Release(Q0)]
     assert rebalance.released(Q0) == []
-    assert rebalance.is_idle
+    assert rebalance.held == []
 
 
 def test_a_queue_wanted_back_while_releasing_is_acquired_then() -> None:
@@ -78,7 +78,7 @@ def test_leaving_releases_everything_and_acquires_nothing_more() -> None:
     assert rebalance.left() == [Release(Q0), Release(Q1)]
     assert rebalance.released(Q0) == []
     assert rebalance.released(Q1) == []
-    assert rebalance.is_idle
+    assert rebalance.held == []
 
 
 class Group(RuleBasedStateMachine):

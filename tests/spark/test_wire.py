@@ -34,7 +34,7 @@ def question(number: int) -> MaxOffset:
 
 def test_many_questions_travel_together_and_answers_keep_their_order(broker: FakeBroker) -> None:
     with Wire(broker.address, timeout_s=5) as wire:
-        replies = wire.ask_all([question(n) for n in range(200)])
+        replies = wire.call_all([question(n) for n in range(200)])
     assert [reply.read(OffsetReply).offset for reply in replies] == list(range(200))
 
 

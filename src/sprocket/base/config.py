@@ -110,11 +110,9 @@ class Declared:
 
     def takes(self) -> str:
         """Its type in words."""
-        return (
-            "a size in bytes (a whole number, or text like 64MiB)"
-            if self.is_size
-            else (_WORDS[self.type])
-        )
+        if self.is_size:
+            return "a size in bytes (a whole number, or text like 64MiB)"
+        return _WORDS[self.type]
 
 
 _WORDS: dict[type, str] = {

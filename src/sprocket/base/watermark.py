@@ -1,7 +1,7 @@
 """A number that only rises and can be awaited: the one way to wait here.
 
-Flushed to disk, replicated, arrived in a queue: each is a watermark. Synchronous flush,
-synchronous replication, long polling and draining at shutdown all wait on one with a deadline.
+Flushed to the disk, arrived in a queue: each is a watermark. Synchronous flush, long polling and
+draining at shutdown all wait on one with a deadline.
 """
 
 from __future__ import annotations
@@ -58,6 +58,9 @@ class Watermark:
 
         Returns:
             True once it is; False if the deadline passed first.
+
+        Raises:
+            BaseException: what `fail` was told.
         """
         if self._value >= target:
             return True

@@ -60,11 +60,6 @@ class Rebalance:
         """The topic's queues that the last look gave this member, sorted."""
         return sorted(self._wanted.get(topic, ()))
 
-    @property
-    def is_idle(self) -> bool:
-        """Whether nothing is held, or on its way there or back."""
-        return not self._stages
-
     def seen(
         self, topic: str, queues: Iterable[QueueId], members: Sequence[str]
     ) -> list[Instruction]:

@@ -26,7 +26,7 @@ class TagFilter:
         expression: what to send as the subscription's text.
         is_all: whether every message matches.
         tags: the words, in the order given; empty if `is_all`.
-        codes: their hashes.
+        codes: their hashes: what a consume queue entry must have one of to match.
     """
 
     kind: ClassVar[str] = "TAG"
@@ -47,14 +47,6 @@ class TagFilter:
             SubscriptionInvalid: there is nothing beside the separators.
         """
         return _parse(expression or ALL)
-
-    def matches_code(self, code: int) -> bool:
-        """Whether a consume queue entry with this tag hash may match."""
-        return self.is_all or code in self.codes
-
-    def matches_tag(self, tag: str | None) -> bool:
-        """Whether a message with this tag matches."""
-        return self.is_all or tag in self.tags
 
     def matches(self, properties: Mapping[str, str]) -> bool:
         """Whether a message with these properties matches."""

@@ -5,8 +5,8 @@
     load: name, source                          loaded, or a fault
     judge: queue, messages                      a byte for each message judged, and maybe a fault
 
-A frame is its length (4 bytes), a number that answers repeat (4), a kind (1), and the rest. Both
-sides bound what they read; a fault's text is cut. Numbers are big-endian.
+A frame is its length (4 bytes), a number that answers repeat (4), a kind (1), and the rest. What a
+broker reads back is bounded; a fault's text is cut. Numbers are big-endian.
 
 The standard library only: it is loaded in an isolated interpreter too.
 """
@@ -19,9 +19,7 @@ from typing import NamedTuple
 
 READY, LOAD, JUDGE, VERDICTS = b"R", b"L", b"J", b"V"
 
-#: A frame from a broker; one message of the largest size fits.
-ASKED_BYTES_MAX = 64 << 20
-#: A frame back.
+#: Of a frame back.
 ANSWERED_BYTES_MAX = 64 << 10
 FAULT_CHARACTERS_MAX = 1_000
 

@@ -1,4 +1,4 @@
-"""Three kinds of position that must never mix."""
+"""Two kinds of position that must never mix."""
 
 from __future__ import annotations
 
@@ -9,6 +9,3 @@ LogOffset = NewType("LogOffset", int)
 
 #: Index of a message in its queue, from 0.
 QueueOffset = NewType("QueueOffset", int)
-
-#: Bytes from the beginning of one file.
-FilePosition = NewType("FilePosition", int)

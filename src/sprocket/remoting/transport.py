@@ -47,7 +47,7 @@ class Peer(asyncio.Protocol):
         signer: signs our own requests.
 
     Attributes:
-        address, local_address: `host:port` of the peer and of our end.
+        address: `host:port` of the peer.
         has_spoken: set whenever something comes; for whoever looks for silent ones to clear.
     """
 
@@ -82,7 +82,6 @@ class Peer(asyncio.Protocol):
         self._is_draining = False
         self._room = asyncio.Event()
         self.address = ""
-        self.local_address = ""
         self.has_spoken = True
         #: When calls were overdue first since it has spoken.
         self._silent_since = 0.0
@@ -95,7 +94,6 @@ class Peer(asyncio.Protocol):
         self._transport = cast(asyncio.Transport, transport)
         self._transport.set_write_buffer_limits(high=self._limits.unwritten_bytes_max)
         self.address = address.of_socket(transport.get_extra_info("peername"))
-        self.local_address = address.of_socket(transport.get_extra_info("sockname"))
         self._calls.address = self.address
 
     def data_received(self, data: bytes) -> None:

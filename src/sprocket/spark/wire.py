@@ -125,10 +125,6 @@ class Wire:
             replies += [self.receive(number) for number in numbers]
         return replies
 
-    def ask_all(self, headers: Sequence[Header]) -> list[Command]:
-        """Like `ask` for many requests at once; the replies are in the order of the requests."""
-        return [successful(reply) for reply in self.call_all(headers)]
-
     def _read(self, end: float) -> Command:
         prefix = self._read_exactly(PREFIX_BYTES, end)
         total = int.from_bytes(prefix[:_LENGTH_BYTES], "big", signed=True)
