@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 
 import pytest
 
@@ -18,11 +17,6 @@ from sprocket.testing.cluster import BROKER_PORT, Cluster
 from sprocket.testing.loop import simulate
 from sprocket.testing.network import Fates, Network
 from sprocket.testing.observer import Observer
-
-
-@pytest.fixture(autouse=True)
-def _quiet_logs(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.CRITICAL)
 
 
 def test_a_position_that_an_older_commit_overtook_is_told_again() -> None:

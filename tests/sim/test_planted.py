@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -31,17 +30,10 @@ from sprocket.message.record import Record
 from sprocket.remoting.transport import Peer
 from sprocket.store.store import Store
 from sprocket.testing.disk import MemoryDisk
-from sprocket.testing.invariants import Violation
-from sprocket.testing.plays import play
+from tests.sim.planting import Plant, assert_found
 
 #: Seeds that show a planted fault soon.
 FIRST_TO_SHOW = {"stopped": 16, "lite": 2, "frozen": 3}
-
-
-@pytest.fixture(autouse=True)
-def _quiet_logs(caplog: pytest.LogCaptureFixture) -> None:
-    """What clients and brokers log about bad weather is no news here, and costs time."""
-    caplog.set_level(logging.CRITICAL)
 
 
 def commits_one_too_far(patch: pytest.MonkeyPatch) -> None:
@@ -192,11 +184,6 @@ def stays_with_a_connection_that_leads_nowhere(patch: pytest.MonkeyPatch) -> Non
     patch.setattr(Peer, "_overdue", lambda self: None)
 
 
-def play_until_it_fails(name: str) -> None:
-    for seed in range(FIRST_TO_SHOW.get(name, 1), 41):
-        play(name, seed)
-
-
 @pytest.mark.parametrize(
     ("plant", "name", "told"),
     [
@@ -224,11 +211,6 @@ def play_until_it_fails(name: str) -> None:
     ],
 )
 def test_a_broken_promise_is_found(
-    plant: Callable[[pytest.MonkeyPatch], None],
-    name: str,
-    told: str,
-    monkeypatch: pytest.MonkeyPatch,
+    plant: Plant, name: str, told: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plant(monkeypatch)
-    with pytest.raises(Violation, match=rf"(?s)({told}).*SCENARIO={name}"):
-        play_until_it_fails(name)
+    assert_found(plant, name, told, monkeypatch, seed=FIRST_TO_SHOW.get(name, 1))

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import subprocess
 import sys
@@ -18,12 +17,6 @@ from sprocket.testing.scenarios import SCENARIOS
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SEEDS_PER_TEST = 3
-
-
-@pytest.fixture(autouse=True)
-def _quiet_logs(caplog: pytest.LogCaptureFixture) -> None:
-    """What clients and brokers log about bad weather is no news here, and costs time."""
-    caplog.set_level(logging.CRITICAL)
 
 
 @pytest.mark.parametrize("name", SCENARIOS)

@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable
-
 import pytest
 
 from sprocket.delay.lookback import Delivered
 from sprocket.delay.timed_delivery import TimedDelivery
 from sprocket.delay.timers import Timers
-from sprocket.testing.invariants import Violation
 from sprocket.testing.plays import play
 from sprocket.testing.timed import TIMED
+from tests.sim.planting import Plant, assert_found
 
 SEEDS_PER_TEST = 2
-
-
-@pytest.fixture(autouse=True)
-def _quiet_logs(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.CRITICAL)
 
 
 @pytest.mark.parametrize("name", TIMED)
@@ -69,7 +61,7 @@ def forgets_recalls(patch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("breaks", "name", "words"),
+    ("plant", "name", "told"),
     [
         (forgets_the_log, "timers-kills", "came more than once"),
         (passes_what_the_store_refused, "timers-disk", "never came"),
@@ -77,16 +69,6 @@ def forgets_recalls(patch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_a_broken_promise_is_found(
-    breaks: Callable[[pytest.MonkeyPatch], None],
-    name: str,
-    words: str,
-    monkeypatch: pytest.MonkeyPatch,
+    plant: Plant, name: str, told: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    breaks(monkeypatch)
-    with pytest.raises(Violation, match=words):
-        play_many(name)
-
-
-def play_many(name: str) -> None:
-    for seed in range(1, 40):
-        play(name, seed)
+    assert_found(plant, name, told, monkeypatch)

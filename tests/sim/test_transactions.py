@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable
-
 import pytest
 
-from sprocket.testing.invariants import Violation
 from sprocket.testing.plays import play
 from sprocket.testing.transacted import TRANSACTED
 from sprocket.transaction.asking import Asking
 from sprocket.transaction.ledger import Ledger, Outcome
 from sprocket.transaction.settle import Found, Settlement
+from tests.sim.planting import Plant, assert_found
 
 SEEDS_PER_TEST = 5
-
-
-@pytest.fixture(autouse=True)
-def _quiet_logs(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.CRITICAL)
 
 
 @pytest.mark.parametrize("name", TRANSACTED)
@@ -71,7 +63,7 @@ def forgets_refused_commits(patch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("breaks", "name", "words"),
+    ("plant", "name", "told"),
     [
         (forgets_what_has_ended, "transactions-restarts", "seen more than once|never ended"),
         (gives_up_at_once, "transactions", "is parked [2-9]|never ended"),
@@ -80,16 +72,6 @@ def forgets_refused_commits(patch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_a_broken_promise_is_found(
-    breaks: Callable[[pytest.MonkeyPatch], None],
-    name: str,
-    words: str,
-    monkeypatch: pytest.MonkeyPatch,
+    plant: Plant, name: str, told: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    breaks(monkeypatch)
-    with pytest.raises(Violation, match=words):
-        play_many(name)
-
-
-def play_many(name: str) -> None:
-    for seed in range(1, 20):
-        play(name, seed)
+    assert_found(plant, name, told, monkeypatch)
