@@ -82,6 +82,28 @@ def test_a_setting_of_rocketmq_without_meaning_here_is_a_note() -> None:
 
 
 @pytest.mark.parametrize(
+    "line",
+    [
+        "aclEnable=true",
+        "authenticationEnabled=true",
+        "brokerRole=SLAVE",
+        "brokerRole = SYNC_MASTER",
+        "enableDLegerCommitLog=TRUE",
+        "storeType=defaultRocksDB",
+    ],
+)
+def test_a_broker_is_not_open_or_alone_against_its_file(line: str) -> None:
+    assert "which there is not here; take the line out" in refusal("broker.conf", line)
+
+
+@pytest.mark.parametrize(
+    "line", ["aclEnable=false", "brokerRole=ASYNC_MASTER", "authorizationEnabled=false"]
+)
+def test_what_it_does_without_may_stand_in_the_file(line: str) -> None:
+    assert len(loads("broker.conf", line).notes) == 1
+
+
+@pytest.mark.parametrize(
     ("name", "text", "complaint"),
     [
         (

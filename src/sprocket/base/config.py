@@ -103,9 +103,9 @@ class Declared:
         if self.about.choices is not None and value not in self.about.choices:
             return f"is one of {', '.join(self.about.choices)}, not {value!r}"
         if self.about.minimum is not None and value < self.about.minimum:
-            return f"is at least {_plain(self.about.minimum)}, not {value}"
+            return f"is at least {plain_number(self.about.minimum)}, not {value}"
         if self.about.maximum is not None and value > self.about.maximum:
-            return f"is at most {_plain(self.about.maximum)}, not {value}"
+            return f"is at most {plain_number(self.about.maximum)}, not {value}"
         return None
 
     def takes(self) -> str:
@@ -181,5 +181,6 @@ def _is_a(value: Any, kind: type) -> bool:
     return isinstance(value, kind)
 
 
-def _plain(number: float) -> str:
+def plain_number(number: float) -> str:
+    """A bound as one would write it."""
     return str(int(number)) if number == int(number) else str(number)

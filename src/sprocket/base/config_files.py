@@ -167,7 +167,11 @@ def _toml_line(text: str, part: str | None, name: str) -> int:
 
 
 def _take_properties(loaded: Loaded, file: ConfigFile) -> None:
-    """Reads RocketMQ's own names and ours; a real one that means nothing here is a note only."""
+    """Reads RocketMQ's own names and ours.
+
+    A real one that means nothing here is a note only, unless it asks for what nobody may believe
+    to have and not have: a broker must not be open, or alone, against its file.
+    """
     known: dict[str, Declared] = {}
     for kind in loaded.kinds:
         for declared in settings_of(kind).values():
@@ -177,11 +181,35 @@ def _take_properties(loaded: Loaded, file: ConfigFile) -> None:
         where = f"{file.name}:{number}"
         if name in known:
             loaded.set(known[name], _from_text(known[name], text, where), where)
+        elif wanted := _demanded(name, text):
+            raise ConfigError(
+                f"{where}: '{name}={text}' asks for {wanted}, which there is not here; "
+                "take the line out to go without"
+            )
         elif name in rocketmq_settings():
             loaded.notes.append(f"{where}: RocketMQ's '{name}' has no meaning here")
         else:
             nearest = _nearest(name, {*known, *rocketmq_settings()})
             raise ConfigError(f"{where}: unknown setting '{name}'{nearest}")
+
+
+#: By RocketMQ's name: the values that ask for something, in lower case, and for what.
+_DEMANDS: dict[str, tuple[tuple[str, ...], str]] = {
+    "aclEnable": (("true",), "access control"),
+    "authenticationEnabled": (("true",), "access control"),
+    "authorizationEnabled": (("true",), "access control"),
+    "brokerRole": (("slave", "sync_master"), "replication"),
+    "duplicationEnable": (("true",), "replication"),
+    "enableControllerMode": (("true",), "replication"),
+    "enableDLegerCommitLog": (("true",), "replication by DLedger"),
+    "storeType": (("defaultrocksdb",), "queues in RocksDB"),
+}
+
+
+def _demanded(name: str, text: str) -> str | None:
+    """What a setting of RocketMQ's asks for and cannot get, in words."""
+    values, what = _DEMANDS.get(name, ((), ""))
+    return what if text.strip().lower() in values else None
 
 
 def properties(text: str) -> Iterator[tuple[int, str, str]]:

@@ -21,6 +21,7 @@ from sprocket.cli.options import ConfigFile, Host, Set
 
 if TYPE_CHECKING:
     from sprocket.broker.broker import Broker
+    from sprocket.broker.config import BrokerConfig
 
 Store = Annotated[
     Path | None,
@@ -90,6 +91,7 @@ def standalone(
             "broker.advertised_host": advertise,
         },
     )
+    _check_reach(loaded.of(BrokerConfig))
     node = Standalone(
         store=os.path.abspath(loaded.of(StoreConfig).path),
         configs=[loaded.of(NameServerConfig), loaded.of(BrokerConfig), loaded.of(StoreConfig)],
@@ -172,6 +174,7 @@ def broker(
     )
     settings = loaded.of(BrokerConfig)
     _check_addresses(settings.nameservers)
+    _check_reach(settings)
     if not settings.nameservers:
         typer.echo("sprocket: note: no name server is given; clients will not find it", err=True)
     path = os.path.abspath(loaded.of(StoreConfig).path)
@@ -191,6 +194,25 @@ def _check_addresses(nameservers: Sequence[str]) -> None:
             split(address)
         except ConnectFailed as error:
             raise ConfigError(f"broker.nameservers (namesrvAddr): {error}") from None
+
+
+def _check_reach(config: BrokerConfig) -> None:
+    """Says so if clients are told an address at which nobody listens. (Java listens at all.)"""
+    if _is_loopback(config.host) and not _is_loopback(config.advertised_host or config.host):
+        typer.echo(
+            f"sprocket: note: clients are told {config.advertised_host} (brokerIP1), but it "
+            f"listens at {config.host} alone; --host 0.0.0.0 opens it to other machines",
+            err=True,
+        )
+
+
+def _is_loopback(host: str) -> bool:
+    import ipaddress
+
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def _broker(config: Any, store: Any) -> Broker:

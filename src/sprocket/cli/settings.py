@@ -133,12 +133,14 @@ def _own(kind: type) -> Iterator[Declared]:
 
 def takes(each: Declared) -> str:
     """What a setting takes, in words, with its bounds."""
+    from sprocket.base.config import plain_number
+
     about = each.about
     if about.choices is not None:
         return " or ".join(f"`{choice}`" for choice in about.choices)
     words = "a size" if each.is_size else each.takes()
-    low = "" if about.minimum is None else f" from {about.minimum:g}"
-    high = "" if about.maximum is None else f" to {about.maximum:g}"
+    low = "" if about.minimum is None else f" from {plain_number(about.minimum)}"
+    high = "" if about.maximum is None else f" to {plain_number(about.maximum)}"
     return words + low + high
 
 
