@@ -2,9 +2,38 @@
 
 from __future__ import annotations
 
+import inspect
+
 import hypothesis
+import pytest
+
+from sprocket.client.config import (
+    ClientConfig,
+    ConsumerConfig,
+    LitePullConfig,
+    ProducerConfig,
+    PullConfig,
+)
+from tests.support import PATIENT_MS
 
 hypothesis.settings.register_profile(
     "untimed", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )
 hypothesis.settings.load_profile("untimed")
+
+_KINDS = ("java", "process", "spark")
+
+
+@pytest.fixture(autouse=True)
+def patient_clients(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where servers and time are real, no client gives up, or sends once more, after 3 seconds."""
+    if not any(request.node.get_closest_marker(kind) for kind in _KINDS):
+        return
+    for config in (ClientConfig, ProducerConfig, ConsumerConfig, PullConfig, LitePullConfig):
+        made = vars(config)["__init__"]
+        defaults = tuple(
+            PATIENT_MS if parameter.name in ("call_timeout_ms", "send_timeout_ms") else value
+            for parameter in inspect.signature(made).parameters.values()
+            if (value := parameter.default) is not parameter.empty
+        )
+        monkeypatch.setattr(made, "__defaults__", defaults)

@@ -48,7 +48,7 @@ def finished(program: Path, **variables: str) -> str:
         [sys.executable, str(program)],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=600,
         cwd=program.parent,
         env={**os.environ, **variables},
     )

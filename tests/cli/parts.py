@@ -18,6 +18,7 @@ import pytest
 from sprocket import Standalone
 from sprocket.cli.main import main
 from sprocket.standalone import Config
+from tests.support import LONGEST
 
 
 class Outcome(NamedTuple):
@@ -80,14 +81,14 @@ def running_node(store: str, *configs: Config) -> Iterator[str]:
     thread = threading.Thread(target=asyncio.run, args=(main(),))
     thread.start()
     try:
-        yield ready.get(timeout=20)
+        yield ready.get(timeout=LONGEST)
     finally:
         loop, end = ending[0]
         loop.call_soon_threadsafe(end.set)
         thread.join()
 
 
-def eventually(condition: Callable[[], bool], seconds: float = 20.0) -> None:
+def eventually(condition: Callable[[], bool], seconds: float = LONGEST) -> None:
     """Waits until something is so."""
     for _ in range(int(seconds * 20)):
         if condition():

@@ -10,6 +10,7 @@ import sys
 import pytest
 
 from tests.cli.parts import Outcome, sprocket
+from tests.support import LONGEST
 
 
 def consume(node: str, *arguments: str) -> Outcome:
@@ -115,7 +116,7 @@ def test_a_signal_ends_it_in_order(
         assert process.stdout is not None
         assert process.stdout.readline()
         process.send_signal(number)
-        _, err = process.communicate(timeout=20)
+        _, err = process.communicate(timeout=LONGEST)
         assert (process.returncode, err) == (code, "")
 
 
@@ -132,4 +133,4 @@ def test_a_reader_of_its_output_that_goes_away_ends_it_without_a_word(node: str)
         process.stdout.close()
         assert process.stderr is not None
         assert process.stderr.read() == ""
-        assert process.wait(20) == 1
+        assert process.wait(LONGEST) == 1

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from sprocket.base.errors import RouteNotFound
 from sprocket.client.config import ConsumerConfig, ProducerConfig
 from sprocket.client.consumer import PushConsumer
 from sprocket.client.manual import PullConsumer, PullStatus
@@ -22,6 +23,7 @@ from tests.compat.javaland import (
     JavaNameServer,
     queued,
     require_java,
+    until,
 )
 from tests.support import run
 
@@ -34,21 +36,6 @@ def nameserver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder: Path = tmp_path_factory.mktemp("java")
     with JavaNameServer(folder) as names, JavaBroker(folder, names.address):
         yield names.address
-
-
-async def until(condition: Callable[[], object]) -> None:
-    async def told() -> bool:
-        return bool(condition())
-
-    await until_told(told)
-
-
-async def until_told(condition: Callable[[], Awaitable[bool]], seconds: float = 25.0) -> None:
-    for _ in range(int(seconds * 5)):
-        if await condition():
-            return
-        await asyncio.sleep(0.2)
-    raise AssertionError(f"still not so after {seconds} s")
 
 
 def play(main: Callable[[], Awaitable[None]]) -> None:
@@ -118,11 +105,16 @@ def test_a_new_group_from_last_reads_no_history_of_a_java_broker(nameserver: str
                     got.append(message.body)
 
                 await until(lambda: len(consumer.queues) >= 5)
-                await asyncio.sleep(0.5)
-                for number in range(5):
-                    await producer.send(Message("history", b"new %d" % number))
-                await until(lambda: len(got) >= 5)
-        assert sorted(got) == [b"new %d" % number for number in range(5)]
+                news: list[bytes] = []
+                while not got:
+                    news.append(b"new %d" % len(news))
+                    await producer.send(Message("history", news[-1]))
+                    await asyncio.sleep(0.05)
+                final = [b"final %d" % number for number in range(8)]
+                for body in final:
+                    await producer.send(Message("history", body))
+                await until(lambda: {*final} <= {*got})
+        assert {*got} <= {*news, *final}
 
     play(main)
 
@@ -167,12 +159,15 @@ def test_a_failing_message_returns_and_dies_at_a_java_broker(nameserver: str) ->
             assert seen == [(0, "failures", "bad"), (1, "failures", "bad")]
             async with PullConsumer("undertaker", nameservers=nameserver) as reader:
 
-                async def dead() -> list[bytes]:
-                    (queue,) = await reader.queues("%DLQ%failing")
-                    return [message.body for message in (await reader.pull(queue, 0)).messages]
+                async def is_dead() -> bool:
+                    try:
+                        (queue,) = await reader.queues("%DLQ%failing")
+                    except RouteNotFound:
+                        return False
+                    messages = (await reader.pull(queue, 0)).messages
+                    return [message.body for message in messages] == [b"x"]
 
-                await asyncio.sleep(1)
-                assert await dead() == [b"x"]
+                await until(is_dead)
 
     play(main)
 
@@ -211,7 +206,7 @@ def test_a_java_member_and_ours_share_a_group(
                     async def shared_out() -> bool:
                         return len(ours()) == 2 and await theirs() == {0, 1, 2, 3} - ours()
 
-                    await until_told(shared_out)
+                    await until(shared_out)
                     for number in range(40):
                         await producer.send(Message(topic, b"%d" % number))
 

@@ -20,6 +20,7 @@ from sprocket.client.config import ProducerConfig
 from sprocket.client.subscription import Later
 from sprocket.message.message import Message, StoredMessage
 from tests.client.fakes import FakeBroker, queue_of
+from tests.support import LONGEST
 
 pytestmark = pytest.mark.process
 
@@ -34,11 +35,11 @@ def broker() -> Iterator[FakeBroker]:
     async def start() -> FakeBroker:
         return await FakeBroker({"orders": 1}).__aenter__()
 
-    made = asyncio.run_coroutine_threadsafe(start(), loop).result(10)
+    made = asyncio.run_coroutine_threadsafe(start(), loop).result(LONGEST)
     yield made
-    asyncio.run_coroutine_threadsafe(made.__aexit__(), loop).result(10)
+    asyncio.run_coroutine_threadsafe(made.__aexit__(), loop).result(LONGEST)
     loop.call_soon_threadsafe(loop.stop)
-    thread.join(10)
+    thread.join(LONGEST)
     loop.close()
 
 
@@ -63,7 +64,7 @@ def test_sends_and_pulls_wait_for_their_results(broker: FakeBroker) -> None:
 def test_many_threads_share_one_producer(broker: FakeBroker) -> None:
     with Producer("senders", nameservers=broker.address) as sender, ThreadPoolExecutor(8) as pool:
         sends = [pool.submit(sender.send, Message("orders", b"%d" % n)) for n in range(200)]
-        offsets = {send.result(30).queue_offset for send in sends}
+        offsets = {send.result(LONGEST).queue_offset for send in sends}
     assert offsets == set(range(200))
     assert len({bytes(body) for body in broker.bodies("orders")}) == 200
 
@@ -83,7 +84,7 @@ def test_plain_functions_listen_in_threads(broker: FakeBroker) -> None:
 
         with Producer("senders", nameservers=broker.address) as sender:
             sender.send(Message("orders", b"one"))
-        assert enough.wait(20)
+        assert enough.wait(LONGEST)
         assert queue_of("orders") in consumer.queues
         assert consumer.client_id
     assert [times for _, times in got] == [0, 1]
@@ -102,7 +103,7 @@ def test_a_batch_listener_and_iteration_work_too(broker: FakeBroker) -> None:
             if messages[-1].queue_offset == 2:
                 enough.set()
 
-        assert enough.wait(20)
+        assert enough.wait(LONGEST)
     bodies = []
     with PushConsumer("iterators", nameservers=broker.address, start="first") as consumer:
         consumer.subscribe("orders")
@@ -128,7 +129,7 @@ def test_a_listener_on_the_loop_may_not_wait_for_the_loop(broker: FakeBroker) ->
             enough.set()
 
         sender.send(Message("orders", b"one"))
-        assert enough.wait(20)
+        assert enough.wait(LONGEST)
     assert errors
 
 
@@ -164,9 +165,9 @@ def test_a_forked_child_goes_on_with_connections_of_its_own(broker: FakeBroker) 
         ]
         for child in children:
             child.start()
-        theirs = [results.get(timeout=20) for _ in children]
+        theirs = [results.get(timeout=LONGEST) for _ in children]
         for child in children:
-            child.join(20)
+            child.join(LONGEST)
             assert child.exitcode == 0
         assert len({mine, *theirs}) == 3, "unique over processes"
         assert sender.send(Message("orders", b"parent again")).queue_offset == 3
@@ -180,8 +181,8 @@ def test_a_push_consumer_stays_with_its_process(broker: FakeBroker) -> None:
     with PushConsumer("readers", nameservers=broker.address) as consumer:
         child = forking.Process(target=_consume_in_child, args=(consumer, results))
         child.start()
-        assert "belongs to the process" in str(results.get(timeout=20))
-        child.join(20)
+        assert "belongs to the process" in str(results.get(timeout=LONGEST))
+        child.join(LONGEST)
 
 
 @pytest.mark.parametrize(

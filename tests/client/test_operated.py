@@ -41,7 +41,7 @@ class Town:
         self.ids: list[str] = []
 
     async def ask(self, header: Header, body: bytes = b"") -> Command:
-        address, deadline = self.node.broker_address, Deadline.after(5)
+        address, deadline = self.node.broker_address, Deadline.after(60)
         return await self._pool.ask(address, header, body=body, deadline=deadline)
 
     async def send(self, first: int, end: int) -> None:
@@ -73,7 +73,7 @@ async def town(*, server_side_reset: bool = True) -> AsyncIterator[Town]:
         yield made
 
 
-async def until(condition: Callable[[], bool], seconds: float = 15.0) -> None:
+async def until(condition: Callable[[], bool], seconds: float = 120.0) -> None:
     for _ in range(int(seconds * 100)):
         if condition():
             return

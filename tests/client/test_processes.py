@@ -21,7 +21,7 @@ from sprocket.client.config import ConsumerConfig
 from sprocket.client.processes import ListenerFailed, Processes, check_portable
 from sprocket.store.config import StoreConfig
 from tests.client import listeners
-from tests.support import run
+from tests.support import LONGEST, run
 
 pytestmark = pytest.mark.process
 
@@ -155,7 +155,7 @@ def test_no_process_outlives_its_program(tmp_path: Path, way: str) -> None:
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     ) as program:
-        latest = time.monotonic() + 30
+        latest = time.monotonic() + LONGEST
         while len(found := written(bodies)) < 2:
             assert program.poll() is None
             assert time.monotonic() < latest
@@ -164,9 +164,9 @@ def test_no_process_outlives_its_program(tmp_path: Path, way: str) -> None:
             os.killpg(program.pid, 2)
         else:
             program.kill()
-        program.wait(30)
+        program.wait(LONGEST)
     processes = [int(process) for entries in found.values() for process, _, _ in entries]
-    latest = time.monotonic() + 10
+    latest = time.monotonic() + LONGEST
     while alive := [process for process in processes if is_alive(process)]:
         assert time.monotonic() < latest, alive
         time.sleep(0.02)

@@ -14,6 +14,8 @@ from tests.compat.sprocketland import SprocketNode
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SprocketNode]:
     """Our name server and broker, started as a user starts them."""
     require_java()
-    with SprocketNode(tmp_path_factory.mktemp("node")) as running:
+    # A lease that is not given back is seen: who waits for its end waits for too long.
+    settings = {"broker.lock_lease_ms": 600_000}
+    with SprocketNode(tmp_path_factory.mktemp("node"), settings=settings) as running:
         yield running
         running.stop()

@@ -23,6 +23,7 @@ import base64
 import contextlib
 import fcntl
 import hashlib
+import inspect
 import itertools
 import json
 import logging
@@ -58,15 +59,20 @@ UPDATE_BROKER_CONFIG = 25
 
 _JAVA_FOLDER = Path(__file__).parent / "java"
 _TARGET = _JAVA_FOLDER / "target"
-_START_S = 120.0
-_CALL_S = 60.0
+# Bounds of what hangs; where much else runs, everything may take ten times as long as usual.
+_START_S = 240.0
+_STOP_S = 240.0
+_CALL_S = 180.0
+_SEEN_S = 120.0
 
 # A short-lived process gains nothing from the second compiler or from a parallel collector.
 _CHEAP = ("-Xms64m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData")
 
-#: Below the ports that Linux gives to outgoing connections.
-_PORTS = (12_000, 32_000)
+#: Below the ports that Linux gives to outgoing connections; each worker of a run has a part.
+_PORTS = range(12_000, 32_000)
+_PARTS = 8
 _ANY = random.SystemRandom()
+_given_ports: set[int] = set()
 
 _ADMIN_MAIN = "org.apache.rocketmq.tools.command.MQAdminStartup"
 
@@ -106,7 +112,7 @@ QUICK_TRANSACTIONS: Settings = {
     "transactionTimeOut": 1000,
     # Ended half messages are noted in batches; a check that comes before the note asks about
     # a message that is committed already, and a second commit delivers it twice.
-    "transactionOpBatchInterval": 100,
+    "transactionOpBatchInterval": 10,
 }
 """Broker settings: ask about an undecided half message after one or two seconds."""
 
@@ -169,7 +175,7 @@ def ensure_built() -> None:
         stamp.write_text(digest)
 
 
-def wait_until(seen: Callable[[], object], within: float = 30.0) -> None:
+def wait_until(seen: Callable[[], object], within: float = _SEEN_S) -> None:
     """Wait until something can be seen, or complain that it cannot be seen in time."""
     deadline = time.monotonic() + within
     while not seen():
@@ -178,13 +184,22 @@ def wait_until(seen: Callable[[], object], within: float = 30.0) -> None:
         time.sleep(0.1)
 
 
+async def until(seen: Callable[[], object], within: float = _SEEN_S) -> None:
+    """Wait for the same beside other tasks; what is awaitable is awaited."""
+    deadline = time.monotonic() + within
+    while not (await found if inspect.isawaitable(found := seen()) else found):
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"it has not come about within {within:g} s")
+        await asyncio.sleep(0.05)
+
+
 async def queued(reader: PullConsumer, queue: QueueId, end: int) -> None:
     """Wait until a queue ends there: Java's broker acknowledges before its queues show it."""
-    for _ in range(1000):
-        if await reader.max_offset(queue) >= end:
-            return
-        await asyncio.sleep(0.03)
-    raise TimeoutError(f"{queue} has not come to offset {end}")
+
+    async def has_come() -> bool:
+        return await reader.max_offset(queue) >= end
+
+    await until(has_come)
 
 
 def free_port() -> int:
@@ -192,17 +207,23 @@ def free_port() -> int:
 
     A server that is away for a while, between two parts of a story, must find its port free.
     """
-    while True:
-        port = _ANY.randint(*_PORTS)
-        if _is_free(port):
-            return port
+    return _free_port(also=())
 
 
 def free_broker_port() -> int:
     """Return a free port for a broker: the second one below, its fast port, is free too."""
+    return _free_port(also=(-2,))
+
+
+def _free_port(*, also: Sequence[int]) -> int:
+    """Return a port that is free, like those so far from it; none is given a second time."""
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % _PARTS
+    part = len(_PORTS) // _PARTS
     while True:
-        port = free_port()
-        if _is_free(port - 2):
+        port = _ANY.choice(_PORTS[worker * part + 2 : (worker + 1) * part])
+        wanted = {port, *(port + distance for distance in also)}
+        if wanted.isdisjoint(_given_ports) and all(map(_is_free, wanted)):
+            _given_ports.update(wanted)
             return port
 
 
@@ -217,19 +238,23 @@ def _is_free(port: int) -> bool:
         return True
 
 
-def mqadmin(*args: str, namesrv: str | Sequence[str] | None = None, within: float = 60.0) -> str:
+def mqadmin(*args: str, namesrv: str | Sequence[str] | None = None, within: float = _CALL_S) -> str:
     """Run the Java admin tool and return all that it prints, its stack traces included.
 
-    One process runs it again and again: starting one each time takes seconds.
+    One process runs it again and again: starting one each time takes seconds. A command whose
+    question was not answered within the tool's own five seconds is given once more.
     """
     global _admin_tool
     if _admin_tool is None or not _admin_tool.is_running:
         _admin_tool = JavaAdmin(Path(tempfile.mkdtemp(prefix="javaland-"))).start()
         atexit.register(_admin_tool.kill)
     where = [] if namesrv is None else ["-n", _addresses(namesrv)]
-    printed = _admin_tool.run(*args, *where, within=within)
-    if "Exception" in printed:
-        log.warning("mqadmin %s:\n%s", " ".join(args), printed)
+    for _ in range(5):
+        printed = _admin_tool.run(*args, *where, within=within)
+        if "Exception" in printed:
+            log.warning("mqadmin %s:\n%s", " ".join(args), printed)
+        if "RemotingTimeoutException" not in printed:
+            break
     return printed
 
 
@@ -259,7 +284,7 @@ class JavaProcess:
             raise
         return self
 
-    def stop(self, within: float = 120.0) -> None:
+    def stop(self, within: float = _STOP_S) -> None:
         """Ask the process to end in order (SIGTERM) and wait for it."""
         if self._process is not None:
             self._process.send_signal(signal.SIGTERM)
@@ -537,8 +562,9 @@ class JavaDriver(JavaProcess):
         self._heard = threading.Condition()
         self._events: list[Json] = []
         self._pending: dict[int, Future[Json]] = {}
+        self._reading: threading.Thread | None = None
 
-    def stop(self, within: float = 120.0) -> None:
+    def stop(self, within: float = _STOP_S) -> None:
         """Shut all clients down in order, so that they commit and unregister; then end."""
         if self.is_running:
             self.call("stopAll", within=within)
@@ -564,6 +590,21 @@ class JavaDriver(JavaProcess):
             stdin.flush()
         return answer
 
+    def wait_queued(self, topic: str, queue: int, end: int, **more: object) -> None:
+        """Wait until a queue ends there: Java's broker acknowledges before its queues show it.
+
+        It is asked through a producer or pull consumer (`client`), else through the only producer.
+        """
+        asked: Json = {"topic": topic, "queueId": queue, **more}
+
+        def has_come() -> bool:
+            try:
+                return bool(self.call("query.offsets", **asked)["maxOffset"] >= end)
+            except JavaCallError:  # the route, too, may take a moment
+                return False
+
+        wait_until(has_come)
+
     async def ask(self, command: str, /, *, within: float = _CALL_S, **args: object) -> Json:
         """Do the same as :meth:`call`, without blocking the event loop."""
         return await asyncio.to_thread(self.call, command, within=within, **args)
@@ -577,7 +618,7 @@ class JavaDriver(JavaProcess):
         self,
         kind: str,
         n: int,
-        timeout: float = 30.0,
+        timeout: float = _SEEN_S,
         where: Callable[[Json], bool] = lambda _: True,
     ) -> list[Json]:
         """Wait until there are ``n`` events of a kind that fit, and return all that fit."""
@@ -595,7 +636,7 @@ class JavaDriver(JavaProcess):
                     raise TimeoutError(f"{len(fitting)} of {n} events: {kind}\n{self.tail(15)}")
 
     def wait_messages(
-        self, n: int, timeout: float = 30.0, *, consumer: str | None = None
+        self, n: int, timeout: float = _SEEN_S, *, consumer: str | None = None
     ) -> list[Json]:
         """Wait until ``n`` messages were consumed in all, or by one consumer; return them."""
         return self.wait_events(
@@ -603,7 +644,7 @@ class JavaDriver(JavaProcess):
         )
 
     async def messages(
-        self, n: int, timeout: float = 30.0, *, consumer: str | None = None
+        self, n: int, timeout: float = _SEEN_S, *, consumer: str | None = None
     ) -> list[Json]:
         """Do the same as :meth:`wait_messages`, without blocking the event loop."""
         return await asyncio.to_thread(self.wait_messages, n, timeout, consumer=consumer)
@@ -624,8 +665,15 @@ class JavaDriver(JavaProcess):
         )
         assert process.stdout is not None
         self.clear_events()
-        threading.Thread(target=self._read, args=(process.stdout,), daemon=True).start()
+        self._reading = threading.Thread(target=self._read, args=(process.stdout,), daemon=True)
+        self._reading.start()
         return process
+
+    def _forget(self) -> None:
+        """Let go of the process, when the last that it said before its end has been heard."""
+        super()._forget()
+        if self._reading is not None:
+            self._reading.join(_CALL_S)
 
     def _is_ready(self, said_before: int) -> bool:
         """Whether the driver waits for commands."""
@@ -732,7 +780,7 @@ def _answers(address: str) -> bool:
     """Whether something accepts connections at an address."""
     host, _, port = address.rpartition(":")
     with socket.socket() as probe:
-        probe.settimeout(1.0)
+        probe.settimeout(10.0)
         return probe.connect_ex((host, int(port))) == 0
 
 
@@ -741,7 +789,7 @@ def _ask(port: int, code: int, body: bytes) -> bytes:
     fields = {"code": code, "flag": 0, "opaque": 1, "language": "OTHER", "version": 479}
     header = json.dumps(fields).encode()
     frame = struct.pack(">II", 4 + len(header) + len(body), len(header)) + header + body
-    with socket.create_connection((HOST, port), timeout=10.0) as connection:
+    with socket.create_connection((HOST, port), timeout=60.0) as connection:
         connection.sendall(frame)
         return connection.recv(4096)
 

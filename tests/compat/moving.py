@@ -81,6 +81,10 @@ class Visitor:
         self._driver.call("producer.stop", name=self._name)
         self._driver.call("pull.stop", name=f"{self._name}-pull")
 
+    def wait_queued(self, topic: str, queue: int, end: int) -> None:
+        """Waits until a queue ends there: Java's broker acknowledges before its queues show it."""
+        self._driver.wait_queued(topic, queue, end, client=self._name)
+
     def call(self, command: str, **args: object) -> Json:
         name = self._name if command.startswith("producer.") else f"{self._name}-pull"
         client = {"client": self._name} if command.startswith("query.") else {}

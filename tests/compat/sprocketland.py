@@ -55,7 +55,7 @@ class SprocketProcess:
             raise RuntimeError(f"{self.name} did not start:\n{self.log.read_text()[-4000:]}")
         return self
 
-    def stop(self, within: float = 30.0) -> None:
+    def stop(self, within: float = 240.0) -> None:
         """End it in order; it must not complain about that."""
         if self._process is not None:
             self._process.send_signal(signal.SIGTERM)

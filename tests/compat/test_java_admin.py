@@ -161,7 +161,8 @@ def test_messages_are_found_and_printed(scene: Scene, admin: Callable[..., str])
         assert f"Topic: {topic}" in printed, words
         assert "Keys: [key-1]" in printed, words
         assert f"UNIQ_KEY={first['msgId']}" in printed, words
-    assert [first["msgId"], "0", "0"] in table(admin("queryMsgByKey", "-t", topic, "-k", "key-1"))
+    by_key = ("queryMsgByKey", "-t", topic, "-k", "key-1")
+    wait_until(lambda: [first["msgId"], "0", "0"] in table(admin(*by_key)))
     assert admin("printMsg", "-t", topic).count("MSGID: ") == 6
     by_queue = admin("printMsgByQueue", "-t", topic, "-a", "broker-a", "-i", "1", "-p", "true")
     assert by_queue.count("MSGID: ") == 5

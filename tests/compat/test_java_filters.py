@@ -151,10 +151,10 @@ def test_an_old_java_client_brings_a_filter_in_python(tmp_path: Path) -> None:
             "consumer.start", group="G_coded", namesrv=own.names, topic="coded",
             expression="shop.filters.Red", source=CODE, **{"from": "first"},
         )  # fmt: skip
-        driver.wait_messages(1, 30)
+        driver.wait_messages(1)
         later = [{**message, "text": f"1{message['text']}"} for message in SENT]
         driver.call("producer.sendMany", topic="coded", messages=later)
-        messages = driver.wait_messages(3, 30)
+        messages = driver.wait_messages(3)
         assert sorted(message["body"] for message in messages) == [b"10", b"12", b"2"]
         driver.call("consumer.stop")
 
@@ -172,7 +172,6 @@ JUDGED = Path(__file__).parents[1] / "golden" / "vectors" / "sql92_judged.json"
 RECORD = "SPROCKET_RECORD"
 
 
-@pytest.mark.timeout(240)
 def test_both_brokers_judge_alike(java: JavaBroker) -> None:
     """Ours stands in `tests/filter/test_sql92.py` against the file; here the file is proved."""
     theirs = run(judged_there(java, expressions()))
@@ -190,6 +189,8 @@ async def judged_there(java: JavaBroker, texts: list[str]) -> dict[str, list[int
             message = Message("judged", b"%d" % n)
             message.properties = dict(properties)
             await producer.send(message, queue=queue)
+    async with PullConsumer("reader", nameservers=names) as reader:
+        await queued(reader, queue, len(MESSAGES))
     async with Pool() as pool:
         return {text: await judgement(pool, java.address, queue, text) for text in texts}
 
@@ -201,7 +202,7 @@ async def judgement(pool: Pool, address: str, queue: QueueId, text: str) -> list
     body = CheckClientBody(
         client_id="c", group="judges", namespace="", subscription_data=subscription
     ).encode()
-    deadline = Deadline.after(20)
+    deadline = Deadline.after(120)
     checked = await pool.call(address, CheckClient(), body=body, deadline=deadline)
     if checked.code != 0:
         assert checked.code == 23, (text, checked.code, checked.remark)
@@ -240,7 +241,7 @@ def test_our_consumers_choose_at_a_java_broker(java: JavaBroker) -> None:
                 done.set()
 
         async with consumer:
-            await asyncio.wait_for(done.wait(), 30)
+            await done.wait()
         assert sorted(got) == [b"2", b"4"]
 
     run(main())

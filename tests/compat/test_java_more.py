@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +12,9 @@ import pytest
 from sprocket import LitePullConsumer, Message, Producer, PushConsumer, StoredMessage
 from sprocket.client.config import ConsumerConfig, LitePullConfig
 from sprocket.client.world import World
-from tests.compat.javaland import QUICK_REBALANCE, JavaBroker, JavaDriver, JavaNameServer
+from tests.compat.javaland import QUICK_REBALANCE, JavaBroker, JavaDriver, JavaNameServer, until
 from tests.compat.sprocketland import SprocketNode
-from tests.support import run
+from tests.support import PATIENT_MS, run
 
 pytestmark = pytest.mark.java
 
@@ -43,13 +42,6 @@ def driver(work: Path, folder: Path) -> Iterator[JavaDriver]:
     properties = {**QUICK_REBALANCE, "rocketmq.client.localOffsetStoreDir": str(folder)}
     with JavaDriver("4.9.8", work=work, properties=properties) as running:
         yield running
-
-
-async def until(seen: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 25
-    while not seen():
-        assert time.monotonic() < deadline, "it has not come about in time"
-        await asyncio.sleep(0.05)
 
 
 async def send(names: str, topic: str, *bodies: bytes) -> None:
@@ -129,7 +121,7 @@ def test_java_and_ours_answer_each_other(
 
             await driver.ask("producer.start", name="asks", group="MoreAskers", namesrv=names)
             answered = await driver.ask(
-                "producer.request", name="asks", topic=topic, body=b"who?", timeoutMs=15_000
+                "producer.request", name="asks", topic=topic, body=b"who?", timeoutMs=PATIENT_MS
             )
             assert answered["reply"]["body"] == b"re:who?"
             assert answered["reply"]["properties"]["kind"] == "ours"
@@ -144,12 +136,14 @@ def test_java_and_ours_answer_each_other(
             "from": "last",
         }
         await driver.ask("consumer.start", name="listens", reply="says", **listens)
+
         # Java looks up where queues end some time after its start: what is sent before is skipped.
-        async with asyncio.timeout(25):
-            while await queues_held(driver, "listens", topic) < 4:
-                pass
+        async def holds_all() -> bool:
+            return await queues_held(driver, "listens", topic) == 4
+
+        await until(holds_all)
         async with Producer("MoreAskers2", nameservers=names) as producer:
-            reply = await producer.request(Message(topic, b"who?"), timeout_ms=15_000)
+            reply = await producer.request(Message(topic, b"who?"), timeout_ms=PATIENT_MS)
             assert reply.body == b"re:who?"
         await driver.ask("consumer.stop", name="listens")
 
@@ -173,11 +167,18 @@ def test_ours_ask_and_answer_through_javas_broker(java_names: str) -> None:
 
             questions = [Message(topic, b"q%d" % number) for number in range(10)]
             replies = await asyncio.gather(
-                *(producer.request(question, timeout_ms=15_000) for question in questions)
+                *(producer.request(question, timeout_ms=PATIENT_MS) for question in questions)
             )
             assert [reply.body for reply in replies] == [b"re:" + q.body for q in questions]
 
     run(test())
+
+
+async def polled(reader: LitePullConsumer) -> StoredMessage:
+    """The next message, however long it takes."""
+    while not (found := await reader.poll()):
+        pass
+    return found[0]
 
 
 def test_lite_pull_reads_seeks_and_commits_at_javas_broker(java_names: str) -> None:
@@ -204,12 +205,12 @@ def test_lite_pull_reads_seeks_and_commits_at_javas_broker(java_names: str) -> N
                 again += await reader.poll()
             assert [m.queue_offset for m in again] == [count - 2, count - 1]
             await reader.seek_to_begin(queue)
-            assert (await reader.poll())[0].queue_offset == 0
+            assert (await polled(reader)).queue_offset == 0
         async with consumer() as reader:
             reader.assign([queue])
             assert await reader.position(queue) == count
             await reader.seek_to_time(queue, got[0].stored_ms)
-            assert (await reader.poll())[0].queue == queue
+            assert (await polled(reader)).queue == queue
 
     run(test())
 
@@ -229,11 +230,10 @@ def test_lite_pull_shares_queues_with_a_java_member(driver: JavaDriver, node: Sp
             await until(lambda: len(reader.assignment) == 2)
             mine = {queue.number for queue in reader.assignment}
             theirs: set[int] = set()
-            async with asyncio.timeout(15):
-                while len(theirs) != 2:
-                    await driver.ask("lite.poll", timeoutMs=200)
-                    assigned = (await driver.ask("lite.assignment"))["queues"]
-                    theirs = {queue["queueId"] for queue in assigned}
+            while len(theirs) != 2:
+                await driver.ask("lite.poll", timeoutMs=200)
+                assigned = (await driver.ask("lite.assignment"))["queues"]
+                theirs = {queue["queueId"] for queue in assigned}
             assert mine | theirs == {0, 1, 2, 3}
             await driver.ask("lite.stop")
             await until(lambda: len(reader.assignment) == 4)

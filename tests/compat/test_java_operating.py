@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from sprocket.client import blocking
+from sprocket.client.config import ConsumerConfig
 from sprocket.message.message import StoredMessage
-from tests.compat.javaland import QUICK_REBALANCE, JavaDriver, Json, mqadmin
+from tests.compat.javaland import QUICK_REBALANCE, JavaDriver, Json, mqadmin, wait_until
 from tests.compat.sprocketland import SprocketNode
+from tests.support import PATIENT_MS
 
 pytestmark = pytest.mark.java
 
@@ -25,10 +26,10 @@ FROM_FIRST: Json = {"from": "first"}
 class Town:
     """A node and a group that has consumed `COUNT` messages of two queues, one by each member."""
 
-    def __init__(self, node: SprocketNode, driver: JavaDriver, sent: list[Json]) -> None:
+    def __init__(self, node: SprocketNode, driver: JavaDriver) -> None:
         self.node = node
         self.driver = driver
-        self.sent = sent
+        self.sent: list[Json] = []
         #: What our member got.
         self.ours: list[StoredMessage] = []
 
@@ -39,6 +40,23 @@ class Town:
         """Client ids by language."""
         told = self.admin("consumerConnection", "-g", GROUP)
         return {m[2]: m[1] for m in re.finditer(r"(?m)^(\S+@\S+) +\S+:\d+ +([A-Z]+) ", told)}
+
+    def send(self, count: int) -> None:
+        self.sent = [
+            self.driver.call(
+                "producer.send",
+                name="p-operated",
+                topic=TOPIC,
+                queueId=number % 2,
+                body=b"%d" % number,
+                keys=f"k{number}",
+            )
+            for number in range(count)
+        ]
+
+    def queues_of_theirs(self) -> list[int]:
+        held = self.driver.call("consumer.queues", name="operated")["queues"]
+        return [queue["queueId"] for queue in held if queue["topic"] == TOPIC]
 
     def consumed(self) -> int:
         return len(self.ours) + len(self.theirs())
@@ -53,13 +71,6 @@ class Town:
         return int(found[1])
 
 
-def eventually(seen: Callable[[], bool], within: float = 30.0) -> None:
-    deadline = time.monotonic() + within
-    while not seen():
-        assert time.monotonic() < deadline, "it has not come about in time"
-        time.sleep(0.2)
-
-
 @pytest.fixture(scope="module")
 def town(node: SprocketNode, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
     work: Path = tmp_path_factory.mktemp("operating")
@@ -71,17 +82,6 @@ def town(node: SprocketNode, tmp_path_factory: pytest.TempPathFactory) -> Iterat
         )
         assert "success" in made
         driver.call("producer.start", name="p-operated", group="p-operated", namesrv=names)
-        sent = [
-            driver.call(
-                "producer.send",
-                name="p-operated",
-                topic=TOPIC,
-                queueId=number % 2,
-                body=b"%d" % number,
-                keys=f"k{number}",
-            )
-            for number in range(COUNT)
-        ]
         driver.call(
             "consumer.start",
             name="operated",
@@ -91,13 +91,23 @@ def town(node: SprocketNode, tmp_path_factory: pytest.TempPathFactory) -> Iterat
             topic=TOPIC,
             **FROM_FIRST,
         )
-        there = Town(node, driver, sent)
-        consumer = blocking.PushConsumer(GROUP, nameservers=names, start="first")
+        there = Town(node, driver)
+        config = ConsumerConfig(call_timeout_ms=PATIENT_MS, rebalance_ms=1000)
+        consumer = blocking.PushConsumer(GROUP, nameservers=names, start="first", config=config)
         consumer.subscribe(TOPIC, listener=there.ours.append)
         with consumer:
-            eventually(lambda: there.consumed() >= COUNT and bool(there.ours))
-            eventually(lambda: sum(queue.topic == TOPIC for queue in consumer.queues) == 1)
+            # Each has a queue before there is something in it, so that each gets its half.
+            wait_until(
+                lambda: (queues_of(consumer), there.queues_of_theirs()) in (([0], [1]), ([1], [0]))
+            )
+            there.send(COUNT)
+            wait_until(lambda: there.consumed() >= COUNT)
+            assert len(there.ours) == COUNT // 2
             yield there
+
+
+def queues_of(consumer: blocking.PushConsumer) -> list[int]:
+    return [queue.number for queue in consumer.queues if queue.topic == TOPIC]
 
 
 def test_who_is_connected(town: Town) -> None:
@@ -111,13 +121,17 @@ def test_who_is_connected(town: Town) -> None:
 
 
 def test_how_far_a_group_is(town: Town) -> None:
-    eventually(lambda: town.behind() == 0)
-    told = town.admin("consumerProgress", "-g", GROUP, "-s", "true")
-    rows = [line.split() for line in told.splitlines() if line.startswith(f"{TOPIC} ")]
-    assert [row[1:5] for row in rows] == [
+    wait_until(lambda: town.behind() == 0)
+
+    def rows() -> list[list[str]]:
+        told = town.admin("consumerProgress", "-g", GROUP, "-s", "true")
+        return [line.split() for line in told.splitlines() if line.startswith(f"{TOPIC} ")]
+
+    assert [row[1:5] for row in rows()] == [
         ["broker-a", str(number), str(COUNT // 2), str(COUNT // 2)] for number in (0, 1)
     ]
-    assert all(re.match(r"\d+\.\d+\.", row[5]) for row in rows), "each queue has a holder"
+    # The tool asks each member what it holds, and leaves out who does not say so in time.
+    wait_until(lambda: all(re.match(r"\d+\.\d+\.", row[5]) for row in rows()))
     assert re.search(rf"(?m)^{GROUP} .*PUSH +CLUSTERING", town.admin("consumerProgress"))
     told = town.admin("brokerConsumeStats", "-b", town.node.address)
     assert re.search(rf"(?m)^{TOPIC} +{GROUP} ", told)
@@ -136,7 +150,8 @@ def test_members_tell_what_they_do(town: Town) -> None:
 
 def test_messages_are_found(town: Town) -> None:
     first = town.sent[0]
-    assert re.search(r"(?m)^[0-9A-F]{56} ", town.admin("queryMsgByKey", "-t", TOPIC, "-k", "k0"))
+    by_key = ("queryMsgByKey", "-t", TOPIC, "-k", "k0")
+    wait_until(lambda: re.search(r"(?m)^[0-9A-F]{56} ", town.admin(*by_key)))
     told = town.admin("queryMsgByUniqueKey", "-t", TOPIC, "-i", first["msgId"])
     assert "Keys:                [k0]" in told
     assert f"MessageTrack [consumerGroup={GROUP}, trackType=CONSUMED" in told
@@ -155,9 +170,9 @@ def test_a_message_is_consumed_by_the_member_of_choice(town: Town) -> None:
         before = len(town.ours), len(town.theirs())
         told = town.admin("queryMsgById", "-t", TOPIC, "-i", place, "-g", GROUP, "-d", client_id)
         assert "consumeResult=CR_SUCCESS" in told
-        after = len(town.ours), len(town.theirs())
         grown = (language == "PYTHON", language == "JAVA")
-        assert after == tuple(number + one for number, one in zip(before, grown, strict=True))
+        expected = tuple(number + one for number, one in zip(before, grown, strict=True))
+        wait_until(lambda e=expected: (len(town.ours), len(town.theirs())) == e)
 
 
 def test_what_went_through(town: Town) -> None:
@@ -175,19 +190,19 @@ def test_a_group_is_moved_while_both_consume(town: Town) -> None:
     def reset(*words: str) -> str:
         return town.admin("resetOffsetByTime", "-g", GROUP, "-t", TOPIC, *words)
 
-    eventually(lambda: town.behind() == 0)
+    wait_until(lambda: town.behind() == 0)
     before = town.consumed()
     table = reset("-s", "0")
     assert re.findall(r"(?m)^broker-a +([01]) +(\d+)", table) in (
         [("0", "0"), ("1", "0")], [("1", "0"), ("0", "0")],
     )  # fmt: skip
-    eventually(lambda: town.consumed() >= before + COUNT)
-    eventually(lambda: town.behind() == 0)
+    wait_until(lambda: town.consumed() >= before + COUNT)
+    wait_until(lambda: town.behind() == 0)
     before = town.consumed()
     told = reset("-s", "-1", "-b", town.node.address, "-q", "0", "-o", "1")
     assert "reset consumer offset to 1" in told
-    eventually(lambda: town.consumed() >= before + COUNT // 2 - 1)
-    eventually(lambda: town.behind() == 0)
+    wait_until(lambda: town.consumed() >= before + COUNT // 2 - 1)
+    wait_until(lambda: town.behind() == 0)
     assert "broker-a" in town.admin("skipAccumulatedMessage", "-g", GROUP, "-t", TOPIC)
     assert town.behind() == 0
 

@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -38,13 +38,17 @@ from tests.compat.javaland import (
     Json,
     mqadmin,
     queued,
+    until,
+    wait_until,
 )
-from tests.support import run
+from tests.support import PATIENT_MS, run
 
 pytestmark = pytest.mark.java
 
 BROKER = "broker-a"
-QUICK = ConsumerConfig(rebalance_ms=1000, route_refresh_ms=2000, heartbeat_ms=5000)
+QUICK = ConsumerConfig(
+    rebalance_ms=1000, route_refresh_ms=2000, heartbeat_ms=5000, call_timeout_ms=PATIENT_MS
+)
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +59,12 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def names(work: Path) -> Iterator[str]:
     """Address of the name server of a Java broker."""
-    with JavaNameServer(work) as servers, JavaBroker(work, servers.address, name=BROKER):
+    # A lease that is not given back is seen: who waits for its end waits for too long.
+    lasting = ["-Drocketmq.broker.rebalance.lockMaxLiveTime=600000"]
+    with (
+        JavaNameServer(work) as servers,
+        JavaBroker(work, servers.address, name=BROKER, jvm=lasting),
+    ):
         yield servers.address
 
 
@@ -77,13 +86,6 @@ def topic(request: pytest.FixtureRequest, names: str) -> str:
     )
     assert "success" in made
     return name
-
-
-async def until(seen: Callable[[], object], within: float = 25.0) -> None:
-    deadline = time.monotonic() + within
-    while not seen():
-        assert time.monotonic() < deadline, "it has not come about in time"
-        await asyncio.sleep(0.05)
 
 
 async def send_all(names: str, topic: str, bodies: list[bytes], **more: object) -> None:
@@ -133,6 +135,7 @@ def test_a_message_arrives_as_it_was_sent(
             )
 
     sent = run(send())
+    driver.wait_queued(topic, 2, 1)
     (message,) = driver.call("pull.pull", topic=topic, queueId=2, offset=0)["messages"]
 
     assert (sent.queue, sent.queue_offset) == (QueueId(topic, BROKER, 2), 0)
@@ -145,8 +148,18 @@ def test_a_message_arrives_as_it_was_sent(
     for found in (sent.message_id, sent.offset_id):
         viewed = driver.call("query.view", topic=topic, id=found)["message"]
         assert viewed["body"] == bytes(range(256))
-    (by_key,) = driver.call("query.byKey", topic=topic, key="schlüssel")["messages"]
+    wait_until(lambda: found_by_key(driver, topic, "schlüssel"))
+    (by_key,) = found_by_key(driver, topic, "schlüssel")
     assert by_key["msgId"] == sent.message_id
+
+
+def found_by_key(driver: JavaDriver, topic: str, key: str) -> list[Json]:
+    """The index comes last, after the queues."""
+    try:
+        found: list[Json] = driver.call("query.byKey", topic=topic, key=key)["messages"]
+    except JavaCallError:
+        return []
+    return found
 
 
 def test_every_way_to_send_is_consumed_by_java(names: str, driver: JavaDriver, topic: str) -> None:
@@ -217,6 +230,7 @@ def test_long_bodies_travel_compressed_both_ways(
     driver.call("producer.send", name=compression, topic=topic, body=body, queueId=1)
     driver.call("producer.stop", name=compression)
 
+    driver.wait_queued(topic, 0, 1)
     (ours,) = driver.call("pull.pull", topic=topic, queueId=0, offset=0)["messages"]
     assert ours["sha256"] == hashlib.sha256(body).hexdigest()
     assert ours["storeSize"] < len(body) / 10
@@ -295,21 +309,21 @@ def test_pulls_end_in_four_ways(names: str, topic: str) -> None:
 
 def test_a_held_pull_is_answered_when_something_comes(names: str, topic: str) -> None:
     queue = QueueId(topic, BROKER, 0)
+    # A pull that was held for as long as is set here would not end in the time of a test.
+    config = PullConfig(hold_ms=600_000, pull_timeout_ms=660_000)
 
     async def story() -> None:
         async with (
             Producer("ours", nameservers=names) as producer,
-            PullConsumer("ours_pull", nameservers=names) as consumer,
+            PullConsumer("ours_pull", nameservers=names, config=config) as consumer,
         ):
             held = asyncio.create_task(consumer.pull_blocking(queue, 0))
             assert (await consumer.pull(queue, 0)).status is PullStatus.NO_NEW
             assert not held.done()
             await producer.send(Message(topic, b"wakes it"), queue=queue)
             assert [message.body for message in (await held).messages] == [b"wakes it"]
-            began = time.monotonic()
             nothing = await consumer.pull_blocking(queue, 1, wait_ms=300)
             assert nothing.status is PullStatus.NO_NEW
-            assert time.monotonic() - began < 10
 
     run(story())
 
@@ -369,18 +383,15 @@ def test_two_of_ours_and_one_of_java_share_a_group(
         ):
             await driver.ask("consumer.start", name=topic, group=group, namesrv=names, topic=topic)
 
-            async def shares() -> list[int]:
+            async def are_settled() -> bool:
                 held = (await driver.ask("consumer.queues", name=topic))["queues"]
                 numbers = [queue["queueId"] for queue in held if queue["topic"] == topic]
                 mine = [numbers_of(member, topic) for member in (one, two)]
                 everything = numbers + mine[0] + mine[1]
-                is_settled = sorted(everything) == [0, 1, 2, 3]
-                return sorted(map(len, [numbers, *mine])) if is_settled else []
+                shares = sorted(map(len, [numbers, *mine]))
+                return sorted(everything) == [0, 1, 2, 3] and shares == [1, 1, 2]
 
-            deadline = time.monotonic() + 20
-            while await shares() != [1, 1, 2]:
-                assert time.monotonic() < deadline
-                await asyncio.sleep(0.1)
+            await until(are_settled)
             await send_all(names, topic, numbered(120))
 
             def everything() -> list[bytes]:
@@ -462,12 +473,14 @@ def test_a_group_that_is_new_begins_where_it_was_told(names: str, topic: str) ->
 
     async def story() -> None:
         await send_all(names, topic, numbered(8))
+        last_ms = 0
         async with PullConsumer("ours_pull", nameservers=names) as consumer:
-            queue = QueueId(topic, BROKER, 0)
-            await queued(consumer, queue, 2)
-            stored = (await consumer.pull(queue, 0)).messages
+            for queue in await consumer.queues(topic):
+                await queued(consumer, queue, 2)
+                for message in (await consumer.pull(queue, 0)).messages:
+                    last_ms = max(last_ms, message.stored_ms)
         # A start at a time is exact to the second.
-        next_second = stored[-1].stored_ms // 1000 + 1
+        next_second = last_ms // 1000 + 1
         middle = datetime.fromtimestamp(next_second, UTC)
         await until(lambda: time.time() > next_second)
         await send_all(names, topic, numbered(8, 100))
@@ -556,11 +569,9 @@ def test_an_ordered_consumer_gets_each_queue_in_order_and_leaves_it_to_java(
         expected = numbered(20)[queue::2]
         in_turn = [message.body for message in heard if message.queue.number == queue]
         assert in_turn == [*expected[:3], expected[2], *expected[3:]]
-    started = time.monotonic()
     driver.call("consumer.start", name=topic, group=group, namesrv=names, topic=topic, orderly=True)
     driver.call("producer.send", topic=topic, body=b"next", queueId=1)
     assert [message["body"] for message in driver.wait_messages(1, consumer=topic)] == [b"next"]
-    assert time.monotonic() - started < 20, "the lease was not given back"
     driver.call("consumer.stop", name=topic)
 
 
@@ -597,8 +608,5 @@ def test_blocking_clients_do_the_same(names: str, topic: str) -> None:
         def listen(message: StoredMessage) -> None:
             heard.append(message.body)
 
-        deadline = time.monotonic() + 20
-        while len(heard) < 2:
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        wait_until(lambda: len(heard) >= 2)
     assert sorted(heard) == [b"000", b"001"]

@@ -21,6 +21,7 @@ from tests.compat.javaland import (
     JavaProcessError,
     Json,
     mqadmin,
+    wait_until,
 )
 
 pytestmark = pytest.mark.java
@@ -105,6 +106,7 @@ def test_a_long_body_travels_compressed_and_is_shown_by_its_digest(
     body = b"a long story " * 10_000
     driver.call("producer.send", topic=topic, body=body, queueId=0)
     driver.call("pull.start", name=topic, group=f"G_{topic}", namesrv=names.address)
+    driver.wait_queued(topic, 0, 1)
 
     (message,) = driver.call("pull.pull", name=topic, topic=topic, queueId=0, offset=0)["messages"]
 
@@ -157,6 +159,7 @@ def test_pulls_offsets_and_single_messages(
         )
     driver.call("pull.start", name=topic, group=f"G_{topic}", namesrv=names.address)
     queue: Json = {"name": topic, "topic": topic, "queueId": 2}
+    driver.wait_queued(topic, 2, 3)
 
     found = driver.call("pull.pull", **queue, offset=0)
     only_b = driver.call("pull.pull", **queue, offset=0, expression="B")
@@ -174,8 +177,16 @@ def test_pulls_offsets_and_single_messages(
     assert driver.call("query.search", **queue, timestamp=first_stored)["offset"] == 0
     viewed = driver.call("query.view", topic=topic, id=sent["offsetMsgId"])["message"]
     assert viewed["msgId"] == sent["msgId"]
-    assert len(driver.call("query.byKey", topic=topic, key="k")["messages"]) == 3
+    wait_until(lambda: has_keyed(driver, topic, "k", 3))
     driver.call("pull.stop", name=topic)
+
+
+def has_keyed(driver: JavaDriver, topic: str, key: str, count: int) -> bool:
+    """Whether the index, which comes after the queues, has so many messages."""
+    try:
+        return len(driver.call("query.byKey", topic=topic, key=key)["messages"]) == count
+    except JavaCallError:
+        return False
 
 
 def test_a_held_pull_runs_beside_other_commands(
@@ -187,7 +198,7 @@ def test_a_held_pull_runs_beside_other_commands(
 
     driver.call("producer.send", topic=topic, body=b"wakes it")
 
-    assert bodies(held.result(30)["messages"]) == [b"wakes it"]
+    assert bodies(held.result(120)["messages"]) == [b"wakes it"]
     driver.call("pull.stop", name=topic)
 
 
@@ -201,12 +212,15 @@ def test_lite_pull(driver: JavaDriver, names: JavaNameServer, topic: str) -> Non
         polled += driver.call("lite.poll", timeoutMs=20_000)["messages"]
     # Not before: a pull that is under way may still bring what lies before the new position.
     driver.call("lite.seek", topic=topic, queueId=0, offset=1)
-    again = driver.call("lite.poll", timeoutMs=20_000)["messages"]
+    again: list[Json] = []
+    while not again:
+        again = driver.call("lite.poll", timeoutMs=20_000)["messages"]
     driver.call("lite.commit")
 
     assert bodies(polled) == [b"first", b"second"]
     assert bodies(again) == [b"second"]
-    assert driver.call("lite.committed", topic=topic, queueId=0)["offset"] == 2
+    committed = {"topic": topic, "queueId": 0}
+    wait_until(lambda: driver.call("lite.committed", **committed)["offset"] == 2)
     driver.call("lite.stop")
 
 
@@ -225,11 +239,13 @@ def test_transactions_end_as_planned(driver: JavaDriver, names: JavaNameServer, 
         assert sent["status"] == "SEND_OK"
     driver.call("consumer.start", name=topic, group=f"G_{topic}", namesrv=address, topic=topic)
 
-    messages = driver.wait_messages(2, 60, consumer=topic)
+    messages = driver.wait_messages(2, consumer=topic)
 
-    assert bodies(messages) == [b"commit", b"unknown"]
+    # Java's broker asks once more whom it has no answer from yet, and then counts both answers.
+    assert {*bodies(messages)} == {b"commit", b"unknown"}
     checks = driver.wait_events("check", 2, where=lambda event: event["producer"] == topic)
-    assert [check["answer"] for check in checks] == ["unknown", "commit"]
+    answers = [check["answer"] for check in checks]
+    assert (answers[0], {*answers[1:]}) == ("unknown", {"commit"})
     driver.call("consumer.stop", name=topic)
     driver.call("producer.stop", name=topic)
 
@@ -247,7 +263,7 @@ def test_a_request_gets_its_reply(driver: JavaDriver, names: JavaNameServer, top
         reply="producer",
     )
 
-    reply = driver.call("producer.request", topic=topic, body=b"ping", timeoutMs=30_000)["reply"]
+    reply = driver.call("producer.request", topic=topic, body=b"ping", timeoutMs=60_000)["reply"]
 
     assert reply["body"] == b"re:ping"
     driver.call("consumer.stop", name=topic)
@@ -288,7 +304,7 @@ def test_a_driver_that_ends_fails_what_still_waits(tmp_path: Path) -> None:
     driver.call("producer.start", group="g", namesrv="127.0.0.1:1", timeoutMs=60_000)
     waiting = driver.submit("producer.send", topic="T", body=b"x")
     driver.kill()
-    assert isinstance(waiting.exception(10), JavaProcessError)
+    assert isinstance(waiting.exception(60), JavaProcessError)
 
 
 def test_without_java_the_reason_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -273,7 +273,8 @@ def test_a_process_that_is_killed_is_missed_at_once() -> None:
         with pytest.raises(Lost, match="SIGKILL"):
             await verdicts(process, b"x")
 
-    run(with_process("def wants(message):\n    while True: pass", do))
+    bounds = QUICK._replace(cpu_ms=60_000)
+    run(with_process("def wants(message):\n    while True: pass", do, bounds))
 
 
 def test_no_process_is_left_behind() -> None:
@@ -297,7 +298,7 @@ def test_the_loop_goes_on_while_a_filter_is_at_work() -> None:
             longest, last, turns = max(longest, now - last), now, turns + 1
         with pytest.raises(Lost):
             await asking
-        assert turns > 20
+        assert turns > 5
 
     run(with_process("def wants(message):\n    while True: pass", do))
 

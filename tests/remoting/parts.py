@@ -105,13 +105,13 @@ class Answers:
 
 
 def soon() -> Deadline:
-    return Deadline.after(5)
+    return Deadline.after(60)
 
 
 async def until(condition: object) -> None:
     """Lets the loop turn until `condition()` is true."""
     assert callable(condition)
-    for _ in range(2000):
+    for _ in range(60_000):
         if condition():
             return
         await asyncio.sleep(0.001)

@@ -12,6 +12,7 @@ import pytest
 
 from sprocket.runtime import process
 from sprocket.runtime.process import run
+from tests.support import LONGEST
 
 WAITS = """
 import asyncio, sys
@@ -19,7 +20,7 @@ from sprocket.runtime.process import run
 async def main():
     print("ready", flush=True)
     try:
-        await asyncio.sleep(60)
+        await asyncio.sleep(600)
     finally:
         print("closing", flush=True)
         {closing}
@@ -60,7 +61,7 @@ def test_its_errors_come_out() -> None:
 def test_a_signal_closes_in_order(number: signal.Signals, code: int) -> None:
     process = started()
     process.send_signal(number)
-    out, _ = process.communicate(timeout=20)
+    out, _ = process.communicate(timeout=LONGEST)
     assert out == b"closing\nclosed\n"
     assert process.returncode == code
 
@@ -82,12 +83,12 @@ def test_what_could_not_begin_is_no_warning() -> None:
 
 
 def test_a_second_signal_ends_it_at_once() -> None:
-    process = started(closing="await asyncio.sleep(60)")
+    process = started(closing="await asyncio.sleep(600)")
     assert process.stdout is not None
     process.send_signal(signal.SIGINT)
     assert process.stdout.readline() == b"closing\n"
     process.send_signal(signal.SIGINT)
-    out, _ = process.communicate(timeout=20)
+    out, _ = process.communicate(timeout=LONGEST)
     assert out == b""
     assert process.returncode == 130
 

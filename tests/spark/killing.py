@@ -180,6 +180,7 @@ def play(folder: Path, *, kills: int, seed: int, messages: int = 1800) -> int:
                 log.info("life %d had %d micro-batches", number + 1, life.batches())
             finally:
                 life.kill()
+        send(node, 900)  # some micro-batches, in which workers are at work
         last = Life(node.names, folder)
         try:
             last.wait_for(1)

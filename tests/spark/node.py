@@ -15,7 +15,7 @@ from sprocket.message.message import Message
 from sprocket.standalone import Standalone
 from sprocket.store.config import StoreConfig
 
-LONGEST_S = 60
+LONGEST_S = 240
 
 
 class Node:

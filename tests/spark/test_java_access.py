@@ -28,7 +28,7 @@ from sprocket.spark.send import Sender, WriteFailed
 from sprocket.spark.stream import StreamPlan
 from sprocket.spark.write_options import WriteOptions, write_options
 from tests.compat.javaland import JavaBroker, JavaNameServer, require_java, wait_until
-from tests.support import run
+from tests.support import PATIENT_MS, run
 
 pytestmark = pytest.mark.java
 
@@ -92,7 +92,7 @@ def test_clients_and_admin_with_keys_are_let_in(names: str) -> None:
 
     async def administer() -> tuple[list[str], list[StoredMessage]]:
         async with Pool(signer=Signer("robot", "keepItQuiet")) as pool:
-            caller = Caller(pool, [names])
+            caller = Caller(pool, [names], timeout_ms=PATIENT_MS)
             made = await topics.names(caller)
             return made, await messages.by_unique_id(caller, "orders", sent.message_id)
 

@@ -143,7 +143,8 @@ def test_a_broker_may_restart_during_a_read(broker: JavaBroker, names: str) -> N
         for number in range(400):
             producer.send(Message("restarted", b"%d" % number))
     wait_until(lambda: len(rows(names, "restarted")) == 400)
-    options = batch_options({"namesrvAddr": names, "subscribe": "restarted"})
+    given = {"namesrvAddr": names, "subscribe": "restarted", "pullTimeoutMs": "600000"}
+    options = batch_options(given)
     reader = RocketMQReader(options, arrow_schema([("body", "binary", True)]))
     partitions = reader.partitions()
     broker.kill()

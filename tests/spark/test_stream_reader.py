@@ -40,7 +40,7 @@ def archive(frame: DataFrame, folder: Path) -> Any:
         availableNow=True
     )
     started = query.start(str(folder / "data"))
-    started.awaitTermination(100)
+    started.awaitTermination(600)
     return started
 
 

@@ -77,7 +77,7 @@ def test_a_stream_is_copied_to_another_topic(
         .trigger(availableNow=True)
         .start()
     )
-    query.awaitTermination(100)
+    query.awaitTermination(600)
     found = copies(broker)
     assert len(found) == 50
     assert {m.tag for m in found} == {"paid"}

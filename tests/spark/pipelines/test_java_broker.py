@@ -53,7 +53,7 @@ def test_an_archive_the_lag_and_dead_letters_of_a_java_cluster(
         nameservers=names, topics=("bought",), folder=folder, body="json", schema="number int"
     )
     # Java's broker acknowledges before its queues show what was stored.
-    wait_until(lambda: archive.run(spark).total_rows == _SENT, within=120)
+    wait_until(lambda: archive.run(spark).total_rows == _SENT)
     found = spark.read.parquet(f"{folder}/topic=bought").select("data.number")
     assert sorted(row.number for row in found.collect()) == list(range(_SENT))
     assert Volume(nameservers=names, topics=("bought",)).run(spark).messages == _SENT
@@ -61,7 +61,7 @@ def test_an_archive_the_lag_and_dead_letters_of_a_java_cluster(
     letters = DeadLetters(nameservers=names, groups=("weary",))
     with PushConsumer("weary", nameservers=names, start="first") as consumer:
         consumer.subscribe("bought", listener=give_up_two)
-        wait_until(lambda: letters.run(spark).found == 2, within=120)
+        wait_until(lambda: letters.run(spark).found == 2)
     lag = Lag(nameservers=names, folder=str(tmp_path / "lag"), groups=("weary",), rounds=1).run(
         spark
     )
@@ -72,5 +72,5 @@ def test_an_archive_the_lag_and_dead_letters_of_a_java_cluster(
     got: list[str] = []
     with PushConsumer("weary", nameservers=names, start="first") as consumer:
         consumer.subscribe("bought", listener=lambda message: got.append(message.keys[0]))
-        wait_until(lambda: len(got) >= 2, within=120)
+        wait_until(lambda: len(got) >= 2)
     assert sorted(got) == ["b-3", "b-4"]

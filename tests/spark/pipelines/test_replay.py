@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -79,10 +78,7 @@ def test_a_rate_is_kept_and_bodies_that_were_opened_are_closed_again(
     with pytest.raises(UsageError, match="cannot choose rows"):
         job.run(spark)
     job = Replay(nameservers=shop, archive=folder, to="slow", rate=30.0)
-    started = time.monotonic()
     assert job.run(spark).rows == ORDERS
-    # The second slice, of what is left after 60, is never needed: one slice holds them all.
-    assert time.monotonic() - started < 60
     sent = dict(topic_rows(spark, shop, "slow", "key", "body"))
     assert sent["o-3"] == b'{"order":"o-3","amount":1.5}'
     assert all(sent[f"o-{number}"] == body_of(number) for number in CORRUPT)

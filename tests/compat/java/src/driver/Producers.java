@@ -15,8 +15,6 @@ import org.apache.rocketmq.common.message.MessageQueue;
 
 /** Producers: send in every way, transactions, requests that wait for a reply. */
 final class Producers {
-    private static final int SEND_TIMEOUT_MS = 10_000;
-
     private final Handles<DefaultMQProducer> producers;
     private final Output output;
 
@@ -40,9 +38,10 @@ final class Producers {
     private Map<String, Object> start(Arguments args) throws Exception {
         DefaultMQProducer producer = create(args);
         Settings.connect(producer, args);
-        producer.setSendMsgTimeout(args.number("timeoutMs", SEND_TIMEOUT_MS));
+        producer.setSendMsgTimeout(args.number("timeoutMs", Patience.REQUEST_MS));
         Settings.apply(producer, args.map("set"));
         producer.start();
+        Patience.grant(producer.getDefaultMQProducerImpl().getmQClientFactory());
         producers.add(args, producer);
         return Json.map("clientId", producer.buildMQClientId());
     }
@@ -122,9 +121,9 @@ final class Producers {
 
     private static SendResult sendSync(
         DefaultMQProducer producer, Message message, Target target, long timeoutMs) throws Exception {
-        return target == null
+        return Patience.routed(() -> target == null
             ? producer.send(message, timeoutMs)
-            : producer.send(message, target.selector, target.argument, timeoutMs);
+            : producer.send(message, target.selector, target.argument, timeoutMs));
     }
 
     private static void sendAsync(DefaultMQProducer producer, Message message, Target target,
@@ -169,21 +168,22 @@ final class Producers {
             batch.add(Messages.build(topic, item));
         }
         long timeoutMs = args.big("timeoutMs", producer.getSendMsgTimeout());
-        SendResult sent = args.has("queueId")
+        SendResult sent = Patience.routed(() -> args.has("queueId")
             ? producer.send(batch, Messages.queue(args, publishQueues(producer, topic)), timeoutMs)
-            : producer.send(batch, timeoutMs);
+            : producer.send(batch, timeoutMs));
         return show(sent);
     }
 
     private Map<String, Object> sendInTransaction(Arguments args) throws Exception {
         Message message = Messages.build(args);
-        return show(message,
-            producers.get(args).sendMessageInTransaction(message, Transactions.Plan.of(args)));
+        return show(message, Patience.routed(() ->
+            producers.get(args).sendMessageInTransaction(message, Transactions.Plan.of(args))));
     }
 
     private Map<String, Object> request(Arguments args) throws Exception {
-        long timeoutMs = args.big("timeoutMs", SEND_TIMEOUT_MS);
-        Message reply = producers.get(args).request(Messages.build(args), timeoutMs);
+        long timeoutMs = args.big("timeoutMs", Patience.REQUEST_MS);
+        Message reply =
+            Patience.routed(() -> producers.get(args).request(Messages.build(args), timeoutMs));
         return Json.map("reply", Messages.show(reply));
     }
 

@@ -16,7 +16,6 @@ import org.apache.rocketmq.common.message.MessageQueue;
 @SuppressWarnings("deprecation")
 final class Pulls {
     private static final int MESSAGES_MAX = 32;
-    private static final int TIMEOUT_MS = 10_000;
 
     private final Handles<DefaultMQPullConsumer> consumers;
 
@@ -37,12 +36,13 @@ final class Pulls {
     private Map<String, Object> start(Arguments args) throws Exception {
         DefaultMQPullConsumer consumer = new DefaultMQPullConsumer(args.text("group"));
         Settings.connect(consumer, args);
-        consumer.setConsumerPullTimeoutMillis(TIMEOUT_MS);
+        consumer.setConsumerPullTimeoutMillis(Patience.REQUEST_MS);
         if (args.flag("broadcast")) {
             Settings.apply(consumer, "messageModel", "BROADCASTING");
         }
         Settings.apply(consumer, args.map("set"));
         consumer.start();
+        Patience.grant(consumer.getDefaultMQPullConsumerImpl().getRebalanceImpl().getmQClientFactory());
         consumers.add(args, consumer);
         return Json.map("clientId", consumer.buildMQClientId());
     }
@@ -77,7 +77,7 @@ final class Pulls {
         MessageSelector selector =
             args.flag("sql") ? MessageSelector.bySql(expression) : MessageSelector.byTag(expression);
         return consumer.pull(queue, selector, args.big("offset"),
-            args.number("max", MESSAGES_MAX), args.big("timeoutMs", TIMEOUT_MS));
+            args.number("max", MESSAGES_MAX), args.big("timeoutMs", Patience.REQUEST_MS));
     }
 
     /** Before its first heartbeat was answered, a client takes every broker for one without SQL. */
@@ -85,7 +85,7 @@ final class Pulls {
         throws InterruptedException {
         MQClientInstance client =
             consumer.getDefaultMQPullConsumerImpl().getRebalanceImpl().getmQClientFactory();
-        long deadline = System.currentTimeMillis() + TIMEOUT_MS;
+        long deadline = System.currentTimeMillis() + Patience.REQUEST_MS;
         while (brokerVersion(client, queue) == 0 && System.currentTimeMillis() < deadline) {
             client.sendHeartbeatToAllBrokerWithLock();
             Thread.sleep(50);
@@ -131,7 +131,7 @@ final class Pulls {
     private Map<String, Object> sendBack(Arguments args) throws Exception {
         DefaultMQPullConsumer consumer = consumers.get(args);
         PullResult found =
-            consumer.pull(queue(consumer, args), "*", args.big("offset"), 1, TIMEOUT_MS);
+            consumer.pull(queue(consumer, args), "*", args.big("offset"), 1, Patience.REQUEST_MS);
         MessageExt message = found.getMsgFoundList().get(0);
         consumer.sendMessageBack(message, args.number("delayLevel", 0), message.getBrokerName());
         return Json.map("message", Messages.show(message));

@@ -7,7 +7,6 @@ import org.apache.rocketmq.client.ClientConfig;
 
 /** Configures clients by the names of their setters, so that no version's settings need a list here. */
 final class Settings {
-    private static final int REQUEST_TIMEOUT_MS = 10_000;
     /** A heartbeat that finds another under way is left out, and pulls are refused until the next one. */
     private static final int HEARTBEAT_MS = 2_000;
 
@@ -17,7 +16,7 @@ final class Settings {
     /** What all clients share: where the name server is, who they are, patience for a slow machine. */
     static void connect(ClientConfig client, Arguments args) throws Exception {
         client.setNamesrvAddr(args.text("namesrv"));
-        client.setMqClientApiTimeout(REQUEST_TIMEOUT_MS);
+        client.setMqClientApiTimeout(Patience.REQUEST_MS);
         client.setHeartbeatBrokerInterval(HEARTBEAT_MS);
         client.setVipChannelEnabled(args.flag("vip"));
         if (args.has("instance")) {
