@@ -26,7 +26,17 @@ def test_a_result_speaks_for_all_messages_or_for_each(result: object, verdict: o
 
 
 @pytest.mark.parametrize(
-    "result", [[None], [None] * 4, [1, None, None], True, "ok", Outcome.COMMIT]
+    "result",
+    [
+        [None],
+        [None] * 4,
+        [1, None, None],
+        True,
+        "ok",
+        Outcome.COMMIT,
+        Later("soon"),
+        [None, None, Later(None)],
+    ],  # type: ignore[arg-type]
 )
 def test_nonsense_is_a_failure_of_all_and_is_told(
     result: object, caplog: pytest.LogCaptureFixture

@@ -125,7 +125,8 @@ class BrokerConfig:
     )
     held_pulls_max: int = setting(
         100_000,
-        "Pulls that wait at the same time; more are refused as busy.",
+        "Pulls that wait at the same time, of all clients together; more are told at once that the "
+        "broker is busy. Each takes some 3.5 KiB of memory.",
         rocketmq="pullThreadPoolQueueCapacity",
         minimum=1,
     )

@@ -33,6 +33,8 @@ def by_key(queues: Sequence[QueueId], key: str | int) -> QueueId:
     """
     if isinstance(key, str):
         hashed = java_hash(key)
+    elif not isinstance(key, int):
+        raise UsageError(f"a key is a text or a whole number, not {key!r}")
     elif -(2**31) <= key < 2**31:
         hashed = key
     elif -(2**63) <= key < 2**63:

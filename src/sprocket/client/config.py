@@ -341,7 +341,12 @@ def nameserver_addresses(
     found = given
     if found is None:
         found = next((environment[v] for v in NAMESERVER_VARIABLES if environment.get(v)), "")
-    pieces = [found] if isinstance(found, str) else list(found)
+    pieces = [found] if isinstance(found, str) else found
+    pieces = list(pieces) if isinstance(pieces, Iterable) else [pieces]
+    if not all(isinstance(each, str) for each in pieces):
+        raise ConfigError(
+            f"name servers are host:port as a text, or a list of those, not {found!r}"
+        )
     texts = {text.strip() for piece in pieces for text in piece.replace(";", ",").split(",")}
     addresses = tuple(sorted(texts - {""}))
     if not addresses:

@@ -11,6 +11,7 @@ from typing import Any, TypeVar, Unpack, overload
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import ClosedError, UsageError
 from sprocket.client.agreement import check_agreement
+from sprocket.client.arguments import chosen, settings
 from sprocket.client.config import ConsumerConfig, nameserver_addresses
 from sprocket.client.deliver import Concurrent, Ordered
 from sprocket.client.discovery import Discovery
@@ -117,7 +118,7 @@ class PushConsumer(Entered):
     ) -> None:
         check_group(group)
         self.group = group
-        self.config = config or ConsumerConfig()
+        self.config = settings(config, ConsumerConfig)
         self.ordered = ordered
         self.broadcasting = broadcasting
         self._pauses = Pauses()
@@ -169,29 +170,35 @@ class PushConsumer(Entered):
         """
 
         def subscribe(function: Any) -> Any:
-            self._subscribe(topic, filter_of(**choice), Listener.of(function, batch))
+            self._subscribe(topic, chosen(choice), Listener.of(function, batch))
             return function
 
         return subscribe
 
     def subscribe(
-        self, topic: Topics, *, listener: MessageListener | None = None, **choice: Unpack[Choice]
+        self,
+        topic: Topics,
+        *,
+        listener: MessageListener | BatchListener | None = None,
+        batch: int | None = None,
+        **choice: Unpack[Choice],
     ) -> None:
         """Subscribes a topic; before or after the start.
 
         All members of a group should subscribe alike: brokers keep one subscription of a group.
 
         Args:
-            topic, choice: as for `on`.
+            topic, batch, choice: as for `on`.
             listener: gets the messages. Without one they are iterated over.
 
         Raises:
             SubscriptionInvalid: the tags or the sql cannot be read.
-            UsageError: the topic's name cannot be; or some topics have a listener
-                and some not.
+            UsageError: the topic's name cannot be; or some topics have a listener and some not.
         """
-        found = None if listener is None else Listener.of(listener, None)
-        self._subscribe(topic, filter_of(**choice), found)
+        if batch is not None and listener is None:
+            raise UsageError("batch goes with a listener")
+        found = None if listener is None else Listener.of(listener, batch)
+        self._subscribe(topic, chosen(choice), found)
 
     def unsubscribe(self, topic: Topics) -> None:
         """Gives the queues up of a topic, or of what a pattern found, if that is subscribed."""

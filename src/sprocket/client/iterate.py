@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import AsyncGenerator
 
 from sprocket.base.deadline import Deadline
+from sprocket.base.errors import UsageError
 from sprocket.client.ready import Ready, Shelf
 from sprocket.client.redeliver import GivesBack
 from sprocket.client.statistics import Counters
@@ -31,8 +32,8 @@ class Iterated:
         self._shelf = Shelf(reoffer_seconds, self.offer)
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._is_stopped = False
-        #: By `id`, messages under way that are to come again later.
-        self._later: dict[int, Later] = {}
+        #: By `id`, messages under way, and how those come again that are to come later.
+        self._later: dict[int, Later | None] = {}
 
     def offer(self, window: Window) -> None:
         """Takes note that a window has something to hand out."""
@@ -40,7 +41,15 @@ class Iterated:
         self._wake()
 
     def mark(self, message: StoredMessage, later: Later) -> None:
-        """Has a message under way come again later."""
+        """Has a message under way come again later.
+
+        Raises:
+            UsageError: it is not under way, or a level is no number.
+        """
+        if id(message) not in self._later:
+            raise UsageError("a message is marked before the next one is asked for")
+        if not later.is_right:
+            raise UsageError(f"a delay level is a whole number, not {later.delay_level!r}")
         self._later[id(message)] = later
 
     async def stop(self, deadline: Deadline) -> None:
@@ -69,6 +78,7 @@ class Iterated:
             window, message = taken
             is_finished = False
             began = asyncio.get_running_loop().time()
+            self._later[id(message)] = None
             try:
                 yield message
                 is_finished = True

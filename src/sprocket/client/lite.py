@@ -19,6 +19,7 @@ from typing import Unpack
 
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import ClosedError, UsageError
+from sprocket.client import arguments
 from sprocket.client.config import LitePullConfig, nameserver_addresses
 from sprocket.client.discovery import Discovery
 from sprocket.client.entered import Entered
@@ -34,11 +35,11 @@ from sprocket.client.shares import OnShare
 from sprocket.client.statistics import Counters, Statistics
 from sprocket.client.wanted import Topics, Wanted
 from sprocket.client.world import World
-from sprocket.filter.choice import Choice, Filter, filter_of
+from sprocket.filter.choice import Choice, Filter
 from sprocket.message.message import StoredMessage
 from sprocket.message.offsets import QueueOffset
 from sprocket.message.queue import QueueId
-from sprocket.message.topic import check_group
+from sprocket.message.topic import check_group, check_topic
 
 
 class LitePullConsumer(Entered):
@@ -87,7 +88,7 @@ class LitePullConsumer(Entered):
     ) -> None:
         check_group(group)
         self.group = group
-        self.config = config or LitePullConfig()
+        self.config = arguments.settings(config, LitePullConfig)
         self._beginning = Beginning.of(start)
         self._nameservers = nameserver_addresses(nameservers, os.environ)
         self._world = world
@@ -155,7 +156,7 @@ class LitePullConsumer(Entered):
         """
         if self._chosen is not None:
             raise UsageError("queues are assigned by hand; topics cannot be subscribed too")
-        self._set(topic, filter_of(**choice))
+        self._set(topic, arguments.chosen(choice))
         self._again()
 
     def unsubscribe(self, topic: Topics) -> None:
@@ -172,15 +173,16 @@ class LitePullConsumer(Entered):
         """
         if self._chosen is None and not self._wanted.is_empty:
             raise UsageError("topics are subscribed; queues cannot be assigned too")
-        chosen = set(queues)
+        wanted, by_hand = arguments.chosen(choice), set(arguments.queues_of(queues))
         self._wanted.clear()
-        for topic in sorted({queue.topic for queue in chosen}):
-            self._set(topic, filter_of(**choice))
-        self._chosen = chosen
+        for topic in sorted({queue.topic for queue in by_hand}):
+            self._set(topic, wanted)
+        self._chosen = by_hand
         self._again()
 
     def on_assignment(self, function: Callable[[str, Sequence[QueueId]], None]) -> None:
         """Has a function told a topic, and its queues that this consumer reads from now on."""
+        arguments.check_takes(function, "topic", "queues", what="what is told of an assignment")
         self._on_share = function
 
     def pause(self, queues: Iterable[QueueId]) -> None:
@@ -204,7 +206,7 @@ class LitePullConsumer(Entered):
         if self._is_polling:
             raise UsageError("one poll at a time: it says that the last one's messages are done")
         self._polled.finish()
-        deadline = Deadline.after_ms(timeout_ms)
+        deadline = Deadline.after_ms(arguments.milliseconds("timeout_ms", timeout_ms))
         self._is_polling = True
         try:
             while True:
@@ -234,8 +236,7 @@ class LitePullConsumer(Entered):
             if error is not None:
                 raise error
             return
-        if any(offset < 0 for offset in offsets.values()):
-            raise UsageError("an offset is not below 0")
+        offsets = arguments.offsets_of(offsets)
         feeds = {feed.queue: feed for feed in member.feeds}
         for queue, offset in offsets.items():
             await (await self._offsets(queue)).commit(queue, offset)
@@ -266,6 +267,7 @@ class LitePullConsumer(Entered):
             UsageError: this consumer does not read the queue, or the offset is outside of it.
             TransportError, ReplyError: the broker could not be reached, or refused.
         """
+        arguments.check_offset(offset)
         offsets = await self._offsets(queue)
         first, end = await offsets.first(queue), await offsets.end(queue)
         if not first <= offset <= end:
@@ -285,7 +287,7 @@ class LitePullConsumer(Entered):
 
         Errors as for `seek`.
         """
-        at_ms = int(at.timestamp() * 1000) if isinstance(at, datetime) else at
+        at_ms = arguments.moment_ms(at)
         await self._seek(queue, await (await self._offsets(queue)).at(queue, at_ms))
 
     async def queues(self, topic: str) -> list[QueueId]:
@@ -295,6 +297,7 @@ class LitePullConsumer(Entered):
             RouteNotFound: no broker has the topic.
             TransportError: no name server answered in time.
         """
+        check_topic(topic)
         deadline = Deadline.after_ms(self.config.call_timeout_ms)
         return list((await self._running().routes.fetch(topic, deadline)).readable)
 
@@ -370,6 +373,7 @@ class LitePullConsumer(Entered):
 
     async def _offsets(self, queue: QueueId) -> Offsets:
         session = self._running()
+        arguments.check_queue(queue)
         if session.routes.address(queue.broker) is None:
             await session.routes.of(queue.topic, Deadline.after_ms(self.config.call_timeout_ms))
         return Offsets(session, self.group, self.config.call_timeout_ms)
@@ -377,6 +381,7 @@ class LitePullConsumer(Entered):
     async def _held(self, queue: QueueId) -> Feed:
         """The queue as it is read; one that was assigned just now is waited for."""
         member = await self._member()
+        arguments.check_queue(queue)
         deadline = Deadline.after_ms(self.config.call_timeout_ms)
         while True:
             feed = next((feed for feed in member.feeds if feed.queue == queue), None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from datetime import datetime
 from enum import Enum
 from typing import NamedTuple, Unpack
 
@@ -16,6 +17,15 @@ from sprocket.base.errors import (
     ReplyError,
     UsageError,
 )
+from sprocket.client.arguments import (
+    check_count,
+    check_offset,
+    check_queue,
+    chosen,
+    milliseconds,
+    moment_ms,
+    settings,
+)
 from sprocket.client.bring import bring
 from sprocket.client.config import PullConfig, nameserver_addresses
 from sprocket.client.entered import Entered
@@ -23,12 +33,12 @@ from sprocket.client.offsets import Offsets
 from sprocket.client.routes import MASTER
 from sprocket.client.session import Session
 from sprocket.client.world import World
-from sprocket.filter.choice import Choice, Filter, filter_of
+from sprocket.filter.choice import Choice, Filter
 from sprocket.message.message import StoredMessage
 from sprocket.message.offsets import QueueOffset
 from sprocket.message.queue import QueueId
 from sprocket.message.record import scan
-from sprocket.message.topic import check_group
+from sprocket.message.topic import check_group, check_topic
 from sprocket.protocol.codes import ResponseCode
 from sprocket.protocol.command import Command
 from sprocket.protocol.requests.pull import SUBSCRIPTION, SUSPEND, PullMessage, PullReply
@@ -122,7 +132,7 @@ class PullConsumer(Entered):
     ) -> None:
         check_group(group)
         self.group = group
-        self.config = config or PullConfig()
+        self.config = settings(config, PullConfig)
         self._nameservers = nameserver_addresses(nameservers, os.environ)
         self._world = world
         self._session: Session | None = None
@@ -140,6 +150,7 @@ class PullConsumer(Entered):
 
     async def queues(self, topic: str) -> list[QueueId]:
         """The topic's readable queues, sorted by broker name and number; asked anew each time."""
+        check_topic(topic)
         deadline = Deadline.after_ms(self.config.call_timeout_ms)
         return list((await self._joined().routes.fetch(topic, deadline)).readable)
 
@@ -159,7 +170,7 @@ class PullConsumer(Entered):
             choice: which messages: by `tags`, `sql` or `code`, see `Choice`.
         """
         deadline = Deadline.after_ms(self.config.pull_timeout_ms - self.config.hold_ms)
-        wanted = filter_of(**choice)
+        wanted = chosen(choice)
         return await self._pull(self._request(queue, offset, count), wanted, deadline)
 
     async def pull_blocking(
@@ -176,15 +187,15 @@ class PullConsumer(Entered):
         Args:
             wait_ms: how long it waits; the configured hold time by default, and at most.
         """
-        hold_ms = self.config.hold_ms if wait_ms is None else wait_ms
-        if not 0 <= hold_ms <= self.config.hold_ms:
+        hold_ms = self.config.hold_ms if wait_ms is None else int(milliseconds("wait_ms", wait_ms))
+        if hold_ms > self.config.hold_ms:
             raise UsageError(f"wait_ms is 0 to {self.config.hold_ms} (hold_ms), not {wait_ms}")
         request = self._request(queue, offset, count)
         request.sys_flag |= SUSPEND
         request.suspend_timeout_millis = hold_ms
         spare_ms = self.config.pull_timeout_ms - self.config.hold_ms
         deadline = Deadline.after_ms(hold_ms + spare_ms)
-        return await self._pull(request, filter_of(**choice), deadline)
+        return await self._pull(request, chosen(choice), deadline)
 
     async def committed(self, queue: QueueId) -> QueueOffset | None:
         """The group's committed offset: the next one to consume; None if it has none."""
@@ -192,8 +203,7 @@ class PullConsumer(Entered):
 
     async def commit(self, queue: QueueId, offset: int) -> None:
         """Commits for the group: it goes on at `offset`, the first it has not consumed."""
-        if offset < 0:
-            raise UsageError(f"an offset is not below 0: {offset}")
+        check_offset(offset)
         offsets = await self._offsets(queue)
         try:
             await offsets.commit(queue, offset)
@@ -209,11 +219,12 @@ class PullConsumer(Entered):
         """The offset after the last message, which the next one will get."""
         return await (await self._offsets(queue)).end(queue)
 
-    async def offset_at(self, queue: QueueId, at_ms: int) -> QueueOffset:
-        """The offset of the first message stored at `at_ms` (ms since 1970) or later.
+    async def offset_at(self, queue: QueueId, at: datetime | int) -> QueueOffset:
+        """The offset of the first message stored at a time (or ms since 1970) or later.
 
         The queue's end if there is none, its first offset if all are younger.
         """
+        at_ms = moment_ms(at)
         return await (await self._offsets(queue)).at(queue, at_ms)
 
     def _joined(self) -> Session:
@@ -223,13 +234,15 @@ class PullConsumer(Entered):
 
     async def _offsets(self, queue: QueueId) -> Offsets:
         session = self._joined()
+        check_queue(queue)
         if session.routes.address(queue.broker) is None:
             await session.routes.of(queue.topic, Deadline.after_ms(self.config.call_timeout_ms))
         return Offsets(session, self.group, self.config.call_timeout_ms)
 
     def _request(self, queue: QueueId, offset: int, count: int) -> PullMessage:
-        if offset < 0 or count < 1:
-            raise UsageError(f"offset is not below 0 and count above 0, not {offset}, {count}")
+        check_queue(queue)
+        check_offset(offset)
+        check_count("count", count)
         return PullMessage(
             consumer_group=self.group,
             topic=queue.topic,

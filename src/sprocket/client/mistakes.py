@@ -5,7 +5,7 @@ Looked for only when that has failed: a message that is right costs nothing for 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -31,7 +31,7 @@ def _faults(message: Message) -> Iterator[str]:
     if given["tag"] is not None and not isinstance(given["tag"], str):
         yield f"a tag is a text, not {_kind(given['tag'])}"
     keys, properties = given["keys"], given["properties"]
-    if not isinstance(keys, Iterable):
+    if not isinstance(keys, Collection):
         yield f"keys is a list of words, not {_kind(keys)}"
     else:
         yield from (f"a key is a text, not {_kind(k)}" for k in keys if not isinstance(k, str))

@@ -23,6 +23,7 @@ from sprocket.base.errors import (
     TransportError,
     UsageError,
 )
+from sprocket.client.arguments import check_takes
 from sprocket.client.choose import SLOW, Chooser, Faults, by_key
 from sprocket.client.config import ProducerConfig
 from sprocket.client.envelope import Envelope
@@ -303,10 +304,20 @@ def fixed_queue(
         raise UsageError("key, queue and queue_selector exclude each other")
     if key is not None:
         return by_key(route.writable, key)
-    chosen = queue if selector is None else selector(route.writable, message)
+    chosen = queue if selector is None else _selected(selector, route.writable, message)
     if chosen is None or chosen not in route.writable:
         raise UsageError(f"{chosen} is no queue of topic {message.topic!r} that takes messages")
     return chosen
+
+
+def _selected(
+    selector: QueueSelector, queues: Sequence[QueueId], message: Message
+) -> QueueId | None:
+    try:
+        return selector(queues, message)
+    except TypeError:  # its own, or it is none: to be looked at costs more than a send
+        check_takes(selector, "queues", "message", what="a queue_selector")
+        raise
 
 
 def _failed(envelope: Envelope, failure: SprocketError | None) -> SendFailed:

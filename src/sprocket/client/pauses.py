@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 
+from sprocket.client.arguments import queues_of
 from sprocket.message.queue import QueueId
+from sprocket.message.topic import check_topic
 
 
 class Pauses:
@@ -36,22 +38,24 @@ class Pauses:
 
     def pause_topic(self, topic: str) -> None:
         """All queues of a topic rest."""
+        check_topic(topic)
         self._topics.add(topic)
         self.is_any = True
 
     def resume_topic(self, topic: str) -> None:
         """They go on, unless they rest for another reason."""
+        check_topic(topic)
         self._topics.discard(topic)
         self._wake()
 
     def pause_queues(self, queues: Iterable[QueueId]) -> None:
         """Some queues rest, also if they are held only later."""
-        self._queues.update(queues)
+        self._queues.update(queues_of(queues))
         self.is_any = True
 
     def resume_queues(self, queues: Iterable[QueueId]) -> None:
         """They go on, unless they rest for another reason."""
-        self._queues.difference_update(queues)
+        self._queues.difference_update(queues_of(queues))
         self._wake()
 
     async def over(self, queue: QueueId) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import ClosedError
+from sprocket.client.arguments import milliseconds, settings
 from sprocket.client.config import ProducerConfig, nameserver_addresses
 from sprocket.client.entered import Entered
 from sprocket.client.envelope import seal, seal_batch
@@ -17,7 +18,7 @@ from sprocket.client.session import Session
 from sprocket.client.world import World
 from sprocket.message.message import Message, StoredMessage
 from sprocket.message.queue import QueueId
-from sprocket.message.topic import check_group
+from sprocket.message.topic import check_group, check_topic
 
 __all__ = ["Producer", "QueueSelector", "SendStatus", "Sent"]
 
@@ -68,7 +69,7 @@ class Producer(Entered):
     ) -> None:
         check_group(group)
         self.group = group
-        self.config = config or ProducerConfig()
+        self.config = settings(config, ProducerConfig)
         self._nameservers = nameserver_addresses(nameservers, os.environ)
         self._world = world
         self._session: Session | None = None
@@ -196,6 +197,7 @@ class Producer(Entered):
             RouteNotFound, ClosedError: as `send`.
         """
         _, outbox = self._joined()
+        check_topic(topic)
         return await outbox.recall(topic, handle, self._deadline(timeout_ms))
 
     async def request(self, message: Message, *, timeout_ms: float = 3_000) -> Message:
@@ -213,7 +215,7 @@ class Producer(Entered):
         session, _ = self._joined()
         envelope = seal(message, session.ids, session.world.clock.now_ms(), self.config)
         assert self._requests is not None, "it is made at the start"
-        deadline = self._deadline(timeout_ms)
+        deadline = self._deadline(milliseconds("timeout_ms", timeout_ms))
         return await self._requests.ask(envelope, timeout_ms=timeout_ms, deadline=deadline)
 
     async def reply(
@@ -239,6 +241,7 @@ class Producer(Entered):
             RouteNotFound, SendFailed, ClosedError: as `send`.
         """
         _, outbox = self._joined()
+        check_topic(topic)
         return list((await outbox.route(topic, self._deadline(None))).writable)
 
     def _joined(self) -> tuple[Session, Outbox]:
@@ -249,4 +252,6 @@ class Producer(Entered):
     def _deadline(self, timeout_ms: float | None) -> Deadline:
         if timeout_ms is None:
             timeout_ms = self.config.send_timeout_ms
+        else:
+            timeout_ms = milliseconds("timeout_ms", timeout_ms)
         return Deadline(self._clock() + timeout_ms / 1000)

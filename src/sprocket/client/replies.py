@@ -145,6 +145,8 @@ def topic_of_reply(request: StoredMessage) -> str:
     Raises:
         UsageError: the message asks for no reply.
     """
+    if not isinstance(request, StoredMessage):
+        raise UsageError(f"a consumed message is replied to, not {type(request).__name__}")
     cluster = request.properties.get(CLUSTER)
     if not cluster or not request.properties.get(REPLY_TO_CLIENT):
         raise UsageError("the message asks for no reply: it was not sent by `request`")

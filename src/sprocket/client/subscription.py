@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NamedTuple
 
-from sprocket.base.errors import UsageError
+from sprocket.client.arguments import check_count, check_takes
 from sprocket.client.outcome import Outcome
 from sprocket.filter.choice import Filter
 from sprocket.message.message import StoredMessage
@@ -26,6 +26,11 @@ class Later(NamedTuple):
 
     delay_level: int = 0
     pause_ms: int | None = None
+
+    @property
+    def is_right(self) -> bool:
+        """Whether it says numbers, as it should; a user may have written anything."""
+        return isinstance(self.delay_level, int) and isinstance(self.pause_ms, int | None)
 
 
 #: What a listener may return: nothing for success, or `Later`; in ordered consumption that is
@@ -60,12 +65,11 @@ class Listener(NamedTuple):
         """Looks at a user's function.
 
         Raises:
-            UsageError: it cannot be called, or the batch is not above 0.
+            UsageError: it does not take a message, or messages; or the batch is not above 0.
         """
-        if not callable(function):
-            raise UsageError(f"a listener is a function, not {function!r}")
-        if batch is not None and batch < 1:
-            raise UsageError(f"a batch has at least one message, not {batch}")
+        if batch is not None:
+            check_count("batch", batch)
+        check_takes(function, "message" if batch is None else "messages", what="a listener")
         return cls(function, batch, is_blocking=not _is_coroutine_function(function))
 
 

@@ -18,12 +18,12 @@ def verdict_on(result: object, count: int) -> Verdict:
     """What a listener's result says of `count` messages; nonsense means later for all."""
     if result is None:
         return None
-    if isinstance(result, Later):
+    if isinstance(result, Later) and result.is_right:
         return [result] * count
     if isinstance(result, list | tuple) and len(result) == count:
         if all(each is None for each in result):
             return None
-        if all(each is None or isinstance(each, Later) for each in result):
+        if all(each is None or (isinstance(each, Later) and each.is_right) for each in result):
             return list(result)
     logger.error(
         "a listener returns None, Later, or of a batch a list of those for each of its %d messages,"

@@ -79,6 +79,7 @@ class Wanted:
     def drop(self, topics: Topics) -> bool:
         """Subscribes a topic, or what a pattern found, no more; whether it was subscribed."""
         if not isinstance(topics, re.Pattern):
+            check_topic(topics)
             self._missing.pop(topics, None)
             return self.by_topic.pop(topics, None) is not None
         if self._wishes.pop(topics, None) is None:

@@ -20,7 +20,7 @@ class Message(msgspec.Struct):
         topic: where it goes.
         body: the payload; any bytes, up to the broker's limit (4 MiB by default).
         tag: one word by which subscribers choose, or None.
-        keys: words by which it can be found later; no blanks inside.
+        keys: words by which it can be found later; one with a blank in it is refused.
         properties: user properties; names and values are text without U+0001 and U+0002.
         flag: a number that RocketMQ carries and never reads.
         delay_level: 0 for at once, else 1 to 18, one of the broker's fixed delays.

@@ -6,6 +6,7 @@ Pure. Source: MessageConst, MessageAccessor of RocketMQ 5.x.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 from sprocket.base.errors import UsageError
@@ -42,12 +43,22 @@ def text_of(message: Message) -> str:
             check_user_property(name, value)
             text += f"{name}{NAME_END}{value}{PAIR_END}"
     if message.keys:
-        text += f"{KEYS}{NAME_END}{_checked(KEYS, ' '.join(message.keys))}{PAIR_END}"
+        text += f"{KEYS}{NAME_END}{_checked(KEYS, _keys(message.keys))}{PAIR_END}"
     if message.tag:
         text += f"{TAGS}{NAME_END}{_checked(TAGS, message.tag)}{PAIR_END}"
     if message.waits:
         text += encode(_waiting(message))
     return text + (_WAITS if message.wait_stored else _WAITS_NOT)
+
+
+def _keys(keys: Sequence[str]) -> str:
+    """Keys as one text; whoever reads it takes it apart at the blanks."""
+    text = " ".join(keys)
+    if len(text.split()) > len(keys):
+        raise UsageError(
+            f"a key is one word: with a blank in it, it is more than one key: {text!r}"
+        )
+    return text
 
 
 def _waiting(message: Message) -> dict[str, str]:

@@ -50,7 +50,7 @@ class RecallHandle(NamedTuple):
             UsageError: it is none.
         """
         try:
-            if not text or len(text) > _TEXT_MAX:
+            if not isinstance(text, str) or not text or len(text) > _TEXT_MAX:
                 raise ValueError
             raw = text.encode("ascii")
             padded = raw + b"=" * (-len(raw) % 4)

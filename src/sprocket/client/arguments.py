@@ -1,0 +1,128 @@
+"""What users hand to clients, checked where it comes in: in words that name what is wrong. Pure."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
+from typing import Any, TypeVar
+
+from sprocket.base.errors import UsageError
+from sprocket.filter.choice import Choice, Filter, filter_of
+from sprocket.message.queue import QueueId
+
+C = TypeVar("C")
+
+_HIGHEST = 2**63 - 1
+#: Longer than anybody waits: a hundred years.
+_MS_MAX = 100 * 366 * 86_400_000
+
+
+def chosen(choice: Choice) -> Filter:
+    """The filter of `tags=`, `sql=` or `code=`.
+
+    Raises:
+        SubscriptionInvalid: the tags or the sql cannot be read.
+        UsageError: several are given, or something else is.
+    """
+    for name in choice.keys() - Choice.__annotations__.keys():
+        raise UsageError(f"messages are chosen by tags, sql or code; there is no {name}")
+    return filter_of(**choice)
+
+
+def settings(given: C | None, kind: type[C]) -> C:
+    """A client's configuration, the usual one if none is given."""
+    if given is not None and not isinstance(given, kind):
+        raise UsageError(f"config is a {kind.__name__}, not {_kind(given)}")
+    return kind() if given is None else given
+
+
+def check_queue(queue: QueueId) -> None:
+    """Raises UsageError if that names no queue."""
+    if (
+        not isinstance(queue, QueueId)
+        or not isinstance(queue.topic, str)
+        or not isinstance(queue.broker, str)
+        or not _is_whole(queue.number)
+    ):
+        raise UsageError(f"a queue is a QueueId(topic, broker, number), not {queue!r}")
+
+
+def queues_of(queues: Iterable[QueueId]) -> list[QueueId]:
+    """Several queues, each checked."""
+    if isinstance(queues, QueueId | str) or not isinstance(queues, Iterable):
+        raise UsageError(f"that is a list of queues, not {queues!r}")
+    found = list(queues)
+    for queue in found:
+        check_queue(queue)
+    return found
+
+
+def check_offset(offset: int) -> None:
+    """Raises UsageError if no message can have that offset."""
+    if not _is_whole(offset) or offset > _HIGHEST:
+        raise UsageError(f"an offset is a whole number, not below 0: {offset!r}")
+
+
+def offsets_of(offsets: Mapping[QueueId, int]) -> dict[QueueId, int]:
+    """Offsets by queue, each checked."""
+    if not isinstance(offsets, Mapping):
+        raise UsageError(f"offsets are a mapping of queues to numbers, not {_kind(offsets)}")
+    for queue, offset in offsets.items():
+        check_queue(queue)
+        check_offset(offset)
+    return dict(offsets)
+
+
+def check_count(name: str, count: int) -> None:
+    """Raises UsageError if so many cannot be asked for."""
+    if not _is_whole(count) or not 0 < count < 2**31:
+        raise UsageError(f"{name} is a whole number above 0, not {count!r}")
+
+
+def milliseconds(name: str, value: float) -> float:
+    """A length of time, which is checked; what is longer than a life is a life."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not value >= 0:  # nor NaN, which is not above 0 either
+        raise UsageError(f"{name} is milliseconds, not below 0: {value!r}")
+    return min(value, _MS_MAX)
+
+
+def moment_ms(at: datetime | int) -> int:
+    """A time as ms since 1970 UTC."""
+    if isinstance(at, datetime):
+        return int(at.timestamp() * 1000)
+    if not isinstance(at, int) or isinstance(at, bool) or abs(at) > _HIGHEST:
+        raise UsageError(f"a time is a datetime or ms since 1970, not {at!r}")
+    return at
+
+
+def check_takes(function: Callable[..., Any], *names: str, what: str) -> None:
+    """Raises UsageError if that is no function that can be called with so many arguments.
+
+    Args:
+        names: what the arguments are, for the error.
+        what: whose place it takes: "a listener".
+    """
+    given = ", ".join(names)
+    if not callable(function):
+        raise UsageError(f"{what} is a function of ({given}), not {function!r}")
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # made in C: it does not say
+        return
+    try:
+        signature.bind(*names)
+    except TypeError:
+        name = getattr(function, "__qualname__", None) or repr(function)
+        raise UsageError(
+            f"{what} is called with ({given}), which {name}{signature} does not take"
+        ) from None
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _kind(value: object) -> str:
+    return type(value).__name__
