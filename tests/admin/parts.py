@@ -63,7 +63,7 @@ async def shop() -> AsyncIterator[Shop]:
         yield Shop(node, caller)
 
 
-async def until(condition: Callable[[], bool | Awaitable[bool]], seconds: float = 15.0) -> None:
+async def until(condition: Callable[[], bool | Awaitable[bool]], seconds: float = 120.0) -> None:
     for _ in range(int(seconds * 50)):
         so = condition()
         if so if isinstance(so, bool) else await so:

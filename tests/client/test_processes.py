@@ -61,9 +61,9 @@ async def until_written(folder: Path, entries: int) -> dict[str, list[list[str]]
 def is_alive(process: int) -> bool:
     try:
         os.kill(process, 0)
-    except ProcessLookupError:
+        return Path(f"/proc/{process}/stat").read_text().split()[2] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
         return False
-    return Path(f"/proc/{process}/stat").read_text().split()[2] != "Z"
 
 
 def test_a_process_that_dies_takes_one_message_with_it_which_comes_again(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from sprocket.base.errors import SprocketError
 from sprocket.demo import command
 from sprocket.demo.plan import Plan
 from sprocket.demo.screen import Screen
+from tests.support import LONGEST
 
 pytestmark = pytest.mark.process
 
@@ -84,7 +85,7 @@ def test_ctrl_c_ends_it_with_code_130_and_one_line(tmp_path: Path) -> None:
     assert running.stdout is not None
     assert "name server" in running.stdout.readline()
     os.kill(running.pid, signal.SIGINT)
-    shown, _ = running.communicate(timeout=30)
+    shown, _ = running.communicate(timeout=LONGEST)
     assert running.returncode == 130, shown
     assert shown.splitlines()[-1] == "stopped; everything is closed, and the data is kept"
     assert "Traceback" not in shown

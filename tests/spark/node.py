@@ -14,6 +14,7 @@ from sprocket.client.blocking import Producer
 from sprocket.message.message import Message
 from sprocket.standalone import Standalone
 from sprocket.store.config import StoreConfig
+from tests.compat.javaland import free_broker_port, free_port
 
 LONGEST_S = 240
 
@@ -29,7 +30,8 @@ class Node:
     def __init__(self, store: Path, *, config: BrokerConfig | None = None) -> None:
         self.store = store
         self._config = config
-        self._ports = (0, 0)
+        # Not of those that the system gives away: they must be free when it starts again.
+        self._ports = (free_port(), free_broker_port() if config is None else 0)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._node: Standalone | None = None

@@ -102,7 +102,8 @@ def node(tmp_path: Path) -> Iterator[Node]:
 def test_a_broker_may_restart_during_a_query(node: Node) -> None:
     sent = [b"order %05d" % n for n in range(2000)]
     node.send("orders", sent[:1000])
-    query = Query(node.names, subscribe="orders")
+    patient = {"fetchOffset.numRetries": "1000"}
+    query = Query(node.names, subscribe="orders", **patient)
     assert 0 < query.batch(700) <= 700
 
     def restart() -> None:

@@ -91,7 +91,7 @@ def test_the_trace_of_javas_clients_is_read(
                 return False
             return any(way[:3] == ("from-java", "jc", 5) for way in found.ways)
 
-        eventually(consumed_all, seconds=30)
+        eventually(consumed_all)
     found = job.run(spark)
     way = next(one for one in found.ways if one.group == "jc")
     assert (way.failed, way.retries) == (0, 0)
