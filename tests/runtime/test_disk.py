@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import mmap
 import os
 import subprocess
 import sys
@@ -127,3 +128,27 @@ def test_a_cancelled_call_keeps_the_file_open_for_its_thread(tmp_path: Path) -> 
 
     run(main())
     assert (tmp_path / "log").read_bytes() == bytes(8 << 20)
+
+
+@pytest.mark.skipif(not hasattr(os, "posix_fallocate"), reason="the system has no call for it")
+def test_whole_pages_get_room_however_small_the_blocks_of_the_disk_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A page is written whole: with room for a part of it only, a full disk ends the process."""
+    reserved: list[tuple[int, int]] = []
+
+    def reserve(descriptor: int, start: int, size: int) -> None:
+        reserved.append((start, start + size))
+
+    monkeypatch.setattr(os, "posix_fallocate", reserve)
+    page = mmap.PAGESIZE
+    file = SystemDisk().map(str(tmp_path / "log"), 4 * page + 100)
+    file.reserve(page + 7, 2 * page + 9)
+    file.reserve(4 * page, 4 * page + 50)
+    assert reserved == [(page, 3 * page), (4 * page, 4 * page + 100)]
+    reserved.clear()
+    file.zero(0, page + 100)
+    run(file.prepare(page + 100, 2 * page + 1))
+    file.zero(2 * page + 1, 3 * page)
+    assert reserved == [(page, 2 * page), (2 * page, 3 * page)]
+    file.close()

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import errno
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from sprocket.message import properties
 from sprocket.message.record import Draft, decode
+from sprocket.store import key_index
 from sprocket.store.config import StoreConfig
 from sprocket.store.store import Store
 from sprocket.testing.clock import ManualClock
-from sprocket.testing.disk import FaultyDisk, MemoryDisk
+from sprocket.testing.disk import FaultyDisk, MemoryDisk, MemoryMappedFile
 from sprocket.testing.loop import simulate
 from sprocket.testing.network import Network
 from tests.store.making import ROOT, SMALL, a_draft, bodies, opened
@@ -221,10 +223,67 @@ def test_a_full_disk_costs_the_index_and_not_the_messages() -> None:
         assert found(store, "k") == []
         assert bodies(store) == [b"0", b"1"]
         store.append(keyed(b"2", "k"))
-        assert found(store, "k") == [b"2"]
+        assert found(store, "k") == [b"2", b"1"]  # once there is room, all are found
         await store.close()
 
     run(check())
+
+
+class LittleDisk(MemoryDisk):
+    """Has room for everything but the index."""
+
+    is_little = True
+
+    def map(self, path: str, size: int) -> MemoryMappedFile:
+        if self.is_little and "/index/" in path and self.size(path) is None:
+            raise OSError(errno.ENOSPC, "no room")
+        return super().map(path, size)
+
+
+def test_what_has_no_room_in_the_index_is_found_after_the_next_start() -> None:
+    async def check() -> None:
+        disk = LittleDisk()
+        store = await opened(disk)
+        for number in range(10):
+            store.append(keyed(b"%d" % number, "k"))
+        assert found(store, "k") == []
+        await store.close()
+        disk.is_little = False
+        store = await opened(disk)
+        assert found(store, "k") == [b"%d" % number for number in reversed(range(10))]
+        await store.close()
+
+    run(check())
+
+
+def test_what_waits_for_room_in_the_index_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(key_index, "_LEFT_MAX", 5)
+
+    async def check() -> None:
+        disk = LittleDisk()
+        store = await opened(disk)
+        for number in range(10):
+            store.append(keyed(b"%d" % number, "k"))
+            assert found(store, "k") == []
+        disk.is_little = False
+        assert found(store, "k") == [b"9", b"8", b"7", b"6"]
+        await store.close()
+
+    run(check())
+
+
+def test_old_files_go_though_there_is_no_room_in_the_index() -> None:
+    async def check(_: Network) -> None:
+        store = await opened(LittleDisk(), config=replace(SMALL, log_bytes_max=3 * 2048))
+        work = asyncio.ensure_future(store.run())
+        for number in range(100):
+            store.append(keyed(b"%d" % number, "k"))
+        await asyncio.sleep(20)
+        assert store.log_start > 0
+        work.cancel()
+        await store.close()
+
+    simulate(check)
 
 
 def test_rolled_back_messages_are_not_found_and_prepared_ones_are() -> None:

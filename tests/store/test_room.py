@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import logging
 import subprocess
 from collections.abc import AsyncIterator, Iterator
@@ -20,7 +21,7 @@ from sprocket.store.config import StoreConfig
 from sprocket.store.reading import ReadStatus
 from sprocket.store.store import Store
 from sprocket.testing.clock import ManualClock
-from sprocket.testing.disk import FaultyDisk
+from sprocket.testing.disk import FaultyDisk, MemoryDisk, MemoryMappedFile
 from sprocket.testing.loop import simulate
 from sprocket.testing.network import Network
 from tests.store.making import HOST, ROOT, SMALL, a_draft, bodies, opened
@@ -125,6 +126,7 @@ def test_files_are_forced_out_one_by_one_until_there_is_room(
         disk, clock = FaultyDisk(), ManualClock(NOON_MS)
         async with running(disk, clock) as store:
             fill(store, 100)
+            await asyncio.sleep(1)  # the index follows
             files = len(disk.names(f"{ROOT}/commitlog"))
             sizes = sum(
                 disk.size(f"{ROOT}/{folder}/{name}") or 0
@@ -244,6 +246,77 @@ def test_a_full_disk_refuses_messages_and_gives_what_there_is() -> None:
             disk.capacity_bytes = 0
             await asyncio.sleep(11)
             store.append(a_draft(b"after"))
+            assert bodies(store) == [*kept, b"after"]
+
+    simulate(check)
+
+
+class RoomyFile(MemoryMappedFile):
+    """As on a real disk, what has room needs none."""
+
+    def reserve(self, start: int, end: int) -> None:
+        disk = self._disk
+        assert isinstance(disk, FullDisk)
+        if end > disk.room_ends.get(self.path, 0):
+            super().reserve(start, end)
+            disk.room_ends[self.path] = end
+
+
+class FullDisk(FaultyDisk):
+    """Has no room for anything new while it is full, but what was given back may be taken again."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.room_ends: dict[str, int] = {}
+        self.freed: dict[int, int] = {}
+
+    def map(self, path: str, size: int) -> RoomyFile:
+        if self.size(path) is None and self.freed.get(size):
+            self.freed[size] -= 1
+            mapped = MemoryDisk.map(self, path, size)
+            self.room_ends[path] = size
+        else:
+            mapped = super().map(path, size)
+        return RoomyFile(path, mapped._file, self)
+
+    def remove(self, path: str) -> None:
+        size = self.size(path) or 0
+        self.freed[size] = self.freed.get(size, 0) + 1
+        super().remove(path)
+
+    def fill(self, times: int = 1 << 30) -> None:
+        for operation in ("map", "zero", "replace"):
+            self.fail(operation, errno.ENOSPC, times=times)
+
+
+@pytest.mark.parametrize("is_killed", [True, False])
+def test_a_start_on_a_full_disk_gives_what_there_is_and_takes_messages_once_there_is_room(
+    is_killed: bool,
+) -> None:
+    async def check(_: Network) -> None:
+        disk, clock = FullDisk(), ManualClock(NOON_MS)
+        async with running(disk, clock, SMALL) as store:
+            fill(store, 30)
+            await asyncio.sleep(30)  # all is on the disk
+            fill(store, 30)
+            store.append(a_draft(topic="gone"))
+            store.delete_topic("gone")
+            kept = bodies(store)
+            left = disk.after_kill()
+        full = left if is_killed else disk
+        assert isinstance(full, FullDisk)
+        full.fill()
+        async with running(full, clock, SMALL) as store:
+            assert bodies(store) == kept
+            with pytest.raises(DiskFull):
+                store.append(a_draft(topic="new"))
+            assert not store.queues().get("gone")
+            full.fill(0)
+            await asyncio.sleep(11)
+            store.append(a_draft(b"after"))
+            assert bodies(store) == [*kept, b"after"]
+            after_kill = full.after_kill()
+        async with running(after_kill, clock, SMALL) as store:
             assert bodies(store) == [*kept, b"after"]
 
     simulate(check)

@@ -108,6 +108,7 @@ class SystemMappedFile:
             self._taken_to = max(self._taken_to, end)
             while start < end:
                 start = self._zero_some(start, end)
+        self._fill_page(end)
 
     async def prepare(self, start: int, end: int) -> None:
         """Like `zero`, in the background. What `zero` reaches meanwhile belongs to the caller.
@@ -123,6 +124,13 @@ class SystemMappedFile:
                 start = max(start, self._taken_to)
                 if start < end:
                     start = self._zero_some(start, end)
+        self._fill_page(end)
+
+    def _fill_page(self, end: int) -> None:
+        """Gives the rest of the page before `end` room too: it is written to the disk whole, and
+        the blocks of some file systems are smaller."""
+        if end % _PAGE:
+            self.reserve(end, end + 1)
 
     def _zero_some(self, start: int, end: int) -> int:
         """Writes zeros at `start`; returns where they end."""
@@ -133,7 +141,7 @@ class SystemMappedFile:
         return start + os.pwrite(self._descriptor, zeros, start)
 
     def reserve(self, start: int, end: int) -> None:
-        """Gives bytes [start, end) room on the disk, and leaves what they are.
+        """Gives the pages of bytes [start, end) room on the disk, and leaves what they are.
 
         Where the system has no call for it, on macOS and Windows, it does nothing.
 
@@ -141,6 +149,8 @@ class SystemMappedFile:
             OSError: there is no room.
         """
         if hasattr(os, "posix_fallocate"):
+            start -= start % _PAGE
+            end = min(end + -end % _PAGE, len(self._map))
             os.posix_fallocate(self._descriptor, start, end - start)
 
     def clear_from(self, start: int) -> None:

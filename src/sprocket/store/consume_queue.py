@@ -18,7 +18,7 @@ import struct
 from bisect import bisect_left
 from collections.abc import Callable
 
-from sprocket.base.errors import OffsetOutOfRange
+from sprocket.base.errors import DiskFull, OffsetOutOfRange
 from sprocket.base.watermark import Watermark
 from sprocket.message.record import topic_part
 from sprocket.store.segments import Segment, Segments
@@ -176,7 +176,12 @@ class ConsumeQueue:
         while offset < end and self._segments.has(offset * ENTRY_BYTES):
             segment = self._segments.at(offset * ENTRY_BYTES)
             last = min(end, segment.end // ENTRY_BYTES)
-            segment.reserve(offset * ENTRY_BYTES, last * ENTRY_BYTES)
+            try:
+                segment.reserve(offset * ENTRY_BYTES, last * ENTRY_BYTES)
+            except DiskFull:  # but there may be room for what has to be
+                end = offset + count
+                last = min(end, segment.end // ENTRY_BYTES)
+                segment.reserve(offset * ENTRY_BYTES, last * ENTRY_BYTES)
             if segment.buffer is self._buffer:
                 self._room_end = last
             offset = last

@@ -63,5 +63,5 @@ class DeletedTopics:
         """
         if any(offset > log_end for offset in self._offsets.values()):
             lowered = {name: min(offset, log_end) for name, offset in self._offsets.items()}
-            self._offsets = lowered
             self._snapshot.save({_TABLE: lowered})
+            self._offsets = lowered

@@ -151,12 +151,16 @@ class IndexFile:
         if count <= self._reserved:
             return
         start = self._entries_at + self._reserved * _ENTRY.size if self._reserved else 0
-        count = min(max(count, self.count + _RESERVED_ENTRIES), self._entries)
+        more = min(max(count, self.count + _RESERVED_ENTRIES), self._entries)
         try:
-            self._file.reserve(start, self._entries_at + count * _ENTRY.size)
+            try:
+                self._file.reserve(start, self._entries_at + more * _ENTRY.size)
+            except OSError:  # but there may be room for what has to be
+                more = count
+                self._file.reserve(start, self._entries_at + more * _ENTRY.size)
         except OSError as error:
             raise refused(f"cannot write to {self.path}", error) from error
-        self._reserved = count
+        self._reserved = more
 
     def repair(self, log_offset: int) -> bool:
         """Makes the file whole after a crash, when entries from a log offset on may be anything.

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from itertools import islice
@@ -30,8 +31,14 @@ log = logging.getLogger(__name__)
 _PENDING_MAX = 8192
 _PAUSE_SECONDS = 0.05
 _STEP = 256
+#: So many entries wait for room on the disk; those beyond are dropped.
+_LEFT_MAX = 1 << 18
 #: A search looks at no more entries, so that it cannot hold up the loop.
 _WALKED_MAX = 65_536
+
+
+#: Hashes of keys, and where and when the record of each was stored.
+_Places = tuple[list[int], list[int], list[int]]
 
 
 class KeyIndex:
@@ -39,7 +46,7 @@ class KeyIndex:
 
     __slots__ = (
         "_clock", "_directory", "_disk", "_entries", "_files", "_hashes", "_is_failing",
-        "_known_to", "_pending", "_slots", "_unsynced_files", "_unsynced_from",
+        "_known_to", "_left", "_pending", "_slots", "_unsynced_files", "_unsynced_from",
     )  # fmt: skip
 
     def __init__(
@@ -53,6 +60,8 @@ class KeyIndex:
         self._hashes = KeyHashes()
         #: Records that are not in a file yet.
         self._pending: list[Entry] = []
+        #: Entries for which there was no room, oldest first.
+        self._left: list[_Places] = []
         self._unsynced_from = -1
         self._unsynced_files: list[IndexFile] = []
         self._is_failing = False
@@ -74,6 +83,8 @@ class KeyIndex:
     @property
     def unsynced_log_offset(self) -> int:
         """Log offset of the first record that may not be in a file on the disk; -1 if all are."""
+        if self._left:
+            return self._left[0][1][0]
         if self._unsynced_from < 0 and self._pending:
             return self._pending[0].log_offset
         return self._unsynced_from
@@ -95,13 +106,12 @@ class KeyIndex:
         if taken:
             del self._pending[:count_max]
             self._take_in(keys_of(taken))
+        elif self._left:
+            self._put_left()
         return len(self._pending)
 
     def _take_in(self, keys: KeyColumns) -> None:
-        """Gives keys their entries.
-
-        If there is no room for a file, they are dropped: they cannot be found by key.
-        """
+        """Gives keys their entries; while there is no room for them, they wait."""
         topics, words, log_offsets, times_ms = keys
         if not log_offsets:
             return
@@ -110,23 +120,35 @@ class KeyIndex:
         places = (self._hashes.of_all(topics, words), log_offsets, times_ms)
         if log_offsets[0] <= self._known_to:
             places = self._unknown(*places)
+        if places[0]:
+            self._left.append(places)
+            self._put_left()
+
+    def _put_left(self) -> None:
+        """Writes what waits, as far as there is room."""
+        left = self._left
         try:
-            self._put(*places)
+            while left:
+                file = self._files[-1] if self._files else self._make_file()
+                if file.is_full:
+                    file = self._make_file()
+                if file not in self._unsynced_files:
+                    self._unsynced_files.append(file)
+                hashes, log_offsets, times_ms = left[0]
+                done = file.put(hashes, log_offsets, times_ms)
+                left[:1] = (
+                    [(hashes[done:], log_offsets[done:], times_ms[done:])]
+                    if done < len(hashes)
+                    else []
+                )
             self._is_failing = False
         except StoreError as error:
             if not self._is_failing:
-                log.error("messages cannot be found by key: %s", error)
+                log.error("new messages are not found by key until there is room: %s", error)
             self._is_failing = True
-
-    def _put(self, hashes: list[int], log_offsets: list[int], times_ms: list[int]) -> None:
-        while hashes:
-            file = self._files[-1] if self._files else self._make_file()
-            if file.is_full:
-                file = self._make_file()
-            if file not in self._unsynced_files:
-                self._unsynced_files.append(file)
-            done = file.put(hashes, log_offsets, times_ms)
-            hashes, log_offsets, times_ms = hashes[done:], log_offsets[done:], times_ms[done:]
+            if sum(len(hashes) for hashes, _, _ in left) > _LEFT_MAX:
+                log.error("some messages will not be found by key: too many wait for room")
+                left.clear()
 
     def _unknown(
         self, hashes: list[int], log_offsets: list[int], times_ms: list[int]
@@ -213,6 +235,7 @@ class KeyIndex:
             The log offset: what comes before is taken to be known.
         """
         self._pending.clear()
+        self._left.clear()
         for file in list(self._files):
             if not is_torn and file.end_offset < log_offset:
                 continue
@@ -225,6 +248,14 @@ class KeyIndex:
                 self._known_to = max(self._known_to, file.end_offset)
                 file.set_end(max(log_offset - 1, 0))
         return log_offset
+
+    def let_go(self, log_start: int) -> None:
+        """Drops what waits for room, of records before a log offset: they are about to go."""
+        left, self._left = self._left, []
+        for hashes, log_offsets, times_ms in left:
+            first = bisect_left(log_offsets, log_start)
+            if first < len(log_offsets):
+                self._left.append((hashes[first:], log_offsets[first:], times_ms[first:]))
 
     def follow(self, log_start: int) -> Iterator[None]:
         """Removes files whose records are all gone, except the last; one a step."""

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 
-from sprocket.base.errors import DamagedLog
+from sprocket.base.errors import DamagedLog, DiskFull
 from sprocket.base.ports import Disk
 from sprocket.store.config import StoreConfig
 from sprocket.store.parts import Parts
 from sprocket.store.queue_ends import ends_of
 from sprocket.store.recovery import Recovered, Start, recover
+from sprocket.store.segments import is_no_room
 from sprocket.store.tag_codes import TagCodes, parse_delay_levels
 
 log = logging.getLogger(__name__)
@@ -24,7 +26,11 @@ async def bring_up(parts: Parts, disk: Disk, *, root: str, config: StoreConfig) 
     """
     abort = f"{root}/abort"
     was_stopped = disk.size(abort) is None
-    disk.replace(abort, b"0", backup=False)
+    try:
+        _mark(disk, abort)
+    except OSError as error:  # without room it is tried again before anything is appended
+        if not is_no_room(error):
+            raise
     try:
         recovered = await _recovered(parts, root=root, config=config, was_stopped=was_stopped)
     except DamagedLog as damage:
@@ -34,7 +40,6 @@ async def bring_up(parts: Parts, disk: Disk, *, root: str, config: StoreConfig) 
             f"{damage}. Look with `sprocket store verify {root}`, choose with "
             "`sprocket store repair`, or set store.on_damage to CUT to lose what lies behind"
         ) from None
-    parts.deleted.lower(parts.log.end)
     for view in parts.views:
         for _ in view.follow(parts.log.start):
             pass
@@ -51,6 +56,39 @@ async def bring_up(parts: Parts, disk: Disk, *, root: str, config: StoreConfig) 
     await parts.flush.sync_views(is_thorough=is_shorter)
     if is_shorter:
         parts.ends.save(ends_of(parts.queues.by_name), log_end=parts.log.end)
+
+    def before_taking() -> None:
+        _mark(disk, abort)
+        parts.deleted.lower(parts.log.end)
+
+    _let_in(parts, before_taking)
+
+
+def _mark(disk: Disk, abort: str) -> None:
+    """Makes the file that is there while a store is open.
+
+    Raises:
+        OSError: the disk refuses it.
+    """
+    if disk.size(abort) is None:
+        disk.replace(abort, b"0", backup=False)
+
+
+def _let_in(parts: Parts, before_taking: Callable[[], None]) -> None:
+    """Lets messages in; not yet if the disk has no room for what must be noted before.
+
+    Raises:
+        OSError: the disk refuses it for another reason.
+    """
+    parts.room.before_taking = before_taking
+    try:
+        before_taking()
+    except OSError as error:
+        if not is_no_room(error):
+            raise
+        parts.appending.refusal = DiskFull(f"the broker's disk is full: {error}")
+        log.error("%s; messages are taken once there is room", parts.appending.refusal)
+        return
     parts.appending.refusal = None
     parts.room.look()
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
@@ -41,10 +41,15 @@ class Place(NamedTuple):
 
 
 class Room:
-    """Watches over the disk of one store."""
+    """Watches over the disk of one store.
+
+    Attributes:
+        before_taking: is done before messages are taken again; raises `OSError` if it cannot be.
+    """
 
     __slots__ = (
-        "_appending", "_clock", "_disk", "_flush", "_log", "_paths", "_root", "_views", "rules",
+        "_appending", "_clock", "_disk", "_flush", "_log", "_paths", "_root", "_views",
+        "before_taking", "rules",
     )  # fmt: skip
 
     def __init__(
@@ -67,6 +72,7 @@ class Room:
         self._flush = flush
         self._appending = appending
         self.rules = rules
+        self.before_taking: Callable[[], None] = lambda: None
 
     async def run(self, pause_seconds: float) -> None:
         """Looks at the disk again and again, until cancelled.
@@ -93,6 +99,11 @@ class Room:
             log.error("%s", text)
             self._appending.refusal = DiskFull(text)
         elif isinstance(refusal, DiskFull) and not self.rules.is_full(used):
+            try:
+                self.before_taking()
+            except OSError as error:
+                log.error("messages are not taken yet: %s", error)
+                return
             log.warning("the disk of %s has room again", self._root)
             self._appending.refusal = None
 
@@ -116,6 +127,8 @@ class Room:
                 break
             first_end = self._log.start + self._log.segments.file_bytes
             if first_end > self._flush.replay_from:
+                for view in self._views:
+                    view.let_go(first_end)
                 await self._flush.sync_views(is_thorough=True)
             if first_end > self._flush.replay_from:
                 break

@@ -260,8 +260,13 @@ class Segments:
 
 def refused(text: str, error: OSError) -> StoreError:
     """What a disk's refusal is for us: `DiskFull` if there is no room."""
-    kind = DiskFull if error.errno in _NO_ROOM else StoreError
+    kind = DiskFull if is_no_room(error) else StoreError
     return kind(f"{text}: {error}")
+
+
+def is_no_room(error: OSError) -> bool:
+    """Whether a disk, or a quota, is full."""
+    return error.errno in _NO_ROOM
 
 
 #: ENOSPC and EDQUOT; their numbers are the same wherever there is a quota.

@@ -70,6 +70,10 @@ class View(Protocol):
         """
         ...
 
+    def let_go(self, log_start: int) -> None:
+        """Gives up what could not be written yet, of records before a log offset."""
+        ...
+
     def follow(self, log_start: int) -> Iterator[None]:
         """Forgets records before the start of the log, in steps; others may go on in between."""
         ...
