@@ -13,7 +13,8 @@ from sprocket.broker.timed_sends import TimedSends
 from sprocket.protocol.requests.send import SendMessageV2
 from sprocket.store.config import StoreConfig
 from sprocket.testing.clock import EPOCH_MS
-from tests.broker.parts import STORE, Asker, play, pull_of
+from sprocket.testing.disk import FaultyDisk
+from tests.broker.parts import ROOT, STORE, Asker, play, pull_of
 
 DUE = f"TIMER_DELIVER_MS\x01{EPOCH_MS + 60_000}\x02"
 KEY = "UNIQ_KEY\x01{}\x02"
@@ -85,14 +86,22 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[int]]:
     return lambda: runs
 
 
+#: All of these wait for the disk, if senders do.
+WAITING = PLAIN[:3]
+
+
+@pytest.mark.parametrize("plain", [PLAIN, WAITING])
 @pytest.mark.parametrize("flush", ["ASYNC_FLUSH", "SYNC_FLUSH"])
 def test_they_are_stored_and_answered_as_each_alone(
-    flush: str, counted: Callable[[], list[int]], monkeypatch: pytest.MonkeyPatch
+    flush: str,
+    plain: list[str],
+    counted: Callable[[], list[int]],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     store = replace(STORE, flush=flush)
-    texts = [*PLAIN, OTHERS[0], *PLAIN]
+    texts = [*plain, OTHERS[0], *plain]
     together = sent(texts, store)
-    assert sum(counted()) == 2 * len(PLAIN)
+    assert sum(counted()) == 2 * len(plain)
     assert max(counted()) > 1
     monkeypatch.setattr(TimedSends, "send", lambda *sends: [])
     assert sent(texts, store) == together
@@ -106,3 +115,35 @@ def test_what_asks_for_more_is_looked_at_closer(
     assert set(counted()) == {1, 2}  # what is too long is found out where it is stored
     monkeypatch.setattr(TimedSends, "send", lambda *sends: [])
     assert sent(texts) == together
+
+
+def test_those_that_wait_for_the_disk_wait_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    waits = 0
+    right = Ingress._flushed
+
+    def flushed(self: Ingress, end: int) -> object:
+        nonlocal waits
+        waits += 1
+        return right(self, end)
+
+    monkeypatch.setattr(Ingress, "_flushed", flushed)
+    found = sent(WAITING * 10, replace(STORE, flush="SYNC_FLUSH"))
+    assert 0 < waits < 15
+    codes = [each[0] for each in found[:30]]  # type: ignore[index]
+    assert codes == [0] * 30
+
+
+def test_those_that_wait_together_too_long_are_each_told_so() -> None:
+    async def test(asker: Asker) -> None:
+        await asker.create("T", 1)
+        header = SendMessageV2(
+            producer_group="p", topic="T", queue_id=0, born_timestamp=1,
+            properties=WAITING[0].format("K"),
+        )  # fmt: skip
+        replies = await asyncio.gather(*(asker.call(header, b"x") for _ in range(3)))
+        assert [each.code for each in replies] == [10, 10, 10]
+        assert all(each.fields["recallHandle"] for each in replies)
+
+    disk = FaultyDisk(sync_seconds=(2.0, 2.0))
+    disk.make_directory(ROOT)
+    play(test, disk, store=replace(STORE, flush="SYNC_FLUSH"), flush_timeout_ms=1000)

@@ -9,9 +9,11 @@ ends, and `send` answers that one.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 from sprocket.base.errors import SprocketError
+from sprocket.broker.dispatch import Together
 from sprocket.broker.ingress import Ingress, WaitsFor, after
 from sprocket.broker.plain import Plain, PlainTexts
 from sprocket.broker.send import Placing, SendHeader, stored_flag
@@ -24,12 +26,14 @@ from sprocket.message.properties import (
     PROPERTIES_BYTES_MAX,
     TIMER_DELIVER_MS,
     TIMER_OUT_MS,
+    WAIT,
 )
 from sprocket.message.recall import encode_handle
 from sprocket.message.record import Draft
 from sprocket.message.topic import RETRY_PREFIX, TIMER
-from sprocket.protocol.command import JSON, ONEWAY, Command, Reply
-from sprocket.remoting.answers import Outcome
+from sprocket.protocol.codes import ResponseCode
+from sprocket.protocol.command import JSON, ONEWAY, Buffer, Command, Reply
+from sprocket.remoting.answers import Answered, Outcome, frame_of
 from sprocket.remoting.transport import Peer
 from sprocket.store.appending import Appended
 
@@ -69,7 +73,7 @@ class TimedSends:
 
     def send(
         self, kind: type[SendHeader], commands: Sequence[Command], peer: Peer
-    ) -> list[Outcome]:
+    ) -> list[Outcome] | Together:
         """Answers the first of some sends: as many as only ask for a time and can be taken.
 
         Raises:
@@ -92,21 +96,62 @@ class TimedSends:
         appended = self._ingress.accept_waiting(
             [each.draft for each in messages], [each.waits_for for each in messages]
         )
-        return [self._outcome(*each) for each in zip(commands, appended, messages, strict=False)]
+        if self._ingress.is_settling:
+            if any(each.said.properties.get(WAIT) == "false" for each in messages):
+                return list(map(self._settling, appended, messages))
+            settled = self._ingress.settled(appended[-1], {})
+            if settled is not None:
+                frames = partial(self._frames, commands, appended, messages)
+                return Together(len(appended), settled, frames)
+        return list(map(self._reply, commands, appended, messages))
 
-    def _outcome(self, command: Command, appended: Appended, message: _Timed) -> Outcome:
-        (topic, slot_ms, _), number, said = message.waits_for, message.queue_number, message.said
-        unique_key = appended.unique_key
-        handle = encode_handle(topic, self._stamp.broker, str(slot_ms + 1), unique_key)
-        if command.serialization == JSON and not self._ingress.is_settling:
-            if command.flag & ONEWAY:
-                return None
-            sent = _Sent(appended.log_offset, number, appended.queue_offset, unique_key)
-            return self._stamp.form.frame(command.opaque, sent, recall_handle=handle)
-        reply = self._stamp.reply(appended, queue_number=number, unique_key=unique_key)
-        reply.recall_handle = handle
-        settled = self._ingress.settled(appended, said.properties)
-        return Reply(reply) if settled is None else after(settled, reply)
+    def _settling(self, appended: Appended, message: _Timed) -> Outcome:
+        """The answer to a send that may have to wait for the disk."""
+        reply = self._said(appended, message, ResponseCode.SUCCESS)
+        settled = self._ingress.settled(appended, message.said.properties)
+        return reply if settled is None else after(settled, reply.header)
+
+    def _frames(
+        self,
+        commands: Sequence[Command],
+        appended: Sequence[Appended],
+        messages: Sequence[_Timed],
+        code: int,
+    ) -> bytes:
+        """The answers to sends that waited together."""
+        frames: list[Buffer] = []
+        for command, place, message in zip(commands, appended, messages, strict=False):
+            outcome = (
+                self._said(place, message, code) if code else self._reply(command, place, message)
+            )
+            if isinstance(outcome, Reply):
+                frames += frame_of(command, outcome)
+            elif outcome is not None:
+                frames.append(outcome)
+        return b"".join(frames)
+
+    def _reply(self, command: Command, appended: Appended, message: _Timed) -> Answered:
+        """The answer to a send that need not wait."""
+        if command.flag & ONEWAY:
+            return None
+        if command.serialization != JSON:
+            return self._said(appended, message, ResponseCode.SUCCESS)
+        sent = _Sent(
+            appended.log_offset, message.queue_number, appended.queue_offset, appended.unique_key
+        )
+        handle = self._handle(appended, message)
+        return self._stamp.form.frame(command.opaque, sent, recall_handle=handle)
+
+    def _said(self, appended: Appended, message: _Timed, code: int) -> Reply:
+        number, unique_key = message.queue_number, appended.unique_key
+        header = self._stamp.reply(appended, queue_number=number, unique_key=unique_key)
+        header.recall_handle = self._handle(appended, message)
+        return Reply(header, code=code)
+
+    def _handle(self, appended: Appended, message: _Timed) -> str:
+        """What takes the message back."""
+        topic, slot_ms, _ = message.waits_for
+        return encode_handle(topic, self._stamp.broker, str(slot_ms + 1), appended.unique_key)
 
     def _read(
         self, command: Command, header: SendHeader, peer: Peer, *, born_host: bytes
