@@ -4,19 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from sprocket.broker.clients import Clients
+from sprocket.broker.membership import Membership
 from sprocket.protocol.bodies import (
     CheckClientBody,
     ConsumerData,
+    GroupConfig,
     GroupMemberList,
     HeartbeatBody,
+    ProducerData,
     SubscriptionData,
     TopicConfig,
 )
+from sprocket.protocol.command import Command, Reply
 from sprocket.protocol.requests.client import CheckClient, GroupMembers, Heartbeat, Unregister
 from sprocket.protocol.requests.topic import TopicConfigOf
+from sprocket.testing.clock import ManualClock
 from tests.broker.parts import SUCCESS, Asker, another, play, settle
 
 IDS_CHANGED = 40
@@ -53,6 +62,98 @@ def test_members_are_told_when_somebody_comes_leaves_or_is_gone() -> None:
         assert notices(asker) == 5
 
     play(test)
+
+
+class Taking:
+    """A heartbeat for groups `g0` to `g99` that is being taken in, and others' turns by hand."""
+
+    def __init__(self, count: int = 100) -> None:
+        anything: Any = SimpleNamespace(
+            make_for_group=lambda *given, **named: None,
+            find=lambda name: GroupConfig(group_name=name),
+            get=lambda name: None,
+            config=SimpleNamespace(notify_members=False),
+        )
+        self.clients = Clients(members_max=10_000)
+        self.peer: Any = SimpleNamespace(address="10.0.0.1:1", on_close=self._watched)
+        self.peer = _Hashable(**vars(self.peer))
+        self.membership = Membership(
+            self.clients, topics=anything, groups=anything, settings=anything, clock=ManualClock()
+        )
+        body = HeartbeatBody(
+            client_id="c",
+            consumers=[ConsumerData(group_name=f"g{number}") for number in range(count)],
+            producers=[ProducerData(group_name=f"g{number}") for number in range(count)],
+        )
+        beat = Command.request(Heartbeat(), body=body.encode())
+        self.outcome: Any = self.membership.heartbeat(beat, self.peer)
+
+    def _watched(self, closed: Callable[[Any], None]) -> None:
+        self.close = closed
+
+    def leave(self, *names: str) -> None:
+        for name in names:
+            header = Unregister(client_id="c", consumer_group=name, producer_group=name)
+            self.membership.unregister(Command.request(header), self.peer)
+
+    def turn(self) -> bool:
+        """One turn of it; whether it is over."""
+        try:
+            self.outcome.send(None)
+        except StopIteration:
+            return True
+        return False
+
+    @property
+    def consuming(self) -> set[str]:
+        return {f"g{n}" for n in range(100) if self.clients.group(f"g{n}")}
+
+    @property
+    def producing(self) -> set[str]:
+        return set(self.clients.producer_groups())
+
+
+class _Hashable(SimpleNamespace):
+    __hash__ = object.__hash__
+
+
+def test_a_heartbeat_of_a_few_groups_is_answered_at_once() -> None:
+    taking = Taking(8)
+    assert isinstance(taking.outcome, Reply)
+    assert taking.consuming == taking.producing == {f"g{number}" for number in range(8)}
+
+
+def test_others_have_turns_while_a_heartbeat_of_many_groups_is_taken_in() -> None:
+    taking = Taking()
+    turns, most, known = 0, 0, 0
+    while not taking.turn():
+        now = len(taking.consuming) + len(taking.producing)
+        turns, most, known = turns + 1, max(most, now - known), now
+    assert (turns, most, known) == (14, 16, 200)
+    taking.clients.validate()
+
+
+def test_a_group_that_is_left_while_a_heartbeat_is_taken_in_stays_left() -> None:
+    taking = Taking()
+    for _ in range(8):
+        taking.turn()
+    taking.leave("g0", "g99")
+    while not taking.turn():
+        pass
+    whole = {f"g{number}" for number in range(1, 99)}
+    assert taking.consuming == taking.producing == whole
+    taking.leave("g1")
+    assert taking.consuming == whole - {"g1"}
+
+
+def test_a_client_that_goes_while_its_heartbeat_is_taken_in_leaves_nothing() -> None:
+    taking = Taking()
+    for _ in range(9):
+        taking.turn()
+    taking.outcome.close()
+    taking.close(taking.peer)
+    assert taking.consuming == taking.producing == set()
+    taking.clients.validate()
 
 
 def test_a_group_with_nobody_in_it_has_no_members() -> None:

@@ -130,7 +130,7 @@ class TimerRequests:
         is_in_use = self._timers.is_in_use
         return Reply(body=self._timers.files.check.java_part() if is_in_use else bytes(56))
 
-    def metrics(self, command: Command, peer: Peer) -> Reply:
+    async def metrics(self, command: Command, peer: Peer) -> Reply:
         """How many messages wait, by topic and by time.
 
         Raises:
@@ -140,7 +140,7 @@ class TimerRequests:
         if timers is None:
             raise SystemFailure("The timer message store is null")
         now_ms = self._clock.now_ms()
-        pending = timers.pending(now_ms, SPANS_SECONDS)
+        pending = await timers.pending(now_ms, SPANS_SECONDS)
         body = TimerMetricsBody(
             data_version=DataVersion(timestamp=now_ms),
             timing_count={

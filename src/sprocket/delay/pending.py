@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from bisect import bisect_left
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -26,10 +27,10 @@ class Pending(NamedTuple):
     next_ms: int
 
 
-def pending(
+async def pending(
     files: TimerFiles | None, turn: Turn, now_ms: int, spans_seconds: Sequence[int]
 ) -> Pending:
-    """Counts what waits, to the width of a slot.
+    """Counts what waits, to the width of a slot. Others have turns in between.
 
     Args:
         spans_seconds: rising; see `Pending.spans`.
@@ -38,10 +39,12 @@ def pending(
     first_ms = 0
     limits_ms = [now_ms + seconds * 1000 for seconds in spans_seconds]
     if files is not None:
-        for slot_ms, slot in files.wheel.used(turn.end_ms):
-            counted[bisect_left(limits_ms, slot_ms)] += slot.waiting - slot.rolled
-            counted[-1] += slot.rolled
-            first_ms = min(first_ms or slot_ms, slot_ms)
+        for row in files.wheel.rows(turn.end_ms):
+            for slot_ms, slot in row:
+                counted[bisect_left(limits_ms, slot_ms)] += slot.waiting - slot.rolled
+                counted[-1] += slot.rolled
+                first_ms = min(first_ms or slot_ms, slot_ms)
+            await asyncio.sleep(0)
         current = len(turn.agenda) if turn.is_loaded else files.wheel.get(turn.slot_ms).waiting
         counted[0] += current
         first_ms = turn.slot_ms if current else first_ms

@@ -344,9 +344,9 @@ class Timers:
             queue_then=self.queue_next,
         )
 
-    def pending(self, now_ms: int, spans_seconds: Sequence[int]) -> Pending:
+    async def pending(self, now_ms: int, spans_seconds: Sequence[int]) -> Pending:
         """How many messages wait, by time; to the width of a slot."""
-        return pending(self._files, self.turn, now_ms, spans_seconds)
+        return await pending(self._files, self.turn, now_ms, spans_seconds)
 
     # What is kept.
 

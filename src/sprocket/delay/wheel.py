@@ -121,12 +121,18 @@ class Wheel:
 
     def used(self, from_ms: int) -> Iterator[tuple[int, Slot]]:
         """The slots from a time on in which something waits, in no order, with their times."""
+        for row in self.rows(from_ms):
+            yield from row
+
+    def rows(self, from_ms: int) -> Iterator[list[tuple[int, Slot]]]:
+        """The same, some two thousand slots at a time: looking at all of them takes long."""
         first = from_ms // self.width_ms
         for row in range(0, WHEEL_BYTES, _ROW_BYTES):
             raw = bytes(self.buffer[row : row + _ROW_BYTES])
-            if raw == _ZEROS[: len(raw)]:
-                continue
-            for number, *fields in SLOT.iter_unpack(raw):
-                slot = Slot(*fields)
-                if first <= number < first + SLOTS and slot.last >= 0 and number:
-                    yield number * self.width_ms, slot
+            found: list[tuple[int, Slot]] = []
+            if raw != _ZEROS[: len(raw)]:
+                for number, *fields in SLOT.iter_unpack(raw):
+                    slot = Slot(*fields)
+                    if first <= number < first + SLOTS and slot.last >= 0 and number:
+                        found.append((number * self.width_ms, slot))
+            yield found
