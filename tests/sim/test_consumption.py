@@ -37,7 +37,7 @@ def test_a_position_that_an_older_commit_overtook_is_told_again() -> None:
                 for _ in range(5):
                     await producer.send(Message("orders", b"x"))
                 await asyncio.sleep(30)
-                offsets = cluster.brokers[0].server._parts.offsets
+                offsets = cluster.brokers[0].server._parts.tables.offsets
                 assert offsets.committed("g", "orders", 0) == 5
                 offsets.commit("g", "orders", queue_number=0, offset=3)
                 await asyncio.sleep(70)

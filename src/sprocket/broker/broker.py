@@ -4,17 +4,17 @@ A request comes in through `dispatch`, which knows the function for each code: `
 let messages in through `ingress`, `pull` gives them out, `positions` and `offsets` know how far
 consumers are, `membership` and `clients` who they are, `locks` who may consume in order, `operate`
 what operators ask. `registration` tells the name servers, `delay` delivers what had to wait,
-`state` keeps the tables in their files. `parts` shows what each of them is given.
+`tables` are what it knows, and `files` where that is kept. `parts` shows what each is given.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Sequence
 from contextlib import AsyncExitStack
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from sprocket.base.config import check
 from sprocket.base.deadline import Deadline
@@ -22,6 +22,7 @@ from sprocket.base.errors import ConfigError, ServiceNotAvailable, SprocketError
 from sprocket.base.ports import Clock, Disk, Entropy
 from sprocket.broker.config import BrokerConfig
 from sprocket.broker.dispatch import Dispatch
+from sprocket.broker.files import Work
 from sprocket.broker.parts import Parts, Place, World
 from sprocket.broker.settings import Settings
 from sprocket.message.hosts import pack
@@ -36,9 +37,6 @@ from sprocket.store.config import StoreConfig
 from sprocket.store.store import Store
 
 log = logging.getLogger(__name__)
-
-#: Background work: runs until it is cancelled, or fails.
-Work = Callable[[], Coroutine[Any, Any, None]]
 
 _ANYWHERE = ("", "0.0.0.0", "::")
 #: How long a stop waits for the log to be on the disk, s.
@@ -122,7 +120,7 @@ class Broker:
             )
             opened.push_async_callback(self._stop_timers)
             opened.push_async_callback(self._stop_running)
-            opened.push_async_callback(self._parts.filters.close)
+            opened.push_async_callback(self._parts.tables.filters.close)
             await self._start()
             self._exit = opened.pop_all()
         log.info("broker %s serves at %s", self._settings.config.name, self.address)
@@ -165,32 +163,24 @@ class Broker:
         parts = self._parts
         for file in parts.files:
             file.load()
-        if lost := parts.topics.restore(self._store.queues()):
+        if lost := parts.tables.topics.restore(self._store.queues()):
             log.warning("topics with messages are made again: %s", ", ".join(lost[:_NAMED_MAX]))
         parts.delivery.start()
         parts.settlement.start()
         if parts.timers is not None:
             await parts.timers.start()
         self._dispatch = parts.dispatch
-        settings = self._settings
         self._run("store", self._store.run)
         self._run("delivery of delayed messages", parts.delivery.run)
         if parts.timed_delivery is not None:
             self._run("delivery of timed messages", parts.timed_delivery.run)
         self._run("questions about transactions", parts.asking.run)
         self._run("watch over clients", parts.membership.run)
-        self._run("leases", parts.expire_leases)
-        self._run("filters", parts.filters.run)
+        self._run("leases", parts.tables.lock_table.run)
+        self._run("filters", parts.tables.filters.run)
         self._run("figures", parts.state.run)
-        self._run(
-            "offsets", lambda: parts.offset_rounds.run(lambda: settings.config.offset_save_ms)
-        )
-        self._run("delays", lambda: parts.delay_rounds.run(lambda: settings.config.delay_save_ms))
-        self._run(
-            "counts of transactions",
-            lambda: parts.pending_rounds.run(lambda: settings.config.delay_save_ms),
-        )
-        self._run("timers", lambda: parts.timer_rounds.run(lambda: settings.config.delay_save_ms))
+        for name, work in parts.files.rounds(self._settings):
+            self._run(name, work)
         await parts.registration.first()
         self._run("registration", parts.registration.run)
 
@@ -219,7 +209,7 @@ class Broker:
             was_in_use = timers.is_in_use
             await timers.stop()
             if was_in_use:
-                self._parts.timer_counts_file.save()
+                self._parts.files.timer_counts.save()
 
     async def _save(self) -> None:
         """Saves the tables, once the log is on the disk."""
@@ -246,7 +236,7 @@ class Broker:
     async def _announced(self, outcome: Outcome) -> Answered:
         """The answer to a request that made or changed a topic, once that is saved, and the name
         servers know of it."""
-        await self._parts.topics_file.saved()
+        await self._parts.files.topics.saved()
         await self._parts.registration.announced()
         return await outcome if isinstance(outcome, Awaitable) else outcome
 

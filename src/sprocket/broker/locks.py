@@ -22,6 +22,8 @@ from sprocket.protocol.codes import RequestCode
 from sprocket.protocol.command import Command, Reply
 from sprocket.remoting.transport import Peer
 
+#: Between two looks for leases that ran out, s.
+_SCAN_SECONDS = 20.0
 #: What is in it is kept for a while, so it must not be large.
 _BODY_BYTES_MAX = 1 << 20
 
@@ -49,6 +51,12 @@ class LockTable:
             ValueError: it has another form.
         """
         self._locks.load(state, lease_ms(), wall_ms=self._clock.now_ms())
+
+    async def run(self) -> None:
+        """Forgets leases that ran out, until cancelled."""
+        while True:
+            await asyncio.sleep(_SCAN_SECONDS)
+            self._locks.expire(lease_ms())
 
 
 class Locks:

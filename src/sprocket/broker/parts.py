@@ -6,19 +6,15 @@ are put into one table.
 
 from __future__ import annotations
 
-import asyncio
 from typing import NamedTuple
 
 from sprocket.base.ports import Clock, Disk, Entropy
 from sprocket.broker.access import ReadAccess
-from sprocket.broker.clients import Clients
-from sprocket.broker.code_filters import CodeFilters
 from sprocket.broker.dispatch import Answers, Dispatch, Runs
-from sprocket.broker.groups import Groups
+from sprocket.broker.files import Files
 from sprocket.broker.ingress import Ingress
-from sprocket.broker.locks import Locks, LockTable, lease_ms
+from sprocket.broker.locks import Locks
 from sprocket.broker.membership import Membership
-from sprocket.broker.offsets import ConsumerOffsets
 from sprocket.broker.operate.connections import ConnectionRequests
 from sprocket.broker.operate.entries import EntryRequests
 from sprocket.broker.operate.figures import FigureRequests, State
@@ -33,22 +29,18 @@ from sprocket.broker.plain_sends import PlainSends
 from sprocket.broker.positions import Positions
 from sprocket.broker.pull import Pulls
 from sprocket.broker.query import Queries
-from sprocket.broker.queue_locks import QueueLocks
 from sprocket.broker.registration import Registration
 from sprocket.broker.replies import Replies
 from sprocket.broker.retries import GroupRules, SendBacks
 from sprocket.broker.send import Placing, Sends
 from sprocket.broker.settings import Settings
 from sprocket.broker.stamp import Stamp
-from sprocket.broker.state import Rounds, StateFile, once_saved
+from sprocket.broker.state import once_saved
+from sprocket.broker.tables import Tables
 from sprocket.broker.timers import TimerFigures, TimerRequests
-from sprocket.broker.topics import Topics, own_topics
 from sprocket.broker.transactions import LiveProducers, ParkingIngress, Tally, Transactions
-from sprocket.broker.volumes import Volumes
-from sprocket.delay.counts import Counts
 from sprocket.delay.deliver import Delivery
 from sprocket.delay.levels import DelayLevels
-from sprocket.delay.schedule import Progress
 from sprocket.delay.shape import Shape
 from sprocket.delay.timed_delivery import TimedDelivery
 from sprocket.delay.timers import Timers
@@ -57,12 +49,9 @@ from sprocket.remoting.pool import Pool
 from sprocket.store.store import Store
 from sprocket.transaction.asking import Asking
 from sprocket.transaction.check import Rules
-from sprocket.transaction.ledger import Ledger
-from sprocket.transaction.pending import Pending
 from sprocket.transaction.settle import Settlement
 
 _PROCESSES = 1 << 16
-_LEASE_SCAN_SECONDS = 20.0
 
 
 class World(NamedTuple):
@@ -102,14 +91,20 @@ class Parts:
     def __init__(
         self, store: Store, settings: Settings, *, world: World, place: Place, pool: Pool
     ) -> None:
-        config = settings.config
         levels = DelayLevels.parse(settings.store.delay_levels)
-        self._tables(settings, levels=levels, world=world)
-        self._files(store, disk=world.disk, root=place.root)
+        tables = self.tables = Tables(
+            settings,
+            world.clock,
+            levels=levels,
+            on_topic=self._topic_changed,
+            on_group=self._group_changed,
+            on_filters=self._filters_changed,
+        )
+        self.files = Files(tables, store, world.disk, place.root)
         self.timers = self._timers(store, settings, world=world, root=place.root)
         self.registration = Registration(
             pool,
-            self.topics,
+            tables.topics,
             settings=settings,
             address=place.address,
             ha_address=place.ha_address,
@@ -118,17 +113,17 @@ class Parts:
             store,
             levels=levels,
             settings=settings,
-            volumes=self.volumes,
+            volumes=tables.volumes,
             clock=world.clock,
-            ledger=self.ledger,
+            ledger=tables.ledger,
             timers=self.timers,
         )
         self._settling(store, settings, clock=world.clock, host=place.packed)
         figures = self._delivering(store, settings, levels=levels, clock=world.clock)
         self.membership = Membership(
-            self.clients,
-            topics=self.topics,
-            groups=self.groups,
+            tables.clients,
+            topics=tables.topics,
+            groups=tables.groups,
             settings=settings,
             clock=world.clock,
         )
@@ -137,17 +132,13 @@ class Parts:
             store,
             self.ingress,
             pulls=self.pulls,
-            volumes=self.volumes,
+            volumes=tables.volumes,
             clock=world.clock,
             timers=figures,
-            transactions=Tally(self.ledger, self.settlement, self.asking),
+            transactions=Tally(tables.ledger, self.settlement, self.asking),
         )
-        ids = UniqueIds(
-            address=place.packed[:-4],
-            process=world.entropy.below(_PROCESSES),
-            token=world.entropy.token(4),
-        )
-        self.stamp = Stamp(config, ids=ids, store_host=place.packed)
+        ids = _ids(world.entropy, place)
+        self.stamp = Stamp(settings.config, ids=ids, store_host=place.packed)
         answers = {
             **self._messages(store, settings, world=world, address=place.address),
             **self._consumers(store),
@@ -155,52 +146,23 @@ class Parts:
         }
         self.dispatch = Dispatch(answers, refusals=self.stamp.refusals(), runs=self._runs)
 
-    def _tables(self, settings: Settings, *, levels: DelayLevels, world: World) -> None:
-        config, clock = settings.config, world.clock
-        own = own_topics(config, delay_levels=levels.highest)
-        self.topics = Topics(own, settings, clock=clock, on_change=self._topic_changed)
-        self.groups = Groups(settings, clock=clock, on_change=self._group_changed)
-        self.offsets = ConsumerOffsets(clock, entries_max=config.offsets_max)
-        self.clients = Clients(members_max=config.members_max)
-        self.locks = QueueLocks(config.lock_lease_ms)
-        self.lock_table = LockTable(self.locks, clock)
-        self.volumes = Volumes(clock.now_ms())
-        self.progress = Progress()
-        self.timer_counts = Counts()
-        self.ledger = Ledger()
-        self.pending = Pending(self.ledger, clock)
-        self.filters = CodeFilters(settings, clock, on_change=self._filters_changed)
-
-    def _files(self, store: Store, *, disk: Disk, root: str) -> None:
-        folder = f"{root}/config"
-        self.topics_file = StateFile(disk, f"{folder}/topics.json", self.topics)
-        self.groups_file = StateFile(disk, f"{folder}/subscriptionGroup.json", self.groups)
-        offsets = StateFile(disk, f"{folder}/consumerOffset.json", self.offsets)
-        delays = StateFile(disk, f"{folder}/delayOffset.json", self.progress)
-        self.timer_counts_file = StateFile(disk, f"{folder}/timermetrics", self.timer_counts)
-        pending = StateFile(disk, f"{folder}/transactionMetrics", self.pending)
-        own = (self.topics_file, self.groups_file, offsets, delays, pending)
-        self.files: tuple[StateFile, ...] = (*own, self.timer_counts_file)
-        self.filters_file = StateFile(disk, f"{folder}/filterCode.json", self.filters.uploads)
-        if self.filters.is_on:
-            self.files = (*self.files, self.filters_file)
-        self.locks_file = StateFile(disk, f"{folder}/queueLocks.json", self.lock_table)
-        self.files = (*self.files, self.locks_file)
-        self.offset_rounds = Rounds(offsets, self.offsets, store)
-        self.delay_rounds = Rounds(delays, self.progress, store)
-        self.pending_rounds = Rounds(pending, self.pending, store)
-        self.timer_rounds = Rounds(self.timer_counts_file, self.timer_counts, store)
-
     def _pulls(self, store: Store, settings: Settings) -> Pulls:
         """How messages go out."""
+        tables = self.tables
         access = ReadAccess(
-            self.topics,
-            self.groups,
-            clients=self.clients,
+            tables.topics,
+            tables.groups,
+            clients=tables.clients,
             settings=settings,
-            filters=self.filters,
+            filters=tables.filters,
         )
-        return Pulls(store, access, offsets=self.offsets, settings=settings, volumes=self.volumes)
+        return Pulls(
+            store,
+            access,
+            offsets=tables.offsets,
+            settings=settings,
+            volumes=tables.volumes,
+        )
 
     def _timers(
         self, store: Store, settings: Settings, *, world: World, root: str
@@ -210,7 +172,7 @@ class Parts:
             return None
         shape = Shape.of(settings.store)
         return Timers(
-            store, world.disk, root, shape=shape, clock=world.clock, counts=self.timer_counts
+            store, world.disk, root, shape=shape, clock=world.clock, counts=self.tables.timer_counts
         )
 
     def _delivering(
@@ -221,7 +183,7 @@ class Parts:
             store,
             self.ingress.accept_due,
             levels=levels,
-            progress=self.progress,
+            progress=self.tables.progress,
             clock=clock,
         )
         self.timed_delivery: TimedDelivery | None = None
@@ -239,6 +201,8 @@ class Parts:
     def _settling(self, store: Store, settings: Settings, *, clock: Clock, host: bytes) -> None:
         """How transactions end."""
 
+        tables = self.tables
+
         def rules() -> Rules:
             config = settings.config
             return Rules(
@@ -249,40 +213,35 @@ class Parts:
 
         self.settlement = Settlement(
             store,
-            ParkingIngress(self.ingress, self.topics),
-            ledger=self.ledger,
-            offsets=self.offsets,
+            ParkingIngress(self.ingress, tables.topics),
+            ledger=tables.ledger,
+            offsets=tables.offsets,
             clock=clock,
             host=host,
         )
         self.asking = Asking(
             self.settlement,
-            self.ledger,
-            producers=LiveProducers(self.clients, broker_name=settings.config.name, host=host),
+            tables.ledger,
+            producers=LiveProducers(tables.clients, broker_name=settings.config.name, host=host),
             rules=rules,
             clock=clock,
         )
 
     def _topic_changed(self, name: str) -> None:
-        self.topics_file.changed()
+        self.files.topics.changed()
         self.registration.changed(name)
 
     def _group_changed(self, name: str) -> None:
-        self.groups_file.changed()
+        self.files.groups.changed()
 
     def _filters_changed(self) -> None:
-        self.filters_file.changed()
-
-    async def expire_leases(self) -> None:
-        """Forgets leases that ran out, until cancelled."""
-        while True:
-            await asyncio.sleep(_LEASE_SCAN_SECONDS)
-            self.locks.expire(lease_ms())
+        self.files.filters.changed()
 
     def _messages(self, store: Store, settings: Settings, *, world: World, address: str) -> Answers:
         """Messages in and out."""
-        rules = GroupRules(self.topics, self.groups, locks=self.locks)
-        placing = Placing(self.topics, settings=settings, entropy=world.entropy)
+        tables = self.tables
+        rules = GroupRules(tables.topics, tables.groups, locks=tables.locks)
+        placing = Placing(tables.topics, settings=settings, entropy=world.entropy)
         sends = Sends(
             self.ingress,
             placing,
@@ -297,11 +256,11 @@ class Parts:
             self.ingress,
             rules=rules,
             settings=settings,
-            volumes=self.volumes,
+            volumes=tables.volumes,
             entropy=world.entropy,
         )
         replies = Replies(
-            self.clients,
+            tables.clients,
             placing,
             self.ingress,
             stamp=self.stamp,
@@ -318,7 +277,7 @@ class Parts:
             **TimerRequests(
                 self.timers,
                 self.ingress,
-                topics=self.topics,
+                topics=tables.topics,
                 settings=settings,
                 clock=world.clock,
             ).answers(),
@@ -326,51 +285,57 @@ class Parts:
 
     def _consumers(self, store: Store) -> Answers:
         """Who is there, how far they are, who has which queue."""
+        tables = self.tables
         positions = Positions(
-            store, self.offsets, topics=self.topics, groups=self.groups, clients=self.clients
+            store,
+            tables.offsets,
+            topics=tables.topics,
+            groups=tables.groups,
+            clients=tables.clients,
         )
         return {
             **self.membership.answers(),
-            **self.filters.answers(),
+            **tables.filters.answers(),
             **positions.answers(),
-            **Locks(self.locks, self.locks_file).answers(),
+            **Locks(tables.locks, self.files.locks).answers(),
         }
 
     def _operators(
         self, store: Store, settings: Settings, *, clock: Clock, address: str
     ) -> Answers:
         """What operators ask."""
-        queues = Queues(self.topics, store, broker_name=settings.config.name)
+        tables = self.tables
+        queues = Queues(tables.topics, store, broker_name=settings.config.name)
         groups = GroupRequests(
-            self.groups,
-            self.clients,
-            offsets=self.offsets,
-            locks=self.locks,
-            volumes=self.volumes,
+            tables.groups,
+            tables.clients,
+            offsets=tables.offsets,
+            locks=tables.locks,
+            volumes=tables.volumes,
             address=address,
         )
         topics = TopicRequests(
-            self.topics,
+            tables.topics,
             store,
-            offsets=self.offsets,
-            clients=self.clients,
-            volumes=self.volumes,
+            offsets=tables.offsets,
+            clients=tables.clients,
+            volumes=tables.volumes,
         )
         connections = ConnectionRequests(
-            self.clients,
+            tables.clients,
             store,
-            topics=self.topics,
-            groups=self.groups,
+            topics=tables.topics,
+            groups=tables.groups,
             broker_name=settings.config.name,
         )
         named = {**topics.answers(), **groups.answers()}
         return {
-            **once_saved(named, self.topics_file, self.groups_file),
+            **once_saved(named, self.files.topics, self.files.groups),
             **self._positions(queues, settings, clock=clock, address=address),
-            **FigureRequests(queues, self.offsets, state=self.state).answers(),
-            **VolumeRequests(self.volumes, clock, cluster=settings.config.cluster).answers(),
+            **FigureRequests(queues, tables.offsets, state=self.state).answers(),
+            **VolumeRequests(tables.volumes, clock, cluster=settings.config.cluster).answers(),
             **connections.answers(),
-            **EntryRequests(store, self.clients).answers(),
+            **EntryRequests(store, tables.clients).answers(),
             **SettingRequests(settings, on_permission=self.registration.again).answers(),
         }
 
@@ -378,22 +343,31 @@ class Parts:
         self, queues: Queues, settings: Settings, *, clock: Clock, address: str
     ) -> Answers:
         """How far consumers are, and where they are to go on."""
+        tables = self.tables
         progress = ProgressRequests(
             queues,
-            self.offsets,
-            groups=self.groups,
-            clients=self.clients,
-            volumes=self.volumes,
+            tables.offsets,
+            groups=tables.groups,
+            clients=tables.clients,
+            volumes=tables.volumes,
             clock=clock,
             address=address,
         )
         resets = ResetRequests(
             queues,
-            self.offsets,
-            groups=self.groups,
-            clients=self.clients,
+            tables.offsets,
+            groups=tables.groups,
+            clients=tables.clients,
             pulls=self.pulls,
             settings=settings,
-            save=self.offset_rounds.save_at_once,
+            save=self.files.offset_rounds.save_at_once,
         )
         return {**progress.answers(), **resets.answers()}
+
+
+def _ids(entropy: Entropy, place: Place) -> UniqueIds:
+    return UniqueIds(
+        address=place.packed[:-4],
+        process=entropy.below(_PROCESSES),
+        token=entropy.token(4),
+    )
