@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import multiprocessing
+import pickle
 import sys
 import threading
 from collections.abc import Iterator
@@ -146,6 +147,23 @@ def _send_in_child(sender: Producer, results: multiprocessing.Queue[object]) -> 
     results.put(sender.send(Message("orders", b"child")).message_id)
 
 
+def _send_by_threads(sender: Producer, results: multiprocessing.Queue[object]) -> None:
+    """All at once, so that each may find that the process is another."""
+    count = 8
+    at_once = threading.Barrier(count)
+
+    def send(number: int) -> object:
+        at_once.wait(LONGEST)
+        return sender.send(Message("orders", b"%d" % number)).message_id
+
+    with ThreadPoolExecutor(count) as threads:
+        told = threads.map(send, range(count))
+        try:
+            results.put(len(set(told)))
+        except Exception as error:  # told to the parent
+            results.put(repr(error))
+
+
 def _consume_in_child(consumer: PushConsumer, results: multiprocessing.Queue[object]) -> None:
     try:
         consumer.subscribe("orders")
@@ -171,6 +189,26 @@ def test_a_forked_child_goes_on_with_connections_of_its_own(broker: FakeBroker) 
             assert child.exitcode == 0
         assert len({mine, *theirs}) == 3, "unique over processes"
         assert sender.send(Message("orders", b"parent again")).queue_offset == 3
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no fork")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_threads_of_a_forked_child_share_one_client_from_the_start(broker: FakeBroker) -> None:
+    forking = multiprocessing.get_context("fork")
+    results: multiprocessing.Queue[object] = forking.Queue()
+    with Producer("senders", nameservers=broker.address) as sender:
+        sender.send(Message("orders", b"parent"))
+        for _ in range(3):
+            child = forking.Process(target=_send_by_threads, args=(sender, results))
+            child.start()
+            assert results.get(timeout=LONGEST) == 8
+            child.join(LONGEST)
+
+
+def test_a_client_is_not_sent_to_another_process() -> None:
+    for client in (Producer, producer.Producer, LitePullConsumer, lite.LitePullConsumer):
+        with pytest.raises(TypeError, match="stays in its process"):
+            pickle.dumps(client("g", nameservers="127.0.0.1:9"))
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no fork")

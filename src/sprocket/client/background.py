@@ -14,7 +14,7 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from functools import update_wrapper
 from types import TracebackType
-from typing import Any, Concatenate, Generic, ParamSpec, Protocol, Self, TypeVar
+from typing import Any, Concatenate, Generic, NoReturn, ParamSpec, Protocol, Self, TypeVar
 
 from sprocket.base.errors import ClosedError, UsageError
 
@@ -59,20 +59,31 @@ class _Background:
 
 _background: _Background | None = None
 _starting = threading.Lock()
+#: Held by the thread that makes a client anew in a child; others that use it then wait.
+_following = threading.Lock()
 
 
 def _loop_of_this_process() -> _Background:
-    """The background loop, made on first use and again after a fork."""
-    global _background, _starting
+    """The background loop, made on first use; a forked child makes its own."""
+    global _background
     found = _background
-    if found is not None and found.process == os.getpid():
-        return found
     if found is not None:
-        _starting = threading.Lock()  # a thread that the child does not have may hold the old one
+        return found
     with _starting:
-        if _background is None or _background.process != os.getpid():
+        if _background is None:
             _background = _Background()
         return _background
+
+
+def _forget_parent() -> None:
+    """In a forked child: its threads are none of the parent's, and these may have held the locks."""
+    global _background, _starting, _following
+    _background = None
+    _starting, _following = threading.Lock(), threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):  # Windows has no fork
+    os.register_at_fork(after_in_child=_forget_parent)
 
 
 class Face(Generic[C]):
@@ -94,12 +105,27 @@ class Face(Generic[C]):
         return background.run(method(self._client, *args, **named))
 
     def _begin_in_child(self, background: _Background) -> None:
-        if not self._survives_fork:
+        self._check_survives()
+        with _following:
+            if self._process == background.process:
+                return
+            client = self._make()
+            if self._is_started:
+                background.run(client.start())
+            self._client, self._process = client, background.process
+
+    def _check_survives(self) -> None:
+        if not self._survives_fork and self._process != os.getpid():
             raise ClosedError("this consumer belongs to the process that started it")
-        self._client = self._make()
-        self._process = background.process
-        if self._is_started:
-            background.run(self._client.start())
+
+    @property
+    def _here(self) -> C:
+        """The client, to look at: not the parent's, which tells nothing of its whereabouts now."""
+        self._check_survives()
+        return self._client
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(f"a {type(self).__name__} stays in its process: make one in the other")
 
     def start(self) -> None:
         """As the asynchronous client's `start`."""

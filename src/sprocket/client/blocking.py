@@ -161,12 +161,12 @@ class PushConsumer(Face[consumer.PushConsumer]):
     @property
     def queues(self) -> list[QueueId]:
         """Queues that this member has now, sorted."""
-        return self._client.queues
+        return self._here.queues
 
     @property
     def client_id(self) -> str | None:
         """The name by which brokers and other members know it; None before the start."""
-        return self._client.client_id
+        return self._here.client_id
 
     def __iter__(self) -> Iterator[StoredMessage]:
         messages = self._run(_iterate)
@@ -234,12 +234,12 @@ class LitePullConsumer(Face[lite.LitePullConsumer]):
     @property
     def assignment(self) -> list[QueueId]:
         """Queues that it reads now, sorted."""
-        return self._client.assignment
+        return self._here.assignment
 
     @property
     def client_id(self) -> str | None:
         """The name by which brokers and other members know it; None before the start."""
-        return self._client.client_id
+        return self._here.client_id
 
 
 class PullConsumer(Face[manual.PullConsumer]):

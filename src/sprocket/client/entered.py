@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from types import TracebackType
-from typing import Self
+from typing import NoReturn, Self
 
 
 class Entered(ABC):
@@ -17,6 +17,9 @@ class Entered(ABC):
     @abstractmethod
     async def close(self) -> None:
         """Ends it in order."""
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(f"a {type(self).__name__} stays in its process: make one in the other")
 
     async def __aenter__(self) -> Self:
         await self.start()
