@@ -23,6 +23,7 @@ from sprocket.broker.settings import Settings
 from sprocket.broker.topics import Topics
 from sprocket.message.topic import is_readable
 from sprocket.protocol.bodies import GroupConfig, SubscriptionData, TopicConfig
+from sprocket.protocol.codes import RequestCode
 from sprocket.protocol.command import Header
 from sprocket.protocol.requests.pull import (
     CLASS_FILTER,
@@ -93,7 +94,7 @@ class ReadAccess:
         config = self._settings.config
         if not is_readable(config.permission):
             raise Forbidden(f"the broker[{config.name}] pulling message is forbidden", BY_BROKER)
-        if header.code == 361 and not config.lite_pull:
+        if header.code == RequestCode.LITE_PULL_MESSAGE and not config.lite_pull:
             raise Forbidden(
                 f"the broker[{config.name}] for lite pull consumer is forbidden", BY_BROKER
             )

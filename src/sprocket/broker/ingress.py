@@ -3,13 +3,12 @@
 A producer's send, a message that a consumer gave back, a delayed one that is due: each is checked,
 rewritten, appended, and, where the mode asks for it, waited for. Nothing here awaits before the
 message is in the log. A half message of a transaction is noted in the ledger as it is stored.
-Replication will find its place here.
 Source: HookUtils and DefaultMessageStore.asyncPutMessage of RocketMQ 5.x.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from sprocket.base.deadline import Deadline
@@ -39,11 +38,12 @@ SPECIAL = _TIMED | {names.HALF, names.DELAY}
 
 
 class WaitsFor(NamedTuple):
-    """A message's own topic, and the slot and the time that it waits for."""
+    """The slot and the time that a message waits for, and its own topic and queue."""
 
-    topic: str
     slot_ms: int
     due_ms: int
+    topic: str
+    queue_number: int
 
 
 class Ingress:
@@ -121,19 +121,28 @@ class Ingress:
             put(each.topic, each.record_bytes)
         return appended
 
-    def slot_of(self, due_ms: int) -> int | None:
-        """The slot in which a message waits that is due then; None if it does not, or may not."""
-        limits = self._limits
-        if self._timers is None or not 0 < due_ms - self._clock.now_ms() <= limits.delay_ms_max:
-            return None
-        return slot_of(due_ms, limits.slot_ms)
+    def slots(self) -> Callable[[int], int | None]:
+        """Tells the slot in which a message waits that is due at a time; None if it does not now,
+        or may not.
+        """
+        if self._timers is None:
+            return lambda due_ms: None
+        now_ms = self._clock.now_ms()
+        width_ms, last_ms = self._limits.slot_ms, now_ms + self._limits.delay_ms_max
+
+        def slot_in(due_ms: int) -> int | None:
+            return slot_of(due_ms, width_ms) if now_ms < due_ms <= last_ms else None
+
+        return slot_in
 
     def accept_waiting(self, drafts: Sequence[Draft], waits: Sequence[WaitsFor]) -> list[Appended]:
         """As `accept_ready`, for messages that have been turned into such that wait for a time."""
-        assert self._timers is not None, "`slot_of` gave no slot"
+        assert self._timers is not None, "`slots` gave one"
         appended = self.accept_ready(drafts)
-        for place, (topic, slot_ms, due_ms) in zip(appended, waits, strict=False):
-            self._timers.stored(place, topic, (slot_ms, due_ms))
+        self._timers.stored(
+            (each.queue_offset, each.log_offset, each.record_bytes, slot_ms, due_ms, topic, False)
+            for each, (slot_ms, due_ms, topic, _) in zip(appended, waits, strict=False)
+        )
         return appended
 
     def _accept_half(self, draft: Draft, properties: dict[str, str]) -> Appended:
@@ -177,12 +186,9 @@ class Ingress:
         time = rewrite.put_off(draft, properties, self._limits, now_ms=now_ms)
         appended = self._store_new(draft, properties)
         if time is not None:
-            self._timers.stored(
-                appended,
-                properties[names.REAL_TOPIC],
-                time,
-                is_recall=names.TIMER_DELETE_KEY in properties,
-            )
+            place = (appended.queue_offset, appended.log_offset, appended.record_bytes)
+            topic, is_recall = properties[names.REAL_TOPIC], names.TIMER_DELETE_KEY in properties
+            self._timers.stored([(*place, *time, topic, is_recall)])
         return appended
 
     def accept_batch(
