@@ -52,7 +52,16 @@ _SUCCESS, _RAISED, _FAILED = 0, 2, 4
 
 
 class Tracer(Entered):
-    """Collects events and sends them, now and then.
+    """Notes when messages were sent and consumed, and sends that, now and then::
+
+        async with Tracer(nameservers=servers) as tracer:
+            async with tracer.producer("shop", nameservers=servers) as producer:
+                await producer.send(Message("orders", b"one book"))
+            async with PushConsumer("billing", nameservers=servers) as consumer:
+                consumer.subscribe("orders", listener=tracer.around("billing", bill))
+                ...
+
+    Tracing never holds up or fails what it watches.
 
     Args:
         nameservers: as for `Producer`; usually those of the messages.
@@ -62,7 +71,10 @@ class Tracer(Entered):
         world: clock and randomness, for simulations.
 
     Attributes:
-        dropped: events that were not sent.
+        dropped: events that were not sent, because they were too many or nobody took them.
+
+    Raises:
+        UsageError: no name server is known.
     """
 
     def __init__(
