@@ -6,6 +6,7 @@ import asyncio
 import inspect
 import multiprocessing
 import pickle
+import subprocess
 import sys
 import threading
 from collections.abc import Iterator
@@ -15,11 +16,18 @@ import pytest
 
 from sprocket.base.errors import ClosedError, SendFailed, UsageError
 from sprocket.client import consumer as plain_consumer
-from sprocket.client import lite, manual, producer
-from sprocket.client.blocking import LitePullConsumer, Producer, PullConsumer, PushConsumer
+from sprocket.client import lite, manual, producer, transactional
+from sprocket.client.blocking import (
+    LitePullConsumer,
+    Producer,
+    PullConsumer,
+    PushConsumer,
+    TransactionalProducer,
+)
 from sprocket.client.config import ProducerConfig
 from sprocket.client.subscription import Later
 from sprocket.message.message import Message, StoredMessage
+from sprocket.protocol.requests.send import SendBack
 from tests.client.fakes import FakeBroker, queue_of
 from tests.support import LONGEST
 
@@ -223,10 +231,50 @@ def test_a_push_consumer_stays_with_its_process(broker: FakeBroker) -> None:
         child.join(LONGEST)
 
 
+_NEVER_CLOSED = """
+import sys, threading
+import concurrent.futures.thread
+
+if sys.argv[2] == "late":  # as a Python would have it that has no place before its threads' end
+    del threading._register_atexit
+
+from sprocket.client.blocking import LitePullConsumer, Producer, PushConsumer
+from sprocket.client.config import ConsumerConfig
+from sprocket.message.message import Message
+
+begun, config = threading.Event(), ConsumerConfig(concurrency=1, drain_ms=200)
+consumer = PushConsumer("g", nameservers=sys.argv[1], start="first", config=config)
+consumer.subscribe("orders", listener=lambda message: begun.set())
+consumer.start()
+reader = LitePullConsumer("l", nameservers=sys.argv[1], start="first")
+reader.start()
+producer = Producer("p", nameservers=sys.argv[1])
+producer.start()
+for _ in range(200):
+    producer.send(Message("orders", b"x"), key="same")
+assert begun.wait(60)
+"""
+
+
+@pytest.mark.parametrize("when", ["early", "late"])
+def test_who_never_closes_ends_in_order_and_nothing_fails_for_it(
+    broker: FakeBroker, when: str
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _NEVER_CLOSED, broker.address, when],
+        capture_output=True, text=True, timeout=LONGEST, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert broker.count(SendBack) == 0
+    assert broker.members.get("g", []) == []
+    assert max(broker.committed.values()) > 0
+
+
 @pytest.mark.parametrize(
     ("face", "client"),
     [
         (Producer, producer.Producer),
+        (TransactionalProducer, transactional.TransactionalProducer),
         (PullConsumer, manual.PullConsumer),
         (PushConsumer, plain_consumer.PushConsumer),
         (LitePullConsumer, lite.LitePullConsumer),
@@ -239,7 +287,7 @@ def test_every_method_has_its_blocking_twin_with_the_same_signature(
         if name.startswith("_"):
             continue
         twin = getattr(face, name)
-        if name not in ("start", "close", "on"):
+        if name not in ("start", "close", "on", "transaction"):
             assert inspect.signature(twin) == inspect.signature(method), name
             assert twin.__doc__ == method.__doc__
     mine = inspect.signature(face.__init__).parameters  # type: ignore[misc]

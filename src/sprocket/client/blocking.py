@@ -76,13 +76,26 @@ class TransactionalProducer(Face[transactional.TransactionalProducer]):
     send = waiting(transactional.TransactionalProducer.send)
     send_batch = waiting(transactional.TransactionalProducer.send_batch)
     send_oneway = waiting(transactional.TransactionalProducer.send_oneway)
+    recall = waiting(transactional.TransactionalProducer.recall)
+    request = waiting(transactional.TransactionalProducer.request)
+    reply = waiting(transactional.TransactionalProducer.reply)
     queues = waiting(transactional.TransactionalProducer.queues)
     send_in_transaction = waiting(transactional.TransactionalProducer.send_in_transaction)
 
     @contextmanager
-    def transaction(self, message: Message, **named: Any) -> Iterator[transactional.Transaction]:
+    def transaction(
+        self,
+        message: Message,
+        *,
+        key: str | int | None = None,
+        queue: QueueId | None = None,
+        immunity_s: int | None = None,
+        timeout_ms: float | None = None,
+    ) -> Iterator[transactional.Transaction]:
         """A transaction, to be used with `with`; arguments as for the asynchronous one."""
-        opened = self._run(_begin, message, **named)
+        opened = self._run(
+            _begin, message, key=key, queue=queue, immunity_s=immunity_s, timeout_ms=timeout_ms
+        )
         try:
             yield opened
         except BaseException as error:  # the caller's own work, or whatever ended it
