@@ -1,12 +1,16 @@
 """The event loop in a background thread, and clients that run on it, for programs without a loop.
 
 There is one such loop in a process, made on first use and again after a fork. A client of it waits
-for each asynchronous method; what does not wait is done on the loop all the same.
+for each asynchronous method; what does not wait is done on the loop all the same. Clients that are
+still open when Python ends are closed then: while there are threads that listeners can run in.
 """
 
 from __future__ import annotations
 
 import asyncio
+import atexit
+import concurrent.futures.thread  # noqa: F401 - its end must come after ours
+import contextlib
 import inspect
 import os
 import threading
@@ -59,6 +63,10 @@ class _Background:
 
 _background: _Background | None = None
 _starting = threading.Lock()
+#: Clients that were started and not closed.
+_open: set[Face[Any]] = set()
+#: How long Python's end may wait for all of them.
+_END_SECONDS = 10.0
 #: Held by the thread that makes a client anew in a child; others that use it then wait.
 _following = threading.Lock()
 
@@ -76,7 +84,7 @@ def _loop_of_this_process() -> _Background:
 
 
 def _forget_parent() -> None:
-    """In a forked child: its threads are none of the parent's, and these may have held the locks."""
+    """In a forked child: the parent's threads, which may have held a lock, are not there."""
     global _background, _starting, _following
     _background = None
     _starting, _following = threading.Lock(), threading.Lock()
@@ -84,6 +92,25 @@ def _forget_parent() -> None:
 
 if hasattr(os, "register_at_fork"):  # Windows has no fork
     os.register_at_fork(after_in_child=_forget_parent)
+
+
+def _close_all() -> None:
+    """Closes the clients that this process has open, as well as can be within a few seconds."""
+    clients = [face._client for face in _open if face._process == os.getpid()]
+    _open.clear()
+    if not clients or _background is None:
+        return
+
+    async def close() -> None:
+        await asyncio.wait([asyncio.ensure_future(each.close()) for each in clients])
+
+    with contextlib.suppress(TimeoutError, asyncio.CancelledError):
+        asyncio.run_coroutine_threadsafe(close(), _background.loop).result(_END_SECONDS)
+
+
+# After that of `concurrent.futures` is registered, hence called before it. Where Python has no such
+# place any more, at the usual one: listeners get nothing then, and nobody takes that for a failure.
+getattr(threading, "_register_atexit", atexit.register)(_close_all)
 
 
 class Face(Generic[C]):
@@ -131,10 +158,12 @@ class Face(Generic[C]):
         """As the asynchronous client's `start`."""
         self._run(_start)
         self._is_started = True
+        _open.add(self)
 
     def close(self) -> None:
         """As the asynchronous client's `close`."""
         self._is_started = False
+        _open.discard(self)
         if self._process == os.getpid():
             self._run(_close)
 

@@ -147,7 +147,7 @@ class Workers:
         payload: Any = messages[0] if listener.batch is None else messages
         try:
             if listener.is_blocking:
-                return await self._elsewhere(listener.function, payload)
+                return await (self._elsewhere(listener.function, payload) or self._never())
             return await listener.function(payload)
         except Exception as error:  # a user's listener
             return failed(error, messages[0])
@@ -169,13 +169,26 @@ class Workers:
         """Whether its calls go on though nobody waits for them: in threads they do."""
         return listener.is_blocking and self._processes is None
 
-    def _elsewhere(self, function: Callable[[Any], Any], payload: Any) -> asyncio.Future[Any]:
-        """Calls a plain function in a thread, or in another process and waits in a thread."""
-        if self._threads is None:
-            self._threads = ThreadPoolExecutor(self._workers_max, "sprocket-listener")
-        if self._processes is None:
-            return self.loop.run_in_executor(self._threads, function, payload)
-        return self.loop.run_in_executor(self._threads, self._processes.call, function, payload)
+    def _elsewhere(
+        self, function: Callable[[Any], Any], payload: Any
+    ) -> asyncio.Future[Any] | None:
+        """Calls a plain function in a thread, or in another process and waits in a thread.
+
+        None if there are no threads any more, since Python is ending: nobody was called, so nobody
+        has failed, and nothing may come of it.
+        """
+        try:
+            if self._threads is None:
+                self._threads = ThreadPoolExecutor(self._workers_max, "sprocket-listener")
+            if self._processes is None:
+                return self.loop.run_in_executor(self._threads, function, payload)
+            return self.loop.run_in_executor(self._threads, self._processes.call, function, payload)
+        except RuntimeError:
+            return None
+
+    def _never(self) -> asyncio.Future[Any]:
+        self.is_stopped = True
+        return self.loop.create_future()
 
     def _ended(self, worker: asyncio.Task[None]) -> None:
         self._workers.discard(worker)
