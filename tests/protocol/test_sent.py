@@ -17,17 +17,17 @@ HOSTS = (b"\x7f\0\0\1\0\0\x2a\x9f", bytes(range(20)))
 @pytest.mark.parametrize("region", ["DefaultRegion", "100 % 'ü\"\\%s"])
 @pytest.mark.parametrize("unique_key", ["7F0000010000", 'a"b\\c\n%d ä', ""])
 @pytest.mark.parametrize("number", [0, 1, 2**31 - 1, -(2**31)])
-@pytest.mark.parametrize("handle", ["", "djEg-_="])
+@pytest.mark.parametrize(("handle", "queue"), [("", None), ("djEg-_=", 3)])
 def test_the_quick_way_writes_what_the_general_way_does(
-    host: bytes, region: str, unique_key: str, number: int, handle: str
+    host: bytes, region: str, unique_key: str, number: int, handle: str, queue: int | None
 ) -> None:
     form = SentForm(store_host=host, region=region, trace_on="true")
     offset = abs(number) << 20
     sent = Entry("t", 7, offset + 1, offset, 99, 0, 0, 0, "", unique_key)
-    written = form.frame(number, sent, recall_handle=handle)
+    written = form.frame(number, sent, queue_number=queue, handle=handle.encode())
     reply = SendReply(
         msg_id=offset_id(host, offset),
-        queue_id=7,
+        queue_id=7 if queue is None else queue,
         queue_offset=offset + 1,
         transaction_id=unique_key,
         recall_handle=handle or None,

@@ -17,7 +17,10 @@ from sprocket.message.properties import (
     KEYS,
     NAME_END,
     PAIR_END,
+    REAL_QUEUE,
+    REAL_TOPIC,
     TAGS,
+    TIMER_OUT_MS,
     UNIQUE_KEY,
     decode,
     is_text_of,
@@ -36,14 +39,17 @@ class Plain(NamedTuple):
 
     Attributes:
         properties: all but the unique key. Not to be changed.
+        may_wait: whether it says nothing that is written on messages that wait for a time.
     """
 
     properties: Mapping[str, str]
     tag_code: int
     keys: str
+    may_wait: bool
 
 
-_UNKNOWN = Plain({}, 0, "")
+_UNKNOWN = Plain({}, 0, "", False)
+_WAITING = frozenset({TIMER_OUT_MS, REAL_TOPIC, REAL_QUEUE})
 #: In the names of all properties that ask for a time.
 _TIME = "TIMER_DEL"
 
@@ -85,7 +91,8 @@ class PlainTexts:
         )
         properties.pop(UNIQUE_KEY, None)
         keys = properties.get(KEYS, "")
-        plain = Plain(properties, tag_code(properties.get(TAGS)), keys) if is_plain else None
+        tag, may_wait = tag_code(properties.get(TAGS)), _WAITING.isdisjoint(properties)
+        plain = Plain(properties, tag, keys, may_wait) if is_plain else None
         if not keys and len(text) <= _TEXT_LENGTH_MAX:  # keys are hardly the same twice
             if len(self._known) >= _TEXTS_MAX:
                 self._known.clear()

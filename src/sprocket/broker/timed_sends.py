@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import NamedTuple
 
 from sprocket.base.errors import SprocketError
 from sprocket.broker.dispatch import Together
@@ -25,11 +24,10 @@ from sprocket.message.properties import (
     PAIR_END,
     PROPERTIES_BYTES_MAX,
     TIMER_DELIVER_MS,
-    TIMER_OUT_MS,
     WAIT,
 )
 from sprocket.message.recall import encode_handle
-from sprocket.message.record import Draft
+from sprocket.message.record import TRANSACTION_MASK, Draft
 from sprocket.message.topic import RETRY_PREFIX, TIMER
 from sprocket.protocol.codes import ResponseCode
 from sprocket.protocol.command import JSON, ONEWAY, Buffer, Command, Reply
@@ -40,24 +38,6 @@ from sprocket.store.appending import Appended
 _MARK = TIMER_DELIVER_MS + NAME_END
 #: Digits of a time in ms from 2001 to 2286.
 _TIME_DIGITS = 13
-
-
-class _Timed(NamedTuple):
-    """A message, and what its sender is told of it."""
-
-    draft: Draft
-    waits_for: WaitsFor
-    queue_number: int
-    said: Plain
-
-
-class _Sent(NamedTuple):
-    """What the answer says."""
-
-    log_offset: int
-    queue_number: int
-    queue_offset: int
-    unique_key: str
 
 
 class TimedSends:
@@ -79,123 +59,123 @@ class TimedSends:
         Raises:
             IllegalMessage, DiskFull, StoreError, ClosedError: the store refuses the first.
         """
-        messages: list[_Timed] = []
+        drafts, waits, said = self._drafts(kind, commands, peer)
+        if not drafts:
+            return []
+        appended = self._ingress.accept_waiting(drafts, waits)
+        if self._ingress.is_settling:
+            if any(each.properties.get(WAIT) == "false" for each in said):
+                return list(map(self._settling, appended, waits, said))
+            settled = self._ingress.settled(appended[-1], {})
+            if settled is not None:
+                frames = partial(self._frames, commands, appended, waits)
+                return Together(len(appended), settled, frames)
+        return list(map(self._reply, commands, appended, waits))
+
+    def _drafts(
+        self, kind: type[SendHeader], commands: Sequence[Command], peer: Peer
+    ) -> tuple[list[Draft], list[WaitsFor], list[Plain]]:
+        """The messages, when they are due and what they say, up to the first that is another."""
+        drafts: list[Draft] = []
+        waits: list[WaitsFor] = []
+        said: list[Plain] = []
+        read, behind, slot_in = self._texts.read, self._stamp.behind, self._ingress.slots()
+        name, queues, more_flags = "", 0, 0  # of the topic of the message before
         try:
             born_host = pack(peer.address)
             for command in commands:
                 if command.code != kind.code:
                     break
-                message = self._read(command, command.read(kind), peer, born_host=born_host)
-                if message is None:
+                header = command.read(kind)
+                if header.topic != name:
+                    name = header.topic
+                    topic = self._placing.open_topic(name)
+                    if topic is None or name == TIMER or name.startswith(RETRY_PREFIX):
+                        break
+                    queues, more_flags = topic.write_queue_nums, stored_flag(0, topic)
+                text, due_ms, others = _asked(header.properties or "")
+                slot_ms, plain = slot_in(due_ms), read(others)
+                if slot_ms is None or plain is None or header.batch or not command.body:
                     break
-                messages.append(message)
+                unique_key, rest = plain
+                number = header.queue_id
+                is_plain = rest.may_wait and unique_key.isascii() and 0 <= number < queues
+                if not is_plain or len(text) > PROPERTIES_BYTES_MAX:
+                    break
+                draft = Draft(
+                    TIMER,
+                    QUEUE,
+                    command.body,
+                    behind(text, waiting_text(slot_ms, name, number)),
+                    rest.tag_code,
+                    header.flag,
+                    header.sys_flag & ~TRANSACTION_MASK | more_flags,
+                    header.born_timestamp,
+                    born_host,
+                    header.reconsume_times,
+                    0,
+                    rest.keys,
+                    unique_key,
+                )
+                drafts.append(draft)
+                waits.append(WaitsFor(slot_ms, due_ms, name, number))
+                said.append(rest)
         except SprocketError:  # raised again when that one is answered by itself
             pass
-        if not messages:
-            return []
-        appended = self._ingress.accept_waiting(
-            [each.draft for each in messages], [each.waits_for for each in messages]
-        )
-        if self._ingress.is_settling:
-            if any(each.said.properties.get(WAIT) == "false" for each in messages):
-                return list(map(self._settling, appended, messages))
-            settled = self._ingress.settled(appended[-1], {})
-            if settled is not None:
-                frames = partial(self._frames, commands, appended, messages)
-                return Together(len(appended), settled, frames)
-        return list(map(self._reply, commands, appended, messages))
+        return drafts, waits, said
 
-    def _settling(self, appended: Appended, message: _Timed) -> Outcome:
+    def _settling(self, appended: Appended, waits: WaitsFor, said: Plain) -> Outcome:
         """The answer to a send that may have to wait for the disk."""
-        reply = self._said(appended, message, ResponseCode.SUCCESS)
-        settled = self._ingress.settled(appended, message.said.properties)
+        reply = self._said(appended, waits, ResponseCode.SUCCESS)
+        settled = self._ingress.settled(appended, said.properties)
         return reply if settled is None else after(settled, reply.header)
 
     def _frames(
         self,
         commands: Sequence[Command],
         appended: Sequence[Appended],
-        messages: Sequence[_Timed],
+        waits: Sequence[WaitsFor],
         code: int,
     ) -> bytes:
         """The answers to sends that waited together."""
         frames: list[Buffer] = []
-        for command, place, message in zip(commands, appended, messages, strict=False):
-            outcome = (
-                self._said(place, message, code) if code else self._reply(command, place, message)
-            )
+        for command, place, each in zip(commands, appended, waits, strict=False):
+            outcome = self._said(place, each, code) if code else self._reply(command, place, each)
             if isinstance(outcome, Reply):
                 frames += frame_of(command, outcome)
             elif outcome is not None:
                 frames.append(outcome)
         return b"".join(frames)
 
-    def _reply(self, command: Command, appended: Appended, message: _Timed) -> Answered:
+    def _reply(self, command: Command, appended: Appended, waits: WaitsFor) -> Answered:
         """The answer to a send that need not wait."""
         if command.flag & ONEWAY:
             return None
         if command.serialization != JSON:
-            return self._said(appended, message, ResponseCode.SUCCESS)
-        sent = _Sent(
-            appended.log_offset, message.queue_number, appended.queue_offset, appended.unique_key
-        )
-        handle = self._handle(appended, message)
-        return self._stamp.form.frame(command.opaque, sent, recall_handle=handle)
+            return self._said(appended, waits, ResponseCode.SUCCESS)
+        slot_ms, _, topic, number = waits
+        handle = encode_handle(topic, self._stamp.broker, slot_ms + 1, appended.unique_key)
+        return self._stamp.form.frame(command.opaque, appended, queue_number=number, handle=handle)
 
-    def _said(self, appended: Appended, message: _Timed, code: int) -> Reply:
-        number, unique_key = message.queue_number, appended.unique_key
+    def _said(self, appended: Appended, waits: WaitsFor, code: int) -> Reply:
+        slot_ms, _, topic, number = waits
+        unique_key = appended.unique_key
         header = self._stamp.reply(appended, queue_number=number, unique_key=unique_key)
-        header.recall_handle = self._handle(appended, message)
+        handle = encode_handle(topic, self._stamp.broker, slot_ms + 1, unique_key)
+        header.recall_handle = handle.decode("ascii")
         return Reply(header, code=code)
 
-    def _handle(self, appended: Appended, message: _Timed) -> str:
-        """What takes the message back."""
-        topic, slot_ms, _ = message.waits_for
-        return encode_handle(topic, self._stamp.broker, str(slot_ms + 1), appended.unique_key)
 
-    def _read(
-        self, command: Command, header: SendHeader, peer: Peer, *, born_host: bytes
-    ) -> _Timed | None:
-        """The message of a send; None if it has to be looked at closer."""
-        text = header.properties or ""
-        if text and text[-1] != PAIR_END:
-            text += PAIR_END
-        before, mark, rest = text.partition(_MARK)
-        asked, _, behind = rest.partition(PAIR_END)
-        if not mark or before[-1:] not in ("", PAIR_END) or not _is_time(asked):
-            return None
-        if len(text) > PROPERTIES_BYTES_MAX or header.batch or not command.body:
-            return None
-        topic, plain = header.topic, self._texts.read(before + behind)
-        if plain is None or TIMER_OUT_MS in text or "REAL_" in text:
-            return None
-        unique_key, said = plain
-        if topic == TIMER or topic.startswith(RETRY_PREFIX) or not unique_key.isascii():
-            return None
-        config, queue_number = self._placing.place(header, peer)
-        due_ms = int(asked)
-        slot_ms = self._ingress.slot_of(due_ms)
-        if slot_ms is None:
-            return None
-        draft = Draft(
-            TIMER,
-            QUEUE,
-            command.body,
-            self._stamp.behind(text, waiting_text(slot_ms, topic, queue_number)),
-            said.tag_code,
-            header.flag,
-            stored_flag(header.sys_flag, config),
-            header.born_timestamp,
-            born_host,
-            header.reconsume_times,
-            0,
-            said.keys,
-            unique_key,
-        )
-        return _Timed(draft, WaitsFor(topic, slot_ms, due_ms), queue_number, said)
+def _asked(text: str) -> tuple[str, int, str]:
+    """The whole text of properties, the time that it asks for, and the text without that.
 
-
-def _is_time(text: str) -> bool:
-    """Whether it is a time, written as the broker would write it."""
-    is_number = len(text) == _TIME_DIGITS and text.isdecimal() and text.isascii()
-    return is_number and text[0] != "0"
+    A time that is none, or not written as the broker would write it, is 0: long ago.
+    """
+    if text and text[-1] != PAIR_END:
+        text += PAIR_END
+    before, _, rest = text.partition(_MARK)
+    asked, _, others = rest.partition(PAIR_END)
+    if (before and before[-1] != PAIR_END) or len(asked) != _TIME_DIGITS or asked[0] == "0":
+        return text, 0, ""
+    due_ms = int(asked) if asked.isdecimal() and asked.isascii() else 0
+    return text, due_ms, before + others

@@ -38,11 +38,14 @@ class Counts:
 
     def enter(self, topic: str, count: int, now_ms: int) -> int:
         """Counts messages of a topic in and remembers its name; returns its hash."""
-        topic_hash = self._hashes.get(topic)
-        if topic_hash is None:
-            topic_hash = self.name(topic)
+        topic_hash = self.hash_of(topic)
         self.add(topic_hash, count, now_ms)
         return topic_hash
+
+    def hash_of(self, topic: str) -> int:
+        """The hash of a name, which is remembered."""
+        topic_hash = self._hashes.get(topic)
+        return self.name(topic) if topic_hash is None else topic_hash
 
     def name(self, topic: str) -> int:
         """Remembers a name; returns its hash."""

@@ -183,7 +183,8 @@ def handle_of(properties: Mapping[str, str], broker: str) -> str | None:
     topic = properties.get(names.REAL_TOPIC)
     if slot_ms is None or not topic or topic.startswith(RETRY_PREFIX):
         return None
-    return encode_handle(topic, broker, str(slot_ms + 1), properties.get(names.UNIQUE_KEY, ""))
+    unique_key = properties.get(names.UNIQUE_KEY, "")
+    return encode_handle(topic, broker, slot_ms + 1, unique_key).decode("ascii")
 
 
 def recall_of(

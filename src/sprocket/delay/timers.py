@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import CorruptRecord, OffsetOutOfRange, StoreError
@@ -156,22 +156,14 @@ class Timers:
         """How many messages of the topic are not on the wheel yet."""
         return max(0, self._store.max_offset(TIMER, QUEUE) - self.queue_next)
 
-    def stored(
-        self, appended: Appended, topic: str, time: tuple[int, int], *, is_recall: bool = False
-    ) -> None:
-        """A message that waits was stored. If the view is behind, it will come to it.
+    def stored(self, messages: Iterable[Fresh]) -> None:
+        """Messages that wait were stored. If the view is behind, it will come to them.
 
-        It goes on the wheel with what else comes in this turn of the loop.
-
-        Args:
-            topic: its own.
-            time: its slot, and its very time.
+        They go on the wheel with what else comes in this turn of the loop.
         """
-        fresh = self._fresh
-        if not fresh:
+        if not self._fresh:
             asyncio.get_running_loop().call_soon(self._enter_fresh)
-        place = (appended.queue_offset, appended.log_offset, appended.record_bytes)
-        fresh.append((*place, *time, topic, is_recall))
+        self._fresh += messages
 
     def stored_anew(self, properties: dict[str, str], appended: Appended) -> None:
         """A copy was stored: it goes on the wheel before its slot may have its turn."""
@@ -197,22 +189,29 @@ class Timers:
             log.warning("a message that waits goes on the wheel later: %s", error)
 
     def _enter_plain(self, fresh: Sequence[Fresh]) -> None:
-        turn, shape, count_in = self.turn, self._shape, self.counts.enter
+        turn, shape, hash_of = self.turn, self._shape, self.counts.hash_of
         now_ms = self._clock.now_ms()
         now_slot_ms = now_ms - now_ms % shape.width_ms
         first_ms = max(turn.end_ms, now_slot_ms)
         last_ms = min(now_slot_ms + shape.roll_ms, turn.slot_ms + self.files.wheel.span_ms)
         enter = self.files.enter_plain(now_slot_ms)
-        for message in fresh:
-            offset, log_offset, size, slot_ms, due_ms, topic, is_recall = message
-            if offset != self.queue_next:
-                return
-            if is_recall or not first_ms <= slot_ms < last_ms:
-                self._take(Waiting(*message))
-                continue
-            enter(slot_ms, (log_offset, size, count_in(topic, 1, now_ms), due_ms))
-            self.queue_next = offset + 1
-            self.entered += 1
+        came: dict[int, int] = {}
+        try:
+            for message in fresh:
+                offset, log_offset, size, slot_ms, due_ms, topic, is_recall = message
+                if offset != self.queue_next:
+                    return
+                if is_recall or not first_ms <= slot_ms < last_ms:
+                    self._take(Waiting(*message))
+                    continue
+                topic_hash = hash_of(topic)
+                enter(slot_ms, (log_offset, size, topic_hash, due_ms))
+                came[topic_hash] = came.get(topic_hash, 0) + 1
+                self.queue_next = offset + 1
+        finally:
+            for topic_hash, count in came.items():
+                self.counts.add(topic_hash, count, now_ms)
+                self.entered += count
 
     def catch_up(self) -> bool:
         """Puts some messages of the topic on the wheel that are not on it yet.

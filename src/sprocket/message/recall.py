@@ -9,6 +9,7 @@ Source: RecallMessageHandle of RocketMQ 5.3.
 from __future__ import annotations
 
 import base64
+from binascii import b2a_base64
 from typing import NamedTuple
 
 from sprocket.base.errors import UsageError
@@ -18,10 +19,14 @@ _VERSION = "v1"
 _TEXT_MAX = 4096
 
 
-def encode_handle(topic: str, broker: str, due_ms: str, unique_key: str) -> str:
-    """The text of a handle that says that."""
+#: From base64 to its URL-safe form.
+_URL_SAFE = bytes.maketrans(b"+/", b"-_")
+
+
+def encode_handle(topic: str, broker: str, due_ms: int | str, unique_key: str) -> bytes:
+    """The text of a handle that says that, in ASCII."""
     words = f"{_VERSION} {topic} {broker} {due_ms} {unique_key}"
-    return base64.urlsafe_b64encode(words.encode()).decode("ascii")
+    return b2a_base64(words.encode(), newline=False).translate(_URL_SAFE)
 
 
 class RecallHandle(NamedTuple):
@@ -40,7 +45,7 @@ class RecallHandle(NamedTuple):
 
     def encode(self) -> str:
         """The handle as text."""
-        return encode_handle(*self)
+        return encode_handle(*self).decode("ascii")
 
     @classmethod
     def parse(cls, text: str) -> RecallHandle:

@@ -65,24 +65,29 @@ class SentForm:
             VERSION,
         )
 
-    def frame(self, opaque: int, sent: Sent, *, recall_handle: str = "") -> bytes:
+    def frame(
+        self, opaque: int, sent: Sent, *, queue_number: int | None = None, handle: bytes = b""
+    ) -> bytes:
         """A whole frame.
 
         Args:
             opaque: that of the request.
-            recall_handle: by which the message can be taken back, if it can.
+            queue_number: of the message's own queue, where it waits in another one.
+            handle: by which it can be taken back, if it can; letters of base64.
 
         Raises:
             LocalProtocolError: the unique key is no Unicode.
         """
+        if queue_number is None:
+            queue_number = sent.queue_number
         try:
             unique_key = _quoted(sent.unique_key)
-            if recall_handle:
-                unique_key = b'%b,"recallHandle":%b' % (unique_key, _quoted(recall_handle))
+            if handle:
+                unique_key = b'%b,"recallHandle":"%b"' % (unique_key, handle)
         except UnicodeEncodeError as error:
             raise LocalProtocolError(f"a unique key is not Unicode: {error}") from None
         header = self._form % (
-            sent.log_offset, sent.queue_number, sent.queue_offset, unique_key, opaque
+            sent.log_offset, queue_number, sent.queue_offset, unique_key, opaque
         )  # fmt: skip
         size = len(header)
         return _PREFIX.pack(_LENGTH_BYTES + size, size) + header
