@@ -2,13 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from itertools import product
 from pathlib import Path
+
+import pytest
 
 from tests.compat.javaland import JavaBroker, JavaDriver, JavaNameServer, Json
 from tests.compat.sprocketland import SprocketNode
 
 Settings = Mapping[str, object]
+#: By who begins ("ours" or "java") and how each part ends ("stop" or "kill").
+Stories = Mapping[tuple[str, str], Future[None]]
+
+
+@contextmanager
+def stories_under_way(
+    session: pytest.Session,
+    folders: pytest.TempPathFactory,
+    tell: Callable[[Path, str, str], None],
+) -> Iterator[Stories]:
+    """The stories that are wanted, all told at the same time: they mostly wait.
+
+    Args:
+        tell: one story, in a folder of its own: who begins, and how each part ends.
+    """
+    with ThreadPoolExecutor(4) as threads:
+        yield {
+            story: threads.submit(tell, folders.mktemp("-".join(story)), *story)
+            for story in product(("ours", "java"), ("stop", "kill"))
+            if any("-".join(story) in item.name for item in session.items)
+        }
 
 
 class Ours:

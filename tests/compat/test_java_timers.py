@@ -9,9 +9,8 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import timedelta
-from itertools import product
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -31,7 +30,7 @@ from tests.compat.javaland import (
     free_broker_port,
     wait_until,
 )
-from tests.compat.moving import Javas, Ours
+from tests.compat.moving import Javas, Ours, Stories, stories_under_way
 from tests.compat.sprocketland import SprocketNode
 
 pytestmark = pytest.mark.java
@@ -116,21 +115,14 @@ def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[JavaDriver]:
 @pytest.fixture(scope="module")
 def stories(
     request: pytest.FixtureRequest, driver: JavaDriver, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[dict[tuple[str, str], Future[None]]]:
-    """The stories that are wanted, all under way at the same time: they mostly wait."""
-    with ThreadPoolExecutor(4) as threads:
-        yield {
-            story: threads.submit(tell, driver, tmp_path_factory.mktemp("-".join(story)), *story)
-            for story in product(("ours", "java"), ("stop", "kill"))
-            if any("-".join(story) in item.name for item in request.session.items)
-        }
+) -> Iterator[Stories]:
+    with stories_under_way(request.session, tmp_path_factory, partial(tell, driver)) as told:
+        yield told
 
 
 @pytest.mark.parametrize("end", ["stop", "kill"])
 @pytest.mark.parametrize("first", ["ours", "java"])
-def test_messages_that_wait_move_with_their_store(
-    stories: dict[tuple[str, str], Future[None]], first: str, end: str
-) -> None:
+def test_messages_that_wait_move_with_their_store(stories: Stories, first: str, end: str) -> None:
     stories[first, end].result()
 
 
