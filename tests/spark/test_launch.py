@@ -57,6 +57,8 @@ def who(_: int) -> tuple[str, str]:
 def test_a_session_is_quiet_and_uses_this_interpreter(spark: SparkSession) -> None:
     assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
     assert spark.conf.get("spark.ui.enabled") == "false"
+    checkpoints = spark.conf.get("spark.sql.streaming.checkpointFileManagerClass")
+    assert checkpoints.endswith(".FileSystemBasedCheckpointFileManager")
     python, pyspark = spark.sparkContext.parallelize([0], 1).map(who).first()
     assert python == sys.executable
     assert "pyspark.zip" not in pyspark

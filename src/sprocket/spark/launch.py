@@ -30,6 +30,13 @@ _LOCAL = re.compile(r"local(?:\[(\d+|\*)(?:,\d+)?\])?")
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _QUIET = Path(__file__).with_name("log4j2.properties")
 
+_CHECKPOINT_FILES = "spark.sql.streaming.checkpointFileManagerClass"
+#: Where Spark 4.1 and later, and 4.0, have what writes a checkpoint through `FileSystem`.
+_PLAIN_FILES = (
+    "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager",
+    "org.apache.spark.sql.execution.streaming.FileSystemBasedCheckpointFileManager",
+)
+
 
 def session(
     app_name: str = "sprocket", master: str = "local[*]", **conf: str | int | bool
@@ -61,7 +68,25 @@ def session(
         from sprocket.spark.source import RocketMQSource
 
         made.dataSource.register(RocketMQSource)
+    if local_cores(master) is not None:
+        _write_checkpoints_plainly(made)
     return made
+
+
+def _write_checkpoints_plainly(made: SparkSession) -> None:
+    """Has a checkpoint's files renamed by Java itself.
+
+    Spark's own choice, `FileContext`, starts eight programs (`readlink`) for each file, two files
+    in every micro-batch. On a local disk both write a new file and rename it, and neither renames
+    over one that is there.
+    """
+    java: Any = getattr(made, "_jvm", None)
+    if java is None or made.conf.get(_CHECKPOINT_FILES, None) is not None:
+        return
+    for name in _PLAIN_FILES:
+        if java.java.lang.ClassLoader.getSystemResource(name.replace(".", "/") + ".class"):
+            made.conf.set(_CHECKPOINT_FILES, name)
+            return
 
 
 def check_pyspark() -> None:

@@ -15,6 +15,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from sprocket.base.errors import CorruptRecord
 from sprocket.spark.decode import Decoder
 from sprocket.spark.fetch import Chunk, Fetcher
+from sprocket.spark.loaded import loaded
 from sprocket.spark.loss import ReadFailed, report_loss
 from sprocket.spark.narrow import EVERYTHING, narrow_choice
 from sprocket.spark.options import BatchOptions, ReadOptions
@@ -61,6 +62,7 @@ class ShareReader:
         Raises:
             ReadFailed: a range cannot be read whole; names topic, queue and offset.
         """
+        loaded.task_begins()
         decoder = Decoder(self.schema, self.options.filter)
         with Fetcher(self.options, partition.addresses) as fetcher:
             for one in partition.share:

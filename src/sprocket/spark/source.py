@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSource
 
 from sprocket.base.errors import UsageError
+from sprocket.spark.loaded import loaded
 from sprocket.spark.options import batch_options, check_names, store_options, stream_options
 from sprocket.spark.schema import arrow_schema_of, default_ddl
 
@@ -75,6 +76,8 @@ class RocketMQSource(DataSource):
             from sprocket.spark.stream_write import RocketMQStreamWriter
         except ImportError:
             raise UsageError("writing a stream needs PySpark 4.1 or later") from None
+        # Two processes are asked for a writer with every micro-batch.
+        loaded.task_begins()
         return RocketMQStreamWriter(self._write_options(schema))
 
     def _write_options(self, schema: StructType) -> WriteOptions:

@@ -25,6 +25,7 @@ from sprocket.message.topic import SCHEDULE, SYSTEM_PREFIX, TIMER, is_system_top
 from sprocket.spark import layout
 from sprocket.spark.decode import Decoder, topics_of
 from sprocket.spark.layout import Layout
+from sprocket.spark.loaded import loaded
 from sprocket.spark.loss import ReadFailed, report_loss
 from sprocket.spark.narrow import EVERYTHING, narrow_choice
 from sprocket.spark.options import StoreOptions
@@ -69,6 +70,7 @@ class StoreReader(DataSourceReader):
         Raises:
             ReadFailed: a file is damaged or gone; names it and the position.
         """
+        loaded.task_begins()
         if isinstance(partition, PiecePartition):
             reader = PieceReader(self._options, self._schema, self._wanted.topics)
             yield from reader.batches(partition.piece)

@@ -17,6 +17,7 @@ from pyspark.sql.datasource import (
     WriterCommitMessage,
 )
 
+from sprocket.spark.loaded import loaded
 from sprocket.spark.write_options import WriteOptions
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ class RowWriter:
         from sprocket.spark.rows import Messages
         from sprocket.spark.send import Sender
 
+        loaded.task_begins()
         messages = Messages(self._options, self._task_name())
         with Sender(self._options) as sender:
             for batch in batches:
