@@ -28,6 +28,11 @@ def test_each_has_help_with_examples_and_says_where_spark_runs(name: str) -> Non
         assert option in words
 
 
+def test_help_is_as_wide_as_the_terminal() -> None:
+    outcome = sprocket("pipeline", "run", "archive", "--help", COLUMNS="150")
+    assert 100 < max(map(len, outcome.out.splitlines())) <= 150
+
+
 def test_wrong_words_are_told_the_nearest_right_ones() -> None:
     outcome = sprocket("pipeline", "run", "archve")
     assert outcome.code == 2

@@ -173,7 +173,7 @@ def _made(name: str) -> Any:
     from sprocket.spark import pipelines
 
     kind: type[Job] = getattr(pipelines, PIPELINES[name][0])
-    alone = typer.Typer(add_completion=False, rich_markup_mode=None)
+    alone = typer.Typer(add_completion=False, rich_markup_mode="rich")
     alone.command(name, epilog=examples(*PIPELINES[name][2]))(_function(name, kind))
     return typer.main.get_command(alone)
 
