@@ -152,3 +152,33 @@ def test_whole_pages_get_room_however_small_the_blocks_of_the_disk_are(
     file.zero(2 * page + 1, 3 * page)
     assert reserved == [(page, 2 * page), (2 * page, 3 * page)]
     file.close()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no file is removed there while it is mapped")
+def test_a_file_that_was_removed_or_replaced_is_told_and_written_anew(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    file = SystemDisk().map(str(log), 1 << 20)
+    file.buffer[500_000:500_003] = b"abc"
+    run(file.sync(0, 1 << 20))
+    assert file.fault() is None
+    kept = log.read_bytes()
+
+    log.rename(tmp_path / "moved")
+    assert file.fault() == "was removed"
+    run(file.put_back())
+    assert not log.exists()  # it is elsewhere, and still ours
+    (tmp_path / "moved").unlink()
+    run(file.put_back())
+    assert log.read_bytes() == kept
+    assert file.fault() == "was replaced"
+    run(file.put_back())
+    assert (tmp_path / "log.lost").read_bytes() == kept
+    file.close()
+
+
+def test_a_file_of_another_size_is_told(tmp_path: Path) -> None:
+    file = SystemDisk().map(str(tmp_path / "log"), 8192)
+    with (tmp_path / "log").open("ab") as longer:
+        longer.write(b"x")
+    assert file.fault() == "was given another size"
+    file.close()

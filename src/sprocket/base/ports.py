@@ -102,6 +102,19 @@ class MappedFile(Protocol):
         """
         ...
 
+    def fault(self) -> str | None:
+        """What became of the file under its name, in words; None if it is as it should be."""
+        ...
+
+    async def put_back(self) -> None:
+        """Writes the file anew, if it was removed: under its name, or with `.lost` behind it if
+        there is another now. It is on the disk when this returns.
+
+        Raises:
+            OSError: the disk refuses it.
+        """
+        ...
+
     def close(self) -> None:
         """Unmaps the file. Readers that still hold a slice keep it alive until they let go."""
         ...
@@ -109,6 +122,11 @@ class MappedFile(Protocol):
 
 class DirectoryLock(Protocol):
     """Held while a process owns a directory."""
+
+    @property
+    def is_held(self) -> bool:
+        """Whether it still keeps others out: nobody has taken its file away."""
+        ...
 
     def release(self) -> None:
         """Gives the directory back."""

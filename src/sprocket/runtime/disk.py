@@ -190,6 +190,41 @@ class SystemMappedFile:
                 return
             start += done
 
+    def fault(self) -> str | None:
+        """What became of the file under its name, in words; None if it is as it should be."""
+        try:
+            found = os.stat(self._path)
+        except FileNotFoundError:
+            return "was removed"
+        if not os.path.samestat(found, os.fstat(self._descriptor)):
+            return "was replaced"
+        return None if found.st_size == len(self._map) else "was given another size"
+
+    async def put_back(self) -> None:
+        """Writes the file anew, if it was removed: under its name, or with `.lost` behind it if
+        there is another now. It is on the disk when this returns.
+
+        Raises:
+            OSError: the disk refuses it.
+        """
+        if not os.fstat(self._descriptor).st_nlink:
+            await self._in_thread(self._put_back, 0, len(self._map))
+
+    def _put_back(self, start: int, end: int) -> None:
+        directory = os.path.dirname(self._path)
+        os.makedirs(directory, exist_ok=True)
+        path = f"{self._path}.lost" if os.path.exists(self._path) else self._path
+        with open(path, "xb") as file:
+            for at in range(start, end, _LOADED):
+                part = self._map[at : at + _LOADED]
+                if any(part):
+                    file.seek(at)
+                    file.write(part)
+            file.truncate(end)
+            file.flush()
+            os.fsync(file.fileno())
+        sync_directory(directory)
+
     def close(self) -> None:
         """Unmaps the file. Readers that still hold a slice keep it alive until they let go."""
         if not self._closed:

@@ -44,6 +44,16 @@ class FileLock:
         _held.add(path)
         return cls(path, descriptor)
 
+    @property
+    def is_held(self) -> bool:
+        """Whether it still keeps others out: its file has not been removed or replaced."""
+        try:
+            return self._descriptor >= 0 and os.path.samestat(
+                os.stat(self._path), os.fstat(self._descriptor)
+            )
+        except FileNotFoundError:
+            return False
+
     def release(self) -> None:
         """Gives the file back. The file stays, as RocketMQ leaves it."""
         if self._descriptor >= 0:

@@ -207,6 +207,8 @@ class Segments:
 
     def _map(self, start: int) -> Segment:
         path = self.path_of(start)
+        if start in self.starts and not self._disk.size(path):
+            raise StoreError(f"{path} is gone")  # else an empty one would be made
         if self.on_map is not None:
             self.on_map()
         try:
@@ -215,6 +217,11 @@ class Segments:
             raise refused(f"cannot map {path}", error) from error
         segment = self._mapped[start] = Segment(start, file)
         return segment
+
+    def faults(self) -> list[tuple[MappedFile, str]]:
+        """Mapped files that are not what they were, each with what became of it."""
+        found = [(segment.file, segment.file.fault()) for segment in self._mapped.values()]
+        return [(file, fault) for file, fault in found if fault]
 
     async def sync(self, start: int, end: int) -> None:
         """Returns when bytes [start, end) are on the disk, as far as files hold them.

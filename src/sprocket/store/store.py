@@ -34,6 +34,7 @@ from sprocket.store.opening import bring_up
 from sprocket.store.parts import Parts
 from sprocket.store.queue_ends import ends_of
 from sprocket.store.reading import NO_QUEUE, Read, Wants, read_queue
+from sprocket.store.watch import put_back, watch
 
 
 class Store:
@@ -115,6 +116,7 @@ class Store:
         except OSError as error:
             raise StoreError(f"cannot close the store in {self._root}: {error}") from error
         finally:
+            await put_back(self._log)
             self._queues.close()
             self._index.close()
             self._log.close()
@@ -133,9 +135,13 @@ class Store:
                 tasks.create_task(self._flush.run_room())
                 tasks.create_task(self._flush.run_views())
                 tasks.create_task(self._index.run())
-                tasks.create_task(self._room.run(self._config.disk_check_interval_ms / 1000))
+                pause = self._config.disk_check_interval_ms / 1000
+                tasks.create_task(self._room.run(pause))
+                tasks.create_task(watch(self._log, self._lock, pause_seconds=pause))
         except* (OSError, StoreError) as errors:
-            raise self._failed(errors.exceptions[0]) from errors
+            failure = self._failed(errors.exceptions[0])
+            await put_back(self._log)
+            raise failure from errors
 
     def _failed(self, error: Exception) -> StoreError:
         """Ends appending and waiting: what was written since the last good sync is unknown."""

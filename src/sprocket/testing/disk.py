@@ -133,11 +133,7 @@ class MemoryMappedFile:
         _clear(self._file.live, max(start, self._taken_to), end)
 
     def reserve(self, start: int, end: int) -> None:
-        """Gives bytes [start, end) room, and leaves what they are.
-
-        Raises:
-            OSError: the disk was told to be full.
-        """
+        """Gives bytes [start, end) room, and leaves what they are."""
         self._disk.before_zero(self._path)
 
     def clear_from(self, start: int) -> None:
@@ -152,15 +148,19 @@ class MemoryMappedFile:
         return cold is None or not (start < cold.stop and cold.start < end)
 
     async def load(self, start: int, end: int) -> None:
-        """Brings bytes [start, end) into memory; what lies before them of a file that is cold too.
-
-        Raises:
-            OSError: the disk was told to fail.
-        """
+        """Brings bytes [start, end) into memory; what lies before them too if they are cold."""
         await self._disk.before_sync(self._path)
         cold = self._disk.cold.get(self._path)
         if cold is not None:
             self._disk.cold[self._path] = range(max(cold.start, end), cold.stop)
+
+    def fault(self) -> str | None:
+        """What became of the file under its name; None if it is as it should be."""
+        return None if self._disk.size(self._path) is not None else "was removed"
+
+    async def put_back(self) -> None:
+        """Puts the file back under its name, if it was removed."""
+        self._disk._files.setdefault(self._path, self._file)
 
     def close(self) -> None:
         """Lets go of the file. Slices that are out stay readable."""
@@ -176,6 +176,8 @@ class MemoryLock:
         self._directory = directory
         self._locked = locked
         locked.add(directory)
+
+    is_held = True
 
     def release(self) -> None:
         """Gives the folder back."""
