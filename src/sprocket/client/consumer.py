@@ -13,7 +13,6 @@ from sprocket.base.errors import ClosedError, UsageError
 from sprocket.client.agreement import check_agreement
 from sprocket.client.arguments import chosen, settings
 from sprocket.client.config import ConsumerConfig, nameserver_addresses
-from sprocket.client.deliver import Concurrent, Ordered
 from sprocket.client.discovery import Discovery
 from sprocket.client.entered import Entered
 from sprocket.client.iterate import Iterated
@@ -23,16 +22,15 @@ from sprocket.client.membership import Membership, Ways
 from sprocket.client.offsets import Beginning, Start
 from sprocket.client.operated import Facts, Operated
 from sprocket.client.outbox import Sent
+from sprocket.client.outlet import Outlet
 from sprocket.client.pauses import Pauses
 from sprocket.client.processes import check_portable
 from sprocket.client.pull import FeedParts
-from sprocket.client.redeliver import Dropping, GivesBack, Redelivery
 from sprocket.client.replies import Responder
 from sprocket.client.session import Session
 from sprocket.client.statistics import Counters, Statistics
 from sprocket.client.subscription import BatchListener, Later, Listener, MessageListener
 from sprocket.client.wanted import Topics, Wanted
-from sprocket.client.window import Window
 from sprocket.client.world import World
 from sprocket.filter.choice import Choice, Filter, filter_of
 from sprocket.message.message import StoredMessage
@@ -43,8 +41,6 @@ __all__ = ["Later", "PushConsumer", "Start"]
 
 #: The last part of a broadcasting consumer's client id unless one is set, as for Java clients.
 _BROADCASTING_INSTANCE = "DEFAULT"
-#: Tries after the first, in concurrent consumption, unless the configuration says otherwise.
-_RECONSUME_MAX = 16
 
 M = TypeVar("M", bound=MessageListener)
 B = TypeVar("B", bound=BatchListener)
@@ -85,7 +81,7 @@ class PushConsumer(Entered):
             variable SPROCKET_NAMESERVERS or NAMESRV_ADDR counts.
         start: where a group begins that never consumed here: `"last"` with messages sent from now
             on, `"first"` with the oldest there are, a datetime (or ms since 1970) with what was
-            stored from then on, to the second.
+            stored from then on.
         ordered: whether each queue's messages come strictly one after the other, in the order they
             were stored. Then a queue is read under a lease, and a message that fails holds up its
             queue: it is tried again every second, without end unless `reconsume_max` says so.
@@ -128,14 +124,18 @@ class PushConsumer(Entered):
         self._nameservers = nameserver_addresses(nameservers, os.environ)
         self._world = world
         self._wanted = Wanted()
+        self._outlet = Outlet(
+            group,
+            self.config,
+            subscriptions=self._wanted.by_topic,
+            ordered=ordered,
+            broadcasting=broadcasting,
+            counters=self._counters,
+            pauses=self._pauses,
+        )
         self._discovery: Discovery | None = None
         self._session: Session | None = None
         self._membership: Membership | None = None
-        self._delivery: Concurrent | Ordered | Iterated | None = None
-        #: Whether messages are iterated over; None until the first subscription tells.
-        self._is_iterated: bool | None = None
-        #: Windows that had something before there was a subscription to say where it goes.
-        self._early: list[Window] = []
         self._closed = asyncio.Event()
 
     @property
@@ -206,17 +206,12 @@ class PushConsumer(Entered):
             self._changed()
 
     def _subscribe(self, topic: Topics, wanted: Filter, listener: Listener | None) -> None:
-        is_iterated = listener is None
-        if self._is_iterated not in (None, is_iterated):
-            raise UsageError("messages go to listeners or are iterated over, not both")
-        if is_iterated and self.ordered:
-            raise UsageError("ordered consumption needs listeners")
+        self._outlet.check(listener)
         if listener is not None and listener.is_blocking and self.config.processes:
             check_portable(listener.function)
         now_ms = (self._world or World.real()).clock.now_ms()
         self._wanted.set(topic, wanted, listener, version=now_ms)
-        self._is_iterated = is_iterated
-        self._direct()
+        self._outlet.choose(listener)
         self._changed()
 
     def _changed(self, fresh: Sequence[str] = ()) -> None:
@@ -242,9 +237,7 @@ class PushConsumer(Entered):
     def _iterated(self) -> Iterated:
         if self._session is None:
             raise ClosedError("the consumer is not started, or is closed")
-        if not isinstance(self._delivery, Iterated):
-            raise UsageError("to iterate over messages, subscribe topics without a listener")
-        return self._delivery
+        return self._outlet.iterated
 
     async def start(self) -> None:
         """Joins the group. Servers that are not there yet are waited for in the background."""
@@ -260,7 +253,7 @@ class PushConsumer(Entered):
                 self._local = self._open_local(session)
             else:
                 self._wanted.set(retry_topic(self.group), filter_of("*"), None, version=version)
-            self._direct()
+            self._outlet.open(session)
             self._discovery = Discovery(session, self._wanted, self._changed, self.config)
             await self._discovery.start()
             if self.config.alike_only:
@@ -298,9 +291,9 @@ class PushConsumer(Entered):
             session,
             self.group,
             self.config,
-            self._offer,
+            self._outlet.offer,
             self._counters,
-            finish=self._finish if self.ordered else None,
+            finish=self._outlet.finish if self.ordered else None,
             renewal_ms=self.config.lease_renewal_ms,
             manner=BROADCASTING if self.broadcasting else SHARING,
             pauses=self._pauses,
@@ -339,44 +332,11 @@ class PushConsumer(Entered):
         windows = self._membership.windows if self._membership is not None else ()
         return self._counters.told(asyncio.get_running_loop().time(), windows)
 
-    def _direct(self) -> None:
-        """Makes what delivers, once it is known where to and through whom."""
-        session, subscriptions, config = self._session, self._wanted.by_topic, self.config
-        if session is None or self._delivery is not None or self._is_iterated is None:
-            return
-        redelivery: GivesBack = Dropping()
-        if not self.broadcasting:
-            times = _RECONSUME_MAX if config.reconsume_max is None else config.reconsume_max
-            redelivery = Redelivery(
-                session, self.group, reconsume_max=times, timeout_ms=config.call_timeout_ms
-            )
-        if self._is_iterated:
-            seconds = config.reoffer_ms / 1000
-            self._delivery = Iterated(redelivery, seconds, counters=self._counters)
-        else:
-            strategy = Ordered if self.ordered else Concurrent
-            self._delivery = strategy(subscriptions, redelivery, config, counters=self._counters)
-            if isinstance(self._delivery, Concurrent):
-                self._delivery.pauses = self._pauses
-        for window in self._early:
-            self._delivery.offer(window)
-        self._early.clear()
-
-    def _offer(self, window: Window) -> None:
-        if self._delivery is not None:
-            self._delivery.offer(window)
-        else:
-            self._early.append(window)
-
-    async def _finish(self, window: Window) -> None:
-        if isinstance(self._delivery, Ordered):
-            await self._delivery.finish(window)
-
     async def close(self) -> None:
         """Leaves the group: waits for listeners under way, commits, tells the brokers."""
         session, self._session = self._session, None
         membership, self._membership = self._membership, None
-        delivery, self._delivery = self._delivery, None
+        delivery = self._outlet.close()
         if session is None:
             return
         session.operated.pop(self.group, None)
