@@ -153,7 +153,8 @@ def test_a_start_with_damage_names_the_command(folder: Path) -> None:
 
     run(fill())
     (folder / "commitlog" / f"{4096:020d}").unlink()
-    outcome = sprocket("standalone", "--store", str(folder), *SET, "--broker-port", "0")
+    ports = ("--nameserver-port", "0", "--broker-port", "0")
+    outcome = sprocket("standalone", "--store", str(folder), *SET, *ports)
     assert outcome.code == 1
     (line,) = [line for line in outcome.err.splitlines() if line.startswith("sprocket: ")]
     assert f"{4096:020d} is damaged at byte 0 (log offset 4096): the file is missing" in line
