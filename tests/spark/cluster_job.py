@@ -1,6 +1,6 @@
-"""What the cluster tests run: a topic read, and copied to another one, by executors.
+"""What the cluster tests run: a topic read, copied to another one and archived, by executors.
 
-Arguments: master, name servers. It prints one line of JSON: what was found, and where executors
+Arguments: master, name servers, a folder for the archive that all reach. It prints one line of JSON: what was found, and where executors
 have the package from.
 """
 
@@ -22,7 +22,18 @@ def seen(rows: Iterator[Any]) -> Iterator[tuple[str, str]]:
         yield row.body.decode(), str(sprocket.__file__)
 
 
-def main(master: str, names: str) -> None:
+def archived(spark: Any, names: str, folder: str) -> list[str]:
+    """The bodies that an archive of the topic has, made in micro-batches of half of it."""
+    from sprocket.spark.pipelines import archive
+
+    job = archive.Archive(nameservers=names, topics=("orders",), folder=folder, batch_rows=250)
+    done = job.run(spark)
+    bodies = [bytes(row.body).decode() for row in archive.read(spark, folder).collect()]
+    assert done.rows == done.total_rows == len(bodies), done
+    return sorted(bodies)
+
+
+def main(master: str, names: str, folder: str) -> None:
     spark = sprocket.spark.session(
         "cluster-job",
         master,
@@ -36,6 +47,7 @@ def main(master: str, names: str) -> None:
     rows = copied.select("body").rdd.mapPartitions(seen).collect()
     found = {
         "copies": sorted(body for body, _ in rows),
+        "archived": archived(spark, names, folder),
         "executors": len(spark.sparkContext._jsc.sc().statusTracker().getExecutorInfos()) - 1,
         "places": sorted({place for _, place in rows}),
     }
@@ -44,4 +56,4 @@ def main(master: str, names: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2])
+    main(*sys.argv[1:])

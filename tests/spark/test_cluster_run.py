@@ -112,7 +112,9 @@ def finished(command: list[str], environment: dict[str, str], folder: Path) -> d
 
 
 def check(found: dict[str, Any]) -> None:
-    assert found["copies"] == [f"order {n:03}" for n in range(500)]
+    orders = [f"order {n:03}" for n in range(500)]
+    assert found["copies"] == orders
+    assert found["archived"] == orders
     assert found["executors"] == 2
 
 
@@ -122,13 +124,13 @@ def check(found: dict[str, Any]) -> None:
 def test_a_session_on_a_cluster_where_the_package_is_installed(
     cluster: Cluster, node: Node, tmp_path: Path
 ) -> None:
-    command = [sys.executable, str(JOB), cluster.master, node.names]
+    command = [sys.executable, str(JOB), cluster.master, node.names, str(tmp_path / "archive")]
     found = finished(command, cluster.environment, tmp_path)
     check(found)
     assert found["places"] == [str(ROOT / "src" / "sprocket" / "__init__.py")]
 
 
-def test_the_package_travels_with_the_job(cluster: Cluster, node: Node, tmp_path: Path) -> None:
+def test_the_package_travels_with_the_job_and_its_pipeline(cluster: Cluster, node: Node, tmp_path: Path) -> None:
     from sprocket.spark import package_zip
 
     archive = package_zip(tmp_path / "sprocket.zip")
@@ -138,7 +140,7 @@ def test_the_package_travels_with_the_job(cluster: Cluster, node: Node, tmp_path
         "--conf", "spark.executor.memory=512m",
         "--conf", "spark.driver.memory=512m",
         "--py-files", str(archive),
-        str(JOB), cluster.master, node.names,
+        str(JOB), cluster.master, node.names, str(tmp_path / "archive"),
     ]  # fmt: skip
     found = finished(command, cluster.environment, tmp_path)
     check(found)
