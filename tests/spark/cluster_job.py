@@ -1,7 +1,7 @@
 """What the cluster tests run: a topic read, copied to another one and archived, by executors.
 
-Arguments: master, name servers, a folder for the archive that all reach. It prints one line of JSON: what was found, and where executors
-have the package from.
+Arguments: master, name servers, a folder for the archive that all reach. It prints one line of
+JSON: what was found, and where executors have the package from.
 """
 
 from __future__ import annotations

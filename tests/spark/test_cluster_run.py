@@ -16,7 +16,7 @@ import pytest
 
 from tests.spark.node import Node
 
-pytestmark = [pytest.mark.spark, pytest.mark.process, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.spark, pytest.mark.process, pytest.mark.timeout(1500)]
 
 ROOT = Path(__file__).parents[2]
 JOB = Path(__file__).with_name("cluster_job.py")
@@ -103,7 +103,7 @@ def node(tmp_path: Path) -> Iterator[Node]:
 
 def finished(command: list[str], environment: dict[str, str], folder: Path) -> dict[str, Any]:
     done = subprocess.run(
-        command, capture_output=True, text=True, env=environment, cwd=folder, timeout=600
+        command, capture_output=True, text=True, env=environment, cwd=folder, timeout=1200
     )
     found = re.search(r"^FOUND (.*)$", done.stdout, re.MULTILINE)
     assert found is not None, done.stdout[-2000:] + done.stderr[-4000:]
@@ -130,7 +130,9 @@ def test_a_session_on_a_cluster_where_the_package_is_installed(
     assert found["places"] == [str(ROOT / "src" / "sprocket" / "__init__.py")]
 
 
-def test_the_package_travels_with_the_job_and_its_pipeline(cluster: Cluster, node: Node, tmp_path: Path) -> None:
+def test_the_package_travels_with_the_job_and_its_pipeline(
+    cluster: Cluster, node: Node, tmp_path: Path
+) -> None:
     from sprocket.spark import package_zip
 
     archive = package_zip(tmp_path / "sprocket.zip")
