@@ -36,7 +36,7 @@ final class Patience {
     }
 
     private static boolean lacksRoute(Throwable failed) {
-        return failed != null && (String.valueOf(failed.getMessage()).contains("No route info of this topic")
+        return failed != null && (String.valueOf(failed.getMessage()).contains("No route info ")
             || lacksRoute(failed.getCause()));
     }
 }
