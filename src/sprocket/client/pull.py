@@ -20,6 +20,7 @@ from sprocket.base.errors import (
     CorruptRecord,
     FilterFailed,
     FilterMissing,
+    RemoteProtocolError,
     ReplyError,
     SprocketError,
     SubscriptionInvalid,
@@ -62,6 +63,12 @@ _GOES_ON = frozenset(
         ResponseCode.PULL_RETRY_IMMEDIATELY,
     }
 )
+
+
+#: An answer within this time that tells nothing new was not held by the broker; after so many of
+#: them, or of answers that send us elsewhere, pulls pause: else they would go round and round.
+_SOON_SECONDS = 0.1
+_IN_VAIN_MAX = 3
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -114,6 +121,8 @@ class Feed:
         #: When the last pull was asked for, in ms since 1970 UTC.
         self.pulled_ms = parts.session.world.clock.now_ms()
         self._last_error = ""
+        #: Pulls in a row that were answered at once and brought us nowhere.
+        self._in_vain = 0
         #: The connection of the last pull.
         self._peer: Peer | None = None
         self._is_retry = is_retry_topic(queue.topic)
@@ -136,8 +145,9 @@ class Feed:
             except SprocketError as error:
                 self._complain(error)
             else:
-                again = None
-                continue
+                if self._in_vain < _IN_VAIN_MAX:
+                    again = None
+                    continue
             again = again or pauses(longest / 10, longest, entropy=entropy)
             await asyncio.sleep(next(again))
 
@@ -231,12 +241,17 @@ class Feed:
         )
 
     def _take(self, reply: Command, began: float) -> None:
-        fields = reply.read(PullReply)
+        fields = _checked(reply)
         self._number = fields.suggest_which_broker_id
         window = self.window
         if reply.code != ResponseCode.SUCCESS:
+            before = window.next_offset
             window.fetched((), fields.next_begin_offset)
+            soon = min(_SOON_SECONDS, self._parts.config.hold_ms / 2000)
+            is_soon = asyncio.get_running_loop().time() - began < soon
+            self._in_vain = self._in_vain + 1 if is_soon and window.next_offset == before else 0
             return
+        self._in_vain = 0
         messages: list[StoredMessage] = []
         try:
             messages.extend(self._wanted(reply))
@@ -266,7 +281,8 @@ class Feed:
 
         In ordered consumption the batch under way ends first, so that no two overlap.
         """
-        next_offset = reply.read(PullReply).next_begin_offset
+        next_offset = _checked(reply).next_begin_offset
+        self._in_vain += 1
         if number != MASTER:  # a slave that lags is no reason to go back
             self._number = MASTER
             raise ReplyError.of(reply.code, f"slave {number}: {reply.remark}")
@@ -284,6 +300,20 @@ class Feed:
         self.window.close()
         self.window = window
         self.committed = None
+
+
+def _checked(reply: Command) -> PullReply:
+    """What a reply says, if it can be.
+
+    Raises:
+        RemoteProtocolError: it goes on nowhere, or has found something that is not there.
+    """
+    fields = reply.read(PullReply)
+    if fields.next_begin_offset < 0:
+        raise RemoteProtocolError(f"a pull goes on at {fields.next_begin_offset}")
+    if reply.code == ResponseCode.SUCCESS and not reply.body:
+        raise RemoteProtocolError("a pull has found messages and brings none")
+    return fields
 
 
 def as_sent(message: StoredMessage) -> StoredMessage:
