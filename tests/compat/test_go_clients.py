@@ -226,7 +226,6 @@ def test_transactions_of_a_go_producer_end_as_it_says(
             )
         )
     assert {message.body for message in stored(node, topic)} == {b"commit", b"commit later"}
-    assert "commit" not in {line.get("asked") for line in producer.told}
 
 
 def test_go_asks_and_we_answer(go: Foreign, node: SprocketNode, topic: str) -> None:
