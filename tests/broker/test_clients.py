@@ -14,7 +14,7 @@ MANNER = Manner(PASSIVELY, CLUSTERING, "CONSUME_FROM_LAST_OFFSET")
 
 
 def client(name: str, client_id: str | None = None, seen_ms: int = 0) -> Client:
-    return Client(name, client_id or name, f"{name}:1", "PYTHON", 479, seen_ms)
+    return Client(name, client_id or name, f"{name}:1", "PYTHON", 479, seen_ms, seen_ms)
 
 
 def wants(topic: str, text: str = "*", version: int = 1) -> SubscriptionData:

@@ -26,7 +26,9 @@ from sprocket.protocol.command import Command, Reply
 from sprocket.protocol.requests.client import CheckClient, GroupMembers, Heartbeat, Unregister
 from sprocket.protocol.requests.topic import TopicConfigOf
 from sprocket.testing.clock import ManualClock
+from sprocket.testing.loop import simulate
 from tests.broker.parts import SUCCESS, Asker, another, play, settle
+from tests.support import run
 
 IDS_CHANGED = 40
 
@@ -86,7 +88,11 @@ class Taking:
             producers=[ProducerData(group_name=f"g{number}") for number in range(count)],
         )
         beat = Command.request(Heartbeat(), body=body.encode())
-        self.outcome: Any = self.membership.heartbeat(beat, self.peer)
+
+        async def begin() -> list[Any]:
+            return [self.membership.heartbeat(beat, self.peer)]
+
+        (self.outcome,) = run(begin())
 
     def _watched(self, closed: Callable[[Any], None]) -> None:
         self.close = closed
@@ -206,6 +212,33 @@ def test_a_silent_client_is_let_go() -> None:
             assert await members(asker) == ["c1"]
 
     play(test)
+
+
+def test_a_clock_that_is_set_makes_nobody_silent() -> None:
+    silent: list[str] = []
+
+    async def main() -> None:
+        clock = ManualClock()
+        clients = Clients(members_max=10)
+        settings: Any = SimpleNamespace(config=SimpleNamespace(client_expiry_ms=120_000))
+        parts: Any = None
+        membership = Membership(clients, topics=parts, groups=parts, settings=settings, clock=clock)
+        peer: Any = _Hashable(
+            address="10.0.0.1:1", on_close=lambda closed: None, close=lambda: silent.append("c")
+        )
+        body = HeartbeatBody(client_id="c", producers=[ProducerData(group_name="p")]).encode()
+        membership.heartbeat(Command.request(Heartbeat(), body=body), peer)
+        for jump_ms in (86_400_000, -2 * 86_400_000):
+            clock.move(jump_ms)
+            await asyncio.sleep(10)
+            membership.drop_silent()
+            assert len(clients.producers("p")) == 1
+        assert clients.silent(0) == []
+        now_ms = int(asyncio.get_running_loop().time() * 1000)
+        assert len(clients.silent(now_ms)) == 1
+
+    simulate(lambda network: main())
+    assert silent == []
 
 
 def test_a_fingerprint_stands_for_subscriptions_that_are_known() -> None:

@@ -26,6 +26,18 @@ def test_topics_that_match_wholly_are_found_and_internal_ones_never() -> None:
     assert wanted.listed(names, version=8) == ([], [])
 
 
+def test_the_newest_subscription_counts_also_after_the_clock_was_set_back() -> None:
+    wanted = Wanted()
+    wanted.set("orders", ALL, None, version=100)
+    wanted.set("orders", PAID, None, version=40)
+    assert wanted.by_topic["orders"].version == 101
+    wanted.drop("orders")
+    wanted.set("orders", ALL, None, version=40)
+    assert wanted.by_topic["orders"].version == 102
+    wanted.set("orders", ALL, None, version=500)
+    assert wanted.by_topic["orders"].version == 500
+
+
 def test_a_topic_is_gone_only_after_it_was_missing_three_times_in_a_row() -> None:
     wanted = Wanted()
     wanted.set(ORDERS, ALL, None, version=1)

@@ -28,7 +28,8 @@ class Client:
     Attributes:
         connection: what it is known by.
         address: `ip:port` of its side of the connection.
-        seen_ms: when its last heartbeat came.
+        seen_ms: when its last heartbeat came, ms since 1970 UTC.
+        heard_ms: the same on a clock that never jumps.
     """
 
     connection: Hashable
@@ -37,6 +38,7 @@ class Client:
     language: str
     version: int
     seen_ms: int
+    heard_ms: int = 0
 
 
 @dataclass(slots=True)
@@ -220,9 +222,9 @@ class Clients:
         return [group for group in lost if group is not None]
 
     def silent(self, before_ms: int) -> list[Client]:
-        """Members whose last heartbeat came before a moment."""
+        """Members whose last heartbeat came before a moment of the clock that never jumps."""
         everyone = [g.members for g in self._consumers.values()] + list(self._producers.values())
-        return [c for members in everyone for c in members.values() if c.seen_ms < before_ms]
+        return [c for members in everyone for c in members.values() if c.heard_ms < before_ms]
 
     def group(self, name: str) -> ConsumerGroup | None:
         """A consumer group that has members, or None."""

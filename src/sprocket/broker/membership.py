@@ -125,6 +125,7 @@ class Membership:
             command.language,
             command.version,
             self._clock.now_ms(),
+            _steady_ms(),
         )
         self._watch(peer)
         beat = _Beat(body, client)
@@ -259,7 +260,7 @@ class Membership:
 
     def drop_silent(self) -> None:
         """Lets go of clients that sent no heartbeat for too long."""
-        before_ms = self._clock.now_ms() - self._settings.config.client_expiry_ms
+        before_ms = _steady_ms() - self._settings.config.client_expiry_ms
         for client in self._clients.silent(before_ms):
             log.warning("%s (%s) is silent and let go", client.client_id, client.address)
             peer = peer_of(client)
@@ -271,6 +272,11 @@ class Membership:
         while True:
             await asyncio.sleep(self._settings.config.client_scan_ms / 1000)
             self.drop_silent()
+
+
+def _steady_ms() -> int:
+    """Milliseconds of the loop's clock: a clock that is set does not make everybody silent."""
+    return int(asyncio.get_running_loop().time() * 1000)
 
 
 def _slices(groups: Sequence[G]) -> Iterator[Sequence[G]]:

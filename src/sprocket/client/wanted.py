@@ -48,6 +48,8 @@ class Wanted:
         self._wishes: dict[re.Pattern[str], _Wish] = {}
         #: Topics that patterns found, and how often each was missing since it was last listed.
         self._missing: dict[str, int] = {}
+        #: Of every topic that was ever subscribed, the last one's.
+        self._versions: dict[str, int] = {}
 
     @property
     def has_patterns(self) -> bool:
@@ -64,6 +66,10 @@ class Wanted:
     ) -> None:
         """Subscribes a topic, or all that match.
 
+        Args:
+            version: of a group's subscriptions of a topic brokers keep the one with the highest;
+                raised if it is not above the last one's here, since a clock can be set back.
+
         Raises:
             UsageError: that is no topic's name, and no pattern of text.
         """
@@ -74,7 +80,12 @@ class Wanted:
             return
         check_topic(topics)
         self._missing.pop(topics, None)
-        self.by_topic[topics] = Subscription(topics, wanted, version, listener)
+        self.by_topic[topics] = Subscription(topics, wanted, self._newer(topics, version), listener)
+
+    def _newer(self, topic: str, version: int) -> int:
+        newer = max(version, self._versions.get(topic, version - 1) + 1)
+        self._versions[topic] = newer
+        return newer
 
     def drop(self, topics: Topics) -> bool:
         """Subscribes a topic, or what a pattern found, no more; whether it was subscribed."""
@@ -108,7 +119,8 @@ class Wanted:
             elif wish is not None and topic not in self.by_topic:
                 if len(self._missing) >= _FOUND_MAX:
                     raise UsageError(f"more than {_FOUND_MAX} topics match")
-                self.by_topic[topic] = Subscription(topic, wish.filter, version, wish.listener)
+                newer = self._newer(topic, version)
+                self.by_topic[topic] = Subscription(topic, wish.filter, newer, wish.listener)
                 self._missing[topic] = 0
                 found.append(topic)
         listed = set(names)
