@@ -118,12 +118,19 @@ def test_a_damaged_log_gives_what_it_gives_record_by_record(
     assert told(all_replayed(log, checks_bodies=checks_bodies)) == wanted
 
 
-#: What senders write: the same around a unique key, which is sometimes odd.
+#: What senders write: the same around keys and a unique key, which are sometimes odd.
+_words = st.sampled_from(
+    ["", "", "k1", "k2", "k 3", " k", "K4\x01", "k\x02a\x01b", "ü", "k2 k2", "KEYS\x01", "\udcff5"]
+).map(lambda words: f"KEYS\x01{words}\x02" if words else "")
 alike = st.builds(
-    lambda before, key, after: f"{before}UNIQ_KEY\x01{key}{after}".encode(),
-    st.sampled_from(["", "", "WAIT\x01true\x02", "KEYS\x01k\x02"]),
+    lambda before, words, key, after, more: f"{before}{words}UNIQ_KEY\x01{key}{after}{more}".encode(
+        "utf-8", "surrogateescape"
+    ),
+    st.sampled_from(["", "", "WAIT\x01true\x02", "XKEYS\x01k\x02", "x"]),
+    _words,
     st.sampled_from(["C0A80001", "C0A80002", "C0A8\x02a\x01", "\0\0\0\0\0\0\0\0", "C0", "\x01"]),
     st.sampled_from(["\x02TAGS\x01a\x02", "\x02TAGS\x01b\x02", "\x02", ""]),
+    _words | st.just(""),
 )
 
 

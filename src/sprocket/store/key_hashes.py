@@ -44,6 +44,18 @@ class KeyHashes:
 
     def of_all(self, topics: Sequence[str], keys: Sequence[bytes]) -> list[int]:
         """The hashes of many keys in UTF-8, each with its topic."""
+        sizes = list(map(len, keys))
+        if not sizes or min(sizes) == max(sizes):
+            return self._of_rows(topics, keys)
+        # Side by side keys of one length take a third of the time.
+        order = sorted(range(len(keys)), key=sizes.__getitem__)
+        ordered = self._of_rows([topics[at] for at in order], [keys[at] for at in order])
+        hashes = [0] * len(keys)
+        for at, hashed in zip(order, ordered, strict=True):
+            hashes[at] = hashed
+        return hashes
+
+    def _of_rows(self, topics: Sequence[str], keys: Sequence[bytes]) -> list[int]:
         hashes: list[int] = []
         for start in range(0, len(keys), _LANES):
             hashes += self._of_some(topics[start : start + _LANES], keys[start : start + _LANES])

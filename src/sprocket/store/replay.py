@@ -67,8 +67,9 @@ def entry_of(record: Record, tag_codes: TagCodes) -> Entry:
 class Records:
     """Takes records apart, many at a time.
 
-    Messages of one sender differ, behind their body, in the unique key only. So what stands there
-    falls into three parts, and the two around the key are looked up instead of being read.
+    Messages of one sender differ, behind their body, in the unique key and in their keys only. So
+    what stands there falls into five parts, and the three around those two are looked up instead
+    of being read.
 
     Args:
         checks_bodies: each body is compared with its checksum.
@@ -85,8 +86,8 @@ class Records:
         self._tags: dict[bytes, int] = {}
         #: What takes apart what stands behind a body, by how long that is.
         self._splits: dict[int, _Split] = {}
-        #: Topic and tag code by the two parts around the key, and the lists of the topic's queues.
-        self._kinds: dict[tuple[bytes, bytes], tuple[str, int, dict[int, list[int]]]] = {}
+        #: What is known of messages by the three parts around their keys.
+        self._kinds: dict[tuple[bytes, bytes, bytes], _Kind] = {}
 
     def take(
         self, buffer: memoryview, start: int, at: int, *, until: int = 1 << 63
@@ -147,7 +148,7 @@ class Records:
         unpack, split_of, kind_of = _HEAD.unpack_from, self._splits.get, self._kinds.get
         checks_bodies, keyed, piece_bytes = self._checks_bodies, into.keyed, len(piece)
         last_head = piece_bytes - _HEAD_BYTES
-        split, rest_bytes, last_front, last_back, count = None, 0, None, None, 0
+        split, rest_bytes, last, count = None, 0, None, 0
         while at <= last_head:
             (
                 size, magic, crc, number, queue_offset, log_offset, sys_flag, stored_ms, body_bytes,
@@ -168,20 +169,24 @@ class Records:
                 split = split_of(rest_bytes)
             if split is None:
                 break
-            front, key, back = split(piece, topic_at)
-            if front != last_front or back != last_back:
-                if (kind := kind_of((front, back))) is None:
+            front, key, middle, words, back = split(piece, topic_at)
+            around = (front, middle, back)
+            if around != last:
+                if (kind := kind_of(around)) is None:
                     break
-                topic, tag, queues = kind
-                last_front, last_back = front, back
+                topic, tag, queues, is_swapped = kind
+                last = around
+            if is_swapped:
+                key, words = words, key
             if (
                 _PAIR_END in key
+                or _PAIR_END in words
                 or (queue := queues.get(number)) is None
                 or (checks_bodies and crc32(piece[body_at:topic_at]) & _CRC_MASK != crc)
             ):
                 break
             queue += (queue_offset, log_offset, size, tag)
-            keyed += (topic, key, "", log_offset, stored_ms)
+            keyed += (topic, key, words, log_offset, stored_ms)
             count += 1
             at = end
         if count:
@@ -218,46 +223,68 @@ class Records:
             or HOLE in properties
         ):
             return at
-        tag, keys, unique_key, key_at = self._words(properties)
+        tag, unique_key, keys, at_of = self._words(properties)
         queue = into.queue(topic, number)
         queue += (queue_offset, log_offset, size, tag)
         into.keyed += (topic, unique_key, keys, log_offset, stored_ms)
         into.count, into.end, into.stored_ms = into.count + 1, start + end, stored_ms
-        if key_at:
-            key_at += topic_end + 2
-            back_at = key_at + len(unique_key)
-            split = _split(key_at - topic_at, len(unique_key), end - back_at)
-            self._splits.setdefault(end - topic_at, split)
-            around = (piece[topic_at:key_at], piece[back_at:end])
-            self._kinds[around] = (topic, tag, into.queues[topic])
+        if at_of:
+            rest = piece[topic_at:end]
+            first, second = (each + topic_end + 2 - topic_at for each in sorted(at_of))
+            is_swapped = at_of[0] > at_of[1]
+            sizes = (len(keys), len(unique_key)) if is_swapped else (len(unique_key), len(keys))
+            middle_bytes = second - first - sizes[0]
+            back_bytes = len(rest) - second - sizes[1]
+            split = _split(first, sizes[0], middle_bytes, sizes[1], back_bytes)
+            self._splits.setdefault(len(rest), split)
+            front, _, middle, _, back = split(rest, 0)
+            self._kinds[front, middle, back] = (topic, tag, into.queues[topic], is_swapped)
         return end
 
-    def _words(self, properties: bytes) -> tuple[int, str, bytes, int]:
-        """Tag code, keys and unique key; and where it stands, if others may be told by that."""
+    def _words(self, properties: bytes) -> tuple[int, bytes, bytes, tuple[int, int] | None]:
+        """Tag code, unique key and keys; and where the two stand, if others may be told by that."""
         before, _, rest = properties.partition(_UNIQUE_KEY_MARK)
         unique_key, end, after = rest.partition(_PAIR_END_BYTE)
         is_usual = unique_key and (not before or before[-1] == _PAIR_END)
         others = before + after
-        key_at = len(before) + len(_UNIQUE_KEY_MARK) if end else 0
+        key_at = len(before) + len(_UNIQUE_KEY_MARK)
+        at_of = (key_at, key_at + len(unique_key)) if end else None
         if is_usual and (tag := self._tags.get(others)) is not None:
-            return tag, "", unique_key, key_at
+            return tag, unique_key, b"", at_of
         tag = tag_code(_value(properties, _TAGS_MARK, TAGS))
-        keys = _value(properties, _KEYS_MARK, KEYS)
-        if is_usual and not keys and _UNIQUE_KEY_MARK not in after:
-            if len(self._tags) >= _TAGS_MAX:
-                self._tags.clear()
-            self._tags[others] = tag
-            return tag, "", unique_key, key_at
-        return tag, keys, _value(properties, _UNIQUE_KEY_MARK, UNIQUE_KEY).encode(), 0
+        keys = _value(properties, _KEYS_MARK, KEYS).encode()
+        if not is_usual or _UNIQUE_KEY_MARK in after:
+            return tag, _value(properties, _UNIQUE_KEY_MARK, UNIQUE_KEY).encode(), keys, None
+        if keys:
+            return tag, unique_key, keys, at_of and _both(properties, key_at, keys)
+        if len(self._tags) >= _TAGS_MAX:
+            self._tags.clear()
+        self._tags[others] = tag
+        return tag, unique_key, b"", at_of
 
 
-#: Takes three parts out of some bytes at a place.
-_Split = Callable[[bytes, int], tuple[bytes, bytes, bytes]]
+#: What is known of messages: topic, tag code, the lists of the topic's queues; and whether keys
+#: stand before the unique key.
+_Kind = tuple[str, int, dict[int, list[int]], bool]
+#: Takes five parts out of some bytes at a place.
+_Split = Callable[[bytes, int], tuple[bytes, bytes, bytes, bytes, bytes]]
 
 
 @lru_cache(maxsize=4096)
-def _split(front_bytes: int, key_bytes: int, back_bytes: int) -> _Split:
-    return struct.Struct(f"{front_bytes}s{key_bytes}s{back_bytes}s").unpack_from
+def _split(*sizes: int) -> _Split:
+    return struct.Struct("".join(f"{size}s" for size in sizes)).unpack_from
+
+
+def _both(properties: bytes, key_at: int, keys: bytes) -> tuple[int, int] | None:
+    """Where the unique key and the keys stand, if those stand there once and as they are."""
+    at = properties.find(_KEYS_MARK) + len(_KEYS_MARK)
+    pair = _KEYS_MARK + keys + _PAIR_END_BYTE
+    is_once = properties.count(_KEYS_MARK) == 1
+    return (
+        (key_at, at)
+        if is_once and (_PAIR_END_BYTE + properties).count(_PAIR_END_BYTE + pair)
+        else None
+    )
 
 
 def _value(properties: bytes, mark: bytes, name: str) -> str:

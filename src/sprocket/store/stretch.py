@@ -8,16 +8,18 @@ slice with a step.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from sprocket.message.properties import PAIR_END
 from sprocket.message.record import ROLLED_BACK, TRANSACTION_MASK
 from sprocket.store.columns import INT, LONG, big_endian, rows
 from sprocket.store.views import IN_NO_QUEUE, Entry
 
+T = TypeVar("T")
+
 #: Of each message of a queue: queue offset, log offset, bytes of its record, tag code.
 QUEUE_FIELDS = 4
-#: Of each record: topic, unique key in UTF-8, keys, log offset, and when it was stored, ms.
+#: Of each record: topic, unique key and keys in UTF-8, log offset, and when it was stored, ms.
 KEY_FIELDS = 5
 
 _PAIR_END_BYTE = PAIR_END.encode()
@@ -85,7 +87,8 @@ class Stretch:
             )
         if not _is_rolled_back(entry.sys_flag):
             unique_key = entry.unique_key.encode("utf-8", "surrogatepass")
-            self.keyed += (entry.topic, unique_key, entry.keys, log_offset, entry.stored_ms)
+            keys = entry.keys.encode("utf-8", "surrogatepass")
+            self.keyed += (entry.topic, unique_key, keys, log_offset, entry.stored_ms)
 
     def leave_out(self, deleted: Callable[[str], int]) -> None:
         """Leaves out records that were written before their topic was last deleted.
@@ -105,7 +108,8 @@ class Stretch:
     def key_columns(self) -> KeyColumns:
         """The keys of the records, in order."""
         topics, unique_keys, words, log_offsets, times_ms = _columns(self.keyed, KEY_FIELDS)
-        return _each_key(topics, unique_keys, words, log_offsets, times_ms)
+        texts = _PAIR_END_BYTE.join(words).decode("utf-8", "replace").split(PAIR_END)
+        return _each_key(topics, unique_keys, texts, log_offsets, times_ms)
 
     def queue_columns(self) -> Iterator[tuple[tuple[str, int], QueueColumns]]:
         """Topic and number of each queue with messages, and what there is of them."""
@@ -117,6 +121,13 @@ class Stretch:
 
 def _columns(flat: list[Any], fields: int) -> list[list[Any]]:
     return [flat[field::fields] for field in range(fields)]
+
+
+def _paired(first: list[T], second: list[T]) -> list[T]:
+    """One of each list by turns."""
+    both = [*first, *second]
+    both[::2], both[1::2] = first, second
+    return both
 
 
 def _is_rolled_back(sys_flag: int) -> bool:
@@ -151,6 +162,16 @@ def _each_key(
     """The unique key of each record, if it has one, and then each of its other keys once."""
     if not any(words) and all(unique_keys):
         return KeyColumns(topics, unique_keys, log_offsets, times_ms)
+    joined = PAIR_END.join(words)
+    if joined.split() == [joined] and all(words) and all(unique_keys):
+        encoded = joined.encode("utf-8", "surrogatepass").split(_PAIR_END_BYTE)
+        if len(encoded) == len(words):  # one word each
+            return KeyColumns(
+                _paired(topics, topics),
+                _paired(unique_keys, encoded),
+                _paired(log_offsets, log_offsets),
+                _paired(times_ms, times_ms),
+            )
     found = KeyColumns([], [], [], [])
     for topic, unique_key, text, log_offset, stored_ms in zip(
         topics, unique_keys, words, log_offsets, times_ms, strict=True
