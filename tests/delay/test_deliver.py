@@ -7,6 +7,7 @@ import logging
 
 import pytest
 
+from sprocket.store import cold
 from sprocket.store.snapshot import decode_state
 from sprocket.testing.disk import MemoryDisk
 from sprocket.testing.loop import simulate
@@ -121,3 +122,23 @@ def test_a_due_message_waits_for_room_on_the_disk_and_comes_once() -> None:
         assert await asker.bodies("T") == [b"a", b"b"]
 
     play(test, disk)
+
+
+@pytest.mark.parametrize("wish", [{"DELAY": "2"}, {"TIMER_DELAY_SEC": "5"}], ids=["level", "time"])
+def test_what_left_memory_while_it_waited_is_loaded_in_the_background_first(
+    wish: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cold, "_HOT_BYTES", 0)
+    log = f"{ROOT}/commitlog/{0:020d}"
+
+    async def main() -> None:
+        disk = new_disk()
+        async with serving(disk) as asker:
+            await asker.send("T", b"waits", **wish)
+            await asyncio.sleep(3)
+            disk.cold[log] = range(disk.size(log) or 0)
+            await asyncio.sleep(4)
+            assert disk.cold[log].start > 0
+            assert await asker.bodies("T") == [b"waits"]
+
+    simulate(lambda network: main())

@@ -99,14 +99,27 @@ class Delivery:
                 tasks.create_task(self._serve(level))
 
     async def _serve(self, level: int) -> None:
+        queue = self._levels.queue_of(level)
         while True:
-            pause = self._deliver(level)
+            pause: float | None = await self._load(level, queue)
+            if not pause:
+                pause = self._deliver(level)
             if pause is None:
-                queue = self._levels.queue_of(level)
                 arrivals = self._store.arrivals(SCHEDULE, queue)
                 await arrivals.reach(self._progress.at(level) + 1, Deadline.never())
             else:
                 await asyncio.sleep(pause)
+
+    async def _load(self, level: int, queue: int) -> float:
+        """Brings into memory what is delivered next; the pause before the next try, if it fails."""
+        at = self._progress.at(level)
+        if self._store.is_cold(SCHEDULE, queue, at, count=_COUNT_MAX, bytes_max=_BYTES_MAX):
+            try:
+                await self._store.load(SCHEDULE, queue, at, count=_COUNT_MAX, bytes_max=_BYTES_MAX)
+            except StoreError as error:
+                log.warning("delay level %d waits: %s", level, error)
+                return _AGAIN_SECONDS
+        return 0.0
 
     def _deliver(self, level: int) -> float | None:
         """Delivers some of what is due on a level.

@@ -107,7 +107,19 @@ class TimedDelivery:
             position = timers.turn.agenda.first(now_ms)
             if position is None:
                 break
-            if not self._deliver(position):
+            try:
+                unit = timers.files.log.read(position)
+                await self._store.cold.load_record(unit.log_offset)
+            except OffsetOutOfRange as error:
+                log.error("a message that waited is gone: %s", error)
+                timers.turn.agenda.drop()
+                continue
+            except StoreError as error:
+                log.warning("messages that are due wait: %s", error)
+                return _AGAIN_SECONDS
+            if timers.turn.agenda.first(now_ms) != position:  # one came meanwhile that goes first
+                continue
+            if not self._deliver(unit):
                 return _AGAIN_SECONDS
             timers.turn.agenda.drop()
         return self._pause(now_ms)
@@ -123,14 +135,9 @@ class TimedDelivery:
             return 0.0
         return min(max((due_ms - now_ms) / 1000, _PAUSE_SECONDS_MIN), _PAUSE_SECONDS_MAX)
 
-    def _deliver(self, position: int) -> bool:
+    def _deliver(self, unit: Unit) -> bool:
         """Whether the next message may follow: this one is stored, or never can be."""
         timers = self._timers
-        try:
-            unit = timers.files.log.read(position)
-        except OffsetOutOfRange as error:
-            log.error("a message that waited is gone: %s", error)
-            return True
         try:
             draft = self._draft(unit)
             if draft is not None:
