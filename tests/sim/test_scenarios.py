@@ -69,6 +69,7 @@ def test_a_history_is_the_same_twice_in_one_process_and_another_with_another_see
         pytest.param("resets", 136, id="nor-told-to-a-connection-that-is-gone"),
         pytest.param("resets", 137, id="that-one-member-heard-does-not-speak-for-another"),
         pytest.param("tempest", 145, id="a-group-moved-forwards-goes-on-behind-what-it-passed"),
+        pytest.param("transactions-power", 60137, id="what-was-sent-twice-is-parked-once"),
     ],
 )
 def test_what_was_broken_once_holds(name: str, seed: int) -> None:

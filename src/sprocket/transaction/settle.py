@@ -258,10 +258,13 @@ class Settlement:
     def park(self, half: Half, found: Found) -> None:
         """Keeps a message whose transaction nobody ended, for an operator to look at.
 
+        Once, if its producer sent it twice.
+
         Raises:
             DiskFull, StoreError, ClosedError: the store does not take it.
         """
-        self._door.accept_due(halves.parked(found.record, dict(found.properties)))
+        if not self._is_parked(found, since=found.record.log_offset):
+            self._door.accept_due(halves.parked(found.record, dict(found.properties)))
         self._end(half.root, Outcome.PARKED)
 
     def copy(self, half: Half, found: Found, *, checks: int) -> tuple[Half, bytes]:
@@ -371,9 +374,10 @@ class Settlement:
             if record.sys_flag & TRANSACTION_MASK == COMMITTED
         )
 
-    def _is_parked(self, found: Found) -> bool:
+    def _is_parked(self, found: Found, *, since: int = 0) -> bool:
         return any(
-            _is_message_of(record, found) for record in self._of_same_key(CHECKS_EXHAUSTED, found)
+            record.log_offset >= since and _is_message_of(record, found)
+            for record in self._of_same_key(CHECKS_EXHAUSTED, found)
         )
 
     def _of_same_key(self, topic: str, found: Found) -> Iterator[Record]:
