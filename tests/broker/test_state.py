@@ -40,6 +40,20 @@ def damaged(raw: bytes, how: str) -> bytes:
     return {"empty": b"", "zeros": bytes(len(raw)), "half": raw[: len(raw) // 2]}[how]
 
 
+class RefusingDisk(MemoryDisk):
+    """Has room or not for the tables."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_refusing = False
+        self.make_directory(ROOT)
+
+    def replace(self, path: str, content: bytes, *, backup: bool = True) -> None:
+        if self.is_refusing and path.endswith(".json"):
+            raise OSError("no room")
+        super().replace(path, content, backup=backup)
+
+
 @pytest.mark.parametrize("how", ["empty", "zeros", "half"])
 def test_a_damaged_file_is_made_up_for_by_its_backup(
     how: str, caplog: pytest.LogCaptureFixture
@@ -204,17 +218,8 @@ def test_nothing_is_saved_before_it_was_loaded() -> None:
 
 
 def test_a_disk_that_refuses_a_save_is_tried_again(caplog: pytest.LogCaptureFixture) -> None:
-    class RefusingDisk(MemoryDisk):
-        is_refusing = False
-
-        def replace(self, path: str, content: bytes, *, backup: bool = True) -> None:
-            if self.is_refusing and path.endswith("consumerOffset.json"):
-                raise OSError("no room")
-            super().replace(path, content, backup=backup)
-
     async def main() -> None:
         disk = RefusingDisk()
-        disk.make_directory(ROOT)
         async with serving(disk) as asker:
             await asker.send("T")
             await asker.beat("g", topics={"T": "*"})
@@ -224,6 +229,24 @@ def test_a_disk_that_refuses_a_save_is_tried_again(caplog: pytest.LogCaptureFixt
             disk.is_refusing = False
             await asyncio.sleep(6)
             assert disk.read(path("consumerOffset.json")) is not None
+
+    simulate(lambda network: main())
+    assert "cannot be saved: no room" in caplog.text
+
+
+def test_a_topic_that_the_disk_refuses_to_note_is_noted_once_it_does_not(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def main() -> None:
+        disk = RefusingDisk()
+        async with serving(disk) as asker:
+            disk.is_refusing = True
+            await asker.create("T")
+            await asyncio.sleep(12)
+            assert b'"T"' not in (disk.read(path("topics.json")) or b"")
+            disk.is_refusing = False
+            await asyncio.sleep(6)
+            assert b'"T"' in (disk.read(path("topics.json")) or b"")
 
     simulate(lambda network: main())
     assert "cannot be saved: no room" in caplog.text

@@ -221,6 +221,9 @@ class Broker:
                 file.save()
         except (SprocketError, TimeoutError) as error:
             log.error("not everything could be saved: %s", error)
+        finally:
+            for file in self._parts.files:
+                file.close()
 
     def _answer_all(self, commands: Sequence[Command], peer: Peer) -> Sequence[Outcome]:
         if self._dispatch is None:

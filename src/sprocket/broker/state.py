@@ -31,6 +31,8 @@ log = logging.getLogger(__name__)
 _SAVE_GAP_SECONDS = 0.05
 #: Nor begins one sooner than so many times what the last one took: nothing else happens meanwhile.
 _SAVE_GAP_TIMES = 5
+#: How long after a save that the disk refused it is tried again, s.
+_AGAIN_SECONDS = 5.0
 #: How long a save waits for the log to be on the disk, s.
 _FLUSH_SECONDS = 5.0
 
@@ -54,7 +56,7 @@ class StateFile:
         is_behind: whether the last save failed, so that it is to be tried again.
     """
 
-    __slots__ = ("_next_at", "_snapshot", "_table", "_timer", "_waiting", "is_behind")
+    __slots__ = ("_again", "_next_at", "_snapshot", "_table", "_timer", "_waiting", "is_behind")
 
     def __init__(self, disk: Disk, path: str, table: Table) -> None:
         self._snapshot = Snapshot(disk, path)
@@ -62,6 +64,8 @@ class StateFile:
         #: When the next save because of a change may begin.
         self._next_at = -math.inf
         self._timer: asyncio.TimerHandle | None = None
+        #: When a change is tried again that the disk refused.
+        self._again: asyncio.TimerHandle | None = None
         self._waiting: list[asyncio.Future[None]] = []
         self.is_behind = False
 
@@ -88,9 +92,15 @@ class StateFile:
         loop = asyncio.get_running_loop()
         wait = self._next_at - loop.time()
         if wait <= 0:
-            self.save()
+            self._save_change()
         else:
-            self._timer = loop.call_later(wait, self.save)
+            self._timer = loop.call_later(wait, self._save_change)
+
+    def _save_change(self) -> None:
+        """Saves; a disk that refuses is asked again until it does not."""
+        self.save()
+        if self.is_behind:
+            self._again = asyncio.get_running_loop().call_later(_AGAIN_SECONDS, self._save_change)
 
     @property
     def is_due(self) -> bool:
@@ -105,7 +115,7 @@ class StateFile:
             await waiting
 
     def save(self, state: Mapping[str, Any] | None = None) -> None:
-        """Writes the table down. A disk that refuses is logged, and tried again in the next round.
+        """Writes the table down. A disk that refuses is logged, and is to be tried again.
 
         Args:
             state: how the table was at some time, if not as it is now.
@@ -113,9 +123,7 @@ class StateFile:
         Raises:
             UsageError: it has not been loaded.
         """
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        self.close()
         loop = asyncio.get_running_loop()
         began = loop.time()
         try:
@@ -130,6 +138,13 @@ class StateFile:
             if not waiting.done():
                 waiting.set_result(None)
         self._waiting.clear()
+
+    def close(self) -> None:
+        """Saves nothing any more unless it is told to."""
+        for timer in (self._timer, self._again):
+            if timer is not None:
+                timer.cancel()
+        self._timer = self._again = None
 
 
 def once_saved(answers: Answers, *files: StateFile) -> Answers:
