@@ -116,6 +116,39 @@ def test_records_far_apart_are_looked_at_one_by_one() -> None:
     run(main())
 
 
+@pytest.mark.parametrize("file", [0, 1])
+def test_records_near_each_other_are_looked_at_together(
+    monkeypatch: pytest.MonkeyPatch, file: int
+) -> None:
+    """A topic among others, from the end of one file into the next."""
+    looks = 0
+    is_in_memory = MemoryMappedFile.is_in_memory
+
+    def looked_at(self: MemoryMappedFile, start: int, end: int) -> bool:
+        nonlocal looks
+        looks += 1
+        return is_in_memory(self, start, end)
+
+    async def main() -> None:
+        nonlocal looks
+        disk = MemoryDisk()
+        store = await opened(disk, config=CONFIG)
+        while store.log_end < 48 * MIB:
+            for topic in ("orders", "noise", "noise", "noise"):
+                store.append(a_draft(b"x" * 4096, topic=topic))
+        border = 16 * MIB // (4 * 4096 + 4 * 100)
+        monkeypatch.setattr(MemoryMappedFile, "is_in_memory", looked_at)
+        sought = {"count": 400, "bytes_max": 2 * MIB}
+        assert not is_cold(store, border - 200, **sought)
+        assert looks <= 4
+        disk.cold[LOG if file == 0 else f"{ROOT}/commitlog/{16 * MIB:020d}"] = range(16 * MIB)
+        assert is_cold(store, border - 200, **sought)
+        await store.load("orders", 0, border - 200, **sought)
+        assert not is_cold(store, border - 200, **sought)
+
+    run(main())
+
+
 def test_a_disk_that_fails_is_an_error_and_not_the_end_of_the_process() -> None:
     async def main() -> None:
         disk = FaultyDisk(1)

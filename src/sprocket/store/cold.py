@@ -28,6 +28,8 @@ _AHEAD_BYTES = 2 * 1024 * 1024
 _AHEAD_ENTRIES = 8192
 #: So many loads at a time; more would keep threads from flushing.
 _LOADS_MAX = 2
+#: Records so near to each other are looked at together: a look costs more than what lies between.
+_NEAR_BYTES = 32 * 1024
 #: What of a record tells when it was stored, and a size that none has.
 _HEAD_BYTES = 96
 _RECORD_BYTES_MAX = 1 << 24
@@ -202,20 +204,27 @@ class ColdReads:
         last, size = queue.position(stop - 1)
         if last + size - start <= sought.bytes_max:
             return self._missing_bytes(start, last + size)
-        left = sought.bytes_max
+        left, run_start, run_end = sought.bytes_max, 0, 0
         for start, size, _ in ENTRY.iter_unpack(queue.entries(offset, stop - offset)):
-            if start >= log.start and (place := self._missing_bytes(start, start + size)):
-                return place
+            if start < log.start:
+                continue
+            if not run_end <= start <= run_end + _NEAR_BYTES:
+                if run_end and (place := self._missing_bytes(run_start, run_end)):
+                    return place
+                run_start = start
+            run_end = start + size
             left -= size
             if left <= 0:
                 break
-        return None
+        return self._missing_bytes(run_start, run_end) if run_end else None
 
     def _missing_bytes(self, start: int, end: int) -> _Place | None:
-        segment = self._log.segments.at(start)
-        first = start - segment.start
-        end = min(end, segment.end, self._log.end)
-        if segment.file.is_in_memory(first, end - segment.start):
-            return None
-        more = min(max(end, start + _AHEAD_BYTES), segment.end, self._log.end)
-        return _Place(segment.file, first, more - segment.start)
+        end = min(end, self._log.end)
+        while start < end:
+            segment = self._log.segments.at(start)
+            first, stop = start - segment.start, min(end, segment.end)
+            if not segment.file.is_in_memory(first, stop - segment.start):
+                more = min(max(stop, start + _AHEAD_BYTES), segment.end, self._log.end)
+                return _Place(segment.file, first, more - segment.start)
+            start = segment.end
+        return None

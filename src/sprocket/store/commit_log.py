@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import asyncio
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import partial
+from operator import itemgetter
 
 from sprocket.base.errors import CorruptRecord, OffsetOutOfRange, StoreError
 from sprocket.base.ports import Disk
@@ -28,6 +29,7 @@ _BLANK = struct.Struct(">ii")
 _INT = struct.Struct(">i")
 _LONG = struct.Struct(">q")
 _EMPTY = memoryview(b"")
+_START, _END = itemgetter(0), itemgetter(1)
 
 #: So much is prepared at least; in the background twice as much each time, up to the most.
 _PREPARED_BYTES_MIN = 1 << 18
@@ -213,6 +215,21 @@ class CommitLog:
         if end > segment.end:
             raise OffsetOutOfRange(f"log offsets {start} to {end} are not in one file")
         return segment.buffer[start - segment.start : end - segment.start]
+
+    def slices(self, runs: Sequence[tuple[int, int]]) -> list[memoryview]:
+        """The same for several [start, end), at least one.
+
+        Raises:
+            OffsetOutOfRange: no file holds one of them.
+        """
+        first, last = min(map(_START, runs)), max(map(_END, runs))
+        base, end, buffer = self.base, self.end, self.buffer
+        if first < base:
+            segment = self.segments.at(first)
+            base, end, buffer = segment.start, segment.end, segment.buffer
+        if last > end:  # they lie in several files, or not at all
+            return [self.slice(*run) for run in runs]
+        return [buffer[start - base : end - base] for start, end in runs]
 
     def record_at(self, log_offset: int) -> memoryview:
         """The whole record that begins at a log offset.

@@ -112,7 +112,7 @@ def read_queue(
         status = ReadStatus.MESSAGE_WAS_REMOVING if total < 0 else ReadStatus.NO_MATCHED_MESSAGE
         return _nothing(status, next_offset, low, high)
     try:
-        parts = [log.slice(start, end) for start, end in runs]
+        parts = log.slices(runs)
     except OffsetOutOfRange:  # a file of the log is missing: pass over what it held, one by one
         if count == 1:
             return _nothing(ReadStatus.MESSAGE_WAS_REMOVING, next_offset, low, high)
