@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from sprocket import Message, PushConsumer, QueueId, StoredMessage
-from sprocket.client.config import ConsumerConfig
 from sprocket.message.hosts import pack
 from sprocket.message.ids import offset_id
 from tests.compat import foreign
-from tests.compat.foreign import Foreign, Json, dead, make_topic, send, stored
-from tests.compat.javaland import until, wait_until
+from tests.compat.foreign import Foreign, make_topic, stored
+from tests.compat.javaland import wait_until
 from tests.compat.sprocketland import SprocketNode
-from tests.support import run
 
 pytestmark = pytest.mark.process
 
@@ -62,89 +57,3 @@ def test_what_a_node_producer_sends_is_stored_whole(
     assert {offset_id(host, each.log_offset) for each in (first, long)} <= {
         line["id"] for line in told
     }
-
-
-@pytest.mark.parametrize(
-    ("choice", "expected"),
-    [
-        ({"expression": "*"}, ["0", "1", "2", "3"]),
-        ({"expression": "even"}, ["0", "2"]),
-        ({"expression": "n > 1", "isSql": True}, ["2", "3"]),
-    ],
-    ids=["all", "tags", "sql92"],
-)
-def test_a_node_consumer_gets_what_it_chose(
-    node_js: Foreign, node: SprocketNode, topic: str, choice: Json, expected: list[str]
-) -> None:
-    messages = (
-        Message(topic, b"%d" % n, tag=("even", "odd")[n % 2], properties={"n": str(n)})
-        for n in range(4)
-    )
-    send(node, topic, *messages)
-    task = {"names": node.names, "group": f"G_{topic}", "topic": topic, **choice}
-    with node_js.start("consume", **task) as consumer:
-        wait_until(lambda: consumer.bodies() == expected)
-        send(node, topic, Message(topic, b"2", tag="even", properties={"n": "2"}))
-        wait_until(lambda: consumer.bodies() == sorted([*expected, "2"]))
-
-
-def test_what_fails_at_a_node_consumer_comes_again_and_dies(
-    node_js: Foreign, node: SprocketNode, topic: str
-) -> None:
-    send(node, topic, Message(topic, b"good"), Message(topic, b"bad", keys=["k"]))
-    task = {"names": node.names, "group": f"G_{topic}", "topic": topic, "expression": "*"}
-    with node_js.start("consume", **task, fails=["bad"], triesMax=2) as consumer:
-        wait_until(lambda: dead(node, f"G_{topic}"), 90)
-        assert consumer.bodies() == ["bad", "bad", "bad", "good"]
-    (letter,) = dead(node, f"G_{topic}")
-    assert (letter.body, letter.keys) == (b"bad", ["k"])
-
-
-def test_a_group_of_a_node_member_and_ours_shares_the_queues(
-    node_js: Foreign, node: SprocketNode, topic: str
-) -> None:
-    group = f"G_{topic}"
-    ours: list[str] = []
-
-    def queues_of(consumer: PushConsumer) -> list[QueueId]:
-        return [queue for queue in consumer.queues if queue.topic == topic]
-
-    async def main() -> None:
-        config = ConsumerConfig(rebalance_ms=1_000)
-        async with PushConsumer(
-            group, nameservers=node.names, start="first", config=config
-        ) as member:
-
-            @member.on(topic)
-            async def take(message: StoredMessage) -> None:
-                ours.append(message.body.decode())
-
-            await until(lambda: len(queues_of(member)) == QUEUES)
-            task = {"names": node.names, "group": group, "topic": topic, "expression": "*"}
-            theirs = await asyncio.to_thread(node_js.start, "consume", **task)
-            try:
-                await until(lambda: len(queues_of(member)) == QUEUES // 2)
-                sent = set[str]()
-                while not theirs.messages or not ours:
-                    news = [b"%d" % (len(sent) + n) for n in range(QUEUES)]
-                    await asyncio.to_thread(send, node, topic, *(Message(topic, n) for n in news))
-                    sent |= {body.decode() for body in news}
-                await until(lambda: set(ours) | set(theirs.bodies()) == sent)
-            finally:
-                theirs.kill()
-            await until(lambda: len(queues_of(member)) == QUEUES)
-
-    run(main())
-
-
-def test_broadcasting_node_consumers_get_everything_each(
-    node_js: Foreign, node: SprocketNode, topic: str, tmp_path: Path
-) -> None:
-    task = {"names": node.names, "group": f"G_{topic}", "topic": topic, "expression": "*"}
-    with (
-        node_js.start("consume", **task, isToAll=True) as one,
-        node_js.start("consume", **task, isToAll=True) as other,
-    ):
-        send(node, topic, *(Message(topic, b"%d" % n) for n in range(8)))
-        for each in (one, other):
-            wait_until(lambda each=each: each.bodies() == sorted("01234567"))
