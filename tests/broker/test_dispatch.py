@@ -184,7 +184,7 @@ def test_what_waits_together_fails_together_each_with_its_own_answer() -> None:
         raise ClosedError("closed")
 
     def run_of(commands: Any, peer: Peer) -> Together:
-        return Together(3, late(), lambda code: b"never")
+        return Together(3, late(), lambda code: [b"never"])
 
     async def main() -> None:
         commands = [*some(2), Command(10, 2, flag=ONEWAY), Command(11, 9)]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from itertools import chain, starmap, takewhile
+from itertools import takewhile
 from typing import NamedTuple
 
 from sprocket.base.errors import (
@@ -21,7 +21,7 @@ from sprocket.base.errors import (
 )
 from sprocket.protocol.codes import ResponseCode
 from sprocket.protocol.command import Command, Header, Reply
-from sprocket.remoting.answers import Answered, Outcome, frame_of
+from sprocket.remoting.answers import Answered, Outcome, joined
 from sprocket.remoting.transport import Peer
 from sprocket.store.drafts import IllegalDraft
 
@@ -38,12 +38,12 @@ class Together(NamedTuple):
     Attributes:
         size: of how many requests.
         code: the response code of all of them, once it is known.
-        frames: given that, what is written to answer them.
+        answers: the answers, given that.
     """
 
     size: int
     code: Awaitable[int]
-    frames: Callable[[int], bytes]
+    answers: Callable[[int], Sequence[Answered]]
 
 
 #: Answers the first of several requests together, as many as it can: maybe none. It raises a
@@ -137,14 +137,15 @@ class Dispatch:
         self, commands: Sequence[Command], peer: Peer, together: Together
     ) -> list[Outcome]:
         """One task for all of them: the first has the answers to the others with its own."""
+        asked = commands[: together.size]
 
         async def answered() -> bytes:
+            answers: Sequence[Answered]
             try:
-                return together.frames(await together.code)
+                answers = together.answers(await together.code)
             except Exception as error:  # as above
-                asked = commands[: together.size]
-                replies = [(each, self._refusal(each, peer, error)) for each in asked]
-                return b"".join(chain.from_iterable(starmap(frame_of, replies)))
+                answers = [self._refusal(each, peer, error) for each in asked]
+            return joined(asked, answers)
 
         return [answered(), *[None] * (together.size - 1)]
 

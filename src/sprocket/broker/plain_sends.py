@@ -22,9 +22,9 @@ from sprocket.message.properties import PAIR_END, PROPERTIES_BYTES_MAX, WAIT
 from sprocket.message.record import TRANSACTION_MASK, Draft
 from sprocket.message.topic import RETRY_PREFIX
 from sprocket.protocol.codes import RequestCode, ResponseCode
-from sprocket.protocol.command import JSON, ONEWAY, Buffer, Command, Reply
+from sprocket.protocol.command import JSON, ONEWAY, Command, Reply
 from sprocket.protocol.requests.send import SendMessage, SendMessageV2
-from sprocket.remoting.answers import Answered, Outcome, frame_of
+from sprocket.remoting.answers import Answered, Outcome
 from sprocket.remoting.transport import Peer
 from sprocket.store.appending import Appended
 
@@ -64,7 +64,7 @@ class PlainSends:
                 return list(map(self._settling, appended, drafts, said))
             settled = self._ingress.settled(appended[-1], {})
             if settled is not None:
-                return Together(len(appended), settled, partial(self._frames, commands, appended))
+                return Together(len(appended), settled, partial(self._answers, commands, appended))
         return list(map(self._reply, commands, appended))
 
     def _drafts(
@@ -125,18 +125,13 @@ class PlainSends:
         settled = self._ingress.settled(appended, said.properties)
         return Reply(reply) if settled is None else after(settled, reply)
 
-    def _frames(
+    def _answers(
         self, commands: Sequence[Command], appended: Sequence[Appended], code: int
-    ) -> bytes:
+    ) -> list[Answered]:
         """The answers to sends that waited together."""
-        frames: list[Buffer] = []
-        for command, each in zip(commands, appended, strict=False):
-            outcome = self._reply(command, each) if not code else self._said(each, code)
-            if isinstance(outcome, Reply):
-                frames += frame_of(command, outcome)
-            elif outcome is not None:
-                frames.append(outcome)
-        return b"".join(frames)
+        if code:
+            return [self._said(each, code) for each in appended]
+        return list(map(self._reply, commands, appended))
 
     def _reply(self, command: Command, appended: Appended) -> Answered:
         """The answer to a send that need not wait."""

@@ -30,8 +30,8 @@ from sprocket.message.recall import encode_handle
 from sprocket.message.record import TRANSACTION_MASK, Draft
 from sprocket.message.topic import RETRY_PREFIX, TIMER
 from sprocket.protocol.codes import ResponseCode
-from sprocket.protocol.command import JSON, ONEWAY, Buffer, Command, Reply
-from sprocket.remoting.answers import Answered, Outcome, frame_of
+from sprocket.protocol.command import JSON, ONEWAY, Command, Reply
+from sprocket.remoting.answers import Answered, Outcome
 from sprocket.remoting.transport import Peer
 from sprocket.store.appending import Appended
 
@@ -68,8 +68,8 @@ class TimedSends:
                 return list(map(self._settling, appended, waits, said))
             settled = self._ingress.settled(appended[-1], {})
             if settled is not None:
-                frames = partial(self._frames, commands, appended, waits)
-                return Together(len(appended), settled, frames)
+                answers = partial(self._answers, commands, appended, waits)
+                return Together(len(appended), settled, answers)
         return list(map(self._reply, commands, appended, waits))
 
     def _drafts(
@@ -130,22 +130,19 @@ class TimedSends:
         settled = self._ingress.settled(appended, said.properties)
         return reply if settled is None else after(settled, reply.header)
 
-    def _frames(
+    def _answers(
         self,
         commands: Sequence[Command],
         appended: Sequence[Appended],
         waits: Sequence[WaitsFor],
         code: int,
-    ) -> bytes:
+    ) -> list[Answered]:
         """The answers to sends that waited together."""
-        frames: list[Buffer] = []
-        for command, place, each in zip(commands, appended, waits, strict=False):
-            outcome = self._said(place, each, code) if code else self._reply(command, place, each)
-            if isinstance(outcome, Reply):
-                frames += frame_of(command, outcome)
-            elif outcome is not None:
-                frames.append(outcome)
-        return b"".join(frames)
+        if code:
+            return [
+                self._said(place, each, code) for place, each in zip(appended, waits, strict=False)
+            ]
+        return list(map(self._reply, commands, appended, waits))
 
     def _reply(self, command: Command, appended: Appended, waits: WaitsFor) -> Answered:
         """The answer to a send that need not wait."""

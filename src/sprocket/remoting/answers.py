@@ -47,6 +47,17 @@ def frame_of(command: Command, reply: Reply) -> list[Buffer]:
         return encode_reply(command, apology(command, error))
 
 
+def joined(commands: Sequence[Command], answers: Sequence[Answered]) -> bytes:
+    """What is written for as many answers, in one piece."""
+    frames: list[Buffer] = []
+    for command, answered in zip(commands, answers, strict=True):
+        if isinstance(answered, Reply):
+            frames += frame_of(command, answered)
+        elif answered is not None:
+            frames.append(answered)
+    return b"".join(frames)
+
+
 def apology(command: Command, error: Exception) -> Reply:
     """The answer to a request whose answer failed."""
     logger.error("request %d could not be answered", command.code, exc_info=error)
