@@ -19,8 +19,7 @@ import logging
 from collections.abc import Mapping, Sequence
 
 from sprocket.base.deadline import Deadline
-from sprocket.client.base.outcome import Outcome
-from sprocket.client.base.subscription import Later, Listener, Subscription
+from sprocket.client.base.subscription import Later, Listener, Outcome, Subscription
 from sprocket.client.config import ConsumerConfig
 from sprocket.client.delivery.redeliver import GivesBack
 from sprocket.client.delivery.verdict import Verdict, cancelled, failed, verdict_on

@@ -12,8 +12,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from sprocket.base.errors import CorruptRecord, ProtocolError, TransportError
-from sprocket.client.base.outcome import Outcome
-from sprocket.client.base.subscription import Listener
+from sprocket.client.base.subscription import Listener, Outcome
 from sprocket.message.message import StoredMessage
 from sprocket.message.properties import PRODUCER_GROUP, UNIQUE_KEY
 from sprocket.message.record import decode
