@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextvars import Context
 from enum import Enum
 from typing import TYPE_CHECKING, Any, cast
@@ -104,10 +104,6 @@ class Endpoint(asyncio.Transport):
             self._is_full = True
             if self._protocol is not None:
                 self._protocol.pause_writing()
-
-    def writelines(self, list_of_data: Iterable[Any]) -> None:
-        """Sends bytes, one after the other."""
-        self.write(b"".join(list_of_data))
 
     def can_write_eof(self) -> bool:
         """Half-closed connections are not simulated."""
