@@ -90,7 +90,7 @@ class ConnectionLost(TransportError):
 
 
 class CallTimeout(TransportError):
-    """No reply came in time; the request may have been carried out."""
+    """No reply arrived in time; the request may have been carried out."""
 
 
 class RouteNotFound(SprocketError):
