@@ -70,6 +70,7 @@ def _waiting(message: Message) -> dict[str, str]:
         seconds = delay.total_seconds() if isinstance(delay, timedelta) else delay
         if not 0 <= seconds <= _SECONDS_MAX:
             raise UsageError(f"a delay is 0 s to 1000 years, not {seconds} s")
+        # Rounding first: 2.007 s are 2007.0000000000002 ms as a float, and must not become 2008.
         return {TIMER_DELAY_MS: str(math.ceil(round(seconds * 1000, 3)))}
     if deliver_at is None:
         return {DELAY: str(message.delay_level)}
