@@ -131,6 +131,7 @@ def _decode(data: bytes | bytearray, start: int, after: int, word: int) -> Comma
     Args:
         word: the header's serialisation and length, as in the prefix.
     """
+    # The usual case, a JSON header in a whole read, skips the dispatch of `decode_header`.
     body_start = start + (word & _HEADER_BYTES_MASK)
     if body_start > after:
         raise RemoteProtocolError("a header longer than its frame")

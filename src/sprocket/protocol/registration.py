@@ -5,11 +5,11 @@ The compressed form is one zlib stream (RFC 1950, best compression) of:
     | what                    | content                                                    |
     |-------------------------|------------------------------------------------------------|
     | data version            | JSON                                                       |
-    | number of topics        | 4 bytes, then so many topics:                              |
+    | number of topics        | 4 bytes, then that many topics:                            |
     | a topic                 | `name reads writes perm filterType attributes`, blanks     |
     |                         | between; attributes are JSON, 4.x leaves them out          |
     | filter servers          | JSON list                                                  |
-    | number of mappings      | 4 bytes, then so many mappings (5.x only)                  |
+    | number of mappings      | 4 bytes, then that many mappings (5.x only)                |
     | a mapping               | JSON, of a static topic                                    |
 
 A length in 4 bytes precedes every JSON and every topic; numbers are big-endian. A topic's order
@@ -156,8 +156,8 @@ class _Reader:
 
     def count(self) -> int:
         number = self._number()
-        # Each part has at least a length field, so a number beyond that is a lie. The check keeps
-        # a hostile number from starting a very long loop.
+        # Each part has at least a length field, so a larger number is false. The check keeps a
+        # hostile number from starting a very long loop.
         if number * _NUMBER.size > len(self._data) - self._at:
             raise RemoteProtocolError(f"the registration cannot hold {number} parts")
         return number
