@@ -87,6 +87,8 @@ def read(text: str) -> Term:
     Raises:
         SqlInvalid: it is none, or is too long or too deep.
     """
+    # Parsing token by token allows the limit, and keeps the parser's state at the error: the words
+    # that it expected there make the error text.
     reading = _parser().parse_interactive(text)
     token: Token | None = None
     try:
