@@ -44,17 +44,40 @@ FORBIDDEN = {
 }  # fmt: skip
 #: Pairs of one layer that are allowed, one way: pipelines do what an operator does.
 ALLOWED = {("spark", "admin")}
+#: Inside a package, from the ground up: a module imports its own sub-package, modules at the root
+#: of its rank, and whatever has a lower rank. Modules at the root that are not named come last.
+ROOMS: dict[str, tuple[tuple[str, ...], ...]] = {
+    "client": (
+        ("base", "assign", "config"), ("session",), ("fetching", "sending"), ("group",),
+        ("delivery",),
+    ),
+    "store": (
+        ("config",), ("state",), ("log",), ("views",), ("reading", "writing", "inspection"),
+        ("opening",),
+    ),
+    "broker": (
+        ("config", "settings", "dispatch"), ("tables",), ("members",), ("reading", "sending"),
+        ("operate",),
+    ),
+    "spark": (
+        ("options", "records", "brokers", "worker"), ("reading", "writing"), ("store_files",),
+        ("source",), ("launching", "pipelines"),
+    ),
+    "spark/pipelines": (("parts",),),
+    "delay": (("levels",), ("timers",)),
+}  # fmt: skip
 #: `runtime` is the world behind the ports: it knows the ports only, and whoever starts something
 #: for real may take it as a default.
 RUNTIME_USERS = {"client", "standalone", "cli", "demo", "spark", "admin", "testing", "nameserver"}
 
 PURE_PACKAGES = ("message", "protocol", "filter")
 PURE_MODULES = (
-    "delay/levels", "delay/schedule", "nameserver/routes", "nameserver/settings",
-    "broker/rewrite", "broker/queue_locks", "client/assign", "client/choose", "client/rebalance",
-    "client/window", "spark/ranges", "transaction/check", "transaction/half",
-    "transaction/ledger", "filter/python", "filterserver/seccomp", "filterserver/exchange",
-    "filterserver/slices", "filterserver/uploads",
+    "delay/levels/levels", "delay/levels/schedule", "nameserver/routes", "nameserver/settings",
+    "broker/sending/rewrite", "broker/tables/queue_locks", "client/assign",
+    "client/sending/queue_choice", "client/group/rebalance", "client/fetching/window",
+    "spark/reading/ranges", "transaction/check", "transaction/half", "transaction/ledger",
+    "filter/python", "filterserver/seccomp", "filterserver/exchange", "filterserver/slices",
+    "filterserver/uploads",
 )  # fmt: skip
 IMPURE = {
     "asyncio", "random", "socket", "os", "threading", "time", "uuid", "secrets",
@@ -152,6 +175,58 @@ def test_imports_go_only_downwards() -> None:
             parts = name.split(".")
             if parts[0] == "sprocket" and len(parts) > 1 and upward(user, parts[1]):
                 wrong.append(f"{name_of(path)}:{line} imports {name}")
+    assert not wrong, "\n".join(wrong)
+
+
+def rank(package: str, entry: str) -> int:
+    """How high in its package a sub-package, or a module at the root, stands."""
+    for height, entries in enumerate(ROOMS[package]):
+        if entry in entries:
+            return height
+    return len(ROOMS[package])
+
+
+def leaves_its_room(package: str, user: str, used: str) -> bool:
+    """Whether one entry of a package must not import another: it has no lower rank.
+
+    Modules at the root are one room.
+    """
+    if user == used or rank(package, used) < rank(package, user):
+        return False
+    both_at_root = not any((SOURCE / package / each).is_dir() for each in (user, used))
+    return not (both_at_root and rank(package, user) == rank(package, used))
+
+
+@pytest.mark.parametrize(
+    ("package", "user", "used", "expected"),
+    [
+        ("client", "session", "base", False),
+        ("client", "base", "session", True),
+        ("client", "fetching", "sending", True),
+        ("client", "blocking", "producer", False),
+        ("client", "delivery", "producer", True),
+        ("store", "store", "opening", False),
+        ("store", "log", "views", True),
+    ],
+)
+def test_the_room_test_knows_the_directions(
+    package: str, user: str, used: str, expected: bool
+) -> None:
+    assert leaves_its_room(package, user, used) is expected
+
+
+def test_rooms_of_a_package_import_in_one_direction() -> None:
+    wrong = []
+    for path in modules():
+        for line, name in runtime_imports(ast.parse(path.read_text())):
+            for package in ROOMS:
+                prefix = f"sprocket.{package.replace('/', '.')}."
+                own = f"sprocket.{name_of(path).replace('/', '.')}"
+                if not name.startswith(prefix) or not own.startswith(prefix):
+                    continue
+                user, used = (each.removeprefix(prefix).split(".")[0] for each in (own, name))
+                if leaves_its_room(package, user, used):
+                    wrong.append(f"{name_of(path)}:{line} imports {name}")
     assert not wrong, "\n".join(wrong)
 
 

@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamArrowWriter, WriterCommitMessage
 
-from sprocket.spark.loaded import loaded
+from sprocket.spark.worker import loaded
 
 STAMP = struct.Struct(">q")
 

@@ -36,14 +36,14 @@ if TYPE_CHECKING:
         TransportError,
         UsageError,
     )
-    from sprocket.client.consumer import PushConsumer
-    from sprocket.client.lite import LitePullConsumer
-    from sprocket.client.manual import PullConsumer, Pulled, PullStatus
-    from sprocket.client.outbox import SendStatus, Sent
+    from sprocket.client.base.subscription import Later
+    from sprocket.client.lite_pull_consumer import LitePullConsumer
     from sprocket.client.producer import Producer
-    from sprocket.client.subscription import Later
-    from sprocket.client.traced import Tracer
-    from sprocket.client.transactional import Outcome, Transaction, TransactionalProducer
+    from sprocket.client.pull_consumer import PullConsumer, Pulled, PullStatus
+    from sprocket.client.push_consumer import PushConsumer
+    from sprocket.client.sending.sender import SendStatus, Sent
+    from sprocket.client.tracing import Tracer
+    from sprocket.client.transactional_producer import Outcome, Transaction, TransactionalProducer
     from sprocket.filter.python import PythonFilter
     from sprocket.message.message import Message, StoredMessage
     from sprocket.message.queue import QueueId
@@ -92,24 +92,24 @@ __all__ = [
 
 #: Where a name lives; those of `base.errors` are all others.
 _HOMES = {
-    "Later": "sprocket.client.subscription",
-    "LitePullConsumer": "sprocket.client.lite",
+    "Later": "sprocket.client.base.subscription",
+    "LitePullConsumer": "sprocket.client.lite_pull_consumer",
     "Message": "sprocket.message.message",
-    "Outcome": "sprocket.client.transactional",
+    "Outcome": "sprocket.client.transactional_producer",
     "Producer": "sprocket.client.producer",
-    "PullConsumer": "sprocket.client.manual",
-    "PullStatus": "sprocket.client.manual",
-    "Pulled": "sprocket.client.manual",
-    "PushConsumer": "sprocket.client.consumer",
+    "PullConsumer": "sprocket.client.pull_consumer",
+    "PullStatus": "sprocket.client.pull_consumer",
+    "Pulled": "sprocket.client.pull_consumer",
+    "PushConsumer": "sprocket.client.push_consumer",
     "PythonFilter": "sprocket.filter.python",
     "QueueId": "sprocket.message.queue",
-    "SendStatus": "sprocket.client.outbox",
-    "Sent": "sprocket.client.outbox",
+    "SendStatus": "sprocket.client.sending.sender",
+    "Sent": "sprocket.client.sending.sender",
     "Standalone": "sprocket.standalone",
     "StoredMessage": "sprocket.message.message",
-    "Tracer": "sprocket.client.traced",
-    "Transaction": "sprocket.client.transactional",
-    "TransactionalProducer": "sprocket.client.transactional",
+    "Tracer": "sprocket.client.tracing",
+    "Transaction": "sprocket.client.transactional_producer",
+    "TransactionalProducer": "sprocket.client.transactional_producer",
 }
 
 

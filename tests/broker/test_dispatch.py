@@ -22,7 +22,7 @@ from sprocket.protocol.command import ONEWAY, Command, Header, Reply
 from sprocket.protocol.connection import Connection
 from sprocket.protocol.requests.pull import ForbiddenReply
 from sprocket.remoting.transport import Peer
-from sprocket.store.drafts import IllegalDraft
+from sprocket.store.log.drafts import IllegalDraft
 from tests.support import run
 
 MARKS = ForbiddenReply(forbidden_type=7)

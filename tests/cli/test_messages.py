@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from sprocket.client import blocking
-from sprocket.client.subscription import Later
+from sprocket.client.base.subscription import Later
 from sprocket.message.message import StoredMessage
 from tests.cli.parts import Outcome, eventually, sprocket
 from tests.cli.test_groups import consuming

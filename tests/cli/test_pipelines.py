@@ -7,7 +7,7 @@ import json
 import pytest
 
 from sprocket.cli.pipelines import PIPELINES, in_words
-from sprocket.spark.pipelines.progress import Progress
+from sprocket.spark.pipelines.parts.progress import Progress
 from tests.cli.parts import sprocket
 
 

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from sprocket.base.deadline import Deadline
-from sprocket.client.world import World
+from sprocket.client.base.world import World
 from sprocket.message import batch, properties
 from sprocket.message.hosts import pack
 from sprocket.message.message import StoredMessage

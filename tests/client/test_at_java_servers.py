@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from sprocket.base.errors import RouteNotFound
+from sprocket.client.base.subscription import Later
 from sprocket.client.config import ConsumerConfig, ProducerConfig
-from sprocket.client.consumer import PushConsumer
-from sprocket.client.manual import PullConsumer, PullStatus
 from sprocket.client.producer import Producer, SendStatus
-from sprocket.client.subscription import Later
+from sprocket.client.pull_consumer import PullConsumer, PullStatus
+from sprocket.client.push_consumer import PushConsumer
 from sprocket.message.message import Message, StoredMessage
 from tests.compat.javaland import (
     CLIENT_VERSIONS,

@@ -15,8 +15,12 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from sprocket.base.errors import ClosedError, SendFailed, UsageError
-from sprocket.client import consumer as plain_consumer
-from sprocket.client import lite, manual, producer, transactional
+from sprocket.client import lite_pull_consumer as lite
+from sprocket.client import producer
+from sprocket.client import pull_consumer as manual
+from sprocket.client import push_consumer as plain_consumer
+from sprocket.client import transactional_producer as transactional
+from sprocket.client.base.subscription import Later
 from sprocket.client.blocking import (
     LitePullConsumer,
     Producer,
@@ -25,7 +29,6 @@ from sprocket.client.blocking import (
     TransactionalProducer,
 )
 from sprocket.client.config import ProducerConfig
-from sprocket.client.subscription import Later
 from sprocket.message.message import Message, StoredMessage
 from sprocket.protocol.requests.send import SendBack
 from tests.client.fakes import FakeBroker, queue_of

@@ -10,9 +10,9 @@ import pytest
 
 from sprocket.base.errors import DirectoryInUse, UsageError
 from sprocket.client.config import ConsumerConfig
-from sprocket.client.consumer import PushConsumer
-from sprocket.client.local_offsets import decode
-from sprocket.client.offsets import Start
+from sprocket.client.group.local_offsets import decode
+from sprocket.client.group.offsets import Start
+from sprocket.client.push_consumer import PushConsumer
 from sprocket.message.message import StoredMessage
 from sprocket.protocol.requests.client import GroupMembers
 from sprocket.protocol.requests.offset import QueryOffset, UpdateOffset

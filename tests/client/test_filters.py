@@ -11,8 +11,8 @@ import pytest
 from sprocket import LitePullConsumer, Message, Producer, PullConsumer, PushConsumer, Standalone
 from sprocket.base.errors import ReplyError, SubscriptionInvalid, UsageError
 from sprocket.broker.config import BrokerConfig
-from sprocket.client.manual import PullStatus
-from sprocket.client.subscription import Later
+from sprocket.client.base.subscription import Later
+from sprocket.client.pull_consumer import PullStatus
 from sprocket.message.message import StoredMessage
 from sprocket.message.queue import QueueId
 from tests.support import run

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from sprocket.client.config import ConsumerConfig
-from sprocket.client.consumer import PushConsumer
+from sprocket.client.push_consumer import PushConsumer
 from sprocket.message.message import StoredMessage
 from sprocket.protocol.requests.pull import PullMessage
 from sprocket.protocol.requests.send import SendBack, SendMessageV2

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import re
 
+from sprocket.client.fetching.statistics import Counters, WindowStatistics
 from sprocket.client.metrics import exposition
-from sprocket.client.statistics import Counters, WindowStatistics
 from sprocket.message.queue import QueueId
 
 LINE = re.compile(r'[a-z_]+\{([a-z]+="([^"\\\n]|\\["\\n])*",?)+\} [0-9.e+-]+')

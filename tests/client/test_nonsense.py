@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from sprocket.client.consumer import PushConsumer
+from sprocket.client.push_consumer import PushConsumer
 from sprocket.protocol.command import Command, Reply
 from sprocket.protocol.requests.pull import PullMessage, PullReply
 from tests.client.fakes import FakeBroker, play, until, world

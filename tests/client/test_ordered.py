@@ -9,17 +9,16 @@ from typing import Any
 
 import pytest
 
+from sprocket.client.base.subscription import Later, Outcome
 from sprocket.client.config import ConsumerConfig
-from sprocket.client.consumer import PushConsumer
-from sprocket.client.outcome import Outcome
-from sprocket.client.subscription import Later
+from sprocket.client.push_consumer import PushConsumer
 from sprocket.message.message import Message, StoredMessage
 from sprocket.protocol.requests.lock import LockQueues, UnlockQueues
 from sprocket.protocol.requests.send import SendBack
 from sprocket.testing.cluster import Cluster
+from tests.client.delivery.test_deliver import KEY, fill, ordered_at
 from tests.client.fakes import FakeBroker, play, queue_of, until
-from tests.client.test_deliver import KEY, fill, ordered_at
-from tests.client.test_membership import producer_in, with_cluster
+from tests.client.group.test_membership import producer_in, with_cluster
 from tests.support import run
 
 

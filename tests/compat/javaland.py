@@ -44,7 +44,7 @@ from typing import IO, Any, Self
 
 import pytest
 
-from sprocket.client.manual import PullConsumer
+from sprocket.client.pull_consumer import PullConsumer
 from sprocket.message.queue import QueueId
 
 log = logging.getLogger(__name__)

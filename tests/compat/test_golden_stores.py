@@ -18,7 +18,7 @@ from sprocket.message import ids, record
 from sprocket.message.hosts import pack
 from sprocket.runtime.disk import SystemDisk
 from sprocket.store.config import StoreConfig
-from sprocket.store.snapshot import Snapshot, decode_state, encode_state
+from sprocket.store.state.snapshot import Snapshot, decode_state, encode_state
 from sprocket.store.store import Store
 from sprocket.testing.clock import ManualClock
 from tests.support import run

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from sprocket.base.deadline import Deadline
-from sprocket.client.consumer import PushConsumer
-from sprocket.client.manual import PullConsumer
 from sprocket.client.producer import Producer
+from sprocket.client.pull_consumer import PullConsumer
+from sprocket.client.push_consumer import PushConsumer
 from sprocket.message.message import Message, StoredMessage
 from sprocket.message.queue import QueueId
 from sprocket.message.record import scan

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from sprocket import LitePullConsumer, Message, Producer, PushConsumer, StoredMessage
+from sprocket.client.base.world import World
 from sprocket.client.config import ConsumerConfig, LitePullConfig
-from sprocket.client.world import World
 from tests.compat.javaland import QUICK_REBALANCE, JavaBroker, JavaDriver, JavaNameServer, until
 from tests.compat.sprocketland import SprocketNode
 from tests.support import PATIENT_MS, run

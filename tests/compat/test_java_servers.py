@@ -25,10 +25,10 @@ from sprocket import (
     UsageError,
 )
 from sprocket.client import blocking
+from sprocket.client.base.subscription import Later
 from sprocket.client.config import ConsumerConfig, ProducerConfig, PullConfig
-from sprocket.client.manual import PullStatus
-from sprocket.client.outbox import SendStatus, Sent
-from sprocket.client.subscription import Later
+from sprocket.client.pull_consumer import PullStatus
+from sprocket.client.sending.sender import SendStatus, Sent
 from tests.compat.javaland import (
     QUICK_REBALANCE,
     JavaBroker,

@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from sprocket.broker.topics import new_topic
+from sprocket.broker.tables.topics import new_topic
 from sprocket.message.compression import Compression, compress
 from sprocket.message.hashing import tag_code
 from sprocket.message.hosts import pack
@@ -27,9 +27,9 @@ from sprocket.message.record import COMMITTED, PREPARED, ROLLED_BACK, Draft, dec
 from sprocket.runtime.clock import SystemClock
 from sprocket.runtime.disk import SystemDisk
 from sprocket.store.config import StoreConfig
-from sprocket.store.inspected import Inspected
-from sprocket.store.repair import FILLER_TOPIC, Repair
-from sprocket.store.snapshot import Snapshot
+from sprocket.store.inspection.inspected import Inspected
+from sprocket.store.inspection.repair import FILLER_TOPIC, Repair
+from sprocket.store.state.snapshot import Snapshot
 from sprocket.store.store import Store
 from tests.compat import moving
 from tests.compat.javaland import (

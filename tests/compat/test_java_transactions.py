@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from sprocket.client.manual import PullConsumer
-from sprocket.client.transactional import Outcome, TransactionalProducer
+from sprocket.client.pull_consumer import PullConsumer
+from sprocket.client.transactional_producer import Outcome, TransactionalProducer
 from sprocket.message.message import Message, StoredMessage
 from tests.compat.javaland import (
     CLIENT_VERSIONS,

@@ -8,7 +8,7 @@ from sprocket.message.compression import Compression, compress
 from sprocket.message.hosts import pack
 from sprocket.message.offsets import QueueOffset
 from sprocket.message.record import Draft, Encoder, scan, topic_part
-from sprocket.store.reading import Read, ReadStatus
+from sprocket.store.reading.queue_reader import Read, ReadStatus
 
 HOST = pack("10.0.0.1:10911")
 ENCODER = Encoder(HOST)

@@ -6,7 +6,7 @@ import pytest
 from sprocket.base.errors import SystemBusy
 from sprocket.filterserver import uploads
 from sprocket.filterserver.uploads import Uploaded, Uploads
-from sprocket.store.snapshot import Snapshot
+from sprocket.store.state.snapshot import Snapshot
 from sprocket.testing.disk import MemoryDisk
 
 

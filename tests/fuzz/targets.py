@@ -33,9 +33,9 @@ from sprocket.protocol.connection import Connection
 from sprocket.protocol.frame import encode_reply
 from sprocket.protocol.requests.send import SendMessage
 from sprocket.protocol.requests.table import REQUESTS
-from sprocket.store.checkpoint import marks_in
 from sprocket.store.config import StoreConfig
-from sprocket.store.snapshot import Snapshot
+from sprocket.store.state.checkpoint import marks_in
+from sprocket.store.state.snapshot import Snapshot
 from sprocket.store.store import Store
 from sprocket.testing.clock import ManualClock
 from sprocket.testing.disk import MemoryDisk

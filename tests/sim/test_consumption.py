@@ -8,8 +8,8 @@ import pytest
 
 from sprocket.admin import positions
 from sprocket.admin.caller import Caller
-from sprocket.client.consumer import PushConsumer
 from sprocket.client.producer import Producer
+from sprocket.client.push_consumer import PushConsumer
 from sprocket.message.message import Message, StoredMessage
 from sprocket.protocol.requests.offset import UpdateOffset
 from sprocket.remoting.pool import Pool

@@ -10,19 +10,19 @@ from typing import Any
 import pytest
 
 from sprocket.base.errors import SprocketError, SystemBusy
-from sprocket.broker import rewrite
-from sprocket.broker.locks import LockTable
-from sprocket.broker.offsets import ConsumerOffsets
-from sprocket.client.deliver import Ordered
-from sprocket.client.local_offsets import LocalOffsets
-from sprocket.client.membership import Membership
-from sprocket.client.outbox import Outbox
-from sprocket.client.polled import Polled
-from sprocket.client.pull import Feed
-from sprocket.client.redeliver import Redelivery
-from sprocket.client.window import Window
-from sprocket.delay import deliver
-from sprocket.delay.schedule import Progress
+from sprocket.broker.sending import rewrite
+from sprocket.broker.tables.locks import LockTable
+from sprocket.broker.tables.offsets import ConsumerOffsets
+from sprocket.client.delivery.deliver import Ordered
+from sprocket.client.delivery.polled import Polled
+from sprocket.client.delivery.redeliver import Redelivery
+from sprocket.client.fetching.fetcher import Feed
+from sprocket.client.fetching.window import Window
+from sprocket.client.group.local_offsets import LocalOffsets
+from sprocket.client.group.membership import Membership
+from sprocket.client.sending.sender import Outbox
+from sprocket.delay.levels import deliver
+from sprocket.delay.levels.schedule import Progress
 from sprocket.message.message import StoredMessage
 from sprocket.message.offsets import QueueOffset
 from sprocket.message.queue import QueueId

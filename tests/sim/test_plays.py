@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sprocket.client.window import Window
+from sprocket.client.fetching.window import Window
 from sprocket.testing.__main__ import main
 from sprocket.testing.plays import PLAYS, play
 from sprocket.testing.scenarios import SCENARIOS

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from sprocket.delay.lookback import Delivered
-from sprocket.delay.timed_delivery import TimedDelivery
-from sprocket.delay.timers import Timers
+from sprocket.delay.timers.lookback import Delivered
+from sprocket.delay.timers.timed_delivery import TimedDelivery
+from sprocket.delay.timers.timers import Timers
 from sprocket.testing.plays import play
 from sprocket.testing.timed import TIMED
 from tests.sim.planting import Plant, assert_found

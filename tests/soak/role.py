@@ -19,8 +19,8 @@ from typing import Any
 from sprocket.base.errors import SprocketError
 from sprocket.broker.broker import Broker
 from sprocket.broker.config import BrokerConfig
-from sprocket.client.consumer import Later, PushConsumer
 from sprocket.client.producer import Producer
+from sprocket.client.push_consumer import Later, PushConsumer
 from sprocket.message.message import Message, StoredMessage
 from sprocket.nameserver.config import NameServerConfig
 from sprocket.nameserver.nameserver import NameServer

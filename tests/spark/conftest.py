@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """A local session of two cores; skips where PySpark or Java is missing, and says which."""
-    from sprocket.spark.java import find_java
-    from sprocket.spark.launch import check_pyspark, session
+    from sprocket.spark.launching.java import find_java
+    from sprocket.spark.launching.launch import check_pyspark, session
 
     try:
         check_pyspark()

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from sprocket.message.record import BLANK_MAGIC
-from sprocket.spark.options import store_options
-from sprocket.spark.schema import COLUMNS, arrow_schema
-from sprocket.spark.store_read import StoreReader
-from sprocket.store.consume_queue import ENTRY
+from sprocket.spark.options.options import store_options
+from sprocket.spark.records.schema import COLUMNS, arrow_schema
+from sprocket.spark.store_files.read import StoreReader
+from sprocket.store.views.consume_queue import ENTRY
 from tests.spark.support import record
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "stores"

@@ -34,7 +34,7 @@ class Cluster(NamedTuple):
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     pyspark = pytest.importorskip("pyspark", reason="pip install 'sprocketmq[spark]'")
     from sprocket.base.errors import UsageError
-    from sprocket.spark.java import find_java, home_for_spark
+    from sprocket.spark.launching.java import find_java, home_for_spark
 
     try:
         java = str(home_for_spark(find_java()))

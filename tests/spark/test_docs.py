@@ -3,9 +3,9 @@ from __future__ import annotations
 from dataclasses import fields
 from pathlib import Path
 
-from sprocket.spark.options import BatchOptions, StoreOptions, StreamOptions
-from sprocket.spark.schema import COLUMNS
-from sprocket.spark.write_options import WriteOptions
+from sprocket.spark.options.options import BatchOptions, StoreOptions, StreamOptions
+from sprocket.spark.options.write_options import WriteOptions
+from sprocket.spark.records.schema import COLUMNS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "flows" / "spark.md").read_text()
 

@@ -14,19 +14,19 @@ from sprocket.admin.caller import Caller
 from sprocket.base.errors import NoPermission
 from sprocket.client import blocking
 from sprocket.client.config import ConsumerConfig, ProducerConfig
-from sprocket.client.consumer import PushConsumer
+from sprocket.client.push_consumer import PushConsumer
 from sprocket.message.message import Message, StoredMessage
 from sprocket.message.queue import QueueId
 from sprocket.protocol.signing import Signer
 from sprocket.remoting.pool import Pool
-from sprocket.spark.loss import ReadFailed
-from sprocket.spark.options import batch_options, stream_options
-from sprocket.spark.read import RocketMQReader
-from sprocket.spark.rows import Outgoing
-from sprocket.spark.schema import arrow_schema
-from sprocket.spark.send import Sender, WriteFailed
-from sprocket.spark.stream import StreamPlan
-from sprocket.spark.write_options import WriteOptions, write_options
+from sprocket.spark.options.loss import ReadFailed
+from sprocket.spark.options.options import batch_options, stream_options
+from sprocket.spark.options.write_options import WriteOptions, write_options
+from sprocket.spark.reading.read import RocketMQReader
+from sprocket.spark.reading.stream import StreamPlan
+from sprocket.spark.records.schema import arrow_schema
+from sprocket.spark.writing.rows import Outgoing
+from sprocket.spark.writing.send import Sender, WriteFailed
 from tests.compat.javaland import JavaBroker, JavaNameServer, require_java, wait_until
 from tests.support import PATIENT_MS, run
 

@@ -14,14 +14,14 @@ pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'sp
 from sprocket import Message
 from sprocket.client.blocking import Producer
 from sprocket.message.queue import QueueId
-from sprocket.spark.options import batch_options, store_options, stream_options
-from sprocket.spark.read import RocketMQReader
-from sprocket.spark.rows import Outgoing
-from sprocket.spark.schema import arrow_schema
-from sprocket.spark.send import Sender
-from sprocket.spark.store_read import StoreReader
-from sprocket.spark.stream import StreamPlan
-from sprocket.spark.write_options import write_options
+from sprocket.spark.options.options import batch_options, store_options, stream_options
+from sprocket.spark.options.write_options import write_options
+from sprocket.spark.reading.read import RocketMQReader
+from sprocket.spark.reading.stream import StreamPlan
+from sprocket.spark.records.schema import arrow_schema
+from sprocket.spark.store_files.read import StoreReader
+from sprocket.spark.writing.rows import Outgoing
+from sprocket.spark.writing.send import Sender
 from tests.compat.javaland import JavaBroker, JavaNameServer, mqadmin, require_java, wait_until
 
 pytestmark = pytest.mark.java

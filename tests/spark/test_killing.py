@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.process, pytest.mark.timeout(3600)]
 
 def test_an_archive_that_is_killed_equals_its_topic(tmp_path: Path) -> None:
     """The longer form is `python -m tests.spark.killing`."""
-    from sprocket.spark.java import find_java
+    from sprocket.spark.launching.java import find_java
 
     try:
         find_java()

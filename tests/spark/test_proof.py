@@ -19,13 +19,13 @@ pytest.importorskip("pyspark.sql.streaming.datasource", reason="streams need PyS
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
 from sprocket.message.queue import QueueId
-from sprocket.spark.cluster import Cluster
-from sprocket.spark.loss import ReadFailed
-from sprocket.spark.options import batch_options, stream_options
-from sprocket.spark.read import RocketMQReader
-from sprocket.spark.schema import arrow_schema
-from sprocket.spark.stream_reader import RocketMQStreamReader
-from sprocket.spark.wires import Wires
+from sprocket.spark.brokers.cluster import Cluster
+from sprocket.spark.brokers.pool import Wires
+from sprocket.spark.options.loss import ReadFailed
+from sprocket.spark.options.options import batch_options, stream_options
+from sprocket.spark.reading.read import RocketMQReader
+from sprocket.spark.reading.stream_reader import RocketMQStreamReader
+from sprocket.spark.records.schema import arrow_schema
 from tests.spark.node import Node
 from tests.spark.support import FakeBroker, Shelf, record, serving
 

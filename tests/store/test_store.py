@@ -12,7 +12,7 @@ from sprocket.base.errors import ConfigError, DirectoryInUse, DiskFull, OffsetOu
 from sprocket.runtime.clock import SystemClock
 from sprocket.runtime.disk import SystemDisk
 from sprocket.store.config import StoreConfig
-from sprocket.store.drafts import IllegalDraft
+from sprocket.store.log.drafts import IllegalDraft
 from sprocket.store.store import Store
 from sprocket.testing.clock import ManualClock
 from sprocket.testing.disk import FaultyDisk, MemoryDisk

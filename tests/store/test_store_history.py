@@ -8,7 +8,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from sprocket.base.errors import StoreError
 from sprocket.message.record import Draft, scan
-from sprocket.store.reading import ReadStatus
+from sprocket.store.reading.queue_reader import ReadStatus
 from sprocket.store.store import Store
 from sprocket.testing.clock import ManualClock
 from sprocket.testing.disk import FaultyDisk, MemoryDisk

@@ -22,9 +22,9 @@ from sprocket.base.errors import ConfigError, ServiceNotAvailable, SprocketError
 from sprocket.base.ports import Clock, Disk, Entropy
 from sprocket.broker.config import BrokerConfig
 from sprocket.broker.dispatch import Dispatch
-from sprocket.broker.files import Work
 from sprocket.broker.parts import Parts, Place, World
 from sprocket.broker.settings import Settings
+from sprocket.broker.tables.files import Work
 from sprocket.message.hosts import pack
 from sprocket.protocol.command import Command, Reply
 from sprocket.remoting import address as addresses

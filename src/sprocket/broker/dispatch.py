@@ -23,7 +23,7 @@ from sprocket.protocol.codes import ResponseCode
 from sprocket.protocol.command import Command, Header, Reply
 from sprocket.remoting.answers import Answered, Outcome, joined
 from sprocket.remoting.transport import Peer
-from sprocket.store.drafts import IllegalDraft
+from sprocket.store.log.drafts import IllegalDraft
 
 log = logging.getLogger(__name__)
 

@@ -9,12 +9,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from sprocket.base.ports import Clock, Disk, Entropy
-from sprocket.broker.access import ReadAccess
 from sprocket.broker.dispatch import Answers, Dispatch, Runs
-from sprocket.broker.files import Files
-from sprocket.broker.ingress import Ingress
-from sprocket.broker.locks import Locks
-from sprocket.broker.membership import Membership
+from sprocket.broker.members.membership import Membership
+from sprocket.broker.members.registration import Registration
 from sprocket.broker.operate.connections import ConnectionRequests
 from sprocket.broker.operate.entries import EntryRequests
 from sprocket.broker.operate.figures import FigureRequests, State
@@ -25,25 +22,28 @@ from sprocket.broker.operate.resets import ResetRequests
 from sprocket.broker.operate.settings import SettingRequests
 from sprocket.broker.operate.topics import TopicRequests
 from sprocket.broker.operate.volumes import VolumeRequests
-from sprocket.broker.plain_sends import PlainSends
-from sprocket.broker.positions import Positions
-from sprocket.broker.pull import Pulls
-from sprocket.broker.query import Queries
-from sprocket.broker.registration import Registration
-from sprocket.broker.replies import Replies
-from sprocket.broker.retries import GroupRules, SendBacks
-from sprocket.broker.send import Placing, Sends
+from sprocket.broker.reading.positions import Positions
+from sprocket.broker.reading.pull import Pulls
+from sprocket.broker.reading.query import Queries
+from sprocket.broker.sending.ingress import Ingress
+from sprocket.broker.sending.plain_sends import PlainSends
+from sprocket.broker.sending.replies import Replies
+from sprocket.broker.sending.retries import GroupRules, SendBacks
+from sprocket.broker.sending.send import Placing, Sends
+from sprocket.broker.sending.stamp import Stamp
+from sprocket.broker.sending.timers import TimerFigures, TimerRequests
+from sprocket.broker.sending.transactions import LiveProducers, ParkingIngress, Tally, Transactions
 from sprocket.broker.settings import Settings
-from sprocket.broker.stamp import Stamp
-from sprocket.broker.state import once_saved
-from sprocket.broker.tables import Tables
-from sprocket.broker.timers import TimerFigures, TimerRequests
-from sprocket.broker.transactions import LiveProducers, ParkingIngress, Tally, Transactions
-from sprocket.delay.deliver import Delivery
-from sprocket.delay.levels import DelayLevels
-from sprocket.delay.shape import Shape
-from sprocket.delay.timed_delivery import TimedDelivery
-from sprocket.delay.timers import Timers
+from sprocket.broker.tables.access import ReadAccess
+from sprocket.broker.tables.files import Files
+from sprocket.broker.tables.locks import Locks
+from sprocket.broker.tables.state import once_saved
+from sprocket.broker.tables.tables import Tables
+from sprocket.delay.levels.deliver import Delivery
+from sprocket.delay.levels.levels import DelayLevels
+from sprocket.delay.timers.shape import Shape
+from sprocket.delay.timers.timed_delivery import TimedDelivery
+from sprocket.delay.timers.timers import Timers
 from sprocket.message.ids import UniqueIds
 from sprocket.remoting.pool import Pool
 from sprocket.store.store import Store

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from sprocket.spark.pipelines.job import About, Job
-    from sprocket.spark.pipelines.progress import Progress, Watch
-    from sprocket.spark.pipelines.report import Report
+    from sprocket.spark.pipelines.parts.job import About, Job
+    from sprocket.spark.pipelines.parts.progress import Progress, Watch
+    from sprocket.spark.pipelines.parts.report import Report
 
 INTERRUPTED = 130
 #: Rows of a table that are shown on a console; a page and JSON have all.
@@ -180,7 +180,7 @@ def _made(name: str) -> Any:
 
 def _function(name: str, kind: type[Job]) -> Callable[..., None]:
     """A function whose parameters are the job's fields and what all pipelines take."""
-    from sprocket.spark.pipelines.job import settings
+    from sprocket.spark.pipelines.parts.job import settings
 
     def run(**given: Any) -> None:
         shared = {each: given.pop(each) for each in _SHARED}
@@ -237,8 +237,8 @@ def _values(kind: type[Job], given: Mapping[str, Any]) -> dict[str, Any]:
     """What was given on the command line as the job's fields; the rest keeps its default."""
     from sprocket.cli.loading import client
     from sprocket.cli.times import between
-    from sprocket.spark.pipelines.job import settings
-    from sprocket.spark.pipelines.servers import Keys
+    from sprocket.spark.pipelines.parts.job import settings
+    from sprocket.spark.pipelines.parts.servers import Keys
 
     found: dict[str, Any] = {}
     for one, said in settings(kind):
@@ -279,14 +279,14 @@ def _run_job(
 @contextlib.contextmanager
 def _session(name: str, master: str, conf: list[str] | None) -> Iterator[SparkSession]:
     """A session that ends with the command, unless there was one before."""
-    from sprocket.spark.launch import check_pyspark, session
+    from sprocket.spark.launching.launch import check_pyspark, session
 
     check_pyspark()
     from py4j.protocol import Py4JError  # type: ignore[import-untyped]
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
-    from sprocket.spark.pipelines.streams import reason
+    from sprocket.spark.pipelines.parts.streams import reason
 
     is_ours = SparkSession.getActiveSession() is None
     made = session(name, master, **dict(_pair(text) for text in conf or ()))
@@ -347,8 +347,8 @@ def in_words(progress: Progress) -> str:
 
 def _show(report: Report) -> None:
     """Facts and tables; plots are for the page."""
-    from sprocket.spark.pipelines.plot import printable
-    from sprocket.spark.pipelines.report import Table, plain
+    from sprocket.spark.pipelines.parts.plot import printable
+    from sprocket.spark.pipelines.parts.report import Table, plain
 
     width = max(map(len, report.facts), default=0)
     for name, value in report.facts.items():
@@ -365,6 +365,6 @@ def _show(report: Report) -> None:
 
 
 def _cell(value: Any) -> Any:
-    from sprocket.spark.pipelines.plot import printable
+    from sprocket.spark.pipelines.parts.plot import printable
 
     return printable(value) if isinstance(value, str) else value

@@ -13,9 +13,9 @@ from sprocket.cli.options import ConfigFile, Json, Set, Yes, command
 
 if TYPE_CHECKING:
     from sprocket.message.record import Record
-    from sprocket.store.damage import Damage
-    from sprocket.store.inspected import Finding, Inspected
-    from sprocket.store.repair import Repair, Step
+    from sprocket.store.inspection.inspected import Finding, Inspected
+    from sprocket.store.inspection.repair import Repair, Step
+    from sprocket.store.log.damage import Damage
 
 app = typer.Typer(help="A broker's folder: verify, dump, repair. Java's too.")
 
@@ -37,7 +37,7 @@ def verify(
 
     Exit code 1 if something should be done. Works beside a running broker.
     """
-    from sprocket.store.verify import Verification
+    from sprocket.store.inspection.verify import Verification
 
     store = _inspected(folder, config, given)
     count = 0
@@ -70,7 +70,7 @@ def _inspected(folder: Path, config: Path | None, given: list[str] | None) -> In
     from sprocket.cli import loading
     from sprocket.runtime.disk import SystemDisk
     from sprocket.store.config import StoreConfig
-    from sprocket.store.inspected import Inspected
+    from sprocket.store.inspection.inspected import Inspected
 
     settings = loading.settings(_kinds(), file=config, given=given).of(StoreConfig)
     return Inspected(SystemDisk(), str(folder), settings)
@@ -129,9 +129,9 @@ def dump(
     """
     from itertools import islice
 
-    from sprocket.store.damage import Damage
-    from sprocket.store.dump import Chosen
-    from sprocket.store.dump import dump as records
+    from sprocket.store.inspection.dump import Chosen
+    from sprocket.store.inspection.dump import dump as records
+    from sprocket.store.log.damage import Damage
 
     if body not in ("text", "hex", "none"):
         raise UsageError(f"--body is text, hex or none, not {body}")
@@ -237,7 +237,7 @@ def repair(
     """
     import time
 
-    from sprocket.store.repair import Repair
+    from sprocket.store.inspection.repair import Repair
 
     if (cut_at is not None) == skip and not (rebuild and not skip):
         raise UsageError("say what to do: --cut-at or --skip-damaged, or only --rebuild-views")

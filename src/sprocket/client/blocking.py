@@ -13,10 +13,14 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, TypeVar, Unpack, overload
 
-from sprocket.client import consumer, lite, manual, producer, transactional
-from sprocket.client.background import Face, on_the_loop, opened_by, waiting
-from sprocket.client.subscription import BatchListener, MessageListener
-from sprocket.client.wanted import Topics
+from sprocket.client import lite_pull_consumer as lite
+from sprocket.client import producer
+from sprocket.client import pull_consumer as manual
+from sprocket.client import push_consumer as consumer
+from sprocket.client import transactional_producer as transactional
+from sprocket.client.base.background_loop import Face, on_the_loop, opened_by, waiting
+from sprocket.client.base.subscription import BatchListener, MessageListener
+from sprocket.client.group.subscriptions import Topics
 from sprocket.filter.choice import Choice
 from sprocket.message.message import Message, StoredMessage
 from sprocket.message.queue import QueueId

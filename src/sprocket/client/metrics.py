@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from sprocket.client.statistics import Statistics, TopicStatistics, WindowStatistics
+from sprocket.client.fetching.statistics import Statistics, TopicStatistics, WindowStatistics
 
 #: What a web server says of it.
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"

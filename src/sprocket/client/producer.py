@@ -8,14 +8,14 @@ from collections.abc import Mapping, Sequence
 
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import ClosedError
-from sprocket.client.arguments import milliseconds, settings
+from sprocket.client.base.arguments import milliseconds, settings
+from sprocket.client.base.lifecycle import Entered
+from sprocket.client.base.world import World
 from sprocket.client.config import ProducerConfig, nameserver_addresses
-from sprocket.client.entered import Entered
-from sprocket.client.envelope import seal, seal_batch
-from sprocket.client.outbox import Outbox, QueueSelector, SendStatus, Sent, fixed_queue
-from sprocket.client.replies import Requests, Responder
-from sprocket.client.session import Session
-from sprocket.client.world import World
+from sprocket.client.sending.envelope import seal, seal_batch
+from sprocket.client.sending.request_reply import Requests, Responder
+from sprocket.client.sending.sender import Outbox, QueueSelector, SendStatus, Sent, fixed_queue
+from sprocket.client.session.session import Session
 from sprocket.message.message import Message, StoredMessage
 from sprocket.message.queue import QueueId
 from sprocket.message.topic import check_group, check_topic

@@ -15,8 +15,8 @@ from itertools import islice
 from sprocket.base.errors import SprocketError
 from sprocket.base.ports import Clock, Entropy
 from sprocket.client.config import ConsumerConfig
-from sprocket.client.consumer import PushConsumer
 from sprocket.client.producer import Producer
+from sprocket.client.push_consumer import PushConsumer
 from sprocket.demo.child import Child
 from sprocket.demo.events import Failure, Report, Step, Task, decode_event, encode
 from sprocket.demo.orders import TOPIC, orders

@@ -16,7 +16,7 @@ from sprocket.filterserver.exchange import Part
 from sprocket.message.compression import COMPRESSED, open_body
 from sprocket.message.offsets import QueueOffset
 from sprocket.message.record import Record, parse
-from sprocket.store.reading import Read, ReadStatus
+from sprocket.store.reading.queue_reader import Read, ReadStatus
 
 #: What a filter is shown at a time.
 COUNT_MAX = 128

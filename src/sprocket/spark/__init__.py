@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from sprocket.spark.launch import session as session
-    from sprocket.spark.ship import package_zip as package_zip
+    from sprocket.spark.launching.launch import session as session
+    from sprocket.spark.launching.package_zip import package_zip as package_zip
 
 __all__ = ["package_zip", "session"]
 
@@ -14,11 +14,11 @@ __all__ = ["package_zip", "session"]
 def __getattr__(name: str) -> object:
     # Executors import this package for every task: they get only what they ask for.
     if name == "session":
-        from sprocket.spark.launch import session
+        from sprocket.spark.launching.launch import session
 
         return session
     if name == "package_zip":
-        from sprocket.spark.ship import package_zip
+        from sprocket.spark.launching.package_zip import package_zip
 
         return package_zip
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSource
 
 from sprocket.base.errors import UsageError
-from sprocket.spark.loaded import loaded
-from sprocket.spark.options import batch_options, check_names, store_options, stream_options
-from sprocket.spark.schema import arrow_schema_of, default_ddl
+from sprocket.spark.options.options import batch_options, check_names, store_options, stream_options
+from sprocket.spark.records.schema import arrow_schema_of, default_ddl
+from sprocket.spark.worker import loaded
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import (
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     )
     from pyspark.sql.types import StructType
 
-    from sprocket.spark.write_options import WriteOptions
+    from sprocket.spark.options.write_options import WriteOptions
 
 
 class RocketMQSource(DataSource):
     """`spark.read.format("rocketmq")`, `spark.readStream.format("rocketmq")`.
 
-    Options: `sprocket.spark.options`; columns: `sprocket.spark.schema`.
+    Options: `sprocket.spark.options.options`; columns: `sprocket.spark.records.schema`.
     """
 
     @classmethod
@@ -44,13 +44,13 @@ class RocketMQSource(DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:
         """A batch read of the columns in `schema`: from brokers, or from a store's files."""
         if any(name.lower() == "store" for name in self.options):
-            from sprocket.spark.store_read import NarrowedStoreReader, StoreReader
+            from sprocket.spark.store_files.read import NarrowedStoreReader, StoreReader
 
             from_store = store_options(self.options)
             # Spark fails a query whose reader could take filters while that is switched off.
             store_kind = NarrowedStoreReader if from_store.takes_filters else StoreReader
             return store_kind(from_store, arrow_schema_of(schema))
-        from sprocket.spark.read import NarrowedReader, RocketMQReader
+        from sprocket.spark.reading.read import NarrowedReader, RocketMQReader
 
         options = batch_options(self.options)
         kind = NarrowedReader if options.takes_filters else RocketMQReader
@@ -58,13 +58,13 @@ class RocketMQSource(DataSource):
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """A streaming read of the columns in `schema`."""
-        from sprocket.spark.stream import stream_reader
+        from sprocket.spark.reading.stream import stream_reader
 
         return stream_reader(stream_options(self.options), arrow_schema_of(schema))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """A batch write of rows with the columns in `schema`."""
-        from sprocket.spark.write import RocketMQWriter
+        from sprocket.spark.writing.write import RocketMQWriter
 
         if overwrite:
             raise UsageError('a topic cannot be overwritten: write with .mode("append")')
@@ -73,7 +73,7 @@ class RocketMQSource(DataSource):
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
         """A streaming write of rows with the columns in `schema`."""
         try:
-            from sprocket.spark.stream_write import RocketMQStreamWriter
+            from sprocket.spark.writing.stream_write import RocketMQStreamWriter
         except ImportError:
             raise UsageError("writing a stream needs PySpark 4.1 or later") from None
         # Two processes are asked for a writer with every micro-batch.
@@ -81,8 +81,8 @@ class RocketMQSource(DataSource):
         return RocketMQStreamWriter(self._write_options(schema))
 
     def _write_options(self, schema: StructType) -> WriteOptions:
-        from sprocket.spark.rows import check_columns
-        from sprocket.spark.write_options import write_options
+        from sprocket.spark.options.write_options import write_options
+        from sprocket.spark.writing.rows import check_columns
 
         options = write_options(self.options)
         check_columns([(one.name, one.dataType.simpleString()) for one in schema.fields], options)

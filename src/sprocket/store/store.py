@@ -24,17 +24,17 @@ from sprocket.base.ports import Clock, DirectoryLock, Disk
 from sprocket.base.watermark import Watermark
 from sprocket.message.offsets import LogOffset, QueueOffset
 from sprocket.message.record import Draft
-from sprocket.store.appending import Appended
-from sprocket.store.by_time import NO_TIME, Boundary, offset_at, time_of
-from sprocket.store.cold import ColdReads, Sought
 from sprocket.store.config import StoreConfig
-from sprocket.store.consume_queue import ConsumeQueue
-from sprocket.store.finding import Span, find
-from sprocket.store.opening import bring_up
-from sprocket.store.parts import Parts
-from sprocket.store.queue_ends import ends_of
-from sprocket.store.reading import NO_QUEUE, Read, Wants, read_queue
-from sprocket.store.watch import put_back, watch
+from sprocket.store.log.watch import put_back, watch
+from sprocket.store.opening.opening import bring_up
+from sprocket.store.opening.parts import Parts
+from sprocket.store.reading.by_time import NO_TIME, Boundary, offset_at, time_of
+from sprocket.store.reading.cold import ColdReads, Sought
+from sprocket.store.reading.finding import Span, find
+from sprocket.store.reading.queue_reader import NO_QUEUE, Read, Wants, read_queue
+from sprocket.store.views.consume_queue import ConsumeQueue
+from sprocket.store.views.queue_ends import ends_of
+from sprocket.store.writing.appending import Appended
 
 
 class Store:

@@ -15,7 +15,7 @@ from typing import Any
 from sprocket.base.ports import Disk
 from sprocket.broker.broker import Broker
 from sprocket.broker.config import BrokerConfig
-from sprocket.client.world import World
+from sprocket.client.base.world import World
 from sprocket.nameserver.config import NameServerConfig
 from sprocket.nameserver.nameserver import NameServer
 from sprocket.store.config import StoreConfig

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from sprocket.base.errors import ReplyError, TransportError
-from sprocket.client.local_offsets import decode
-from sprocket.delay.levels import DelayLevels
+from sprocket.client.group.local_offsets import decode
+from sprocket.delay.levels.levels import DelayLevels
 from sprocket.message.message import StoredMessage
 from sprocket.message.properties import REAL_TOPIC
 from sprocket.message.queue import QueueId

@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from sprocket.base.errors import SprocketError
+from sprocket.client.base.world import World
 from sprocket.client.config import ConsumerConfig, LitePullConfig
-from sprocket.client.consumer import Later, PushConsumer
-from sprocket.client.lite import LitePullConsumer
-from sprocket.client.world import World
+from sprocket.client.lite_pull_consumer import LitePullConsumer
+from sprocket.client.push_consumer import Later, PushConsumer
 from sprocket.message.message import StoredMessage
 from sprocket.message.queue import QueueId
 from sprocket.testing.entropy import SeededEntropy

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 
 from sprocket.base.errors import ReplyError, SprocketError, TransportError
 from sprocket.broker.config import BrokerConfig
-from sprocket.client.transactional import Outcome as End
-from sprocket.client.transactional import TransactionalProducer
+from sprocket.client.transactional_producer import Outcome as End
+from sprocket.client.transactional_producer import TransactionalProducer
 from sprocket.message.message import Message, StoredMessage
 from sprocket.message.topic import CHECKS_EXHAUSTED, HALF
 from sprocket.store.config import StoreConfig

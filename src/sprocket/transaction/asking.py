@@ -13,7 +13,7 @@ from typing import Protocol
 from sprocket.base.errors import ClosedError, CorruptRecord, OffsetOutOfRange, StoreError
 from sprocket.base.ports import Clock
 from sprocket.message import properties as names
-from sprocket.store.drafts import IllegalDraft
+from sprocket.store.log.drafts import IllegalDraft
 from sprocket.transaction.check import Agenda, Rules, Verdict, due_ms, judge
 from sprocket.transaction.half import Half
 from sprocket.transaction.ledger import Ledger

@@ -20,8 +20,8 @@ from sprocket.message import properties as names
 from sprocket.message.properties import decode_bytes
 from sprocket.message.record import COMMITTED, TRANSACTION_MASK, Draft, Record, parse
 from sprocket.message.topic import CHECKS_EXHAUSTED, HALF, HALF_SETTLED, SCHEDULE, TIMER
-from sprocket.store.appending import Appended
 from sprocket.store.store import Store
+from sprocket.store.writing.appending import Appended
 from sprocket.transaction import half as halves
 from sprocket.transaction.half import QUEUE, SYSTEM_GROUP, Half
 from sprocket.transaction.ledger import Ledger, Outcome, Positions

@@ -17,9 +17,9 @@ from sprocket.base.errors import UsageError
 from sprocket.client.blocking import Producer
 from sprocket.spark.pipelines import Archive
 from sprocket.spark.pipelines import archive as archives
-from sprocket.spark.pipelines.batches import Batches
-from sprocket.spark.pipelines.progress import Progress
-from sprocket.spark.pipelines.streams import StreamFailed
+from sprocket.spark.pipelines.parts.batches import Batches
+from sprocket.spark.pipelines.parts.progress import Progress
+from sprocket.spark.pipelines.parts.streams import StreamFailed
 from tests.spark.pipelines.shop import CORRUPT, ORDERS, body_of, rows, tag_of
 
 if TYPE_CHECKING:

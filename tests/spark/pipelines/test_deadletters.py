@@ -52,7 +52,7 @@ def lost(shop: str) -> str:
 
 
 def _letters(job: DeadLetters) -> dict[object, int]:
-    from sprocket.spark.pipelines import offsets
+    from sprocket.spark.pipelines.parts import offsets
 
     topics = job._topics()
     return dict(offsets.ends(job.servers, topics)) if topics else {}

@@ -24,7 +24,7 @@ def test_a_topic_becomes_a_table_a_view_and_another_topic(shop: str, tmp_path: P
     import pyarrow.parquet as parquet
     import pyspark
 
-    from sprocket.spark.launch import prepare_environment
+    from sprocket.spark.launching.launch import prepare_environment
     from tests.cli.parts import sprocket
 
     prepare_environment("local[2]")

@@ -12,7 +12,7 @@ import pytest
 
 from sprocket.cli.pipelines import PIPELINES
 from sprocket.spark import pipelines
-from sprocket.spark.pipelines.job import settings
+from sprocket.spark.pipelines.parts.job import settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -8,9 +8,10 @@ pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'sp
 
 from sprocket.base.errors import TransportError
 from sprocket.message.queue import QueueId
-from sprocket.spark.pipelines import Lag, offsets
+from sprocket.spark.pipelines import Lag
 from sprocket.spark.pipelines.lag import Sample
-from sprocket.spark.pipelines.servers import Servers
+from sprocket.spark.pipelines.parts import offsets
+from sprocket.spark.pipelines.parts.servers import Servers
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -10,11 +10,12 @@ from sprocket import Message
 from sprocket.base.errors import UsageError
 from sprocket.client.blocking import Producer
 from sprocket.message.queue import QueueId
-from sprocket.spark.pipelines import Mirror, offsets, translate
-from sprocket.spark.pipelines.batches import Batches
+from sprocket.spark.pipelines import Mirror
 from sprocket.spark.pipelines.mirror import MARK
-from sprocket.spark.pipelines.servers import Servers
-from sprocket.spark.pipelines.streams import StreamFailed
+from sprocket.spark.pipelines.parts import offsets, translate
+from sprocket.spark.pipelines.parts.batches import Batches
+from sprocket.spark.pipelines.parts.servers import Servers
+from sprocket.spark.pipelines.parts.streams import StreamFailed
 from tests.spark.pipelines.shop import ORDERS, body_of, tag_of, topic_rows
 
 if TYPE_CHECKING:

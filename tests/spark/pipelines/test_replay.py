@@ -9,7 +9,7 @@ pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'sp
 
 from sprocket.base.errors import SprocketError, UsageError
 from sprocket.spark.pipelines import Archive, Replay
-from sprocket.spark.pipelines.progress import Progress
+from sprocket.spark.pipelines.parts.progress import Progress
 from sprocket.spark.pipelines.replay import MARK
 from tests.spark.pipelines.shop import CORRUPT, ORDERS, body_of, tag_of, topic_rows
 

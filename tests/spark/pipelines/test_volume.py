@@ -10,8 +10,8 @@ from sprocket import Message
 from sprocket.base.errors import UsageError
 from sprocket.client.blocking import Producer
 from sprocket.spark.pipelines import Volume
-from sprocket.spark.pipelines.progress import Progress
-from sprocket.spark.pipelines.spread import POINTS_MAX, width_of
+from sprocket.spark.pipelines.parts.progress import Progress
+from sprocket.spark.pipelines.parts.spread import POINTS_MAX, width_of
 from tests.spark.pipelines.shop import ORDERS
 
 if TYPE_CHECKING:

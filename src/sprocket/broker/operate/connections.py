@@ -13,11 +13,11 @@ from sprocket.base.errors import (
     SystemFailure,
     UsageError,
 )
-from sprocket.broker.callbacks import ask
-from sprocket.broker.clients import Client, Clients
 from sprocket.broker.dispatch import Answers
-from sprocket.broker.groups import Groups
-from sprocket.broker.topics import Topics
+from sprocket.broker.members.callbacks import ask
+from sprocket.broker.tables.clients import Client, Clients
+from sprocket.broker.tables.groups import Groups
+from sprocket.broker.tables.topics import Topics
 from sprocket.message.ids import parse_offset_id
 from sprocket.protocol.bodies import (
     ClientConnection,

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sprocket.base.errors import SystemFailure
-from sprocket.broker.clients import Clients
 from sprocket.broker.dispatch import Answers
+from sprocket.broker.tables.clients import Clients
 from sprocket.message.hashing import tag_code
 from sprocket.message.message import StoredMessage
 from sprocket.message.record import scan
@@ -18,7 +18,7 @@ from sprocket.protocol.codes import RequestCode
 from sprocket.protocol.command import Command, Reply
 from sprocket.protocol.requests.query import QueryConsumeQueue
 from sprocket.remoting.transport import Peer
-from sprocket.store.reading import ReadStatus
+from sprocket.store.reading.queue_reader import ReadStatus
 from sprocket.store.store import Store
 
 #: Entries in one answer, and bytes of records that are looked at for it in one go.

@@ -12,14 +12,14 @@ from datetime import UTC, datetime
 from sprocket.base.errors import TopicNotFound
 from sprocket.base.ports import Clock
 from sprocket.broker.dispatch import Answers
-from sprocket.broker.ingress import Ingress
-from sprocket.broker.offsets import ConsumerOffsets
 from sprocket.broker.operate.queues import Queues
 from sprocket.broker.operate.rates import Rates
-from sprocket.broker.pull import Pulls
-from sprocket.broker.timers import TimerFigures
-from sprocket.broker.transactions import Tally
-from sprocket.broker.volumes import MINUTE, Volumes
+from sprocket.broker.reading.pull import Pulls
+from sprocket.broker.sending.ingress import Ingress
+from sprocket.broker.sending.timers import TimerFigures
+from sprocket.broker.sending.transactions import Tally
+from sprocket.broker.tables.offsets import ConsumerOffsets
+from sprocket.broker.tables.volumes import MINUTE, Volumes
 from sprocket.protocol.bodies import (
     ConsumeTimeSpans,
     KvTable,

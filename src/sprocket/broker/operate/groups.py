@@ -6,12 +6,12 @@ Source: AdminBrokerProcessor of RocketMQ 5.x.
 from __future__ import annotations
 
 from sprocket.base.errors import GroupNotFound, InvalidParameter
-from sprocket.broker.clients import Clients
 from sprocket.broker.dispatch import Answers
-from sprocket.broker.groups import Groups
-from sprocket.broker.offsets import ConsumerOffsets
-from sprocket.broker.queue_locks import QueueLocks
-from sprocket.broker.volumes import Volumes
+from sprocket.broker.tables.clients import Clients
+from sprocket.broker.tables.groups import Groups
+from sprocket.broker.tables.offsets import ConsumerOffsets
+from sprocket.broker.tables.queue_locks import QueueLocks
+from sprocket.broker.tables.volumes import Volumes
 from sprocket.protocol.bodies import (
     GroupConfig,
     GroupConfigList,

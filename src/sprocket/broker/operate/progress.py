@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from sprocket.base.ports import Clock
-from sprocket.broker.clients import Clients
 from sprocket.broker.dispatch import Answers
-from sprocket.broker.groups import Groups
-from sprocket.broker.offsets import ConsumerOffsets
 from sprocket.broker.operate.queues import Queues
-from sprocket.broker.volumes import MINUTE, Volumes
+from sprocket.broker.tables.clients import Clients
+from sprocket.broker.tables.groups import Groups
+from sprocket.broker.tables.offsets import ConsumerOffsets
+from sprocket.broker.tables.volumes import MINUTE, Volumes
 from sprocket.protocol.bodies import (
     ConsumeStats,
     ConsumeStatsList,

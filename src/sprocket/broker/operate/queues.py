@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from sprocket.broker.topics import Topics
+from sprocket.broker.tables.topics import Topics
 from sprocket.protocol.bodies import Queue
-from sprocket.store.by_time import Boundary
+from sprocket.store.reading.by_time import Boundary
 from sprocket.store.store import Store
 
 

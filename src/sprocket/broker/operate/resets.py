@@ -13,14 +13,14 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 
 from sprocket.base.errors import ConsumerOffline, GroupNotFound, SystemFailure, TopicNotFound
-from sprocket.broker.callbacks import tell_reset
-from sprocket.broker.clients import Clients
 from sprocket.broker.dispatch import Answers
-from sprocket.broker.groups import Groups
-from sprocket.broker.offsets import ConsumerOffsets
+from sprocket.broker.members.callbacks import tell_reset
 from sprocket.broker.operate.queues import Queues
-from sprocket.broker.pull import Pulls
+from sprocket.broker.reading.pull import Pulls
 from sprocket.broker.settings import Settings
+from sprocket.broker.tables.clients import Clients
+from sprocket.broker.tables.groups import Groups
+from sprocket.broker.tables.offsets import ConsumerOffsets
 from sprocket.protocol.bodies import Queue, ResetOffsetBody
 from sprocket.protocol.codes import RequestCode
 from sprocket.protocol.command import Command, Reply

@@ -6,12 +6,12 @@ Source: AdminBrokerProcessor of RocketMQ 5.x.
 from __future__ import annotations
 
 from sprocket.base.errors import InvalidParameter, SystemFailure, TopicNotFound
-from sprocket.broker.attributes import altered, parse
-from sprocket.broker.clients import Clients
 from sprocket.broker.dispatch import Answers
-from sprocket.broker.offsets import ConsumerOffsets
-from sprocket.broker.topics import Topics
-from sprocket.broker.volumes import Volumes
+from sprocket.broker.tables.attributes import altered, parse
+from sprocket.broker.tables.clients import Clients
+from sprocket.broker.tables.offsets import ConsumerOffsets
+from sprocket.broker.tables.topics import Topics
+from sprocket.broker.tables.volumes import Volumes
 from sprocket.protocol.bodies import (
     DataVersion,
     GroupList,

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from sprocket.base.errors import SystemFailure
 from sprocket.base.ports import Clock
 from sprocket.broker.dispatch import Answers
-from sprocket.broker.volumes import DAY, HOUR, MINUTE, Flow, Span, Volume, Volumes
+from sprocket.broker.tables.volumes import DAY, HOUR, MINUTE, Flow, Span, Volume, Volumes
 from sprocket.protocol.bodies import BrokerStatsBody, StatsItem
 from sprocket.protocol.codes import RequestCode
 from sprocket.protocol.command import Command, Reply

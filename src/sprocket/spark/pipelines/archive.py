@@ -14,19 +14,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sprocket.base.errors import UsageError
-from sprocket.spark.pipelines import bodies
-from sprocket.spark.pipelines.batches import Batches
-from sprocket.spark.pipelines.folder import HIDDEN
-from sprocket.spark.pipelines.job import (
+from sprocket.spark.pipelines.parts import bodies
+from sprocket.spark.pipelines.parts.batches import Batches
+from sprocket.spark.pipelines.parts.folder import HIDDEN
+from sprocket.spark.pipelines.parts.job import (
     TopicJob,
     batch_rows_setting,
     every_setting,
     follows_setting,
     setting,
 )
-from sprocket.spark.pipelines.progress import Watch, unwatched
-from sprocket.spark.pipelines.report import Bars, Report, Table
-from sprocket.spark.pipelines.streams import follow, trigger
+from sprocket.spark.pipelines.parts.progress import Watch, unwatched
+from sprocket.spark.pipelines.parts.report import Bars, Report, Table
+from sprocket.spark.pipelines.parts.streams import follow, trigger
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from sprocket.base.errors import UsageError
 from sprocket.message import properties as names
 from sprocket.message.topic import DEAD_LETTER_PREFIX, dead_letter_topic, is_dead_letter_topic
-from sprocket.spark.pipelines import offsets, returning
-from sprocket.spark.pipelines.folder import Folder
-from sprocket.spark.pipelines.job import Job, setting
-from sprocket.spark.pipelines.progress import Progress, Watch, unwatched
+from sprocket.spark.pipelines.parts import offsets, returning
+from sprocket.spark.pipelines.parts.folder import Folder
+from sprocket.spark.pipelines.parts.job import Job, setting
+from sprocket.spark.pipelines.parts.progress import Progress, Watch, unwatched
+from sprocket.spark.pipelines.parts.report import Bars, Lines, Report, Table, moment
+from sprocket.spark.pipelines.parts.slices import Memory, Slices, Unit
+from sprocket.spark.pipelines.parts.spread import Points, over_time
 from sprocket.spark.pipelines.replay import chosen
-from sprocket.spark.pipelines.report import Bars, Lines, Report, Table, moment
-from sprocket.spark.pipelines.slices import Memory, Slices, Unit
-from sprocket.spark.pipelines.spread import Points, over_time
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sprocket.base.errors import SprocketError
-from sprocket.spark.pipelines.folder import Folder
-from sprocket.spark.pipelines.job import Job, setting
-from sprocket.spark.pipelines.progress import Interrupt, Progress, Watch, unwatched
-from sprocket.spark.pipelines.report import Bars, Lines, Report, Table, moment
-from sprocket.spark.pipelines.spread import Points, over_time
+from sprocket.spark.pipelines.parts.folder import Folder
+from sprocket.spark.pipelines.parts.job import Job, setting
+from sprocket.spark.pipelines.parts.progress import Interrupt, Progress, Watch, unwatched
+from sprocket.spark.pipelines.parts.report import Bars, Lines, Report, Table, moment
+from sprocket.spark.pipelines.parts.spread import Points, over_time
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

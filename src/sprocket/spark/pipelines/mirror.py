@@ -19,22 +19,22 @@ from sprocket.base.deadline import Deadline
 from sprocket.base.errors import TopicNotFound, UsageError
 from sprocket.message.queue import QueueId
 from sprocket.message.topic import check_topic
-from sprocket.spark.pipelines import offsets, translate
-from sprocket.spark.pipelines.batches import Batches
-from sprocket.spark.pipelines.folder import HIDDEN
-from sprocket.spark.pipelines.job import (
+from sprocket.spark.options.positions import read_shape, shape_offsets
+from sprocket.spark.pipelines.parts import offsets, translate
+from sprocket.spark.pipelines.parts.batches import Batches
+from sprocket.spark.pipelines.parts.folder import HIDDEN
+from sprocket.spark.pipelines.parts.job import (
     TopicJob,
     batch_rows_setting,
     every_setting,
     follows_setting,
     setting,
 )
-from sprocket.spark.pipelines.offsets import Offsets
-from sprocket.spark.pipelines.progress import Watch, unwatched
-from sprocket.spark.pipelines.report import Report, Table
-from sprocket.spark.pipelines.servers import Keys, Servers
-from sprocket.spark.pipelines.streams import follow, trigger
-from sprocket.spark.positions import read_shape, shape_offsets
+from sprocket.spark.pipelines.parts.offsets import Offsets
+from sprocket.spark.pipelines.parts.progress import Watch, unwatched
+from sprocket.spark.pipelines.parts.report import Report, Table
+from sprocket.spark.pipelines.parts.servers import Keys, Servers
+from sprocket.spark.pipelines.parts.streams import follow, trigger
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -19,16 +19,16 @@ from typing import TYPE_CHECKING
 from sprocket.base.errors import UsageError
 from sprocket.message.queue import QueueId
 from sprocket.message.topic import check_topic
-from sprocket.spark.pipelines import bodies, offsets
 from sprocket.spark.pipelines.archive import BY
-from sprocket.spark.pipelines.batches import BATCH, Batches
-from sprocket.spark.pipelines.folder import Folder
-from sprocket.spark.pipelines.job import Job, setting
-from sprocket.spark.pipelines.offsets import Offsets
-from sprocket.spark.pipelines.progress import Watch, unwatched
-from sprocket.spark.pipelines.report import Report
-from sprocket.spark.pipelines.servers import Keys, Servers
-from sprocket.spark.pipelines.slices import Memory, Slices, Unit
+from sprocket.spark.pipelines.parts import bodies, offsets
+from sprocket.spark.pipelines.parts.batches import BATCH, Batches
+from sprocket.spark.pipelines.parts.folder import Folder
+from sprocket.spark.pipelines.parts.job import Job, setting
+from sprocket.spark.pipelines.parts.offsets import Offsets
+from sprocket.spark.pipelines.parts.progress import Watch, unwatched
+from sprocket.spark.pipelines.parts.report import Report
+from sprocket.spark.pipelines.parts.servers import Keys, Servers
+from sprocket.spark.pipelines.parts.slices import Memory, Slices, Unit
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sprocket.message.topic import TRACE
-from sprocket.spark.pipelines import trace_text
-from sprocket.spark.pipelines.job import Job, setting
-from sprocket.spark.pipelines.progress import Progress, Watch, unwatched
-from sprocket.spark.pipelines.report import Bars, Lines, Report, Table
-from sprocket.spark.pipelines.spread import Points, over_time
+from sprocket.spark.pipelines.parts import trace_text
+from sprocket.spark.pipelines.parts.job import Job, setting
+from sprocket.spark.pipelines.parts.progress import Progress, Watch, unwatched
+from sprocket.spark.pipelines.parts.report import Bars, Lines, Report, Table
+from sprocket.spark.pipelines.parts.spread import Points, over_time
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from sprocket.base.errors import UsageError
-from sprocket.spark.pipelines.batches import Batches
-from sprocket.spark.pipelines.job import TopicJob, setting
-from sprocket.spark.pipelines.progress import Progress, Watch, unwatched
-from sprocket.spark.pipelines.report import Bars, Lines, Report, Table, moment
-from sprocket.spark.pipelines.spread import Bucketed, over_time
-from sprocket.spark.pipelines.streams import follow, trigger
+from sprocket.spark.pipelines.parts.batches import Batches
+from sprocket.spark.pipelines.parts.job import TopicJob, setting
+from sprocket.spark.pipelines.parts.progress import Progress, Watch, unwatched
+from sprocket.spark.pipelines.parts.report import Bars, Lines, Report, Table, moment
+from sprocket.spark.pipelines.parts.spread import Bucketed, over_time
+from sprocket.spark.pipelines.parts.streams import follow, trigger
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

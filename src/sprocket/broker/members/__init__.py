@@ -1,0 +1,1 @@
+"""Who is connected: group membership, requests to clients, registration at name servers."""

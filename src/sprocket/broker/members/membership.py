@@ -1,0 +1,307 @@
+"""Clients that come, stay and go: heartbeats (34), leaving (35), members of a group (38), and
+whether a subscription can be read (46). The table itself is in `clients`.
+
+A consumer group's members are told at once when somebody comes or goes, so that they share its
+queues anew; the one that came too, and before it gets its own answer.
+Source: ClientManageProcessor, ConsumerManageProcessor, DefaultConsumerIdsChangeListener of
+RocketMQ 5.x.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Iterator, Sequence
+from typing import TypeVar
+
+from sprocket.base.errors import RemoteProtocolError, SystemFailure
+from sprocket.base.ports import Clock
+from sprocket.broker.dispatch import Answers
+from sprocket.broker.members.callbacks import peer_of, tell_members
+from sprocket.broker.settings import Settings
+from sprocket.broker.tables import message_filters as choosing
+from sprocket.broker.tables.clients import (
+    CLUSTERING,
+    PASSIVELY,
+    Client,
+    Clients,
+    ConsumerGroup,
+    Manner,
+    Seen,
+)
+from sprocket.broker.tables.groups import Groups
+from sprocket.broker.tables.topics import Topics
+from sprocket.message.topic import retry_topic
+from sprocket.protocol.bodies import (
+    CheckClientBody,
+    ConsumerData,
+    GroupMemberList,
+    HeartbeatBody,
+    ProducerData,
+)
+from sprocket.protocol.codes import RequestCode
+from sprocket.protocol.command import Command, Reply
+from sprocket.protocol.requests.client import GroupMembers, HeartbeatReply, Unregister
+from sprocket.remoting.transport import Peer
+
+log = logging.getLogger(__name__)
+
+_UNIT_SUBSCRIPTION = 0x2
+#: What is in a heartbeat is kept, so it must not be large.
+_BODY_BYTES_MAX = 1 << 20
+_FROM_LAST = "CONSUME_FROM_LAST_OFFSET"
+#: Groups of one heartbeat before others have their turn; a new one takes a tenth of a millisecond.
+_GROUPS_AT_ONCE = 16
+G = TypeVar("G")
+
+
+class _Beat:
+    """A heartbeat that is being taken in.
+
+    Attributes:
+        is_to_be_told_again: whether the client is to say all its subscriptions again.
+        left: groups that the client left since the heartbeat came: as producer or not, and name.
+    """
+
+    __slots__ = ("body", "client", "is_to_be_told_again", "left")
+
+    def __init__(self, body: HeartbeatBody, client: Client) -> None:
+        self.body = body
+        self.client = client
+        self.is_to_be_told_again = not body.heartbeat_fingerprint
+        self.left: set[tuple[bool, str | None]] = set()
+
+    def reply(self) -> Reply:
+        """What the client is told."""
+        again = self.is_to_be_told_again
+        return Reply(HeartbeatReply(is_support_heart_beat_v2=True, is_sub_change=again))
+
+
+class Membership:
+    """Keeps the table of clients by what they say and do."""
+
+    def __init__(
+        self,
+        clients: Clients,
+        *,
+        topics: Topics,
+        groups: Groups,
+        settings: Settings,
+        clock: Clock,
+    ) -> None:
+        self._clients = clients
+        self._topics = topics
+        self._groups = groups
+        self._settings = settings
+        self._clock = clock
+        #: By connection, heartbeats that are being taken in.
+        self._beats: dict[Peer, list[_Beat]] = {}
+        #: Connections whose end is watched.
+        self._watched: set[Peer] = set()
+
+    def answers(self) -> Answers:
+        """By request code."""
+        return {
+            RequestCode.HEART_BEAT: self.heartbeat,
+            RequestCode.UNREGISTER_CLIENT: self.unregister,
+            RequestCode.GET_CONSUMER_LIST_BY_GROUP: self.members,
+            RequestCode.CHECK_CLIENT_CONFIG: self.check,
+        }
+
+    def heartbeat(self, command: Command, peer: Peer) -> Reply | Awaitable[Reply]:
+        """A client is there, with all its groups; if they are many, others have turns in between.
+
+        Raises:
+            RemoteProtocolError: the body is no heartbeat.
+            SystemBusy: there are too many topics, groups or members.
+        """
+        if len(command.body) > _BODY_BYTES_MAX:
+            raise RemoteProtocolError(f"a heartbeat has at most {_BODY_BYTES_MAX} bytes")
+        body = HeartbeatBody.decode(command.body)
+        client = Client(
+            peer,
+            body.client_id,
+            peer.address,
+            command.language,
+            command.version,
+            self._clock.now_ms(),
+            _steady_ms(),
+        )
+        self._watch(peer)
+        beat = _Beat(body, client)
+        if len(body.consumers) + len(body.producers) > _GROUPS_AT_ONCE:
+            return self._in_turns(beat, peer)
+        self._producers(beat, body.producers)
+        self._consumers(beat, body.consumers)
+        return beat.reply()
+
+    async def _in_turns(self, beat: _Beat, peer: Peer) -> Reply:
+        beats = self._beats.setdefault(peer, [])
+        beats.append(beat)
+        try:
+            for producers in _slices(beat.body.producers):
+                self._producers(beat, producers)
+                await asyncio.sleep(0)
+            for consumers in _slices(beat.body.consumers):
+                self._consumers(beat, consumers)
+                await asyncio.sleep(0)
+        finally:
+            beats.remove(beat)
+            if not beats:
+                del self._beats[peer]
+        return beat.reply()
+
+    def _producers(self, beat: _Beat, producers: Sequence[ProducerData]) -> None:
+        for producer in producers:
+            if (True, producer.group_name) not in beat.left:
+                self._clients.producer_beat(producer.group_name, beat.client)
+
+    def _consumers(self, beat: _Beat, consumers: Sequence[ConsumerData]) -> None:
+        fingerprint = beat.body.heartbeat_fingerprint or 0
+        for data in consumers:
+            if (False, data.group_name) in beat.left:
+                continue
+            group = self._clients.group(data.group_name)
+            has_other = group is not None and group.fingerprint != fingerprint
+            seen = self._consumer(data, beat.client, beat.body)
+            beat.is_to_be_told_again |= has_other or seen.is_unknown
+
+    def _consumer(self, data: ConsumerData, client: Client, body: HeartbeatBody) -> Seen:
+        name = data.group_name
+        group = self._groups.find(name)
+        if group is None:
+            return Seen()
+        self._topics.make_for_group(
+            retry_topic(name),
+            queues=group.retry_queue_nums,
+            sys_flag=_UNIT_SUBSCRIPTION if data.unit_mode else 0,
+            order=self._has_ordered_topic(data),
+        )
+        is_left_out = bool(body.heartbeat_fingerprint) and bool(body.without_sub)
+        seen = self._clients.consumer_beat(
+            name,
+            client,
+            manner=Manner(
+                data.consume_type or PASSIVELY,
+                data.message_model or CLUSTERING,
+                data.consume_from_where or _FROM_LAST,
+            ),
+            subscriptions=None if is_left_out else data.subscriptions,
+            fingerprint=body.heartbeat_fingerprint or 0,
+        )
+        _write_down(name, client, seen)
+        online = self._clients.group(name)
+        if seen.has_changed and online is not None:
+            self._tell(online)
+        return seen
+
+    def _has_ordered_topic(self, data: ConsumerData) -> bool:
+        subscribed = [self._topics.get(each.topic) for each in data.subscriptions]
+        return any(topic is not None and topic.order for topic in subscribed)
+
+    def _tell(self, group: ConsumerGroup) -> None:
+        config = self._groups.get(group.name)
+        is_wanted = config is None or config.notify_consumer_ids_changed_enable
+        if is_wanted and self._settings.config.notify_members and not group.is_broadcasting:
+            tell_members(group.name, group.members.values())
+
+    def unregister(self, command: Command, peer: Peer) -> Reply:
+        """A client leaves a group; no error if it was not in it."""
+        header = command.read(Unregister)
+        for beat in self._beats.get(peer, ()):
+            beat.left |= {(True, header.producer_group), (False, header.consumer_group)}
+        if header.producer_group is not None:
+            self._clients.producer_left(header.producer_group, peer)
+        if header.consumer_group is not None:
+            group = self._clients.consumer_left(header.consumer_group, peer)
+            if group is not None:
+                log.info("%s left consumer group %s", peer.address, group.name)
+                self._tell(group)
+        return Reply()
+
+    def members(self, command: Command, peer: Peer) -> Reply:
+        """Client ids of a consumer group.
+
+        Raises:
+            SystemFailure: it has no members.
+        """
+        header = command.read(GroupMembers)
+        group = self._clients.group(header.consumer_group)
+        if group is None:
+            raise SystemFailure(f"no consumer for this group, {header.consumer_group}")
+        return Reply(body=GroupMemberList(consumer_id_list=group.client_ids()).encode())
+
+    def check(self, command: Command, peer: Peer) -> Reply:
+        """Whether a consumer's subscription can be served.
+
+        Raises:
+            SubscriptionInvalid: its expression cannot be read.
+            SystemFailure: it filters in a way that is switched off.
+        """
+        if not command.body:
+            return Reply()
+        subscription = CheckClientBody.decode(command.body).subscription_data
+        if subscription is not None:
+            config = self._settings.config
+            choosing.check(subscription.expression_type, subscription.sub_string, config)
+        return Reply()
+
+    def _watch(self, peer: Peer) -> None:
+        if peer not in self._watched:
+            self._watched.add(peer)
+            peer.on_close(self._closed)
+
+    def _closed(self, peer: Peer) -> None:
+        """A connection is gone, and its members with it."""
+        self._watched.discard(peer)
+        for group in self._clients.closed(peer):
+            log.info("%s is gone from consumer group %s", peer.address, group.name)
+            self._tell(group)
+
+    def drop_silent(self) -> None:
+        """Lets go of clients that sent no heartbeat for too long."""
+        before_ms = _steady_ms() - self._settings.config.client_expiry_ms
+        for client in self._clients.silent(before_ms):
+            log.warning("%s (%s) is silent and let go", client.client_id, client.address)
+            peer = peer_of(client)
+            self._closed(peer)
+            peer.close()
+
+    async def run(self) -> None:
+        """Looks for silent clients, until cancelled."""
+        while True:
+            await asyncio.sleep(self._settings.config.client_scan_ms / 1000)
+            self.drop_silent()
+
+
+def _steady_ms() -> int:
+    """Milliseconds of the loop's clock: a clock that is set does not make everybody silent."""
+    return int(asyncio.get_running_loop().time() * 1000)
+
+
+def _slices(groups: Sequence[G]) -> Iterator[Sequence[G]]:
+    for begin in range(0, len(groups), _GROUPS_AT_ONCE):
+        yield groups[begin : begin + _GROUPS_AT_ONCE]
+
+
+def _write_down(group: str, client: Client, seen: Seen) -> None:
+    """Logs what an operator wants to find when messages go where nobody expected them."""
+    if seen.is_new:
+        log.info("%s (%s) came to consumer group %s", client.client_id, client.address, group)
+    if seen.clashing is not None:
+        log.warning(
+            "two clients of consumer group %s call themselves %s: %s and %s; they will consume "
+            "the same queues",
+            group, client.client_id, seen.clashing.address, client.address,
+        )  # fmt: skip
+    for told, kept in seen.outdated:
+        log.warning(
+            "%s of consumer group %s subscribes %s as %r, the group as %r since later: that counts "
+            "for all its members",
+            client.client_id, group, told.topic, told.sub_string, kept.sub_string,
+        )  # fmt: skip
+    for old, new in seen.replaced:
+        log.warning(
+            "consumer group %s subscribes %s now as %r and no longer as %r, since %s says so",
+            group, new.topic, new.sub_string, old.sub_string, client.client_id,
+        )  # fmt: skip

@@ -1,0 +1,1 @@
+"""How messages and positions are read from a broker."""

@@ -1,0 +1,150 @@
+"""Questions about offsets: a group's committed one (14, 15), a queue's ends (30, 31, 32), and the
+offset at a time (29).
+
+Source: ConsumerManageProcessor, AdminBrokerProcessor of RocketMQ 5.x.
+"""
+
+from __future__ import annotations
+
+from sprocket.base.errors import (
+    GroupNotFound,
+    InvalidParameter,
+    QueryNotFound,
+    TopicNotFound,
+)
+from sprocket.broker.dispatch import Answers
+from sprocket.broker.tables.clients import Clients
+from sprocket.broker.tables.groups import Groups
+from sprocket.broker.tables.offsets import ConsumerOffsets
+from sprocket.broker.tables.topics import Topics
+from sprocket.protocol.codes import RequestCode
+from sprocket.protocol.command import Command, Reply
+from sprocket.protocol.requests.offset import (
+    UPPER,
+    EarliestTime,
+    MaxOffset,
+    MinOffset,
+    OffsetReply,
+    QueryOffset,
+    SearchOffset,
+    TimestampReply,
+    UpdateOffset,
+)
+from sprocket.remoting.transport import Peer
+from sprocket.store.reading.by_time import Boundary
+from sprocket.store.store import Store
+
+
+class Positions:
+    """Answers questions about offsets."""
+
+    def __init__(
+        self,
+        store: Store,
+        offsets: ConsumerOffsets,
+        *,
+        topics: Topics,
+        groups: Groups,
+        clients: Clients,
+    ) -> None:
+        self._store = store
+        self._offsets = offsets
+        self._topics = topics
+        self._groups = groups
+        self._clients = clients
+
+    def answers(self) -> Answers:
+        """By request code."""
+        return {
+            RequestCode.QUERY_CONSUMER_OFFSET: self.query,
+            RequestCode.UPDATE_CONSUMER_OFFSET: self.update,
+            RequestCode.SEARCH_OFFSET_BY_TIMESTAMP: self.search,
+            RequestCode.GET_MAX_OFFSET: self.maximum,
+            RequestCode.GET_MIN_OFFSET: self.minimum,
+            RequestCode.GET_EARLIEST_MSG_STORETIME: self.earliest,
+        }
+
+    def query(self, command: Command, peer: Peer) -> Reply:
+        """Where a group goes on.
+
+        A group without an offset begins at 0 where the queue still does and has messages, unless
+        the client says that it wants to know; so the start that new clients configure counts.
+
+        Raises:
+            QueryNotFound: the group has no offset there.
+        """
+        header = command.read(QueryOffset)
+        self._groups.find(header.consumer_group)
+        group, topic, number = header.consumer_group, header.topic, header.queue_id
+        offset = self._offsets.committed(group, topic, number)
+        if offset is not None and offset >= 0:
+            self._offsets.asked(group, topic, queue_number=number, address=peer.address)
+            return _offset(offset)
+        if header.set_zero_if_not_found is False:
+            raise QueryNotFound("Not found, do not set to zero, maybe this group boot first")
+        low = self._store.min_offset(header.topic, header.queue_id)
+        if low == 0 and self._store.max_offset(header.topic, header.queue_id) > 0:
+            return _offset(0)
+        raise QueryNotFound("Not found, V3_0_6_SNAPSHOT maybe this group consumer boot first")
+
+    def update(self, command: Command, peer: Peer) -> Reply:
+        """Commits a group's offset.
+
+        Raises:
+            GroupNotFound, TopicNotFound: there is no such group or topic.
+            InvalidParameter: there is no offset, or it is below 0.
+        """
+        header = command.read(UpdateOffset)
+        group, topic = header.consumer_group, header.topic
+        if self._groups.find(group) is None:
+            raise GroupNotFound(f"Group {group} not exist!")
+        if self._topics.get(topic) is None:
+            raise TopicNotFound(f"Topic {topic} not exist!")
+        if header.commit_offset is None:
+            raise InvalidParameter(f"Offset is null, topic is {topic}")
+        if header.commit_offset < 0 or header.queue_id < 0:
+            raise InvalidParameter(
+                f"offset {header.commit_offset} of queue {header.queue_id} cannot be"
+            )
+        was_taken = self._offsets.commit(
+            group,
+            topic,
+            queue_number=header.queue_id,
+            offset=header.commit_offset,
+            address=peer.address,
+            is_member=self._clients.is_member(group, peer),
+        )
+        return Reply(remark=None if was_taken else "Offset has been previously reset")
+
+    async def search(self, command: Command, peer: Peer) -> Reply:
+        """The offset that a time means."""
+        header = command.read(SearchOffset)
+        boundary = Boundary.UPPER if header.boundary_type == UPPER else Boundary.LOWER
+        # The last one at or before a time is found by the first one after it.
+        first_ms = header.timestamp + (boundary is Boundary.UPPER)
+        await self._store.cold.load_search(header.topic, header.queue_id, first_ms)
+        return _offset(
+            self._store.offset_at_time(header.topic, header.queue_id, header.timestamp, boundary)
+        )
+
+    def maximum(self, command: Command, peer: Peer) -> Reply:
+        """Where the next message of a queue goes; 0 if there is no such queue."""
+        header = command.read(MaxOffset)
+        return _offset(self._store.max_offset(header.topic, header.queue_id))
+
+    def minimum(self, command: Command, peer: Peer) -> Reply:
+        """The first message that a queue still has; 0 if there is no such queue."""
+        header = command.read(MinOffset)
+        return _offset(self._store.min_offset(header.topic, header.queue_id))
+
+    async def earliest(self, command: Command, peer: Peer) -> Reply:
+        """When the first message of a queue was stored; -1 if there is none."""
+        header = command.read(EarliestTime)
+        low = self._store.min_offset(header.topic, header.queue_id)
+        await self._store.cold.load_time(header.topic, header.queue_id, low)
+        timestamp = self._store.earliest_time(header.topic, header.queue_id)
+        return Reply(TimestampReply(timestamp=timestamp))
+
+
+def _offset(offset: int) -> Reply:
+    return Reply(OffsetReply(offset=offset))

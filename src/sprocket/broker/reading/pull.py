@@ -1,0 +1,360 @@
+"""Pulling (codes 11 and 361), with long polling.
+
+What is there is answered at once. A pull that finds nothing and may wait becomes a coroutine that
+waits on its queue's arrival watermark: the suspended coroutine is the held request. It ends with
+messages, at its deadline, when an operator resets its group, or when the broker stops.
+Source: PullMessageProcessor, DefaultPullMessageResultHandler, PullRequestHoldService of RocketMQ
+5.x.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+
+from sprocket.base.deadline import Deadline
+from sprocket.base.errors import SystemBusy
+from sprocket.broker.dispatch import Answers
+from sprocket.broker.settings import Settings
+from sprocket.broker.tables.access import Permit, ReadAccess
+from sprocket.broker.tables.offsets import ConsumerOffsets
+from sprocket.broker.tables.volumes import Volumes
+from sprocket.filterserver import slices
+from sprocket.protocol.codes import RequestCode, ResponseCode
+from sprocket.protocol.command import Command, Reply
+from sprocket.protocol.requests.pull import (
+    COMMIT_OFFSET,
+    SUSPEND,
+    LitePullMessage,
+    PullMessage,
+    PullReply,
+)
+from sprocket.remoting.transport import Peer
+from sprocket.store.reading.queue_reader import Read, ReadStatus, Wants
+from sprocket.store.store import Store
+
+#: No pull is held longer, whatever its client says.
+HOLD_MS_MAX = 300_000
+#: A scan that finds nothing goes on for so long, and so many reads, before others have their turn.
+_TURN_SECONDS = 0.002
+_TURN_READS = 16
+
+_MASTER = 0
+_FOUND = ReadStatus.FOUND
+_OFFSET_RESET = "OFFSET_RESET"
+
+_CODES = {
+    ReadStatus.FOUND: ResponseCode.SUCCESS,
+    ReadStatus.NO_MATCHED_MESSAGE: ResponseCode.PULL_RETRY_IMMEDIATELY,
+    ReadStatus.MESSAGE_WAS_REMOVING: ResponseCode.PULL_RETRY_IMMEDIATELY,
+    ReadStatus.OFFSET_FOUND_NULL: ResponseCode.PULL_NOT_FOUND,
+    ReadStatus.OFFSET_OVERFLOW_ONE: ResponseCode.PULL_NOT_FOUND,
+    ReadStatus.OFFSET_OVERFLOW_BADLY: ResponseCode.PULL_OFFSET_MOVED,
+    ReadStatus.OFFSET_TOO_SMALL: ResponseCode.PULL_OFFSET_MOVED,
+}
+#: A queue without messages: as if they had not come yet, unless the pull is beyond that.
+_EMPTY = (ReadStatus.NO_MESSAGE_IN_QUEUE, ReadStatus.NO_MATCHED_LOGIC_QUEUE)
+#: Nothing there yet.
+_AT_THE_END = (*_EMPTY, ReadStatus.OFFSET_OVERFLOW_ONE, ReadStatus.OFFSET_FOUND_NULL)
+
+
+class Pulls:
+    """Answers pulls.
+
+    Attributes:
+        count: messages given out since the start.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        access: ReadAccess,
+        *,
+        offsets: ConsumerOffsets,
+        settings: Settings,
+        volumes: Volumes,
+    ) -> None:
+        self._store = store
+        self._volumes = volumes
+        self._access = access
+        self._offsets = offsets
+        self._settings = settings
+        #: Long scans take turns: one of them goes on for a moment in each turn of the loop.
+        self._turns = asyncio.Semaphore(1)
+        self._is_stopping = False
+        self._held_count = 0
+        self.count = 0
+        #: Time limits of held pulls, by group, topic and queue number; in the order of coming.
+        self._held: dict[tuple[str, str, int], dict[asyncio.Timeout, None]] = {}
+
+    def answers(self) -> Answers:
+        """By request code."""
+        return {RequestCode.PULL_MESSAGE: self.pull, RequestCode.LITE_PULL_MESSAGE: self.lite_pull}
+
+    @property
+    def held_count(self) -> int:
+        """How many pulls wait."""
+        return self._held_count
+
+    def pull(self, command: Command, peer: Peer) -> Reply | Awaitable[Reply]:
+        """Messages of a queue, now or when they come."""
+        return self._pull(command.read(PullMessage), peer)
+
+    def lite_pull(self, command: Command, peer: Peer) -> Reply | Awaitable[Reply]:
+        """The same for consumers that choose their queues themselves."""
+        return self._pull(command.read(LitePullMessage), peer)
+
+    def end_held(self, group: str, topic: str, queue_number: int) -> None:
+        """Lets a group's held pulls of a queue look again, now."""
+        for limit in self._held.get((group, topic, queue_number), ()):
+            _end(limit)
+
+    def stop(self) -> None:
+        """Ends all held pulls, with nothing found, and holds no more."""
+        self._is_stopping = True
+        for limits in self._held.values():
+            for limit in limits:
+                _end(limit)
+
+    def _pull(self, header: PullMessage, peer: Peer) -> Reply | Awaitable[Reply]:
+        permit = self._access.permit(header, peer)
+        reset = self._reset(header, permit, peer)
+        if reset is not None:
+            return reset
+        if permit.choose is not None or self._is_cold(header, header.queue_offset, permit):
+            return self._look(header, peer, permit)
+        return self._answered(
+            header, peer, permit, self._read(header, header.queue_offset, permit.wants)
+        )
+
+    async def _look(self, header: PullMessage, peer: Peer, permit: Permit) -> Reply:
+        """As `_pull`, where the messages or the group's filter must be waited for."""
+        found = await self._chosen(header, header.queue_offset, permit)
+        reply = self._answered(header, peer, permit, found)
+        return reply if isinstance(reply, Reply) else await reply
+
+    def _answered(
+        self, header: PullMessage, peer: Peer, permit: Permit, found: Read
+    ) -> Reply | Awaitable[Reply]:
+        """The answer after the first read: at once, or when something comes."""
+        self._note(header, peer, found)
+        if found.status is _FOUND:
+            return _reply(found, permit)
+        if header.sys_flag & SUSPEND and not self._is_stopping and _may_hold(found, header):
+            hold_ms = self._hold_ms(header)
+            if hold_ms > 0:
+                return self._hold(header, peer, found=found, deadline=Deadline.after_ms(hold_ms))
+        return _answer(found, permit, header.queue_offset)
+
+    def _note(self, header: PullMessage, peer: Peer, found: Read) -> None:
+        group, topic, number = header.consumer_group, header.topic, header.queue_id
+        self._offsets.pulled(
+            group, topic, queue_number=number, offset=found.next_offset, address=peer.address
+        )
+        if header.sys_flag & COMMIT_OFFSET and header.commit_offset >= 0:
+            self._offsets.commit(
+                group,
+                topic,
+                queue_number=number,
+                offset=header.commit_offset,
+                address=peer.address,
+            )
+
+    def _read(self, header: PullMessage, offset: int, wants: Wants | None) -> Read:
+        count_max, bytes_max = self._room(header.max_msg_bytes or 0)
+        found = self._store.read(
+            header.topic,
+            header.queue_id,
+            offset,
+            count_max=min(header.max_msg_nums, count_max),
+            bytes_max=bytes_max,
+            wants=wants,
+        )
+        return self._counted(header, found)
+
+    async def _chosen(self, header: PullMessage, offset: int, permit: Permit) -> Read:
+        """Loads a slice, reads it, and leaves of it what the group's filter wants."""
+        await self._store.load(
+            header.topic, header.queue_id, offset, **self._sought(header, permit)
+        )
+        if permit.choose is None:
+            return self._scanned(header, offset, permit)
+        count_max, bytes_max = self._room(header.max_msg_bytes or 0)
+        found = self._store.read(
+            header.topic,
+            header.queue_id,
+            offset,
+            count_max=slices.COUNT_MAX,
+            bytes_max=slices.BYTES_MAX,
+            wants=permit.wants,
+        )
+        if found.count:
+            most = min(header.max_msg_nums, count_max)
+            found = await permit.choose(found, most, bytes_max)
+        return self._counted(header, found)
+
+    def _scanned(self, header: PullMessage, offset: int, permit: Permit) -> Read:
+        """Reads on for a moment while nothing is wanted and what comes next is in memory."""
+        time = asyncio.get_running_loop().time
+        until = time() + _TURN_SECONDS
+        found = self._read(header, offset, permit.wants)
+        for _ in range(1, _TURN_READS):
+            offset = found.next_offset
+            if (
+                not _is_unfinished(found)
+                or time() >= until
+                or self._is_cold(header, offset, permit)
+            ):
+                break
+            found = self._read(header, offset, permit.wants)
+        return found
+
+    def _is_cold(self, header: PullMessage, offset: int, permit: Permit) -> bool:
+        sought = self._sought(header, permit)
+        return self._store.is_cold(header.topic, header.queue_id, offset, **sought)
+
+    def _sought(self, header: PullMessage, permit: Permit) -> dict[str, int]:
+        """How many entries a read looks at, and how many bytes of records at most."""
+        count, bytes_max = self._room(header.max_msg_bytes or 0)
+        count = max(1, min(header.max_msg_nums, count))
+        if permit.wants is not None:
+            count = permit.wants.entries_max
+        if permit.choose is not None:
+            count, bytes_max = max(count, slices.COUNT_MAX), slices.BYTES_MAX
+        return {"count": count, "bytes_max": bytes_max}
+
+    def _counted(self, header: PullMessage, found: Read) -> Read:
+        if found.count:
+            self.count += found.count
+            self._volumes.got(
+                header.consumer_group, header.topic, count=found.count, size=found.bytes
+            )
+        return found
+
+    def _room(self, asked_bytes: int) -> tuple[int, int]:
+        """How many messages, and bytes, an answer may have. Whoever says its bytes may ask for more
+        than RocketMQ gives: a million messages in answers of 32 are mostly waiting.
+        """
+        config = self._settings.config
+        if asked_bytes <= 0:
+            return config.pull_count_max, config.pull_bytes_max
+        return config.pull_asked_count_max, min(asked_bytes, config.pull_asked_bytes_max)
+
+    def _hold_ms(self, header: PullMessage) -> int:
+        config = self._settings.config
+        if config.long_polling:
+            return min(header.suspend_timeout_millis, HOLD_MS_MAX)
+        return config.short_polling_ms
+
+    async def _hold(
+        self, header: PullMessage, peer: Peer, *, found: Read, deadline: Deadline
+    ) -> Reply:
+        """Reads again whenever something comes, until it is wanted or the time is over."""
+        if self._held_count >= self._settings.config.held_pulls_max:
+            raise SystemBusy(f"{self._held_count} pulls are held, the broker's limit")
+        self._held_count += 1
+        try:
+            while await self._has_more(header, found, deadline):
+                permit = self._access.permit(header, peer)
+                if (reset := self._reset_while_held(header, permit, peer)) is not None:
+                    return reset
+                found = await self._chosen(header, found.next_offset, permit)
+                if found.status is not ReadStatus.NO_MATCHED_MESSAGE:
+                    return _answer(found, permit, header.queue_offset)
+            permit = self._access.permit(header, peer)
+            reset = self._reset_while_held(header, permit, peer)
+            return reset or _answer(found, permit, header.queue_offset)
+        finally:
+            self._held_count -= 1
+
+    async def _has_more(self, header: PullMessage, found: Read, deadline: Deadline) -> bool:
+        """Waits for what lies behind a read; False if the time is over or the wait was ended."""
+        if _is_unfinished(found):
+            async with self._turns:
+                await asyncio.sleep(0)  # a long scan goes on at once, but lets others have theirs
+            return deadline.left() > 0 and not self._is_stopping
+        key = (header.consumer_group, header.topic, header.queue_id)
+        limit = asyncio.timeout_at(deadline.at)
+        arrivals = self._store.arrivals(header.topic, header.queue_id)
+        try:
+            async with limit:
+                self._held.setdefault(key, {})[limit] = None
+                return await arrivals.reach(found.max_offset + 1, Deadline.never())
+        except TimeoutError:
+            return False
+        finally:
+            limits = self._held[key]
+            limits.pop(limit, None)
+            if not limits:
+                del self._held[key]
+
+    def _reset(self, header: PullMessage, permit: Permit, peer: Peer) -> Reply | None:
+        """The answer that sends a consumer to where an operator wants its group."""
+        group, topic, number = header.consumer_group, header.topic, header.queue_id
+        offset = self._offsets.pull_at(
+            group, topic, queue_number=number, offset=header.queue_offset, address=peer.address
+        )
+        return None if offset is None else self._moved(header, permit, offset)
+
+    def _reset_while_held(self, header: PullMessage, permit: Permit, peer: Peer) -> Reply | None:
+        """The same for a pull that was there before the operator's word."""
+        offset = self._offsets.held_at(
+            header.consumer_group, header.topic, header.queue_id, address=peer.address
+        )
+        return None if offset is None else self._moved(header, permit, offset)
+
+    def _moved(self, header: PullMessage, permit: Permit, offset: int) -> Reply:
+        topic, number = header.topic, header.queue_id
+        low, high = self._store.min_offset(topic, number), self._store.max_offset(topic, number)
+        return Reply(
+            _header(permit, offset, low=low, high=high),
+            code=ResponseCode.PULL_OFFSET_MOVED,
+            remark=_OFFSET_RESET,
+        )
+
+
+def _end(limit: asyncio.Timeout) -> None:
+    if not limit.expired():
+        limit.reschedule(asyncio.get_running_loop().time())
+
+
+def _may_hold(found: Read, header: PullMessage) -> bool:
+    """Whether what a pull asks for may still come, or may lie behind what was looked at."""
+    if found.status in _EMPTY:
+        return header.queue_offset == 0
+    return found.status in _AT_THE_END or _is_unfinished(found)
+
+
+def _is_unfinished(found: Read) -> bool:
+    """Whether a read matched nothing so far, and has more to look at."""
+    return found.status is ReadStatus.NO_MATCHED_MESSAGE and found.next_offset < found.max_offset
+
+
+def _reply(found: Read, permit: Permit) -> Reply:
+    header = _header(permit, found.next_offset, low=found.min_offset, high=found.max_offset)
+    return Reply(header, found.parts, 0, "FOUND")
+
+
+def _answer(found: Read, permit: Permit, asked: int) -> Reply:
+    """The answer for any status; `asked` is the offset that the client asked for."""
+    if found.status is _FOUND:
+        return _reply(found, permit)
+    status, remark = found.status, found.status.value
+    if status in _EMPTY:
+        code = ResponseCode.PULL_OFFSET_MOVED if asked else ResponseCode.PULL_NOT_FOUND
+        remark = ReadStatus.NO_MESSAGE_IN_QUEUE.value
+    else:
+        code = _CODES[status]
+    header = _header(permit, found.next_offset, low=found.min_offset, high=found.max_offset)
+    return Reply(header, code=code, remark=remark)
+
+
+def _header(permit: Permit, next_offset: int, *, low: int, high: int) -> PullReply:
+    return PullReply(
+        suggest_which_broker_id=_MASTER,
+        next_begin_offset=next_offset,
+        min_offset=low,
+        max_offset=high,
+        topic_sys_flag=permit.topic.topic_sys_flag,
+        group_sys_flag=permit.group.group_sys_flag,
+    )

@@ -1,0 +1,100 @@
+"""Tells at a glance what most messages say in their properties. Pure.
+
+The messages of a producer differ in their unique keys, but hardly in their other properties. So the
+text around the unique key is taken apart once and remembered, and the next message that has it
+costs two cuts and a look-up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from sprocket.broker.sending.ingress import SPECIAL
+from sprocket.broker.sending.stamp import REWRITTEN
+from sprocket.message.hashing import tag_code
+from sprocket.message.properties import (
+    KEYS,
+    NAME_END,
+    PAIR_END,
+    REAL_QUEUE,
+    REAL_TOPIC,
+    TAGS,
+    TIMER_OUT_MS,
+    UNIQUE_KEY,
+    decode,
+    is_text_of,
+)
+
+#: Properties that are not stored as they came.
+_CHANGED = SPECIAL | REWRITTEN
+_MARK = UNIQUE_KEY + NAME_END
+#: So many texts are remembered, of so many characters at most.
+_TEXTS_MAX = 1024
+_TEXT_LENGTH_MAX = 512
+
+
+class Plain(NamedTuple):
+    """What a message says that is stored with the text of its properties as it came.
+
+    Attributes:
+        properties: all but the unique key. Not to be changed.
+        may_wait: whether it says nothing that is written on messages that wait for a time.
+    """
+
+    properties: Mapping[str, str]
+    tag_code: int
+    keys: str
+    may_wait: bool
+
+
+_UNKNOWN = Plain({}, 0, "", False)
+_WAITING = frozenset({TIMER_OUT_MS, REAL_TOPIC, REAL_QUEUE})
+#: In the names of all properties that ask for a time.
+_TIME = "TIMER_DEL"
+
+
+class PlainTexts:
+    """Recognises texts of properties that are stored as they came."""
+
+    __slots__ = ("_known",)
+
+    def __init__(self) -> None:
+        #: By what stands before and behind the unique key; None if it is not plain.
+        self._known: dict[tuple[str, str], Plain | None] = {}
+
+    def read(self, text: str) -> tuple[str, Plain] | None:
+        """Unique key and the rest of a plain text.
+
+        Returns:
+            None if the message has to be looked at closer: nothing gives it a unique key, or it
+            says what the broker changes, or not in the way in which it would be written.
+        """
+        before, _, rest = text.partition(_MARK)
+        unique_key, end, after = rest.partition(PAIR_END)
+        if not unique_key or not end:
+            return None
+        around = (before, after)
+        plain = self._known.get(around, _UNKNOWN)
+        if plain is _UNKNOWN:
+            plain = self._learn(text, around)
+        return None if plain is None else (unique_key, plain)
+
+    def _learn(self, text: str, around: tuple[str, str]) -> Plain | None:
+        if _TIME in text:  # times are hardly the same twice either
+            return None
+        properties = decode(text)
+        is_plain = (
+            around[0][-1:] in ("", PAIR_END)
+            and _CHANGED.isdisjoint(properties)
+            and is_text_of(text, properties)
+        )
+        properties.pop(UNIQUE_KEY, None)
+        keys = properties.get(KEYS, "")
+        tag, may_wait = tag_code(properties.get(TAGS)), _WAITING.isdisjoint(properties)
+        plain = Plain(properties, tag, keys, may_wait) if is_plain else None
+        if not keys and len(text) <= _TEXT_LENGTH_MAX:  # keys are hardly the same twice
+            if len(self._known) >= _TEXTS_MAX:
+                self._known.clear()
+            self._known[around] = plain
+        return plain

@@ -1,0 +1,139 @@
+"""Answers to request messages (codes 324 and 325): pushed to who asked (326), then stored.
+
+The asker is the producer whose client id stands in the answer's properties. If it cannot be told,
+the answerer hears of it; the answer is stored in the cluster's reply topic in any case.
+Source: ReplyMessageProcessor of RocketMQ 4.9 and 5.x.
+"""
+
+from __future__ import annotations
+
+from sprocket.base.errors import IllegalMessage, SystemFailure
+from sprocket.base.ports import Clock
+from sprocket.broker.dispatch import Answers
+from sprocket.broker.members.callbacks import ask
+from sprocket.broker.sending.ingress import Ingress
+from sprocket.broker.sending.send import Placing
+from sprocket.broker.sending.stamp import Stamp
+from sprocket.broker.tables.clients import Clients
+from sprocket.message import properties as names
+from sprocket.message.hashing import tag_code
+from sprocket.message.hosts import pack
+from sprocket.message.properties import PROPERTIES_BYTES_MAX, decode, encode
+from sprocket.message.record import Draft
+from sprocket.protocol.codes import RequestCode, ResponseCode
+from sprocket.protocol.command import Buffer, Command, Reply
+from sprocket.protocol.requests.send import (
+    PushReplyMessage,
+    SendMessage,
+    SendMessageV2,
+    SendReplyMessage,
+    SendReplyMessageV2,
+)
+from sprocket.remoting.transport import Peer
+
+
+class Replies:
+    """Passes answers on to those who asked.
+
+    Args:
+        address: this broker's, as askers are told it.
+    """
+
+    def __init__(
+        self,
+        clients: Clients,
+        placing: Placing,
+        ingress: Ingress,
+        *,
+        stamp: Stamp,
+        clock: Clock,
+        address: str,
+    ) -> None:
+        self._clients = clients
+        self._placing = placing
+        self._ingress = ingress
+        self._stamp = stamp
+        self._clock = clock
+        self._address = address
+
+    def answers(self) -> Answers:
+        """By request code."""
+        return {
+            RequestCode.SEND_REPLY_MESSAGE: self.long,
+            RequestCode.SEND_REPLY_MESSAGE_V2: self.short,
+        }
+
+    async def long(self, command: Command, peer: Peer) -> Reply:
+        """An answer whose header has long names."""
+        return await self._pass_on(command.read(SendReplyMessage), command.body, peer)
+
+    async def short(self, command: Command, peer: Peer) -> Reply:
+        """The same with names of one letter."""
+        return await self._pass_on(command.read(SendReplyMessageV2), command.body, peer)
+
+    async def _pass_on(
+        self, header: SendMessage | SendMessageV2, body: Buffer, peer: Peer
+    ) -> Reply:
+        text = header.properties or ""
+        if not body or len(text) > PROPERTIES_BYTES_MAX:
+            raise IllegalMessage("an answer has a body, and properties that can be stored")
+        topic, queue_number = self._placing.place(header, peer)
+        properties = decode(text)
+        unique_key = self._stamp.mark(properties, self._clock.now_ms())
+        remark = await self._push(header, properties, body, peer)
+        draft = Draft(
+            topic.topic_name,
+            queue_number,
+            body,
+            b"",
+            tag_code(properties.get(names.TAGS)),
+            header.flag,
+            header.sys_flag,
+            header.born_timestamp,
+            pack(peer.address),
+            header.reconsume_times,
+            keys=properties.get(names.KEYS, ""),
+            unique_key=unique_key,
+        )
+        appended = self._ingress.accept(draft, properties)
+        told = self._stamp.reply(appended, queue_number=queue_number, unique_key=unique_key)
+        told.transaction_id = None
+        code = ResponseCode.SUCCESS if remark is None else ResponseCode.SYSTEM_ERROR
+        return Reply(told, code=code, remark=remark)
+
+    async def _push(
+        self,
+        header: SendMessage | SendMessageV2,
+        properties: dict[str, str],
+        body: Buffer,
+        peer: Peer,
+    ) -> str | None:
+        """Tells the asker; if that cannot be done, why."""
+        asker_id = properties.get(names.REPLY_TO_CLIENT)
+        if asker_id is None:
+            return f"{names.REPLY_TO_CLIENT} is null, can not reply message"
+        asker = self._clients.producer_of(asker_id)
+        if asker is None:
+            return f"push reply message fail, channel of <{asker_id}> not found."
+        now_ms = self._clock.now_ms()
+        push = PushReplyMessage(
+            producer_group=header.producer_group,
+            topic=header.topic,
+            default_topic=header.default_topic,
+            default_topic_queue_nums=header.default_topic_queue_nums,
+            queue_id=header.queue_id,
+            sys_flag=header.sys_flag,
+            born_timestamp=header.born_timestamp,
+            flag=header.flag,
+            properties=encode({**properties, names.PUSH_REPLY_MS: str(now_ms)}),
+            reconsume_times=header.reconsume_times,
+            unit_mode=header.unit_mode,
+            born_host=peer.address,
+            store_host=self._address,
+            store_timestamp=now_ms,
+        )
+        try:
+            answer = await ask(asker, push, body=body)
+        except SystemFailure:
+            return f"push reply message to {asker_id}fail."
+        return None if not answer.code else f"push reply message to {asker_id}fail."

@@ -1,0 +1,197 @@
+"""Messages that wait for a time of their own: taking one back (370), how many wait (60, 61).
+
+A recall is a message itself: it waits in the same slot of the wheel as the one that it names.
+Source: RecallMessageProcessor, AdminBrokerProcessor.getTimerCheckPoint and getTimerMetrics of
+RocketMQ 5.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+
+from sprocket.base.errors import (
+    DiskFull,
+    NoPermission,
+    ReplyError,
+    ServiceNotAvailable,
+    StoreError,
+    SystemFailure,
+    TopicNotFound,
+    UsageError,
+)
+from sprocket.base.ports import Clock
+from sprocket.broker.dispatch import Answers
+from sprocket.broker.sending.ingress import Ingress
+from sprocket.broker.settings import Settings
+from sprocket.broker.tables.topics import Topics
+from sprocket.delay.timers.timed import recall_of, whole_number
+from sprocket.delay.timers.timed_delivery import TimedDelivery
+from sprocket.delay.timers.timers import Timers
+from sprocket.message.hosts import pack
+from sprocket.message.recall import RecallHandle
+from sprocket.message.topic import is_writable
+from sprocket.protocol.bodies import DataVersion, TimerMetric, TimerMetricsBody
+from sprocket.protocol.codes import RequestCode, ResponseCode
+from sprocket.protocol.command import Command, Reply
+from sprocket.protocol.requests.send import RecallMessage, RecallReply
+from sprocket.remoting.transport import Peer
+
+#: Within how many seconds messages are due, for their numbers. Source: TimerMetrics.timerDist.
+SPANS_SECONDS = (5, 60, 300, 900, 3_600, 14_400, 28_800, 86_400)
+
+
+class TimerRequests:
+    """Answers requests about messages that wait.
+
+    Args:
+        timers: None if the broker keeps no times.
+        region: the broker's, which answers repeat.
+    """
+
+    def __init__(
+        self,
+        timers: Timers | None,
+        ingress: Ingress,
+        *,
+        topics: Topics,
+        settings: Settings,
+        clock: Clock,
+    ) -> None:
+        self._timers = timers
+        self._ingress = ingress
+        self._topics = topics
+        self._settings = settings
+        self._clock = clock
+
+    def answers(self) -> Answers:
+        """By request code."""
+        return {
+            RequestCode.RECALL_MESSAGE: self.recall,
+            RequestCode.GET_TIMER_CHECK_POINT: self.check_point,
+            RequestCode.GET_TIMER_METRICS: self.metrics,
+        }
+
+    def recall(self, command: Command, peer: Peer) -> Reply | Awaitable[Reply]:
+        """Takes a message back that waits. Nobody knows yet whether it is there.
+
+        Raises:
+            NoPermission: the broker takes nothing back.
+            ServiceNotAvailable: it takes no messages.
+            TopicNotFound: there is no such topic.
+            ReplyError: the handle is none, is for another topic or broker, or comes too late.
+            SystemFailure: the recall cannot be stored.
+        """
+        header = command.read(RecallMessage)
+        config = self._settings.config
+        if not config.recall:
+            raise NoPermission("recall failed, operation is forbidden")
+        if not is_writable(config.permission):
+            raise ServiceNotAvailable("recall failed, broker service not available")
+        if header.topic not in self._topics.by_name:
+            raise TopicNotFound(f"recall failed, the topic[{header.topic}] not exist")
+        handle = self._handle(header)
+        draft, properties = recall_of(
+            handle,
+            group=header.producer_group or "",
+            born_host=pack(peer.address),
+            now_ms=self._clock.now_ms(),
+        )
+        try:
+            appended = self._ingress.accept(draft, properties)
+        except (SystemFailure, StoreError, DiskFull) as error:
+            raise SystemFailure("recall failed, execute error") from error
+        reply = RecallReply(msg_id=handle.unique_key, msg_region=config.region)
+        settled = self._ingress.settled(appended, properties)
+        return Reply(reply) if settled is None else _after(settled, reply)
+
+    def _handle(self, header: RecallMessage) -> RecallHandle:
+        try:
+            handle = RecallHandle.parse(header.recall_handle)
+        except UsageError as error:
+            raise _refused(str(error)) from error
+        if handle.topic != header.topic:
+            raise _refused("recall failed, topic not match")
+        if handle.broker != self._settings.config.name:
+            raise _refused("recall failed, broker service not available")
+        due_ms = whole_number(handle.due_ms)
+        left_ms = -1 if due_ms is None else due_ms - self._clock.now_ms()
+        if not 0 < left_ms < self._settings.store.timer_delay_seconds_max * 1000:
+            raise _refused("recall failed, timestamp invalid")
+        return handle
+
+    def check_point(self, command: Command, peer: Peer) -> Reply:
+        """How far the timers are, as their file says it.
+
+        Raises:
+            SystemFailure: the broker keeps no times.
+        """
+        if self._timers is None:
+            raise SystemFailure("The checkpoint is null")
+        is_in_use = self._timers.is_in_use
+        return Reply(body=self._timers.files.check.java_part() if is_in_use else bytes(56))
+
+    async def metrics(self, command: Command, peer: Peer) -> Reply:
+        """How many messages wait, by topic and by time.
+
+        Raises:
+            SystemFailure: the broker keeps no times.
+        """
+        timers = self._timers
+        if timers is None:
+            raise SystemFailure("The timer message store is null")
+        now_ms = self._clock.now_ms()
+        pending = await timers.pending(now_ms, SPANS_SECONDS)
+        body = TimerMetricsBody(
+            data_version=DataVersion(timestamp=now_ms),
+            timing_count={
+                topic: TimerMetric(count=count, time_stamp=now_ms)
+                for topic, count in timers.counts.by_topic().items()
+            },
+            timing_distribution={str(seconds): count for seconds, count in pending.spans.items()},
+            later_count=pending.later,
+            next_deliver_time=pending.next_ms,
+        )
+        return Reply(body=body.encode())
+
+
+async def _after(settled: Awaitable[int], reply: RecallReply) -> Reply:
+    """The answer once the recall is where it has to be; Java answers 0 even if it is not."""
+    await settled
+    return Reply(reply)
+
+
+def _refused(remark: str) -> ReplyError:
+    return ReplyError.of(ResponseCode.ILLEGAL_OPERATION, remark)
+
+
+class TimerFigures:
+    """What the broker's figures say of the timers, by RocketMQ's names."""
+
+    def __init__(self, timers: Timers, delivery: TimedDelivery, clock: Clock) -> None:
+        self._timers = timers
+        self._delivery = delivery
+        self._clock = clock
+
+    @property
+    def entered(self) -> int:
+        """Messages that began to wait since the start."""
+        return self._timers.entered
+
+    @property
+    def delivered(self) -> int:
+        """Messages that were due and delivered since the start."""
+        return self._delivery.count
+
+    def table(self) -> dict[str, str]:
+        """How much waits, and how far behind it is.
+
+        The wheel has a million slots and is not looked through: tools ask this all the time.
+        """
+        timers = self._timers
+        now_ms = self._clock.now_ms()
+        behind_ms = now_ms - timers.turn.slot_ms if timers.is_in_use else 0
+        return {
+            "timerReadBehind": str(max(behind_ms, 0) // 1000),
+            "timerOffsetBehind": str(timers.behind if timers.is_in_use else 0),
+            "timerCongestNum": str(timers.counts.total),
+        }

@@ -1,0 +1,199 @@
+"""Transactions at a broker: how producers end them (37), and how they are asked (39).
+
+A second commit is answered like the first and stores nothing; an end that contradicts the first is
+refused. Java stores a second copy, and lets a rollback follow a commit.
+Source: EndTransactionProcessor, ProducerManager.getAvailableChannel, Broker2Client and
+AdminBrokerProcessor.resumeCheckHalfMessage of RocketMQ 5.x.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+
+from sprocket.base.errors import (
+    CorruptRecord,
+    InvalidParameter,
+    OffsetOutOfRange,
+    SystemFailure,
+    UsageError,
+)
+from sprocket.broker.dispatch import Answers
+from sprocket.broker.members.callbacks import peer_of
+from sprocket.broker.sending.ingress import Ingress, after
+from sprocket.broker.tables.clients import Client, Clients
+from sprocket.broker.tables.topics import Topics
+from sprocket.message import properties as names
+from sprocket.message.ids import offset_id, parse_offset_id
+from sprocket.message.record import Draft, parse
+from sprocket.message.topic import CHECKS_EXHAUSTED, HALF
+from sprocket.protocol.codes import RequestCode
+from sprocket.protocol.command import Command, Reply
+from sprocket.protocol.requests.transaction import (
+    COMMIT,
+    ROLLBACK,
+    UNKNOWN,
+    CheckTransaction,
+    EndTransaction,
+    ResumeCheck,
+)
+from sprocket.remoting.transport import Peer
+from sprocket.store.store import Store
+from sprocket.store.writing.appending import Appended
+from sprocket.transaction.asking import Asking
+from sprocket.transaction.check import choose
+from sprocket.transaction.half import Half
+from sprocket.transaction.ledger import Ledger, Outcome
+from sprocket.transaction.settle import Found, Settlement
+
+Answer = Reply | Awaitable[Reply] | None
+
+
+class LiveProducers:
+    """The producers that can be asked.
+
+    Args:
+        broker_name: the broker's name, which answers repeat.
+        host: its address as records carry it.
+    """
+
+    def __init__(self, clients: Clients, *, broker_name: str, host: bytes) -> None:
+        self._clients = clients
+        self._broker_name = broker_name
+        self._host = host
+        self._turn = 0
+
+    def has(self, group: str) -> bool:
+        """Whether one of the group is there."""
+        return self._choose(group) is not None
+
+    def ask(self, copy: Half, found: Found, asked: bytes) -> None:
+        """Asks one of a half's group, one-way; each time another one."""
+        client = self._choose(found.properties.get(names.PRODUCER_GROUP, ""))
+        self._turn += 1
+        if client is None:
+            return
+        unique_key = found.properties.get(names.UNIQUE_KEY)
+        header = CheckTransaction(
+            topic=HALF,
+            tran_state_table_offset=copy.offset,
+            commit_log_offset=copy.log_offset,
+            msg_id=unique_key,
+            transaction_id=unique_key,
+            offset_msg_id=offset_id(self._host, copy.log_offset),
+            bname=self._broker_name,
+        )
+        peer_of(client).send_oneway(header, body=asked)
+
+    def _choose(self, group: str) -> Client | None:
+        return choose(self._clients.producers(group), self._turn, _is_there)
+
+
+def _is_there(client: Client) -> bool:
+    peer = peer_of(client)
+    return not peer.is_closed and not peer.is_busy
+
+
+class ParkingIngress:
+    """The door for what the broker stores of transactions; makes the parking topic if need be."""
+
+    def __init__(self, ingress: Ingress, topics: Topics) -> None:
+        self._topics = topics
+        self._accept_due = ingress.accept_due
+        self.accept_committed = ingress.accept_committed
+
+    def accept_due(self, draft: Draft) -> Appended:
+        """As `Ingress.accept_due`."""
+        if draft.topic == CHECKS_EXHAUSTED:
+            self.open_parking()
+        return self._accept_due(draft)
+
+    def open_parking(self) -> None:
+        """Makes the parking topic. A full disk and a loss of power can leave its messages only."""
+        self._topics.make_for_group(CHECKS_EXHAUSTED, queues=1)
+
+
+class Tally:
+    """What an operator may want to know: how many are undecided, and what became of the others."""
+
+    def __init__(self, ledger: Ledger, settlement: Settlement, asking: Asking) -> None:
+        self._ledger = ledger
+        self._settlement = settlement
+        self._asking = asking
+
+    def table(self) -> dict[str, str]:
+        """By name; ends and questions since the start."""
+        counts = self._settlement.counts
+        return {
+            "transactionsPending": str(len(self._ledger)),
+            "transactionsCommitted": str(counts[Outcome.COMMITTED]),
+            "transactionsRolledBack": str(counts[Outcome.ROLLED_BACK]),
+            "transactionsParked": str(counts[Outcome.PARKED]),
+            "transactionChecks": str(self._asking.count),
+        }
+
+
+class Transactions:
+    """Answers requests about transactions."""
+
+    def __init__(self, store: Store, ingress: Ingress, *, settlement: Settlement) -> None:
+        self._store = store
+        self._ingress = ingress
+        self._settlement = settlement
+
+    def answers(self) -> Answers:
+        """By request code."""
+        return {
+            RequestCode.END_TRANSACTION: self.end,
+            RequestCode.RESUME_CHECK_HALF_MESSAGE: self.resume,
+        }
+
+    def end(self, command: Command, peer: Peer) -> Answer:
+        """Commits or rolls back. That a producer does not know yet is not answered at all.
+
+        Raises:
+            SystemFailure: there is no such half message, or it ended in the other way.
+            IllegalMessage, DiskFull, StoreError: a commit cannot be stored; it may come again.
+        """
+        header = command.read(EndTransaction)
+        if header.commit_or_rollback == UNKNOWN:
+            return None
+        if header.commit_or_rollback not in (COMMIT, ROLLBACK):
+            raise SystemFailure("commitOrRollback field wrong")
+        found = self._found(header)
+        if header.commit_or_rollback == ROLLBACK:
+            self._settlement.roll_back(found)
+            return Reply()
+        appended = self._settlement.commit(found, is_answer=header.from_transaction_check)
+        if appended is None or command.is_oneway:
+            return Reply()
+        settled = self._ingress.settled(appended, {})
+        return Reply() if settled is None else after(settled)
+
+    def _found(self, header: EndTransaction) -> Found:
+        try:
+            found = self._settlement.read(header.commit_log_offset)
+        except (OffsetOutOfRange, CorruptRecord):
+            raise SystemFailure("Find prepared transaction message failed") from None
+        if found.properties.get(names.PRODUCER_GROUP) != header.producer_group:
+            raise SystemFailure("The producer group wrong")
+        if found.record.queue_offset != header.tran_state_table_offset:
+            raise SystemFailure("The transaction state table offset wrong")
+        return found
+
+    def resume(self, command: Command, peer: Peer) -> Reply:
+        """Has a parked message's producer asked anew.
+
+        Raises:
+            InvalidParameter: that is no message id.
+            SystemFailure: there is no such message, or it is not parked.
+        """
+        header = command.read(ResumeCheck)
+        try:
+            _, log_offset = parse_offset_id(header.msg_id or "")
+        except UsageError as error:
+            raise InvalidParameter(str(error)) from error
+        try:
+            self._settlement.resume(parse(self._store.lookup(log_offset)))
+        except (OffsetOutOfRange, CorruptRecord) as error:
+            raise SystemFailure(f"{header.msg_id} cannot be checked again: {error}") from error
+        return Reply()

@@ -1,0 +1,1 @@
+"""What a broker knows besides its messages, one table a module."""

@@ -1,0 +1,302 @@
+"""Filters in Python at a broker: who may bring them (302), which there are, what they choose.
+
+Off unless `filterServerNums` says how many processes they may have. An upload is taken from the
+addresses that `filter_uploaders` names, or from whoever signs it with `filter_secret`. It is tried
+out before it is kept, so a mistake is told at once, with line and column.
+
+Source: the wire of FilterServerProcessor, MQClientAPIImpl.registerMessageFilterClass of 4.9.
+"""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+import logging
+import zlib
+from collections.abc import Awaitable, Callable, Sequence
+
+from sprocket.base.errors import (
+    ConfigError,
+    FilterFailed,
+    FilterMissing,
+    InvalidParameter,
+    NoPermission,
+    SubscriptionInvalid,
+    SystemFailure,
+    UsageError,
+)
+from sprocket.base.ports import Clock
+from sprocket.broker.dispatch import Answer, Answers
+from sprocket.broker.settings import Settings
+from sprocket.filter.python import PYTHON, Upload, is_name, parts_of, version_of
+from sprocket.filterserver.judge import Judge
+from sprocket.filterserver.judges import Judges, Start
+from sprocket.filterserver.process import Bounds, NotConfined, Process
+from sprocket.filterserver.slices import chosen, passed_over, records, shown_at_once
+from sprocket.filterserver.uploads import Uploaded, Uploads
+from sprocket.message.topic import fault_of_group, fault_of_topic
+from sprocket.protocol.bodies import FilterFacts, FilterList
+from sprocket.protocol.codes import OwnRequestCode, RequestCode
+from sprocket.protocol.command import Command, Reply
+from sprocket.protocol.requests.filter import FiltersOf, RemoveFilter, UploadFilter
+from sprocket.remoting import address as addresses
+from sprocket.remoting.transport import Peer
+from sprocket.store.reading.queue_reader import Read
+
+log = logging.getLogger(__name__)
+
+#: A signature is good for so long before and after.
+_SIGNED_MS = 300_000
+_CRC_MASK = 0x7FFFFFFF
+#: What a removal signs in place of a version.
+REMOVAL = "-"
+
+_Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+_Host = ipaddress.IPv4Address | ipaddress.IPv6Address
+#: Given what was read and the bounds of a pull, what is left of it.
+Choose = Callable[[Read, int, int], Awaitable[Read]]
+
+
+class CodeFilters:
+    """Keeps them, and lets them choose.
+
+    Args:
+        on_change: told that the table changed.
+        start: starts a process.
+
+    Raises:
+        ConfigError: `filter_uploaders` names something that is no network.
+
+    Attributes:
+        uploads: the table.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        clock: Clock,
+        *,
+        on_change: Callable[[], None],
+        start: Start = Process.start,
+    ) -> None:
+        config = settings.config
+        self._settings = settings
+        self._clock = clock
+        self.uploads = Uploads(on_change)
+        self._judges = Judges(
+            max(config.filter_workers, 1),
+            Bounds(
+                config.filter_memory_bytes,
+                config.filter_cpu_ms,
+                config.filter_isolation == "kernel",
+            ),
+            failures_max=config.filter_failures_max,
+            switch_off=self.uploads.switch_off,
+            pause_ms=config.filter_pause_ms,
+            start=start,
+        )
+        self._networks = [_network(each) for each in config.filter_uploaders]
+        self.run = self._judges.run
+        self.close = self._judges.close
+
+    @property
+    def is_on(self) -> bool:
+        """Whether there are any."""
+        return self._settings.config.filter_workers > 0
+
+    def answers(self) -> Answers:
+        """By request code; that of uploads is unknown, as to Java, while they are off."""
+        answers: dict[int, Answer] = {
+            OwnRequestCode.FILTERS: self.show,
+            OwnRequestCode.REMOVE_FILTER: self.remove,
+        }
+        if self.is_on:
+            answers[RequestCode.REGISTER_MESSAGE_FILTER_CLASS] = self.upload
+        return answers
+
+    # What pulls need.
+
+    def choose(self, group: str, topic: str, text: str | None) -> Choose:
+        """What a subscription chooses by.
+
+        Args:
+            text: the subscription's: a filter's name, and maybe its version.
+
+        Raises:
+            SystemFailure: such filters are switched off.
+            SubscriptionInvalid: the text names none.
+            FilterMissing: it is not here; whoever has it uploads it.
+            FilterFailed: it was switched off.
+        """
+        self._check_on()
+        name, version = parts_of(text)
+        uploaded = self.uploads.find((group, topic, name), version)
+        if uploaded is None:
+            raise FilterMissing(
+                f"filter {text} of group {group}, topic {topic}, is not at this broker; upload it"
+            )
+        if uploaded.off:
+            raise FilterFailed(f"{uploaded.words} is switched off: {uploaded.off}")
+        judge = self._judges.of(uploaded)
+
+        async def left_of(read: Read, count_max: int, bytes_max: int) -> Read:
+            return await _left_of(judge, read, count_max=count_max, bytes_max=bytes_max)
+
+        return left_of
+
+    def _check_on(self) -> None:
+        if not self.is_on:
+            raise SystemFailure(
+                f"The broker does not support consumer to filter message by {PYTHON}: its setting "
+                "filterServerNums (filter_workers) is 0"
+            )
+
+    # What operators and clients ask.
+
+    async def upload(self, command: Command, peer: Peer) -> Reply:
+        """Takes a filter.
+
+        Raises:
+            SystemFailure: such filters are switched off, or cannot be shut in here.
+            NoPermission: whoever asks may not.
+            InvalidParameter: a name or the checksum is wrong.
+            SubscriptionInvalid: the source has a mistake; the text says where.
+            SystemBusy: there are too many.
+        """
+        header = command.read(UploadFilter)
+        self._check_on()
+        source = bytes(command.body)
+        try:
+            version = version_of(source)
+            text = source.decode()
+        except (UsageError, UnicodeDecodeError) as error:
+            raise InvalidParameter(str(error)) from error
+        self._check_names(header.consumer_group, header.topic, header.class_name)
+        if header.class_crc and header.class_crc not in (
+            zlib.crc32(source) & _CRC_MASK, zlib.crc32(source),
+        ):  # fmt: skip
+            raise InvalidParameter("the source does not have the checksum that is told")
+        asked = Upload(
+            header.consumer_group, header.topic, header.class_name, version, header.signed_ms or 0
+        )
+        self._check_right(asked, header.signature, peer)
+        if self.uploads.find(asked[:3], version) is None:
+            await self._try_out(header.class_name, source)
+        # Each queue of a consumer brings it when it is missing: by now another may have.
+        known = self.uploads.find(asked[:3], version)
+        if known is None or header.is_again or known is not self.uploads.find(asked[:3]):
+            off = "" if known is None or header.is_again else known.off
+            await self._keep(Uploaded(*asked[:4], text, self._clock.now_ms(), peer.address, off))
+        return Reply(remark=version)
+
+    async def _keep(self, uploaded: Uploaded) -> None:
+        for gone in self.uploads.put(uploaded):
+            await self._judges.forget(gone)
+        log.info("%s was uploaded by %s", uploaded.words, uploaded.uploaded_by)
+
+    async def _try_out(self, name: str, source: bytes) -> None:
+        try:
+            fault = await self._judges.try_out(name, source)
+        except NotConfined as error:
+            raise SystemFailure(str(error)) from error
+        if fault is not None:
+            raise SubscriptionInvalid(f"filter {name}: {fault}")
+
+    def show(self, command: Command, peer: Peer) -> Reply:
+        """Which there are."""
+        group = command.read(FiltersOf).consumer_group
+        found = [self._facts(each) for each in self.uploads if group in (None, each.group)]
+        return Reply(body=FilterList(filters=found).encode())
+
+    def _facts(self, each: Uploaded) -> FilterFacts:
+        judge = self._judges.known(each)
+        return FilterFacts(
+            group=each.group,
+            topic=each.topic,
+            name=each.name,
+            version=each.version,
+            is_newest=self.uploads.find(each.key) is each,
+            is_running=judge is not None and judge.is_running,
+            judged=0 if judge is None else judge.judged,
+            wanted=0 if judge is None else judge.wanted,
+            off=each.off,
+            source_bytes=len(each.source.encode()),
+            uploaded_by=each.uploaded_by,
+            uploaded_ms=each.uploaded_ms,
+        )
+
+    async def remove(self, command: Command, peer: Peer) -> Reply:
+        """Takes one away.
+
+        Raises:
+            NoPermission: whoever asks may not.
+            FilterMissing: there is none.
+        """
+        header = command.read(RemoveFilter)
+        key = (header.consumer_group, header.topic, header.class_name)
+        self._check_right(Upload(*key, REMOVAL, header.signed_ms or 0), header.signature, peer)
+        gone = self.uploads.remove(key, header.version or "")
+        if not gone:
+            raise FilterMissing(f"there is no filter {key[2]} of group {key[0]}, topic {key[1]}")
+        for each in gone:
+            await self._judges.forget(each)
+            log.info("%s was removed by %s", each.words, peer.address)
+        return Reply()
+
+    def _check_names(self, group: str, topic: str, name: str) -> None:
+        fault = fault_of_group(group) or fault_of_topic(topic)
+        if fault or not is_name(name):
+            raise InvalidParameter(fault or f"a filter is named like its function, not {name!r}")
+
+    def _check_right(self, asked: Upload, signature: str | None, peer: Peer) -> None:
+        """Whether whoever asks may bring or remove filters.
+
+        Raises:
+            NoPermission: not.
+        """
+        secret = self._settings.config.filter_secret
+        if signature is not None and secret:
+            if not hmac.compare_digest(asked.signature(secret), signature):
+                raise NoPermission("the filter is signed with another secret")
+            if abs(self._clock.now_ms() - asked.signed_ms) > _SIGNED_MS:
+                raise NoPermission("the filter was not signed just now; are the clocks right?")
+            return
+        if not _is_in(_host_of(peer), self._networks):
+            raise NoPermission(
+                f"filters in Python are not taken from {peer.address}: neither does "
+                "filter_uploaders name it, nor are they signed with filter_secret"
+            )
+
+
+def _network(text: str) -> _Network:
+    try:
+        return ipaddress.ip_network(text, strict=False)
+    except ValueError as error:
+        raise ConfigError(f"broker.filter_uploaders: {error}") from error
+
+
+def _host_of(peer: Peer) -> _Host | None:
+    """The address that somebody asks from; None if it is none."""
+    try:
+        host = ipaddress.ip_address(addresses.split(peer.address)[0].partition("%")[0])
+    except (ValueError, UsageError):
+        return None
+    return host.ipv4_mapped or host if isinstance(host, ipaddress.IPv6Address) else host
+
+
+def _is_in(host: _Host | None, networks: Sequence[_Network]) -> bool:
+    return host is not None and any(host in network for network in networks)
+
+
+async def _left_of(judge: Judge, read: Read, *, count_max: int, bytes_max: int) -> Read:
+    """What a filter leaves of a read.
+
+    Raises:
+        FilterFailed: it does not judge even the first record.
+    """
+    places = records(read)
+    if not places:
+        return passed_over(read)
+    first = places[0].record
+    wanted = await judge.judge(first.topic, first.queue_number, shown_at_once(places))
+    return chosen(read, places, wanted, count_max=count_max, bytes_max=bytes_max)

@@ -1,0 +1,73 @@
+"""Which table of a broker lies in which file, and when each file is written.
+
+Topics, groups, filters and leases are saved when they change; positions, of consumers and of what
+waits, in rounds; all of them at the end. Names are RocketMQ's, `filterCode.json` and
+`queueLocks.json` excepted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Iterator
+from functools import partial
+from typing import Any
+
+from sprocket.base.ports import Disk
+from sprocket.broker.settings import Settings
+from sprocket.broker.tables.state import Rounds, StateFile, Table
+from sprocket.broker.tables.tables import Tables
+from sprocket.store.store import Store
+
+#: Background work: runs until it is cancelled, or fails.
+Work = Callable[[], Coroutine[Any, Any, None]]
+
+
+class Files:
+    """The state files of a broker.
+
+    Args:
+        root: the broker's folder; the files lie in `config` below it.
+
+    Attributes:
+        topics, groups, filters, locks: those that are saved when they change.
+        timer_counts: saved in rounds, and when the timers stop.
+        offset_rounds: the rounds of consumers' offsets.
+    """
+
+    def __init__(self, tables: Tables, store: Store, disk: Disk, root: str) -> None:
+        def file(name: str, table: Table) -> StateFile:
+            return StateFile(disk, f"{root}/config/{name}", table)
+
+        self.topics = file("topics.json", tables.topics)
+        self.groups = file("subscriptionGroup.json", tables.groups)
+        self.locks = file("queueLocks.json", tables.lock_table)
+        self.filters = file("filterCode.json", tables.filters.uploads)
+        self.timer_counts = file("timermetrics", tables.timer_counts)
+        offsets = file("consumerOffset.json", tables.offsets)
+        delays = file("delayOffset.json", tables.progress)
+        pending = file("transactionMetrics", tables.pending)
+        self.offset_rounds = Rounds(offsets, tables.offsets, store)
+        self._delay_rounds = Rounds(delays, tables.progress, store)
+        self._pending_rounds = Rounds(pending, tables.pending, store)
+        self._timer_rounds = Rounds(self.timer_counts, tables.timer_counts, store)
+        self._all = [self.topics, self.groups, offsets, delays, pending, self.timer_counts]
+        if tables.filters.is_on:
+            self._all.append(self.filters)
+        self._all.append(self.locks)
+
+    def __iter__(self) -> Iterator[StateFile]:
+        """All that are in use, in the order in which they are loaded and saved."""
+        return iter(self._all)
+
+    def rounds(self, settings: Settings) -> Iterator[tuple[str, Work]]:
+        """What saves in rounds until it is cancelled, with a name for each."""
+
+        def offset_save_ms() -> int:
+            return settings.config.offset_save_ms
+
+        def delay_save_ms() -> int:
+            return settings.config.delay_save_ms
+
+        yield "offsets", partial(self.offset_rounds.run, offset_save_ms)
+        yield "delays", partial(self._delay_rounds.run, delay_save_ms)
+        yield "counts of transactions", partial(self._pending_rounds.run, delay_save_ms)
+        yield "timers", partial(self._timer_rounds.run, delay_save_ms)

@@ -1,0 +1,120 @@
+"""Leases on queues, asked for by ordered consumers (41, 42). The rules are in `queue_locks`.
+
+A lease is written down before its client hears of it. Time is the loop's: a wall clock that jumps
+must not end a lease whose holder goes on.
+Source: AdminBrokerProcessor.lockBatchMQ, unlockBatchMQ of RocketMQ 5.x.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from sprocket.base.errors import RemoteProtocolError
+from sprocket.base.ports import Clock
+from sprocket.broker.dispatch import Answers
+from sprocket.broker.tables.queue_locks import QueueLocks
+from sprocket.broker.tables.state import StateFile, once_saved
+from sprocket.message.queue import QueueId
+from sprocket.protocol.bodies import LockBody, LockedBody, Queue
+from sprocket.protocol.codes import RequestCode
+from sprocket.protocol.command import Command, Reply
+from sprocket.remoting.transport import Peer
+
+#: Between two looks for leases that ran out, s.
+_SCAN_SECONDS = 20.0
+#: What is in it is kept for a while, so it must not be large.
+_BODY_BYTES_MAX = 1 << 20
+
+
+def lease_ms() -> int:
+    """The time by which leases run out, ms."""
+    return int(asyncio.get_running_loop().time() * 1000)
+
+
+class LockTable:
+    """The leases, as a state file sees them."""
+
+    def __init__(self, locks: QueueLocks, clock: Clock) -> None:
+        self._locks = locks
+        self._clock = clock
+
+    def to_json(self) -> dict[str, Any]:
+        """What the file is to hold of it."""
+        return self._locks.to_json()
+
+    def load(self, state: Mapping[str, Any]) -> None:
+        """Takes over what a file holds, from now on.
+
+        Raises:
+            ValueError: it has another form.
+        """
+        self._locks.load(state, lease_ms(), wall_ms=self._clock.now_ms())
+
+    async def run(self) -> None:
+        """Forgets leases that ran out, until cancelled."""
+        while True:
+            await asyncio.sleep(_SCAN_SECONDS)
+            self._locks.expire(lease_ms())
+
+
+class Locks:
+    """Answers lock and unlock."""
+
+    def __init__(self, locks: QueueLocks, file: StateFile) -> None:
+        self._locks = locks
+        self._file = file
+        #: Clients whose end is watched, by connection.
+        self._watched: dict[Peer, set[str]] = {}
+
+    def answers(self) -> Answers:
+        """By request code."""
+        return {
+            **once_saved({RequestCode.LOCK_BATCH_MQ: self.lock}, self._file),
+            RequestCode.UNLOCK_BATCH_MQ: self.unlock,
+        }
+
+    def lock(self, command: Command, peer: Peer) -> Reply:
+        """Takes or renews queues; tells which of them the client holds now."""
+        group, client_id, queues = _read(command)
+        held = self._locks.lock(group, client_id, queues=queues, now_ms=lease_ms())
+        if held:
+            self._watch(peer, client_id)
+        locked = [
+            Queue(broker_name=queue.broker, queue_id=queue.number, topic=queue.topic)
+            for queue in held
+        ]
+        self._write_down()
+        return Reply(body=LockedBody(locked=locked).encode())
+
+    def unlock(self, command: Command, peer: Peer) -> Reply:
+        """Gives queues back; what another client holds stays as it is."""
+        self._locks.unlock(*_read(command))
+        self._write_down()
+        return Reply()
+
+    def _write_down(self) -> None:
+        if self._locks.is_changed:
+            self._locks.is_changed = False
+            self._file.changed()
+
+    def _watch(self, peer: Peer, client_id: str) -> None:
+        if peer not in self._watched:
+            self._watched[peer] = set()
+            peer.on_close(self._closed)
+        self._watched[peer].add(client_id)
+
+    def _closed(self, peer: Peer) -> None:
+        for client_id in self._watched.pop(peer, ()):
+            self._locks.part(client_id)
+
+
+def _read(command: Command) -> tuple[str, str, list[QueueId]]:
+    if len(command.body) > _BODY_BYTES_MAX:
+        raise RemoteProtocolError(f"a lock has at most {_BODY_BYTES_MAX} bytes")
+    body = LockBody.decode(command.body)
+    if not body.consumer_group or not body.client_id:
+        raise RemoteProtocolError("a lock needs consumerGroup and clientId")
+    queues = [QueueId(queue.topic, queue.broker_name, queue.queue_id) for queue in body.mq_set]
+    return body.consumer_group, body.client_id, queues

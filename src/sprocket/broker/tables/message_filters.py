@@ -1,0 +1,74 @@
+"""From a subscription to what is read for it: by tag codes at the queue, by SQL92 at the record.
+
+A text that cannot be read is refused with code 23 and words that say where the mistake is, in a
+pull as in the check (46) that clients make before; Java gives everything to a pull whose SQL92 it
+cannot read. Pure.
+
+Source: FilterAPI, ExpressionMessageFilter, PullMessageProcessor of RocketMQ 5.x.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sprocket.base.errors import SubscriptionInvalid, SystemFailure
+from sprocket.broker.config import BrokerConfig
+from sprocket.filter.python import PYTHON
+from sprocket.filter.sql92 import SQL92, SqlFilter
+from sprocket.filter.tags import TagFilter
+from sprocket.store.reading.queue_reader import Wants
+
+_TAG = "TAG"
+#: Parsed expressions are kept for a while, so they must not be long.
+_EXPRESSION_MAX = 65_536
+
+
+def is_code(kind: str | None) -> bool:
+    """Whether a subscription's type means a filter in Python, which `code_filters` knows."""
+    return kind == PYTHON
+
+
+def wants_of(
+    kind: str | None, text: str | None, config: BrokerConfig, *, codes: Sequence[int] = ()
+) -> Wants | None:
+    """What a subscription wants; None for everything.
+
+    Args:
+        kind: its expression's type; `TAG` if it says none.
+        text: its expression.
+        codes: the tag codes that its client worked out, if it did.
+
+    Raises:
+        SubscriptionInvalid: the expression cannot be read.
+        SystemFailure: there are no such filters, or they are switched off.
+    """
+    if (kind or _TAG) != _TAG:
+        return Wants(by_properties=_sql(kind, text, config).matches_text)
+    if codes and text and text != "*":
+        return Wants(frozenset(codes).__contains__)
+    if len(text or "") > _EXPRESSION_MAX:
+        raise SubscriptionInvalid(f"an expression has at most {_EXPRESSION_MAX} characters")
+    try:
+        chosen = TagFilter.parse(text)
+    except SubscriptionInvalid:
+        raise SubscriptionInvalid("parse the consumer's subscription failed") from None
+    return None if chosen.is_all else Wants(chosen.codes.__contains__)
+
+
+def check(kind: str | None, text: str | None, config: BrokerConfig) -> None:
+    """Refuses what a pull with this expression would be refused for; Java lets all tags pass.
+
+    Raises:
+        SubscriptionInvalid, SystemFailure: as `wants_of`.
+    """
+    if (kind or _TAG) != _TAG:
+        _sql(kind, text, config)
+
+
+def _sql(kind: str | None, text: str | None, config: BrokerConfig) -> SqlFilter:
+    refusal = f"The broker does not support consumer to filter message by {kind}"
+    if kind != SQL92:
+        raise SystemFailure(refusal)
+    if not config.sql_filters:
+        raise SystemFailure(f"{refusal}: its setting enablePropertyFilter (sql_filters) is false")
+    return SqlFilter.parse(text)

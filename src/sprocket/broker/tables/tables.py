@@ -1,0 +1,68 @@
+"""What a broker knows besides its messages: each table by itself, none knows another.
+
+Most are kept in files (`files`); who is connected, and what went in and out, is forgotten at the
+end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sprocket.base.ports import Clock
+from sprocket.broker.settings import Settings
+from sprocket.broker.tables.clients import Clients
+from sprocket.broker.tables.code_filters import CodeFilters
+from sprocket.broker.tables.groups import Groups
+from sprocket.broker.tables.locks import LockTable
+from sprocket.broker.tables.offsets import ConsumerOffsets
+from sprocket.broker.tables.queue_locks import QueueLocks
+from sprocket.broker.tables.topics import Topics, own_topics
+from sprocket.broker.tables.volumes import Volumes
+from sprocket.delay.levels.levels import DelayLevels
+from sprocket.delay.levels.schedule import Progress
+from sprocket.delay.timers.counts import Counts
+from sprocket.transaction.ledger import Ledger
+from sprocket.transaction.pending import Pending
+
+
+class Tables:
+    """The tables of one broker, empty.
+
+    Args:
+        levels: the delay levels; each has a queue of the schedule's topic.
+        on_topic: told the name of a topic that changed.
+        on_group: told the name of a group that changed.
+        on_filters: called when filters in Python changed.
+
+    Attributes:
+        locks: who has which queue under a lease; `lock_table` is how they are kept.
+        progress: how far each delay level is.
+        timer_counts: messages that wait for a time of their own, by topic.
+        ledger: transactions that are undecided; `pending` is how they are kept.
+        filters: filters in Python; kept only where they are on.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        clock: Clock,
+        *,
+        levels: DelayLevels,
+        on_topic: Callable[[str], None],
+        on_group: Callable[[str], None],
+        on_filters: Callable[[], None],
+    ) -> None:
+        config = settings.config
+        own = own_topics(config, delay_levels=levels.highest)
+        self.topics = Topics(own, settings, clock=clock, on_change=on_topic)
+        self.groups = Groups(settings, clock=clock, on_change=on_group)
+        self.offsets = ConsumerOffsets(clock, entries_max=config.offsets_max)
+        self.clients = Clients(members_max=config.members_max)
+        self.locks = QueueLocks(config.lock_lease_ms)
+        self.lock_table = LockTable(self.locks, clock)
+        self.volumes = Volumes(clock.now_ms())
+        self.progress = Progress()
+        self.timer_counts = Counts()
+        self.ledger = Ledger()
+        self.pending = Pending(self.ledger, clock)
+        self.filters = CodeFilters(settings, clock, on_change=on_filters)

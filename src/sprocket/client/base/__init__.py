@@ -1,0 +1,1 @@
+"""What every part of the client uses: checked arguments, the world outside, lifecycle."""

@@ -1,0 +1,1 @@
+"""How messages reach listeners: concurrent, ordered, iterated, polled; and retries."""

@@ -1,0 +1,356 @@
+"""Hands messages from windows to listeners, and says how it ended: two strategies.
+
+Concurrent: messages of all windows in any order. What succeeded is done in its window; what failed
+is given back to the broker and then done; what cannot be given back is kept, and offered again
+after a pause.
+
+Ordered: one batch of a window at a time, from its head, and only while the queue's lease is
+trusted. What failed goes back to the head, and the window pauses before it comes again; what
+failed too often becomes a dead letter, and the window goes on. Committed by hand, what succeeded
+stays in flight until the listener says commit, which is when the position moves, or rollback.
+
+Source: ConsumeMessageConcurrentlyService, ConsumeMessageOrderlyService of RocketMQ 5.x.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+
+from sprocket.base.deadline import Deadline
+from sprocket.client.base.subscription import Later, Listener, Outcome, Subscription
+from sprocket.client.config import ConsumerConfig
+from sprocket.client.delivery.redeliver import GivesBack
+from sprocket.client.delivery.verdict import Verdict, cancelled, failed, verdict_on
+from sprocket.client.delivery.workers import Turn, Workers
+from sprocket.client.fetching.pauses import Pauses
+from sprocket.client.fetching.statistics import Counters
+from sprocket.client.fetching.window import Window
+from sprocket.message.message import StoredMessage
+from sprocket.message.properties import RETRY_TOPIC
+
+logger = logging.getLogger(__name__)
+
+#: The delay level that means: never, it is a dead letter.
+_NEVER = -1
+#: The shortest rest of an ordered queue, as in Java.
+_PAUSE_MS_MIN = 10
+#: A pause doubles so many times at most.
+_DOUBLINGS_MAX = 30
+#: The delay level for a message whose listener took too long, 10 s.
+_EXPIRED_LEVEL = 3
+#: Seconds between two looks for such listeners.
+_LOOK_SECONDS_MAX = 60.0
+
+
+class Concurrent(Workers):
+    """Delivers messages in any order, as many at once as there are workers.
+
+    A message whose listener takes longer than the consume timeout is given back meanwhile, and its
+    result counts no more; so a listener that hangs does not hold up its queue's position for ever.
+    """
+
+    def __init__(
+        self,
+        subscriptions: Mapping[str, Subscription],
+        redelivery: GivesBack,
+        config: ConsumerConfig,
+        *,
+        counters: Counters,
+    ) -> None:
+        super().__init__(subscriptions, redelivery, config, counters=counters)
+        self._timeout = config.consume_timeout_ms / 1000
+        #: What came back of a topic that is paused waits here; its owner may set another one.
+        self.pauses = Pauses()
+        self._expiring = asyncio.ensure_future(self._keep_expiring())
+
+    async def stop(self, deadline: Deadline) -> None:
+        """As `Workers.stop`."""
+        await super().stop(deadline)
+        self._expiring.cancel()
+        await asyncio.wait([self._expiring])
+
+    async def _keep_expiring(self) -> None:
+        while True:
+            await asyncio.sleep(min(self._timeout / 2, _LOOK_SECONDS_MAX))
+            latest = self.loop.time() - self._timeout
+            for turn in list(self.turns):
+                if turn.window is not None and turn.began <= latest:
+                    await self._expire(turn, turn.window, turn.messages)
+
+    async def _expire(self, turn: Turn, window: Window, messages: Sequence[StoredMessage]) -> None:
+        turn.window = None
+        kept = []
+        for message in [each for each in messages if window.holds(each)]:
+            logger.warning(
+                "the listener has %s at %d for more than %g s; the message is given back",
+                message.queue, message.queue_offset, self._timeout,
+            )  # fmt: skip
+            if await self.redelivery.give_back(message, _EXPIRED_LEVEL):
+                window.done(message)
+                self.counters.expired(message.queue.topic, self.loop.time())
+            else:
+                kept.append(message)
+        kept = [message for message in kept if window.holds(message)]
+        if kept and turn.messages is messages:  # the next look tries again
+            turn.window = window
+        elif kept:
+            self.shelf.keep(window, kept)
+
+    async def serve(self, turn: Turn) -> None:
+        """Takes messages of one window, and delivers them one after the other, or in a batch."""
+        window = self.ready.next()
+        if window is None:
+            return
+        waiting, pauses, now = window.waiting, self.pauses, self.loop.time
+        for _ in range(self.messages_in_a_row):
+            if not waiting or self.is_stopped:
+                return
+            message = waiting.popleft()
+            if not waiting:
+                self.ready.drop(window)
+            if not self.is_waking:
+                self.wake()
+            listener = self.listener_of(message)
+            rests = pauses.is_any and RETRY_TOPIC in message.properties and message.queue in pauses
+            if listener is None or rests:
+                self.shelf.keep(window, [message])
+                continue
+            turn.messages = [message]
+            turn.began = began = now()
+            turn.window = window
+            if listener.batch is not None or listener.is_blocking:
+                await self._serve_batch(turn, listener, window)
+                return
+            # As `_serve_batch` would, without its cost: this is where most messages pass.
+            try:
+                result = await listener.function(message)
+            except Exception as error:  # a user's listener
+                result = failed(error, message)
+            except asyncio.CancelledError as error:
+                result = cancelled(error, message)
+            if result is None:
+                ended = now()
+                self.counters.consumed(message.queue.topic, ended, ended - began)
+                window.done(message)
+                turn.window = None
+            else:
+                await self._conclude(turn, window, result)
+
+    async def _serve_batch(self, turn: Turn, listener: Listener, window: Window) -> None:
+        """Delivers as many messages as the listener takes at once; the first is taken already."""
+        messages = turn.messages
+        if listener.batch is not None and listener.batch > 1:
+            topic = messages[0].queue.topic
+            messages += window.take_many(listener.batch - 1, topic=topic)
+        await self._conclude(turn, window, await self.call(listener, messages))
+
+    async def _conclude(self, turn: Turn, window: Window, result: object) -> None:
+        messages = turn.messages
+        verdict = None if result is None else verdict_on(result, len(messages))
+        self.count(messages, verdict, turn.began)
+        if verdict is None:
+            for each in messages:
+                window.done(each)
+        elif turn.window is not None:  # else it took too long, and was given back already
+            turn.window = None
+            await self._give_back(window, messages, verdict)
+        turn.window = None
+        turn.messages = []
+
+    async def _give_back(
+        self, window: Window, messages: Sequence[StoredMessage], verdict: Sequence[Later | None]
+    ) -> None:
+        kept = []
+        for message, later in zip(messages, verdict, strict=True):
+            if window.is_closed:  # the queue's next holder gets it again anyway
+                return
+            if later is None:
+                window.done(message)
+            elif not window.holds(message):
+                continue
+            elif await self.redelivery.give_back(message, later.delay_level):
+                window.done(message)
+            else:
+                kept.append(message)
+        if kept:
+            self.shelf.keep(window, kept)
+
+
+class Ordered(Workers):
+    """Delivers each window's messages one after the other; different windows at the same time."""
+
+    def __init__(
+        self,
+        subscriptions: Mapping[str, Subscription],
+        redelivery: GivesBack,
+        config: ConsumerConfig,
+        *,
+        counters: Counters,
+    ) -> None:
+        super().__init__(subscriptions, redelivery, config, counters=counters)
+        self._reconsume_max = config.reconsume_max
+        self._suspend_ms = config.suspend_ms
+        self._suspend_longest_ms = max(config.suspend_ms, config.suspend_longest_ms)
+        self._auto_commit = config.auto_commit
+        #: Windows whose head failed, until they go on.
+        self._resting: set[Window] = set()
+        #: By window, the end of its batch under way.
+        self._busy: dict[Window, asyncio.Future[None]] = {}
+
+    async def serve(self, turn: Turn) -> None:
+        """Takes a window off the list, delivers some batches of it, and puts it on again."""
+        window = self.ready.take_window()
+        if self.ready:
+            self.wake()
+        if window is None or window in self._busy or self._must_wait(window):
+            return  # it is offered again: after its batch, its rest, the renewal of its lease
+        ended = self._busy[window] = self.loop.create_future()
+        try:
+            await self._serve_window(window)
+        finally:
+            del self._busy[window]
+            ended.set_result(None)
+        if not self._must_wait(window):
+            self.offer(window)
+
+    async def _serve_window(self, window: Window) -> None:
+        waiting, now = window.waiting, self.loop.time
+        for _ in range(self.messages_in_a_row):
+            if not waiting:
+                return
+            message = waiting.popleft()
+            listener = self.listener_of(message)
+            if listener is None:
+                self._suspend(window, [message], self._suspend_ms)
+                return
+            if listener.batch is not None or listener.is_blocking:
+                await self._deliver_batch(window, message, listener)
+            else:
+                # As `_deliver_batch` would, without its cost: this is where most messages pass.
+                began = now()
+                try:
+                    result = await listener.function(message)
+                except Exception as error:  # a user's listener
+                    result = failed(error, message)
+                except asyncio.CancelledError as error:
+                    result = cancelled(error, message)
+                if result is None and self._auto_commit:
+                    ended = now()
+                    self.counters.consumed(message.queue.topic, ended, ended - began)
+                    window.done(message)
+                else:
+                    await self._conclude(window, [message], result, began)
+            if self.is_stopped or self._must_wait(window):
+                return
+
+    async def finish(self, window: Window) -> None:
+        """Hands out nothing more of a window, and waits for the end of its batch under way."""
+        window.is_frozen = True
+        ended = self._busy.get(window)
+        if ended is not None:
+            await asyncio.wait([ended])
+
+    def _must_wait(self, window: Window) -> bool:
+        if window.is_frozen or window in self._resting:
+            return True
+        return self.loop.time() >= window.trusted_until
+
+    async def _deliver_batch(
+        self, window: Window, message: StoredMessage, listener: Listener
+    ) -> None:
+        messages = [message]
+        if listener.batch is not None and listener.batch > 1:
+            messages += window.take_many(listener.batch - 1, topic=message.queue.topic)
+        began = self.loop.time()
+        try:
+            result = await self.call(listener, messages)
+        except asyncio.CancelledError:
+            window.has_straggler = self.outlives(listener)
+            raise
+        await self._conclude(window, messages, result, began)
+
+    async def _conclude(
+        self, window: Window, messages: Sequence[StoredMessage], result: object, began: float
+    ) -> None:
+        if isinstance(result, Outcome) and not self._auto_commit and result is not Outcome.UNKNOWN:
+            self.count(messages, None, began)
+            self._end(window, result)
+            return
+        verdict = None if result is None else verdict_on(result, len(messages))
+        self.count(messages, verdict, began)
+        await self._settle(window, messages, verdict)
+
+    def _end(self, window: Window, outcome: Outcome) -> None:
+        """Commits, or puts back, all that the listener had since it committed last."""
+        taken = window.taken()
+        if outcome is Outcome.ROLLBACK:
+            self._suspend(window, taken, self._suspend_ms)
+            return
+        for message in taken:
+            window.done(message)
+
+    async def _settle(
+        self, window: Window, messages: Sequence[StoredMessage], verdict: Verdict
+    ) -> None:
+        """What stands before the first failure is consumed; what stands behind it comes again."""
+        if verdict is None:
+            consumed = messages
+        else:
+            at = next(n for n, later in enumerate(verdict) if later is not None)
+            consumed = messages[:at]
+        if self._auto_commit:
+            for message in consumed:
+                window.done(message)
+        if verdict is None:
+            return
+        later = verdict[at] or Later()
+        is_whole = all(each == later for each in verdict)
+        count = len(messages) if is_whole else at + 1
+        await self._retry(window, messages[at:count], later, behind=messages[count:])
+
+    async def _retry(
+        self,
+        window: Window,
+        messages: Sequence[StoredMessage],
+        later: Later,
+        *,
+        behind: Sequence[StoredMessage],
+    ) -> None:
+        """Those that failed too often become dead letters; if others are left, the window waits."""
+        left = []
+        for message in messages:
+            message.reconsume_times += 1
+            too_often = (
+                self._reconsume_max is not None and message.reconsume_times > self._reconsume_max
+            )
+            if not too_often and later.delay_level >= 0:
+                left.append(message)
+            elif window.is_closed or await self.redelivery.give_back(message, _NEVER):
+                window.done(message)
+            else:
+                message.reconsume_times -= 1  # the same try again, so that none is beyond the limit
+                left.append(message)
+        if left:
+            self._suspend(window, [*left, *behind], self._pause_ms(left[0], later))
+        else:
+            window.put_back(behind)
+
+    def _pause_ms(self, message: StoredMessage, later: Later) -> int:
+        """How long the queue of a message that failed rests: longer each time, if so set."""
+        if later.pause_ms is not None:
+            return max(later.pause_ms, _PAUSE_MS_MIN)
+        doublings = min(max(message.reconsume_times - 1, 0), _DOUBLINGS_MAX)
+        return min(self._suspend_ms << doublings, self._suspend_longest_ms)
+
+    def _suspend(self, window: Window, messages: Sequence[StoredMessage], pause_ms: int) -> None:
+        """Puts messages back to the head of their window, which then rests for a while."""
+        window.put_back(messages)
+        self._resting.add(window)
+
+        def go_on() -> None:
+            self._resting.discard(window)
+            self.offer(window)
+
+        self.shelf.after(pause_ms / 1000, go_on)

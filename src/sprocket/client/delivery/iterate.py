@@ -1,0 +1,103 @@
+"""Hands messages from windows to whoever iterates over them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncGenerator
+
+from sprocket.base.deadline import Deadline
+from sprocket.base.errors import UsageError
+from sprocket.client.base.subscription import Later
+from sprocket.client.delivery.ready import Ready, Shelf
+from sprocket.client.delivery.redeliver import GivesBack
+from sprocket.client.fetching.statistics import Counters
+from sprocket.client.fetching.window import Window
+from sprocket.message.message import StoredMessage
+
+
+class Iterated:
+    """Delivers messages to whoever iterates over them, one at a time each.
+
+    A message is done when the next one is asked for. One that is left in the middle (the loop was
+    broken off, or failed) is handed out again.
+    """
+
+    def __init__(
+        self, redelivery: GivesBack, reoffer_seconds: float, *, counters: Counters
+    ) -> None:
+        self._redelivery = redelivery
+        self._counters = counters
+        self._ready = Ready()
+        self._shelf = Shelf(reoffer_seconds, self.offer)
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._is_stopped = False
+        #: By `id`, messages under way, and how those come again that are to come later.
+        self._later: dict[int, Later | None] = {}
+
+    def offer(self, window: Window) -> None:
+        """Takes note that a window has something to hand out."""
+        self._ready.add(window)
+        self._wake()
+
+    def mark(self, message: StoredMessage, later: Later) -> None:
+        """Has a message under way come again later.
+
+        Raises:
+            UsageError: it is not under way, or a level is no number.
+        """
+        if id(message) not in self._later:
+            raise UsageError("a message is marked before the next one is asked for")
+        if not later.is_right:
+            raise UsageError(f"a delay level is a whole number, not {later.delay_level!r}")
+        self._later[id(message)] = later
+
+    async def stop(self, deadline: Deadline) -> None:
+        """Hands out nothing more; iterations end."""
+        self._is_stopped = True
+        self._shelf.clear()
+        while self._waiting:
+            self._wake()
+
+    def _wake(self) -> None:
+        while self._waiting:
+            waiting = self._waiting.popleft()
+            if not waiting.done():
+                waiting.set_result(None)
+                return
+
+    async def iterate(self) -> AsyncGenerator[StoredMessage, None]:
+        """Messages until stopped."""
+        while not self._is_stopped:
+            taken = self._ready.take()
+            if taken is None:
+                waiting = asyncio.get_running_loop().create_future()
+                self._waiting.append(waiting)
+                await waiting
+                continue
+            window, message = taken
+            is_finished = False
+            began = asyncio.get_running_loop().time()
+            self._later[id(message)] = None
+            try:
+                yield message
+                is_finished = True
+            finally:
+                if not is_finished:
+                    self._later.pop(id(message), None)
+                    window.put_back([message])
+                    self.offer(window)
+            await self._finish(window, message, began)
+
+    async def _finish(self, window: Window, message: StoredMessage, began: float) -> None:
+        later = self._later.pop(id(message), None)
+        now, failed = asyncio.get_running_loop().time(), int(later is not None)
+        self._counters.called(message.queue.topic, now, count=1, failed=failed, seconds=now - began)
+        if later is None:
+            window.done(message)
+        elif window.is_closed:
+            return  # the queue's next holder gets it again anyway
+        elif await self._redelivery.give_back(message, later.delay_level):
+            window.done(message)
+        else:
+            self._shelf.keep(window, [message])

@@ -1,0 +1,147 @@
+"""Gives messages that failed back to their broker, so that they come again later.
+
+First by log offset (request 36). If that fails, as a normal message to the group's retry topic,
+through any broker. If that fails too, the caller keeps the message: it is never dropped, and the
+committed offset does not pass it.
+
+Source: DefaultMQPushConsumerImpl.sendMessageBack of RocketMQ 5.x.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Protocol
+
+from sprocket.base.deadline import Deadline
+from sprocket.base.errors import SprocketError
+from sprocket.client.config import ProducerConfig
+from sprocket.client.sending.envelope import Envelope
+from sprocket.client.sending.sender import Outbox
+from sprocket.client.session.session import Session
+from sprocket.message.message import StoredMessage
+from sprocket.message.properties import (
+    DELAY,
+    HALF,
+    ORIGIN_ID,
+    RECONSUME_TIMES,
+    RECONSUME_TIMES_MAX,
+    RETRY_TOPIC,
+    UNIQUE_KEY,
+    encode,
+)
+from sprocket.message.topic import retry_topic
+from sprocket.protocol.requests.send import SendBack
+
+logger = logging.getLogger(__name__)
+
+#: The producer group that Java clients use for it.
+_INNER_GROUP = "CLIENT_INNER_PRODUCER"
+#: The delay level of the first return; each further one takes the next.
+_FIRST_LEVEL = 3
+_LEVEL_MAX = 18
+
+
+class GivesBack(Protocol):
+    """Takes messages that failed."""
+
+    async def give_back(self, message: StoredMessage, delay_level: int = 0) -> bool:
+        """Whether the consumer is rid of the message; if not, it must keep it."""
+        ...
+
+
+class Dropping:
+    """Drops messages that failed, with a word in the log, as broadcasting does.
+
+    A message given back would come again to one member only, and not to the one that failed.
+    """
+
+    async def give_back(self, message: StoredMessage, delay_level: int = 0) -> bool:
+        """True: the consumer is rid of it."""
+        logger.warning(
+            "%s at %d failed and is dropped: broadcasting gives nothing back",
+            message.queue,
+            message.queue_offset,
+        )
+        return True
+
+
+class Redelivery:
+    """Gives back for one consumer group.
+
+    Args:
+        session: connections and routes.
+        group: the consumer group.
+        reconsume_max: returns after which the broker makes it a dead letter.
+        timeout_ms: how long one way of giving back may take.
+    """
+
+    def __init__(
+        self, session: Session, group: str, *, reconsume_max: int, timeout_ms: int
+    ) -> None:
+        self._session = session
+        self._group = group
+        self._reconsume_max = reconsume_max
+        self._timeout_ms = timeout_ms
+        self._outbox = Outbox(session, _INNER_GROUP, ProducerConfig(new_topic_queues=1))
+
+    async def give_back(self, message: StoredMessage, delay_level: int = 0) -> bool:
+        """Whether the message is safe with a broker; if not, the caller must keep it.
+
+        Args:
+            delay_level: when it comes again: 0 the longer the more often it failed, 1 to 18 a
+                fixed delay, below 0 never: it becomes a dead letter.
+        """
+        try:
+            await self._send_back(message, delay_level)
+            return True
+        except SprocketError as error:
+            logger.info("%s at %d: send back: %s", message.queue, message.queue_offset, error)
+        try:
+            await self._outbox.send(self._as_new(message, delay_level), self._deadline())
+            return True
+        except SprocketError as error:
+            logger.warning(
+                "%s at %d cannot be given back: %s", message.queue, message.queue_offset, error
+            )
+            return False
+
+    def _deadline(self) -> Deadline:
+        return Deadline.after_ms(self._timeout_ms)
+
+    async def _send_back(self, message: StoredMessage, delay_level: int) -> None:
+        header = SendBack(
+            offset=message.log_offset,
+            group=self._group,
+            delay_level=delay_level,
+            origin_msg_id=message.properties.get(UNIQUE_KEY),
+            origin_topic=message.topic,
+            max_reconsume_times=self._reconsume_max,
+            bname=message.queue.broker,
+        )
+        address = self._session.address(message.queue.broker)
+        await self._session.pool.ask(address, header, deadline=self._deadline())
+
+    def _as_new(self, message: StoredMessage, delay_level: int) -> Envelope:
+        properties = {
+            name: value
+            for name, value in message.properties.items()
+            if name not in (HALF, RECONSUME_TIMES, RECONSUME_TIMES_MAX)
+        }
+        message_id = properties.get(UNIQUE_KEY, "")
+        properties.setdefault(ORIGIN_ID, message_id)
+        properties.setdefault(RETRY_TOPIC, message.topic)
+        if not properties[ORIGIN_ID]:
+            del properties[ORIGIN_ID]
+        level = delay_level or min(_FIRST_LEVEL + message.reconsume_times, _LEVEL_MAX)
+        properties[DELAY] = str(level)
+        return Envelope(
+            topic=retry_topic(self._group),
+            body=message.body,
+            properties=encode(properties),
+            sys_flag=0,
+            flag=message.flag,
+            born_ms=message.born_ms,
+            message_id=message_id,
+            reconsume_times=message.reconsume_times + 1,
+            reconsume_max=self._reconsume_max if delay_level >= 0 else 0,
+        )

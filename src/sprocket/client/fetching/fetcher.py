@@ -1,0 +1,324 @@
+"""Fetches one queue's messages into its window: one task for each queue that is held.
+
+A reply counts only for the window it was asked for: when the queue is released, the task is
+cancelled where it waits, so what arrives later is neither delivered nor moves the position.
+
+Source: DefaultMQPushConsumerImpl.pullMessage, PullAPIWrapper of RocketMQ 5.x.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import logging
+from collections.abc import Awaitable, Callable, Iterator
+
+from sprocket.base.backoff import pauses
+from sprocket.base.deadline import Deadline
+from sprocket.base.errors import (
+    ConnectFailed,
+    CorruptRecord,
+    FilterFailed,
+    FilterMissing,
+    RemoteProtocolError,
+    ReplyError,
+    SprocketError,
+    SubscriptionInvalid,
+    SubscriptionMissing,
+    SubscriptionOutdated,
+)
+from sprocket.client.base.subscription import Subscription
+from sprocket.client.config import FetchConfig
+from sprocket.client.fetching.consume_mode import SHARING, Manner
+from sprocket.client.fetching.filter_upload import bring
+from sprocket.client.fetching.pauses import Pauses
+from sprocket.client.fetching.statistics import Counters
+from sprocket.client.fetching.window import Limits, Window
+from sprocket.client.session.routes import MASTER
+from sprocket.client.session.session import Session
+from sprocket.message.message import StoredMessage
+from sprocket.message.offsets import QueueOffset
+from sprocket.message.properties import RETRY_TOPIC
+from sprocket.message.queue import QueueId
+from sprocket.message.record import scan
+from sprocket.message.topic import is_retry_topic
+from sprocket.protocol.codes import ResponseCode
+from sprocket.protocol.command import Command
+from sprocket.protocol.requests.pull import (
+    COMMIT_OFFSET,
+    SUBSCRIPTION,
+    SUSPEND,
+    PullMessage,
+    PullReply,
+)
+from sprocket.remoting.transport import Peer
+
+logger = logging.getLogger(__name__)
+
+#: Answers after which the next pull goes out at once: found, nothing new, none matched.
+_GOES_ON = frozenset(
+    {
+        ResponseCode.SUCCESS,
+        ResponseCode.PULL_NOT_FOUND,
+        ResponseCode.PULL_RETRY_IMMEDIATELY,
+    }
+)
+
+
+#: An answer within this time that tells nothing new was not held by the broker; after so many of
+#: them, or of answers that send us elsewhere, pulls pause: else they would go round and round.
+_SOON_SECONDS = 0.1
+_IN_VAIN_MAX = 3
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class FeedParts:
+    """What the feeds of one consumer share.
+
+    Attributes:
+        offer: told of a window that has something to deliver.
+        counters: told of what pulls bring.
+        finish: waits until nothing of a window is under way, for ordered consumption; else None.
+        renewal_ms: how often leases are renewed, for ordered consumption.
+        manner: what brokers see of the consumer.
+        pauses: queues of which nothing is fetched.
+    """
+
+    session: Session
+    group: str
+    config: FetchConfig
+    offer: Callable[[Window], None]
+    counters: Counters
+    finish: Callable[[Window], Awaitable[None]] | None = None
+    renewal_ms: int = 20_000
+    manner: Manner = SHARING
+    pauses: Pauses = dataclasses.field(default_factory=Pauses)
+
+
+class Feed:
+    """One held queue.
+
+    Attributes:
+        window: what was fetched; replaced when the position is reset.
+        committed: the offset that the broker has, as far as we know, or None.
+        committed_at: when it was told that, on the loop's clock.
+    """
+
+    def __init__(
+        self, queue: QueueId, subscription: Subscription, position: int, parts: FeedParts
+    ) -> None:
+        config = parts.config
+        self.queue = queue
+        self.subscription = subscription
+        self.committed: QueueOffset | None = None
+        self.committed_at = asyncio.get_running_loop().time()
+        self._parts = parts
+        self._limits = Limits(
+            config.window_count_max, config.window_bytes_max, config.window_span_max
+        )
+        self.window = Window(position, self._limits)
+        self._number = MASTER
+        #: When the last pull was asked for, in ms since 1970 UTC.
+        self.pulled_ms = parts.session.world.clock.now_ms()
+        self._last_error = ""
+        #: Pulls in a row that were answered at once and brought us nowhere.
+        self._in_vain = 0
+        #: The connection of the last pull.
+        self._peer: Peer | None = None
+        self._is_retry = is_retry_topic(queue.topic)
+
+    async def run(self) -> None:
+        """Fetches until cancelled."""
+        longest = self._parts.config.pull_retry_ms / 1000
+        entropy = self._parts.session.world.entropy
+        again = None
+        while True:
+            await self._room()
+            await self._parts.pauses.over(self.queue)
+            try:
+                await self._pull()
+            except (SubscriptionMissing, SubscriptionOutdated) as error:
+                logger.info("%s: the broker must hear of us again: %s", self.queue, error)
+                self._parts.session.beat_soon()
+            except FilterMissing as error:
+                await self._bring(error)
+            except SprocketError as error:
+                self._complain(error)
+            else:
+                if self._in_vain < _IN_VAIN_MAX:
+                    again = None
+                    continue
+            again = again or pauses(longest / 10, longest, entropy=entropy)
+            await asyncio.sleep(next(again))
+
+    async def _bring(self, missing: FilterMissing) -> None:
+        """Takes the broker the filter that it does not have."""
+        parts, peer = self._parts, self._peer
+        assert peer is not None
+        deadline = Deadline.after_ms(parts.config.pull_timeout_ms)
+        try:
+            await bring(
+                self.subscription.filter,
+                missing,
+                group=parts.group,
+                topic=self.queue.topic,
+                now_ms=parts.session.world.clock.now_ms(),
+                call=lambda header, body: peer.call(header, body=body, deadline=deadline),
+            )
+        except SprocketError as error:
+            self._complain(error)
+
+    def _complain(self, error: SprocketError) -> None:
+        """Logs why nothing comes; what the user can mend is a warning, once."""
+        is_news = str(error) != self._last_error
+        self._last_error = str(error)
+        is_theirs = isinstance(error, FilterFailed | FilterMissing | SubscriptionInvalid)
+        level = logging.WARNING if is_theirs and is_news else logging.INFO
+        logger.log(level, "%s: pull: %s", self.queue, error)
+
+    def limit(self, limits: Limits) -> None:
+        """Sets other limits of what is fetched and not finished."""
+        self._limits = limits
+        self.window.limit(limits)
+
+    async def _room(self) -> None:
+        window = self.window
+        if (limit := window.full_by) is not None:
+            now = asyncio.get_running_loop().time()
+            self._parts.counters.throttled(self.queue.topic, now, limit)
+        while not window.has_room:
+            room: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            window.on_room = lambda waiting=room: waiting.done() or waiting.set_result(None)
+            await room
+
+    async def _pull(self) -> None:
+        session = self._parts.session
+        where = session.routes.nearest(self.queue.broker, self._number)
+        if where is None:
+            raise ConnectFailed(f"no route says where broker {self.queue.broker!r} is")
+        number, address = where
+        peer = session.greeted(address) or await session.greet(address)
+        if peer is not self._peer:
+            if self._peer is not None:  # a broker that was killed forgets its last commits
+                self.committed = None
+            self._peer = peer
+        header = self._request(is_master=number == MASTER)
+        deadline = Deadline.after_ms(self._parts.config.pull_timeout_ms)
+        began = asyncio.get_running_loop().time()
+        self.pulled_ms = session.world.clock.now_ms()
+        reply = await peer.call(header, deadline=deadline)
+        if reply.code in _GOES_ON:
+            if header.sys_flag & COMMIT_OFFSET:
+                self.committed = QueueOffset(max(self.committed or 0, header.commit_offset))
+            if self.queue not in self._parts.pauses:  # else it is asked for again afterwards
+                self._take(reply, began)
+        elif reply.code == ResponseCode.PULL_OFFSET_MOVED:
+            await self._moved(reply, number)
+        else:
+            self._number = MASTER
+            raise ReplyError.of(reply.code, reply.remark or "")
+
+    def _request(self, *, is_master: bool) -> PullMessage:
+        config = self._parts.config
+        committable = self.window.committable
+        manner = self._parts.manner
+        commits = manner.commits_by_pull and is_master and committable != self.committed
+        flags = SUBSCRIPTION if manner.tells_filter else 0
+        return PullMessage(
+            consumer_group=self._parts.group,
+            topic=self.queue.topic,
+            queue_id=self.queue.number,
+            queue_offset=self.window.next_offset,
+            max_msg_nums=config.pull_batch,
+            sys_flag=SUSPEND | flags | (COMMIT_OFFSET if commits else 0),
+            commit_offset=committable if commits else 0,
+            suspend_timeout_millis=config.hold_ms,
+            sub_version=self.subscription.version,
+            subscription=self.subscription.filter.expression if manner.tells_filter else None,
+            expression_type=self.subscription.filter.kind,
+            max_msg_bytes=config.pull_bytes_max,
+            bname=self.queue.broker,
+        )
+
+    def _take(self, reply: Command, began: float) -> None:
+        fields = _checked(reply)
+        self._number = fields.suggest_which_broker_id
+        window = self.window
+        if reply.code != ResponseCode.SUCCESS:
+            before = window.next_offset
+            window.fetched((), fields.next_begin_offset)
+            soon = min(_SOON_SECONDS, self._parts.config.hold_ms / 2000)
+            is_soon = asyncio.get_running_loop().time() - began < soon
+            self._in_vain = self._in_vain + 1 if is_soon and window.next_offset == before else 0
+            return
+        self._in_vain = 0
+        messages: list[StoredMessage] = []
+        try:
+            messages.extend(self._wanted(reply))
+        except CorruptRecord:
+            if messages:  # go on behind what could be read; the rest is asked for again
+                window.fetched(messages, messages[-1].queue_offset + 1)
+                self._parts.offer(window)
+            raise
+        now = asyncio.get_running_loop().time()
+        self._parts.counters.pulled(self.queue.topic, now, count=len(messages), seconds=now - began)
+        if window.fetched(messages, fields.next_begin_offset):
+            self._parts.offer(window)
+
+    def _wanted(self, reply: Command) -> Iterator[StoredMessage]:
+        """The messages of a reply that match: a broker may have looked at hashes only."""
+        wanted = self.subscription.filter
+        found = scan(reply.body, self.queue.broker, opens_bodies=True)
+        if self._is_retry:
+            yield from (as_sent(message) for message in found)
+        elif wanted.is_all:
+            yield from found
+        else:
+            yield from (message for message in found if wanted.matches(message.properties))
+
+    async def _moved(self, reply: Command, number: int) -> None:
+        """Our position is outside the queue, or was reset: go where the broker says.
+
+        In ordered consumption the batch under way ends first, so that no two overlap.
+        """
+        next_offset = _checked(reply).next_begin_offset
+        self._in_vain += 1
+        if number != MASTER:  # a slave that lags is no reason to go back
+            self._number = MASTER
+            raise ReplyError.of(reply.code, f"slave {number}: {reply.remark}")
+        logger.warning(
+            "%s: position moves from %d to %d: %s",
+            self.queue,
+            self.window.next_offset,
+            next_offset,
+            reply.remark,
+        )
+        if self._parts.finish is not None:
+            await self._parts.finish(self.window)
+        window = Window(next_offset, self._limits)
+        window.trusted_until = self.window.trusted_until
+        self.window.close()
+        self.window = window
+        self.committed = None
+
+
+def _checked(reply: Command) -> PullReply:
+    """What a reply says, if it can be.
+
+    Raises:
+        RemoteProtocolError: it goes on nowhere, or has found something that is not there.
+    """
+    fields = reply.read(PullReply)
+    if fields.next_begin_offset < 0:
+        raise RemoteProtocolError(f"a pull goes on at {fields.next_begin_offset}")
+    if reply.code == ResponseCode.SUCCESS and not reply.body:
+        raise RemoteProtocolError("a pull has found messages and brings none")
+    return fields
+
+
+def as_sent(message: StoredMessage) -> StoredMessage:
+    """A message of a retry topic under the topic that it was sent to."""
+    topic = message.properties.get(RETRY_TOPIC)
+    if topic is not None:
+        message.queue = message.queue._replace(topic=topic)
+    return message

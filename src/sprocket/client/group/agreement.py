@@ -1,0 +1,72 @@
+"""Whether those who are in a group want what a new member wants.
+
+A broker keeps one subscription of a group and topic, the newest: two members that want different
+tags take messages from each other. Brokers log that; who prefers not to start asks here.
+
+Source: ConsumerManager.registerConsumer, ConsumerConnection of RocketMQ 5.x.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+
+from sprocket.base.deadline import Deadline
+from sprocket.base.errors import ConsumerOffline, SprocketError, UsageError
+from sprocket.client.base.subscription import Subscription
+from sprocket.client.config import ClientConfig
+from sprocket.client.session.routes import MASTER
+from sprocket.client.session.session import Session
+from sprocket.message.topic import is_retry_topic
+from sprocket.protocol.bodies import ConsumerConnection, SubscriptionData
+from sprocket.protocol.requests.client import ConsumerConnections
+
+logger = logging.getLogger(__name__)
+
+
+async def check_agreement(
+    session: Session, group: str, *, wanted: Mapping[str, Subscription], config: ClientConfig
+) -> None:
+    """Compares with the members that brokers of the topics know; brokers that are away count not.
+
+    Raises:
+        UsageError: members subscribe otherwise; the text says what.
+    """
+    deadline = Deadline.after_ms(config.call_timeout_ms)
+    for topic in wanted:
+        try:
+            await session.routes.of(topic, deadline)
+        except SprocketError as error:
+            logger.debug("route of %s: %s", topic, error)
+    for _, number, address in session.routes.brokers():
+        if number != MASTER:
+            continue
+        try:
+            header = ConsumerConnections(consumer_group=group)
+            reply = await session.pool.ask(address, header, deadline=deadline)
+        except ConsumerOffline:
+            continue
+        except SprocketError as error:
+            logger.info("%s does not tell who is in %s: %s", address, group, error)
+            continue
+        told = ConsumerConnection.decode(reply.body)
+        if told.connection_set and (odd := discord(wanted, told.subscription_table)):
+            raise UsageError(f"members of {group} at {address} subscribe otherwise: {odd}")
+
+
+def discord(wanted: Mapping[str, Subscription], theirs: Mapping[str, SubscriptionData]) -> str:
+    """What differs, in words; empty if nothing does. Pure."""
+    differences = []
+    for topic in sorted({*wanted, *theirs}):
+        if is_retry_topic(topic):
+            continue
+        mine, other = wanted.get(topic), theirs.get(topic)
+        own_words = None if mine is None else mine.filter.expression
+        their_words = None if other is None else other.sub_string
+        if own_words != their_words:
+            differences.append(f"{topic} by {_say(their_words)}, not {_say(own_words)}")
+    return "; ".join(differences)
+
+
+def _say(expression: str | None) -> str:
+    return "nothing" if expression is None else repr(expression)

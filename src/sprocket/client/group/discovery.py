@@ -1,0 +1,86 @@
+"""Looks for topics that match a consumer's patterns, at every route refresh and when one is new."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+
+from sprocket.base.deadline import Deadline
+from sprocket.base.errors import SprocketError, UsageError
+from sprocket.client.config import ClientConfig
+from sprocket.client.group.subscriptions import Wanted
+from sprocket.client.session.session import Session, either
+
+logger = logging.getLogger(__name__)
+
+
+class Discovery:
+    """Keeps subscriptions by pattern in step with the topics that there are.
+
+    Args:
+        wanted: the subscriptions.
+        on_change: told of topics that appeared since the first look; their first messages are
+            wanted too, however the group begins.
+        config: how often to look, and how long a name server may take.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        wanted: Wanted,
+        on_change: Callable[[Sequence[str]], None],
+        config: ClientConfig,
+    ) -> None:
+        self._session = session
+        self._wanted = wanted
+        self._on_change = on_change
+        self._seconds = config.route_refresh_ms / 1000
+        self._timeout_ms = config.call_timeout_ms
+        self._now = asyncio.Event()
+        #: Topics that one of the lists had so far.
+        self._known: set[str] | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    def look_soon(self) -> None:
+        """There is a new pattern."""
+        self._now.set()
+
+    async def start(self) -> None:
+        """Looks once, if there is a pattern, and from now on by itself."""
+        await self._look()
+        self._task = asyncio.ensure_future(self._keep_looking())
+
+    async def close(self) -> None:
+        """Looks no more."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+
+    async def _keep_looking(self) -> None:
+        while True:
+            await either(self._now, self._seconds)
+            self._now.clear()
+            try:
+                await self._look()
+            except Exception:  # root of a task: what it knows stays, and it looks again
+                logger.exception("topics that match could not be looked for")
+
+    async def _look(self) -> None:
+        if not self._wanted.has_patterns:
+            return
+        try:
+            names = await self._session.routes.names(Deadline.after_ms(self._timeout_ms))
+            version = self._session.world.clock.now_ms()
+            found, gone = self._wanted.listed(names, version=version)
+        except (SprocketError, UsageError) as error:
+            logger.warning("topics that match: %s", error)
+            return
+        fresh = [] if self._known is None else [each for each in found if each not in self._known]
+        self._known = {*(self._known or ()), *names}
+        for topic in found:
+            logger.info("topic %s matches a pattern, and is subscribed", topic)
+        for topic in gone:
+            logger.info("topic %s is gone, and is not subscribed any more", topic)
+        if found or gone:
+            self._on_change(fresh)

@@ -1,0 +1,139 @@
+"""What a consumer must know to tell which queues are its own: the topic's queues, the members.
+
+Source: RebalanceImpl.rebalanceByTopic, MQClientInstance.findConsumerIdList of RocketMQ 5.x.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from typing import NamedTuple, Protocol
+
+from sprocket.base.deadline import Deadline
+from sprocket.base.errors import RouteNotFound, SprocketError, TransportError
+from sprocket.client.session.routes import MASTER, TopicRoute
+from sprocket.client.session.session import Session
+from sprocket.message.queue import QueueId
+from sprocket.protocol.bodies import GroupMemberList
+from sprocket.protocol.requests.client import GroupMembers
+
+logger = logging.getLogger(__name__)
+
+
+class Found(NamedTuple):
+    """A topic's queues, and the client ids of those who share them, this one among them."""
+
+    queues: tuple[QueueId, ...]
+    members: list[str]
+
+
+class Lookup(Protocol):
+    """Who shares which queues."""
+
+    async def look(self, topic: str) -> Found | None:
+        """What is so now; None if nobody can tell."""
+        ...
+
+
+class Routed:
+    """Asks name servers for the queues of topics.
+
+    Args:
+        session: connections and routes.
+        group: the consumer group.
+        timeout_ms: how long one question may take.
+    """
+
+    def __init__(self, session: Session, group: str, timeout_ms: int) -> None:
+        self.session = session
+        self.group = group
+        self.timeout_ms = timeout_ms
+        #: By topic, the queues that were there at first, as far as name servers told.
+        self.known_first: dict[str, frozenset[QueueId]] = {}
+
+    async def route(self, topic: str) -> TopicRoute | None:
+        """The topic's route, or None if it has none, or nobody tells."""
+        deadline = Deadline.after_ms(self.timeout_ms)
+        try:
+            route = await self.session.routes.of(topic, deadline)
+        except RouteNotFound:
+            self.known_first.setdefault(topic, frozenset())
+            return None
+        except TransportError as error:
+            logger.info("%s: route of %s: %s", self.group, topic, error)
+            return None
+        self.known_first.setdefault(topic, frozenset(route.readable))
+        return route
+
+
+class Shared:
+    """All members share the queues: asks brokers for the members."""
+
+    def __init__(self, routed: Routed) -> None:
+        self._routed = routed
+        self._session = routed.session
+        self._group = routed.group
+
+    async def look(self, topic: str) -> Found | None:
+        """As `Lookup.look`."""
+        route = await self._routed.route(topic)
+        members = None if route is None else await self._members(route)
+        return None if route is None or members is None else Found(route.readable, members)
+
+    async def _members(self, route: TopicRoute) -> list[str] | None:
+        """Client ids of the group's members, this one among them; None if no broker tells so."""
+        for broker in sorted(route.addresses):
+            where = self._session.routes.nearest(broker, MASTER)
+            if where is None:
+                continue
+            for _ in range(2):
+                members = await self._ask_members(where[1])
+                if members is not None and self._session.client_id in members:
+                    return members
+                # It does not know us yet, or any more: tell it, and ask once again.
+                if not await self._greeted(where[1]):
+                    break
+        return None
+
+    async def _ask_members(self, address: str) -> list[str] | None:
+        deadline = Deadline.after_ms(self._routed.timeout_ms)
+        header = GroupMembers(consumer_group=self._group)
+        try:
+            reply = await self._session.pool.ask(address, header, deadline=deadline)
+            return GroupMemberList.decode(reply.body).consumer_id_list
+        except SprocketError as error:
+            logger.debug("%s: members at %s: %s", self._group, address, error)
+            return None
+
+    async def _greeted(self, address: str) -> bool:
+        try:
+            await self._session.greet(address)
+        except SprocketError as error:
+            logger.info("%s: %s: %s", self._group, address, error)
+            return False
+        return True
+
+
+class Alone:
+    """This member reads the queues itself, whoever else there is.
+
+    Args:
+        chosen: which of a topic's queues; all of them without it.
+    """
+
+    def __init__(
+        self, routed: Routed, chosen: Callable[[str], Iterable[QueueId]] | None = None
+    ) -> None:
+        self._routed = routed
+        self._chosen = chosen
+
+    async def look(self, topic: str) -> Found | None:
+        """As `Lookup.look`."""
+        route = await self._routed.route(topic)
+        if route is None:
+            return None
+        queues = route.readable
+        if self._chosen is not None:
+            wanted = set(self._chosen(topic))
+            queues = tuple(queue for queue in queues if queue in wanted)
+        return Found(queues, [self._routed.session.client_id])

@@ -1,0 +1,388 @@
+"""A push consumer as a member of its group: which queues it holds, fetches from and commits.
+
+Looks at routes and member lists every 20 seconds and whenever something changed, and performs what
+`rebalance` says: acquire (find the position, start fetching), release (stop, commit at once).
+
+Once a queue is released its listeners under way finish, but their results count no more: the next
+holder begins at the offset committed at release.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import NamedTuple
+
+from sprocket.base.backoff import pauses
+from sprocket.base.errors import SprocketError
+from sprocket.client.assign import average, strategy_of
+from sprocket.client.base.subscription import Subscription
+from sprocket.client.fetching.fetcher import Feed, FeedParts
+from sprocket.client.fetching.statistics import WindowStatistics
+from sprocket.client.group.leases import Leases
+from sprocket.client.group.local_offsets import LocalOffsets
+from sprocket.client.group.lookup import Alone, Found, Lookup, Routed, Shared
+from sprocket.client.group.offsets import Beginning
+from sprocket.client.group.progress import Progress
+from sprocket.client.group.rebalance import Acquire, Instruction, Rebalance
+from sprocket.client.group.shares import OnShare, Shares
+from sprocket.client.session.session import Session, either
+from sprocket.message.queue import QueueId
+from sprocket.protocol.bodies import ConsumerData
+
+logger = logging.getLogger(__name__)
+
+#: Seconds before the next look when something was missing or failed: at first, at most.
+_SOON = 1.0
+_SOON_LONGEST = 5.0
+
+
+class Ways(NamedTuple):
+    """What differs from a consumer that shares all queues and has its positions at brokers.
+
+    Attributes:
+        chosen: the queues of a topic that it reads by itself, without being a member.
+        local: where a broadcasting consumer keeps its positions.
+        on_share: told when its share of a topic is another one.
+        on_held: told when it begins to read a queue.
+    """
+
+    chosen: Callable[[str], Sequence[QueueId]] | None = None
+    local: LocalOffsets | None = None
+    on_share: OnShare | None = None
+    on_held: Callable[[], None] | None = None
+
+
+class _Held(NamedTuple):
+    feed: Feed
+    task: asyncio.Task[None]
+
+
+class Membership:
+    """One consumer's part in its group.
+
+    Args:
+        subscriptions: by topic, the group's retry topic included; the owner may change it.
+        beginning: where queues without a committed offset begin.
+        parts: what its feeds share.
+        ways: see `Ways`.
+    """
+
+    def __init__(
+        self,
+        subscriptions: Mapping[str, Subscription],
+        beginning: Beginning,
+        parts: FeedParts,
+        *,
+        ways: Ways | None = None,
+    ) -> None:
+        ways = ways or Ways()
+        self.group = parts.group
+        self._subscriptions = subscriptions
+        self._parts = parts
+        self._session: Session = parts.session
+        self._config = parts.config
+        self._ways = ways
+        self._progress = Progress(parts, beginning, local=ways.local)
+        #: Ordered consumption only.
+        self._leases = None
+        if parts.finish is not None and not parts.manner.is_broadcasting:
+            self._leases = Leases(parts.session, parts.group, parts.config.call_timeout_ms)
+        self._renew_now = asyncio.Event()
+        self._routed = Routed(parts.session, parts.group, parts.config.call_timeout_ms)
+        is_alone = ways.chosen is not None or parts.manner.is_broadcasting
+        self._lookup: Lookup = (
+            Alone(self._routed, ways.chosen) if is_alone else Shared(self._routed)
+        )
+        strategy = average if is_alone else strategy_of(parts.config.assign)
+        self._rebalance = Rebalance(parts.session.client_id, strategy)
+        self._shares = Shares(parts.config, ways.on_share)
+        self._held: dict[QueueId, _Held] = {}
+        #: Ordered consumption: queues that are given up once their batch under way ends.
+        self._ending: dict[QueueId, Feed] = {}
+        self._again = asyncio.Event()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._is_leaving = False
+
+    @property
+    def queues(self) -> list[QueueId]:
+        """Queues that it fetches from."""
+        return sorted(self._held)
+
+    @property
+    def feeds(self) -> list[Feed]:
+        """The queues that it holds, as it reads them."""
+        return [held.feed for _, held in sorted(self._held.items())]
+
+    @property
+    def windows(self) -> list[WindowStatistics]:
+        """What is fetched of each queue that it holds and not finished."""
+        return [WindowStatistics.of(feed.queue, feed.window) for feed in self.feeds]
+
+    def describe(self) -> ConsumerData:
+        """What heartbeats say of it."""
+        return ConsumerData(
+            group_name=self.group,
+            consume_type=self._parts.manner.consume_type,
+            message_model=self._parts.manner.message_model,
+            consume_from_where=self._progress.where,
+            subscriptions=[each.describe() for each in self._subscriptions.values()],
+        )
+
+    def look_again(self) -> None:
+        """Members of the group came or went, or a route changed."""
+        self._again.set()
+
+    def lost(self, address: str) -> None:
+        """A connection broke. A broker that was started anew may have given our leases away."""
+        if self._leases is None:
+            return
+        for queue, held in self._held.items():
+            if self._session.routes.address(queue.broker) == address:
+                held.feed.window.trusted_until = -math.inf
+        self._renew_now.set()
+
+    async def start(self) -> None:
+        """Becomes a member, as far as brokers can be reached, and begins to look."""
+        for topic in list(self._subscriptions):
+            await self._routed.route(topic)
+        if self._ways.chosen is None:
+            self._session.add_consumer(self)
+            await self._session.beat()
+        self._begin(self._keep_looking)
+        self._begin(self._keep_committing)
+        if self._leases is not None:
+            self._begin(partial(self._keep_renewing, self._leases))
+
+    async def stop_fetching(self) -> None:
+        """Fetches and looks no more; what was fetched stays."""
+        self._is_leaving = True
+        tasks = [*self._tasks, *(held.task for held in self._held.values())]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def leave(self) -> None:
+        """Commits what is done, and is no member any more."""
+        if self._parts.manner.commits:
+            await self.commit_all()
+        for held in self._held.values():
+            held.feed.window.close()
+        if self._leases is not None:
+            feeds = [*self.feeds, *self._ending.values()]
+            busy = [feed.queue for feed in feeds if feed.window.has_straggler]
+            await self._leases.give_back_all(but=busy)
+        self._held.clear()
+        if self._ways.chosen is None:
+            await self._session.remove_consumer(self)
+
+    def subscribed(self, fresh: Iterable[str] = ()) -> None:
+        """A subscription came or went: tell the brokers, and look.
+
+        Args:
+            fresh: topics that did not exist when the consumer began: it wants their first messages.
+        """
+        for topic in fresh:
+            self._routed.known_first.setdefault(topic, frozenset())
+        self._session.beat_soon()
+        self.look_again()
+
+    # Looking.
+
+    async def _keep_looking(self) -> None:
+        regular = self._config.rebalance_ms / 1000
+        soon = None
+        while True:
+            self._again.clear()
+            if await self._look():
+                soon = None
+                await either(self._again, regular)
+            else:
+                soon = soon or pauses(_SOON, _SOON_LONGEST)
+                await either(self._again, min(regular, next(soon)))
+
+    async def _look(self) -> bool:
+        """One look at all topics; whether it told everything."""
+        is_settled = True
+        for topic in list(self._subscriptions):
+            found = await self._lookup.look(topic)
+            if found is None:
+                is_settled = False
+                continue
+            if topic in self._subscriptions:
+                is_settled = self._share_out(topic, found) and is_settled
+        for topic in {queue.topic for queue in self._held} - set(self._subscriptions):
+            self._perform(self._rebalance.unsubscribed(topic))
+            self._set_share(topic)
+        return is_settled
+
+    def _share_out(self, topic: str, found: Found) -> bool:
+        """Acts on what was found of one topic; whether the strategy said what to do."""
+        try:
+            instructions = self._rebalance.seen(topic, found.queues, found.members)
+        except Exception:  # a user's strategy; what is held stays held
+            logger.exception("%s: the strategy failed for %s", self.group, topic)
+            return False
+        self._perform(instructions)
+        self._set_share(topic)
+        return True
+
+    def _set_share(self, topic: str) -> None:
+        if self._shares.set(topic, self._rebalance.wanted(topic)):
+            limits = self._shares.limits(topic)
+            for queue, held in self._held.items():
+                if queue.topic == topic:
+                    held.feed.limit(limits)
+
+    # Performing.
+
+    def _perform(self, instructions: list[Instruction]) -> None:
+        for instruction in instructions:
+            if isinstance(instruction, Acquire):
+                self._begin(partial(self._acquire, instruction.queue))
+            else:
+                self._begin(partial(self._release, instruction.queue))
+
+    async def _acquire(self, queue: QueueId) -> None:
+        try:
+            feed = await self._new_feed(queue)
+        except SprocketError as error:
+            logger.info("%s: position in %s: %s", self.group, queue, error)
+            feed = None
+        if feed is None or self._is_leaving:
+            if self._leases is not None:
+                await self._leases.give_back([queue])
+            self._rebalance.gave_up(queue)
+            self._look_soon()
+            return
+        feed.limit(self._shares.limits(queue.topic))
+        self._held[queue] = _Held(feed, asyncio.ensure_future(self._run(feed)))
+        logger.info("%s: %s from %d", self.group, queue, feed.window.next_offset)
+        self._perform(self._rebalance.acquired(queue))
+        if self._ways.on_held is not None:
+            self._ways.on_held()
+
+    async def _new_feed(self, queue: QueueId) -> Feed | None:
+        """A feed at the group's position; None if another member has the lease, or nobody cares."""
+        trusted_until: float | None = math.inf
+        if self._leases is not None:  # before the position: the last holder commits, then unlocks
+            trusted_until = (await self._leases.take([queue])).get(queue)
+        subscription = self._subscriptions.get(queue.topic)
+        if subscription is None or trusted_until is None:
+            return None
+        is_late = queue not in self._routed.known_first.get(queue.topic, frozenset())
+        feed = await self._progress.feed(queue, subscription, is_late=is_late)
+        feed.window.trusted_until = trusted_until
+        return feed
+
+    async def _run(self, feed: Feed) -> None:
+        try:
+            await feed.run()
+        except Exception:  # root of a task: the queue is acquired anew, from what was committed
+            logger.exception("%s: fetching from %s ended", self.group, feed.queue)
+            feed.window.close()
+            self._held.pop(feed.queue, None)
+            self._rebalance.gave_up(feed.queue)
+            self._look_soon()
+
+    def _look_soon(self) -> None:
+        asyncio.get_running_loop().call_later(_SOON, self.look_again)
+
+    async def _release(self, queue: QueueId) -> None:
+        held = self._held.pop(queue, None)
+        if held is not None:
+            held.task.cancel()
+            await asyncio.wait([held.task])
+            await self._finish(held.feed)
+            held.feed.window.close()
+            await self._progress.keep(held.feed)
+            if self._leases is not None:
+                await self._leases.give_back([queue])
+            logger.info("%s: %s released at %d", self.group, queue, held.feed.window.next_offset)
+        self._perform(self._rebalance.released(queue))
+
+    async def _finish(self, feed: Feed) -> None:
+        """In ordered consumption: waits for the end of the batch under way, however long it takes.
+
+        Meanwhile the lease is renewed, so that nobody else begins with the queue.
+        """
+        if self._parts.finish is not None:
+            self._ending[feed.queue] = feed
+            await self._parts.finish(feed.window)
+            self._ending.pop(feed.queue, None)
+
+    async def move(self, queue: QueueId, offset: int, *, commits: bool = True) -> None:
+        """Goes on from an offset, which is committed; drops what was fetched of the queue.
+
+        Nothing happens if the queue is not held. In ordered consumption the batch under way ends
+        first; else the change is made before this method waits for anything.
+        """
+        held = self._held.get(queue)
+        while held is not None and self._parts.finish is not None:
+            held.task.cancel()
+            await self._parts.finish(held.feed.window)
+            finished, held = held, self._held.get(queue)
+            if held is finished:
+                break
+        if held is None or self._is_leaving:
+            return
+        held.task.cancel()
+        held.feed.window.close()
+        feed = Feed(queue, held.feed.subscription, offset, self._parts)
+        feed.limit(self._shares.limits(queue.topic))
+        feed.window.trusted_until = held.feed.window.trusted_until
+        self._held[queue] = _Held(feed, asyncio.ensure_future(self._run(feed)))
+        if commits:
+            await self._progress.commit(feed)
+
+    # Leases.
+
+    async def _keep_renewing(self, leases: Leases) -> None:
+        while True:
+            await either(self._renew_now, self._parts.renewal_ms / 1000)
+            self._renew_now.clear()
+            held = dict(self._held)
+            answers = await leases.take([*held, *self._ending])
+            for queue in [each for each in self._ending if answers.get(each, 0) is None]:
+                del self._ending[queue]
+            for queue, (feed, task) in held.items():
+                if queue not in answers:  # its broker did not answer: ask again before long
+                    asyncio.get_running_loop().call_later(_SOON, self._renew_now.set)
+                elif self._held.get(queue) == (feed, task):
+                    self._renewed(queue, feed, answers[queue])
+
+    def _renewed(self, queue: QueueId, feed: Feed, trusted_until: float | None) -> None:
+        """Goes on with a queue, or drops it if another member has its lease."""
+        if trusted_until is not None:
+            feed.window.trusted_until = trusted_until
+            self._parts.offer(feed.window)
+            return
+        logger.warning("%s: the lease on %s was lost", self.group, queue)
+        self._held.pop(queue).task.cancel()
+        feed.window.close()
+        self._rebalance.gave_up(queue)
+        self._look_soon()
+
+    async def commit_all(self) -> SprocketError | None:
+        """Commits how far all queues are; returns what went wrong, if something did."""
+        return await self._progress.commit_all(self.feeds)
+
+    async def _keep_committing(self) -> None:
+        while True:
+            await asyncio.sleep(self._config.commit_ms / 1000)
+            if self._parts.manner.commits:
+                await self.commit_all()
+
+    def _begin(self, work: Callable[[], Awaitable[None]]) -> None:
+        async def guarded() -> None:
+            try:
+                await work()
+            except Exception:  # root of a task: its end must not go unseen
+                logger.exception("%s: a task of the consumer ended", self.group)
+
+        task = asyncio.ensure_future(guarded())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)

@@ -1,0 +1,99 @@
+"""How far a consumer is: positions found when it begins with a queue, and committed as it goes."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable
+
+from sprocket.base.errors import SprocketError
+from sprocket.client.base.subscription import Subscription
+from sprocket.client.fetching.fetcher import Feed, FeedParts
+from sprocket.client.group.local_offsets import LocalOffsets
+from sprocket.client.group.offsets import Beginning, Offsets
+from sprocket.message.queue import QueueId
+
+logger = logging.getLogger(__name__)
+
+#: Seconds after which a position that did not change is told again.
+_AGAIN_SECONDS = 60.0
+
+
+class Progress:
+    """Positions of one consumer, at brokers or in a file of this machine.
+
+    Args:
+        parts: what its feeds share.
+        beginning: where queues without a committed offset begin.
+        local: the file, if positions are kept in one.
+    """
+
+    def __init__(
+        self, parts: FeedParts, beginning: Beginning, *, local: LocalOffsets | None
+    ) -> None:
+        self._parts = parts
+        self._beginning = beginning
+        self._local = local
+        self._offsets = Offsets(parts.session, parts.group, parts.config.call_timeout_ms)
+        self._kept: Offsets | LocalOffsets = self._offsets if local is None else local
+        self._began_ms = parts.session.world.clock.now_ms()
+
+    @property
+    def where(self) -> str:
+        """RocketMQ's word for where queues without a committed offset begin."""
+        return self._beginning.where
+
+    async def feed(self, queue: QueueId, subscription: Subscription, *, is_late: bool) -> Feed:
+        """A feed at the group's position.
+
+        A group without a position gets one at the beginning, which is committed.
+
+        Args:
+            is_late: whether the queue appeared after the consumer began.
+
+        Raises:
+            TransportError, ReplyError: the broker did not tell.
+        """
+        committed = await self._kept.committed(queue)
+        if committed is not None:
+            feed = Feed(queue, subscription, committed, self._parts)
+            feed.committed = committed
+            return feed
+        position = await self._offsets.beginning(
+            queue, self._beginning, began_ms=self._began_ms, is_late=is_late
+        )
+        feed = Feed(queue, subscription, position, self._parts)
+        await self.keep(feed)
+        return feed
+
+    async def commit_all(self, feeds: Iterable[Feed]) -> SprocketError | None:
+        """Commits how far these are; returns what went wrong, if something did."""
+        results = await asyncio.gather(*(self.commit(feed) for feed in feeds))
+        if self._local is not None:
+            self._local.save()
+        return next((error for error in results if error is not None), None)
+
+    async def keep(self, feed: Feed) -> None:
+        """As `commit`, where positions are committed without being asked."""
+        if self._parts.manner.commits:
+            await self.commit(feed)
+
+    async def commit(self, feed: Feed) -> SprocketError | None:
+        """Commits the feed's position if it is not kept yet; next time if it fails.
+
+        Now and then it is told again: a broker that stood still may read an older one last, which
+        lay unread in a connection that we had given up.
+        """
+        window = feed.window
+        offset = window.committable
+        now = asyncio.get_running_loop().time()
+        if offset == feed.committed and now - feed.committed_at < _AGAIN_SECONDS:
+            return None
+        try:
+            await self._kept.commit(feed.queue, offset)
+        except SprocketError as error:
+            logger.info("%s: commit of %d in %s: %s", self._parts.group, offset, feed.queue, error)
+            return error
+        if feed.window is window:
+            feed.committed, feed.committed_at = offset, now
+        return None

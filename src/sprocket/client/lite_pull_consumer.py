@@ -1,0 +1,398 @@
+"""The lite pull consumer: a member of a group, or a reader of chosen queues, that asks for messages
+when it wants them.
+
+It fetches ahead in the background, as the push consumer does, and shares queues, keeps positions
+and bounds memory by the same parts. What a poll returned is done when the next poll, or a commit,
+is asked for: until then the position stays before it. What belongs to a queue that was taken away,
+or was fetched before a seek, is neither returned nor moves the position.
+
+Source: DefaultLitePullConsumerImpl of RocketMQ 5.x. It pulls with code 11, which all brokers know.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Unpack
+
+from sprocket.base.deadline import Deadline
+from sprocket.base.errors import ClosedError, UsageError
+from sprocket.client.base import arguments
+from sprocket.client.base.lifecycle import Entered
+from sprocket.client.base.world import World
+from sprocket.client.config import LitePullConfig, nameserver_addresses
+from sprocket.client.delivery.polled import Polled
+from sprocket.client.fetching.consume_mode import polling
+from sprocket.client.fetching.fetcher import Feed, FeedParts
+from sprocket.client.fetching.pauses import Pauses
+from sprocket.client.fetching.statistics import Counters, Statistics
+from sprocket.client.group.discovery import Discovery
+from sprocket.client.group.membership import Membership, Ways
+from sprocket.client.group.offsets import Beginning, Offsets, Start
+from sprocket.client.group.remote_requests import Facts, Operated
+from sprocket.client.group.shares import OnShare
+from sprocket.client.group.subscriptions import Topics, Wanted
+from sprocket.client.session.session import Session, either
+from sprocket.filter.choice import Choice, Filter
+from sprocket.message.message import StoredMessage
+from sprocket.message.offsets import QueueOffset
+from sprocket.message.queue import QueueId
+from sprocket.message.topic import check_group, check_topic
+
+
+class LitePullConsumer(Entered):
+    """Returns messages to whoever polls for them.
+
+    Either topics are subscribed, and the group's members share their queues; or queues are
+    assigned by hand, and then it is no member, only the positions are the group's::
+
+        import asyncio
+        from sprocket import LitePullConsumer
+
+        async def main():
+            async with LitePullConsumer("audit", nameservers="127.0.0.1:9876") as consumer:
+                consumer.subscribe("orders", tags="paid")
+                while messages := await consumer.poll(timeout_ms=10_000):
+                    for message in messages:
+                        print(message.queue, message.queue_offset, message.body)
+                await consumer.commit()
+
+        asyncio.run(main())
+
+    Args:
+        group: the consumer group's name.
+        nameservers: `host:port`, several with `;` between them or as a list. Without them the
+            variable SPROCKET_NAMESERVERS or NAMESRV_ADDR counts.
+        start: where a group begins that never consumed here: `"last"`, `"first"`, a datetime or ms
+            since 1970.
+        config: sizes, times, and whether positions are committed by themselves.
+        world: clock and randomness, for simulations.
+
+    Raises:
+        UsageError: the group's name or the start cannot be, or no name server is known.
+
+    Its methods raise `ClosedError` if it was not started. It belongs to the event loop it was
+    started in, and to one task at a time. `sprocket.client.blocking` has the same without a loop.
+    """
+
+    def __init__(
+        self,
+        group: str,
+        *,
+        nameservers: str | Sequence[str] | None = None,
+        start: Start = "last",
+        config: LitePullConfig | None = None,
+        world: World | None = None,
+    ) -> None:
+        check_group(group)
+        self.group = group
+        self.config = arguments.settings(config, LitePullConfig)
+        self._beginning = Beginning.of(start)
+        self._nameservers = nameserver_addresses(nameservers, os.environ)
+        self._world = world
+        self._wanted = Wanted()
+        self._discovery: Discovery | None = None
+        #: Queues that were assigned by hand; None while topics are subscribed, or nothing is.
+        self._chosen: set[QueueId] | None = None
+        self._on_share: OnShare | None = None
+        self._pauses = Pauses()
+        self._counters = Counters(group)
+        self._session: Session | None = None
+        self._joining: asyncio.Task[Membership] | None = None
+        #: Something came, or a queue came: whoever waits looks again.
+        self._changed = asyncio.Event()
+        self._polled = Polled(self._counters)
+        self._is_polling = False
+
+    @property
+    def assignment(self) -> list[QueueId]:
+        """Queues that it reads now, sorted."""
+        member = self._joined()
+        return [] if member is None else member.queues
+
+    @property
+    def client_id(self) -> str | None:
+        """The name by which brokers and other members know it; None before the start."""
+        return self._session.client_id if self._session is not None else None
+
+    async def start(self) -> None:
+        """Begins. Servers that are not there yet are waited for in the background."""
+        if self._session is None:
+            self._session = Session.join(
+                self._nameservers, self.config, self._world, group=self.group
+            )
+            self._begin()
+
+    async def close(self) -> None:
+        """Ends. With `auto_commit` it commits what was returned, the last poll's excepted, which
+        comes again; call `commit` before to have it committed too."""
+        session, self._session = self._session, None
+        joining, self._joining = self._joining, None
+        self._changed.set()
+        if session is None:
+            return
+        session.operated.pop(self.group, None)
+        if joining is not None:
+            await asyncio.wait([joining])
+            if self._discovery is not None:
+                await self._discovery.close()
+            if joining.exception() is None:
+                await joining.result().stop_fetching()
+                await joining.result().leave()
+        await session.leave(group=self.group)
+        self._polled = Polled(self._counters)
+
+    def subscribe(self, topic: Topics, **choice: Unpack[Choice]) -> None:
+        """Subscribes a topic, or all that match a pattern; the group's members share their queues.
+
+        Args:
+            choice: which messages: by `tags`, `sql` or `code`, see `Choice`.
+
+        Raises:
+            SubscriptionInvalid: the tags or the sql cannot be read.
+            UsageError: the topic's name cannot be, or queues were assigned.
+        """
+        if self._chosen is not None:
+            raise UsageError("queues are assigned by hand; topics cannot be subscribed too")
+        self._set(topic, arguments.chosen(choice))
+        self._again()
+
+    def unsubscribe(self, topic: Topics) -> None:
+        """Gives the queues up of a topic, or of what a pattern found, if that is subscribed."""
+        if self._wanted.drop(topic):
+            self._again()
+
+    def assign(self, queues: Iterable[QueueId], **choice: Unpack[Choice]) -> None:
+        """Reads these queues and no others, whoever else does.
+
+        Raises:
+            SubscriptionInvalid: the tags or the sql cannot be read.
+            UsageError: topics were subscribed.
+        """
+        if self._chosen is None and not self._wanted.is_empty:
+            raise UsageError("topics are subscribed; queues cannot be assigned too")
+        wanted, by_hand = arguments.chosen(choice), set(arguments.queues_of(queues))
+        self._wanted.clear()
+        for topic in sorted({queue.topic for queue in by_hand}):
+            self._set(topic, wanted)
+        self._chosen = by_hand
+        self._again()
+
+    def on_assignment(self, function: Callable[[str, Sequence[QueueId]], None]) -> None:
+        """Has a function told a topic, and its queues that this consumer reads from now on."""
+        arguments.check_takes(function, "topic", "queues", what="what is told of an assignment")
+        self._on_share = function
+
+    def pause(self, queues: Iterable[QueueId]) -> None:
+        """Fetches and returns nothing more of these queues, which stay this consumer's."""
+        self._pauses.pause_queues(queues)
+
+    def resume(self, queues: Iterable[QueueId]) -> None:
+        """Goes on with these queues."""
+        self._pauses.resume_queues(queues)
+        self._changed.set()
+
+    async def poll(self, timeout_ms: float = 5_000) -> list[StoredMessage]:
+        """Returns up to `config.poll_batch` messages; an empty list if none come in time.
+
+        What the poll before returned counts as consumed from now on.
+
+        Raises:
+            UsageError: nothing is subscribed or assigned, or another poll is under way.
+        """
+        member = await self._member()
+        if self._is_polling:
+            raise UsageError("one poll at a time: it says that the last one's messages are done")
+        self._polled.finish()
+        deadline = Deadline.after_ms(arguments.milliseconds("timeout_ms", timeout_ms))
+        self._is_polling = True
+        try:
+            while True:
+                self._changed.clear()
+                taken = self._polled.take(member.feeds, self.config.poll_batch, paused=self._pauses)
+                if taken or self._session is None or not deadline.left():
+                    return taken
+                await either(self._changed, deadline.left())
+        finally:
+            self._is_polling = False
+
+    # Positions.
+
+    async def commit(self, offsets: Mapping[QueueId, int] | None = None) -> None:
+        """Commits for the group: everything that was returned, the last poll's too.
+
+        Args:
+            offsets: commit these instead: where the group goes on, by queue.
+
+        Raises:
+            TransportError, ReplyError: a broker could not be reached, or refused.
+        """
+        member = await self._member()
+        if offsets is None:
+            self._polled.finish()
+            error = await member.commit_all()
+            if error is not None:
+                raise error
+            return
+        offsets = arguments.offsets_of(offsets)
+        feeds = {feed.queue: feed for feed in member.feeds}
+        for queue, offset in offsets.items():
+            await (await self._offsets(queue)).commit(queue, offset)
+            if queue in feeds:
+                feeds[queue].committed = QueueOffset(offset)
+
+    async def committed(self, queue: QueueId) -> QueueOffset | None:
+        """The group's committed offset: the next one to consume; None if it has none.
+
+        Raises:
+            TransportError, ReplyError: the broker could not be reached, or refused.
+        """
+        return await (await self._offsets(queue)).committed(queue)
+
+    async def position(self, queue: QueueId) -> QueueOffset:
+        """The offset of the queue's next message that a poll returns, as far as is known.
+
+        Raises:
+            UsageError: this consumer does not read the queue.
+        """
+        window = (await self._held(queue)).window
+        return window.next_to_take
+
+    async def seek(self, queue: QueueId, offset: int) -> None:
+        """Goes on from an offset. What was fetched before counts no more.
+
+        Raises:
+            UsageError: this consumer does not read the queue, or the offset is outside of it.
+            TransportError, ReplyError: the broker could not be reached, or refused.
+        """
+        arguments.check_offset(offset)
+        offsets = await self._offsets(queue)
+        first, end = await offsets.first(queue), await offsets.end(queue)
+        if not first <= offset <= end:
+            raise UsageError(f"{queue} has offsets {first} to {end}, not {offset}")
+        await self._seek(queue, offset)
+
+    async def seek_to_begin(self, queue: QueueId) -> None:
+        """Goes on from the first message that is still there. Errors as for `seek`."""
+        await self._seek(queue, await (await self._offsets(queue)).first(queue))
+
+    async def seek_to_end(self, queue: QueueId) -> None:
+        """Goes on after the last message that is there now. Errors as for `seek`."""
+        await self._seek(queue, await (await self._offsets(queue)).end(queue))
+
+    async def seek_to_time(self, queue: QueueId, at: datetime | int) -> None:
+        """Goes on from what was stored at a time (or ms since 1970) or later.
+
+        Errors as for `seek`.
+        """
+        at_ms = arguments.moment_ms(at)
+        await self._seek(queue, await (await self._offsets(queue)).at(queue, at_ms))
+
+    async def queues(self, topic: str) -> list[QueueId]:
+        """The topic's readable queues, sorted; asked anew each time.
+
+        Raises:
+            RouteNotFound: no broker has the topic.
+            TransportError: no name server answered in time.
+        """
+        check_topic(topic)
+        deadline = Deadline.after_ms(self.config.call_timeout_ms)
+        return list((await self._running().routes.fetch(topic, deadline)).readable)
+
+    def statistics(self) -> Statistics:
+        """Rates and times by topic, and how much waits in memory."""
+        member = self._joined()
+        windows = () if member is None else member.windows
+        return self._counters.told(asyncio.get_running_loop().time(), windows)
+
+    def _running(self) -> Session:
+        if self._session is None:
+            raise ClosedError("the consumer is not started, or is closed")
+        return self._session
+
+    def _set(self, topic: Topics, wanted: Filter) -> None:
+        now_ms = (self._world or World.real()).clock.now_ms()
+        self._wanted.set(topic, wanted, None, version=now_ms)
+
+    def _again(self, fresh: Sequence[str] = ()) -> None:
+        """What to read is another now."""
+        self._begin()
+        if self._discovery is not None:
+            self._discovery.look_soon()
+        member = self._joined()
+        if member is not None:
+            member.subscribed(fresh)
+
+    def _begin(self) -> None:
+        """Becomes a member, or a reader, once it is known which of both."""
+        is_known = self._chosen is not None or not self._wanted.is_empty
+        if self._session is not None and self._joining is None and is_known:
+            self._joining = asyncio.ensure_future(self._join(self._session))
+
+    async def _join(self, session: Session) -> Membership:
+        self._discovery = Discovery(session, self._wanted, self._again, self.config)
+        await self._discovery.start()
+        manner = polling(commits=self.config.auto_commit)
+        parts = FeedParts(
+            session,
+            self.group,
+            self.config,
+            lambda window: self._changed.set(),
+            self._counters,
+            manner=manner,
+            pauses=self._pauses,
+        )
+        ways = Ways(
+            chosen=None if self._chosen is None else self._chosen_of,
+            on_share=lambda topic, queues: self._on_share and self._on_share(topic, queues),
+            on_held=self._changed.set,
+        )
+        member = Membership(self._wanted.by_topic, self._beginning, parts, ways=ways)
+        clock, servers = session.world.clock, self._nameservers
+        facts = Facts(self.group, self.config, False, servers, clock.now_ms(), manner.consume_type)
+        session.operated[self.group] = Operated(
+            member, self._wanted.by_topic, facts, statistics=self.statistics, clock=clock
+        )
+        await member.start()
+        return member
+
+    def _joined(self) -> Membership | None:
+        joining = self._joining
+        return joining.result() if joining is not None and joining.done() else None
+
+    async def _member(self) -> Membership:
+        self._running()
+        if self._joining is None:
+            raise UsageError("subscribe topics or assign queues first")
+        return await asyncio.shield(self._joining)
+
+    def _chosen_of(self, topic: str) -> list[QueueId]:
+        return [queue for queue in self._chosen or () if queue.topic == topic]
+
+    async def _offsets(self, queue: QueueId) -> Offsets:
+        session = self._running()
+        arguments.check_queue(queue)
+        if session.routes.address(queue.broker) is None:
+            await session.routes.of(queue.topic, Deadline.after_ms(self.config.call_timeout_ms))
+        return Offsets(session, self.group, self.config.call_timeout_ms)
+
+    async def _held(self, queue: QueueId) -> Feed:
+        """The queue as it is read; one that was assigned just now is waited for."""
+        member = await self._member()
+        arguments.check_queue(queue)
+        deadline = Deadline.after_ms(self.config.call_timeout_ms)
+        while True:
+            feed = next((feed for feed in member.feeds if feed.queue == queue), None)
+            if feed is not None:
+                return feed
+            if not deadline.left():
+                raise UsageError(f"{queue} is not among the queues that this consumer reads")
+            self._changed.clear()
+            await either(self._changed, deadline.left())
+
+    async def _seek(self, queue: QueueId, offset: int) -> None:
+        await self._held(queue)
+        member = await self._member()
+        await member.move(queue, offset, commits=self.config.auto_commit)

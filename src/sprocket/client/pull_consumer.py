@@ -1,0 +1,301 @@
+"""The pull consumer: reads the queues it likes, from the offsets it likes, when it likes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from datetime import datetime
+from enum import Enum
+from typing import NamedTuple, Unpack
+
+from sprocket.base.deadline import Deadline
+from sprocket.base.errors import (
+    ClosedError,
+    ConnectFailed,
+    FilterMissing,
+    GroupNotFound,
+    ReplyError,
+    UsageError,
+)
+from sprocket.client.base.arguments import (
+    check_count,
+    check_offset,
+    check_queue,
+    chosen,
+    milliseconds,
+    moment_ms,
+    settings,
+)
+from sprocket.client.base.lifecycle import Entered
+from sprocket.client.base.world import World
+from sprocket.client.config import PullConfig, nameserver_addresses
+from sprocket.client.fetching.filter_upload import bring
+from sprocket.client.group.offsets import Offsets
+from sprocket.client.session.routes import MASTER
+from sprocket.client.session.session import Session
+from sprocket.filter.choice import Choice, Filter
+from sprocket.message.message import StoredMessage
+from sprocket.message.offsets import QueueOffset
+from sprocket.message.queue import QueueId
+from sprocket.message.record import scan
+from sprocket.message.topic import check_group, check_topic
+from sprocket.protocol.codes import ResponseCode
+from sprocket.protocol.command import Command
+from sprocket.protocol.requests.pull import SUBSCRIPTION, SUSPEND, PullMessage, PullReply
+
+
+class PullStatus(Enum):
+    """What a pull found.
+
+    Members:
+        FOUND: messages.
+        NO_NEW: nothing; the offset is the queue's end.
+        NO_MATCHED: messages there were, but none that was asked for; go on at `next_offset`.
+        OFFSET_ILLEGAL: the offset lies outside the queue; `next_offset` is inside.
+    """
+
+    FOUND = "FOUND"
+    NO_NEW = "NO_NEW_MSG"
+    NO_MATCHED = "NO_MATCHED_MSG"
+    OFFSET_ILLEGAL = "OFFSET_ILLEGAL"
+
+
+_STATUSES: dict[int, PullStatus] = {
+    ResponseCode.SUCCESS: PullStatus.FOUND,
+    ResponseCode.PULL_NOT_FOUND: PullStatus.NO_NEW,
+    ResponseCode.PULL_RETRY_IMMEDIATELY: PullStatus.NO_MATCHED,
+    ResponseCode.PULL_OFFSET_MOVED: PullStatus.OFFSET_ILLEGAL,
+}
+
+
+class Pulled(NamedTuple):
+    """What came of a pull.
+
+    Attributes:
+        status: see `PullStatus`.
+        messages: in the order of their offsets; empty unless `FOUND`. Even then it may be empty:
+            if only the hashes of tags agreed.
+        next_offset: where to go on.
+        min_offset, max_offset: the queue's first offset, and the one after its last.
+    """
+
+    status: PullStatus
+    messages: list[StoredMessage]
+    next_offset: QueueOffset
+    min_offset: QueueOffset
+    max_offset: QueueOffset
+
+
+class PullConsumer(Entered):
+    """Reads queues by hand. Nothing is shared out, and nothing is committed by itself.
+
+    Example::
+
+        import asyncio
+        from sprocket import PullConsumer
+
+        async def main():
+            async with PullConsumer("audit", nameservers="127.0.0.1:9876") as consumer:
+                for queue in await consumer.queues("orders"):
+                    offset = await consumer.committed(queue)
+                    if offset is None:
+                        offset = await consumer.min_offset(queue)
+                    while (pulled := await consumer.pull(queue, offset)).messages:
+                        for message in pulled.messages:
+                            print(message.queue_offset, message.body)
+                        offset = pulled.next_offset
+                    await consumer.commit(queue, offset)
+
+        asyncio.run(main())
+
+    Args:
+        group: the consumer group's name; committed offsets belong to it.
+        nameservers: `host:port`, several with `;` between them or as a list. Without them the
+            variable SPROCKET_NAMESERVERS or NAMESRV_ADDR counts.
+        config: sizes and times.
+        world: clock and randomness, for simulations.
+
+    Raises:
+        UsageError: the group's name cannot be, or no name server is known.
+
+    Its methods raise `ClosedError` if it was not started, `RouteNotFound` and `TransportError` if
+    a topic or broker cannot be found or reached, `ReplyError` if a broker refuses.
+    """
+
+    def __init__(
+        self,
+        group: str,
+        *,
+        nameservers: str | Sequence[str] | None = None,
+        config: PullConfig | None = None,
+        world: World | None = None,
+    ) -> None:
+        check_group(group)
+        self.group = group
+        self.config = settings(config, PullConfig)
+        self._nameservers = nameserver_addresses(nameservers, os.environ)
+        self._world = world
+        self._session: Session | None = None
+
+    async def start(self) -> None:
+        """Joins the connections of this process. No server needs to be there yet."""
+        if self._session is None:
+            self._session = Session.join(self._nameservers, self.config, self._world)
+
+    async def close(self) -> None:
+        """Leaves and, if it was the last client, closes the connections."""
+        session, self._session = self._session, None
+        if session is not None:
+            await session.leave()
+
+    async def queues(self, topic: str) -> list[QueueId]:
+        """The topic's readable queues, sorted by broker name and number; asked anew each time."""
+        check_topic(topic)
+        deadline = Deadline.after_ms(self.config.call_timeout_ms)
+        return list((await self._joined().routes.fetch(topic, deadline)).readable)
+
+    async def pull(
+        self,
+        queue: QueueId,
+        offset: int,
+        *,
+        count: int = 32,
+        **choice: Unpack[Choice],
+    ) -> Pulled:
+        """Asks for what lies at `offset` and behind, and returns at once.
+
+        Args:
+            offset: the first one wanted.
+            count: how many messages at most; brokers give 32 at most unless set otherwise.
+            choice: which messages: by `tags`, `sql` or `code`, see `Choice`.
+        """
+        deadline = Deadline.after_ms(self.config.pull_timeout_ms - self.config.hold_ms)
+        wanted = chosen(choice)
+        return await self._pull(self._request(queue, offset, count), wanted, deadline)
+
+    async def pull_blocking(
+        self,
+        queue: QueueId,
+        offset: int,
+        *,
+        count: int = 32,
+        wait_ms: int | None = None,
+        **choice: Unpack[Choice],
+    ) -> Pulled:
+        """As `pull`, but if there is nothing the broker waits until something comes.
+
+        Args:
+            wait_ms: how long it waits; the configured hold time by default, and at most.
+        """
+        hold_ms = self.config.hold_ms if wait_ms is None else int(milliseconds("wait_ms", wait_ms))
+        if hold_ms > self.config.hold_ms:
+            raise UsageError(f"wait_ms is 0 to {self.config.hold_ms} (hold_ms), not {wait_ms}")
+        request = self._request(queue, offset, count)
+        request.sys_flag |= SUSPEND
+        request.suspend_timeout_millis = hold_ms
+        spare_ms = self.config.pull_timeout_ms - self.config.hold_ms
+        deadline = Deadline.after_ms(hold_ms + spare_ms)
+        return await self._pull(request, chosen(choice), deadline)
+
+    async def committed(self, queue: QueueId) -> QueueOffset | None:
+        """The group's committed offset: the next one to consume; None if it has none."""
+        return await (await self._offsets(queue)).committed(queue)
+
+    async def commit(self, queue: QueueId, offset: int) -> None:
+        """Commits for the group: it goes on at `offset`, the first it has not consumed."""
+        check_offset(offset)
+        offsets = await self._offsets(queue)
+        try:
+            await offsets.commit(queue, offset)
+        except GroupNotFound:
+            await self.pull(queue, offset, count=1)  # makes the group, as to commit does not
+            await offsets.commit(queue, offset)
+
+    async def min_offset(self, queue: QueueId) -> QueueOffset:
+        """The offset of the first message that is still there."""
+        return await (await self._offsets(queue)).first(queue)
+
+    async def max_offset(self, queue: QueueId) -> QueueOffset:
+        """The offset after the last message, which the next one will get."""
+        return await (await self._offsets(queue)).end(queue)
+
+    async def offset_at(self, queue: QueueId, at: datetime | int) -> QueueOffset:
+        """The offset of the first message stored at a time (or ms since 1970) or later.
+
+        The queue's end if there is none, its first offset if all are younger.
+        """
+        at_ms = moment_ms(at)
+        return await (await self._offsets(queue)).at(queue, at_ms)
+
+    def _joined(self) -> Session:
+        if self._session is None:
+            raise ClosedError("the consumer is not started, or is closed")
+        return self._session
+
+    async def _offsets(self, queue: QueueId) -> Offsets:
+        session = self._joined()
+        check_queue(queue)
+        if session.routes.address(queue.broker) is None:
+            await session.routes.of(queue.topic, Deadline.after_ms(self.config.call_timeout_ms))
+        return Offsets(session, self.group, self.config.call_timeout_ms)
+
+    def _request(self, queue: QueueId, offset: int, count: int) -> PullMessage:
+        check_queue(queue)
+        check_offset(offset)
+        check_count("count", count)
+        return PullMessage(
+            consumer_group=self.group,
+            topic=queue.topic,
+            queue_id=queue.number,
+            queue_offset=offset,
+            max_msg_nums=count,
+            sys_flag=SUBSCRIPTION,
+            max_msg_bytes=self.config.pull_bytes_max,
+            bname=queue.broker,
+        )
+
+    async def _pull(self, request: PullMessage, wanted: Filter, deadline: Deadline) -> Pulled:
+        session = self._joined()
+        request.expression_type, request.subscription = wanted.kind, wanted.expression
+        broker = request.bname or ""
+        await self._offsets(QueueId(request.topic, broker, request.queue_id))
+        where = session.routes.nearest(broker, MASTER)
+        if where is None:
+            raise ConnectFailed(f"no route says where broker {broker!r} is")
+        reply = await session.pool.call(where[1], request, deadline=deadline)
+        if reply.code == FilterMissing.code:
+            await self._bring(reply, where[1], request.topic, wanted)
+            reply = await session.pool.call(where[1], request, deadline=deadline)
+        status = _STATUSES.get(reply.code)
+        if status is None:
+            raise ReplyError.of(reply.code, reply.remark or "")
+        return _pulled(reply, status, broker, wanted)
+
+    async def _bring(self, reply: Command, address: str, topic: str, wanted: Filter) -> None:
+        session = self._joined()
+        deadline = Deadline.after_ms(self.config.call_timeout_ms)
+        await bring(
+            wanted,
+            FilterMissing(reply.remark or ""),
+            group=self.group,
+            topic=topic,
+            now_ms=session.world.clock.now_ms(),
+            call=lambda header, body: session.pool.call(
+                address, header, body=body, deadline=deadline
+            ),
+        )
+
+
+def _pulled(reply: Command, status: PullStatus, broker: str, wanted: Filter) -> Pulled:
+    fields = reply.read(PullReply)
+    messages: list[StoredMessage] = []
+    if status is PullStatus.FOUND:
+        found = scan(reply.body, broker, opens_bodies=True)
+        messages = [message for message in found if wanted.matches(message.properties)]
+    return Pulled(
+        status,
+        messages,
+        QueueOffset(fields.next_begin_offset),
+        QueueOffset(fields.min_offset),
+        QueueOffset(fields.max_offset),
+    )

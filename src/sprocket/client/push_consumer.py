@@ -1,0 +1,360 @@
+"""The push consumer: messages come to a listener, or to a loop, shared among a group's members."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, TypeVar, Unpack, overload
+
+from sprocket.base.deadline import Deadline
+from sprocket.base.errors import ClosedError, UsageError
+from sprocket.client.base.arguments import chosen, settings
+from sprocket.client.base.lifecycle import Entered
+from sprocket.client.base.subscription import BatchListener, Later, Listener, MessageListener
+from sprocket.client.base.world import World
+from sprocket.client.config import ConsumerConfig, nameserver_addresses
+from sprocket.client.delivery.dispatcher import Outlet
+from sprocket.client.delivery.iterate import Iterated
+from sprocket.client.delivery.processes import check_portable
+from sprocket.client.fetching.consume_mode import BROADCASTING, SHARING
+from sprocket.client.fetching.fetcher import FeedParts
+from sprocket.client.fetching.pauses import Pauses
+from sprocket.client.fetching.statistics import Counters, Statistics
+from sprocket.client.group.agreement import check_agreement
+from sprocket.client.group.discovery import Discovery
+from sprocket.client.group.local_offsets import LocalOffsets
+from sprocket.client.group.membership import Membership, Ways
+from sprocket.client.group.offsets import Beginning, Start
+from sprocket.client.group.remote_requests import Facts, Operated
+from sprocket.client.group.subscriptions import Topics, Wanted
+from sprocket.client.sending.request_reply import Responder
+from sprocket.client.sending.sender import Sent
+from sprocket.client.session.session import Session
+from sprocket.filter.choice import Choice, Filter, filter_of
+from sprocket.message.message import StoredMessage
+from sprocket.message.queue import QueueId
+from sprocket.message.topic import check_group, retry_topic
+
+__all__ = ["Later", "PushConsumer", "Start"]
+
+#: The last part of a broadcasting consumer's client id unless one is set, as for Java clients.
+_BROADCASTING_INSTANCE = "DEFAULT"
+
+M = TypeVar("M", bound=MessageListener)
+B = TypeVar("B", bound=BatchListener)
+
+
+class PushConsumer(Entered):
+    """A member of a consumer group. The group's members share the queues of its topics.
+
+    Each message goes to one member, at least once. A listener that returns has consumed it; one
+    that raises, or returns `Later()`, gets it again: after 10 s, then 30 s, … up to 2 h, and after
+    16 times it becomes a dead letter in `%DLQ%group`::
+
+        import asyncio
+        from sprocket import PushConsumer
+
+        async def main():
+            async with PushConsumer("billing", nameservers="127.0.0.1:9876") as consumer:
+
+                @consumer.on("orders", tags="new || paid")
+                async def bill(message):
+                    print(message.body, message.tag, message.keys, message.queue)
+
+                await asyncio.sleep(60)
+
+        asyncio.run(main())
+
+    A plain function works too; it runs in a thread. Or iterate: a message counts as consumed when
+    the next one is asked for, and comes again if the loop is left before::
+
+        async with PushConsumer("billing", nameservers="127.0.0.1:9876") as consumer:
+            consumer.subscribe("orders")
+            async for message in consumer:
+                print(message.body)
+
+    Args:
+        group: the consumer group's name.
+        nameservers: `host:port`, several with `;` between them or as a list. Without them the
+            variable SPROCKET_NAMESERVERS or NAMESRV_ADDR counts.
+        start: where a group begins that never consumed here: `"last"` with messages sent from now
+            on, `"first"` with the oldest there are, a datetime (or ms since 1970) with what was
+            stored from then on.
+        ordered: whether each queue's messages come strictly one after the other, in the order they
+            were stored. Then a queue is read under a lease, and a message that fails holds up its
+            queue: it is tried again every second, without end unless `reconsume_max` says so.
+            `Later(-1)` makes it a dead letter.
+        broadcasting: whether every member gets every message. Then positions are kept in a file of
+            this machine (see `config.offsets_folder`) under the client id, which is
+            `address@DEFAULT`, as for Java clients, or `address@instance`; members on one machine
+            need an `instance` each. A message that fails is dropped with a warning: nothing is
+            given back.
+        config: concurrency, limits and times.
+        world: clock and randomness, for simulations.
+
+    Raises:
+        UsageError: the group's name or the start cannot be, or no name server is known.
+
+    It belongs to the event loop it was started in. `sprocket.client.blocking` has the same
+    without a loop.
+    """
+
+    def __init__(
+        self,
+        group: str,
+        *,
+        nameservers: str | Sequence[str] | None = None,
+        start: Start = "last",
+        ordered: bool = False,
+        broadcasting: bool = False,
+        config: ConsumerConfig | None = None,
+        world: World | None = None,
+    ) -> None:
+        check_group(group)
+        self.group = group
+        self.config = settings(config, ConsumerConfig)
+        self.ordered = ordered
+        self.broadcasting = broadcasting
+        self._pauses = Pauses()
+        self._counters = Counters(group)
+        self._local: LocalOffsets | None = None
+        self._beginning = Beginning.of(start)
+        self._nameservers = nameserver_addresses(nameservers, os.environ)
+        self._world = world
+        self._wanted = Wanted()
+        self._outlet = Outlet(
+            group,
+            self.config,
+            subscriptions=self._wanted.by_topic,
+            ordered=ordered,
+            broadcasting=broadcasting,
+            counters=self._counters,
+            pauses=self._pauses,
+        )
+        self._discovery: Discovery | None = None
+        self._session: Session | None = None
+        self._membership: Membership | None = None
+        self._closed = asyncio.Event()
+
+    @property
+    def queues(self) -> list[QueueId]:
+        """Queues that this member has now, sorted."""
+        return self._membership.queues if self._membership is not None else []
+
+    @property
+    def client_id(self) -> str | None:
+        """The name by which brokers and other members know it; None before the start."""
+        return self._session.client_id if self._session is not None else None
+
+    @overload
+    def on(self, topic: Topics, **choice: Unpack[Choice]) -> Callable[[M], M]: ...
+
+    @overload
+    def on(self, topic: Topics, *, batch: int, **choice: Unpack[Choice]) -> Callable[[B], B]: ...
+
+    def on(self, topic: Topics, *, batch: int | None = None, **choice: Unpack[Choice]) -> Any:
+        """Decorates the function that gets a topic's messages; before or after the start.
+
+        Args:
+            topic: its name, or a pattern (`re.compile("orders-.*")`) for all topics whose whole
+                names match; those that appear later are found within `config.route_refresh_ms`.
+            batch: None: it gets one message. A number: it gets a list of up to so many, and may
+                return a list that says of each: None or `Later`.
+            choice: which messages: `tags="new || paid"`, `sql="amount > 5 AND region = 'eu'"`, or
+                `code=` a function that the broker runs; see `sprocket.filter.choice.Choice`.
+
+        Raises:
+            UsageError: as `subscribe`.
+        """
+
+        def subscribe(function: Any) -> Any:
+            self._subscribe(topic, chosen(choice), Listener.of(function, batch))
+            return function
+
+        return subscribe
+
+    def subscribe(
+        self,
+        topic: Topics,
+        *,
+        listener: MessageListener | BatchListener | None = None,
+        batch: int | None = None,
+        **choice: Unpack[Choice],
+    ) -> None:
+        """Subscribes a topic; before or after the start.
+
+        All members of a group should subscribe alike: brokers keep one subscription of a group.
+
+        Args:
+            topic, batch, choice: as for `on`.
+            listener: gets the messages. Without one they are iterated over.
+
+        Raises:
+            SubscriptionInvalid: the tags or the sql cannot be read.
+            UsageError: the topic's name cannot be; or some topics have a listener and some not.
+        """
+        if batch is not None and listener is None:
+            raise UsageError("batch goes with a listener")
+        found = None if listener is None else Listener.of(listener, batch)
+        self._subscribe(topic, chosen(choice), found)
+
+    def unsubscribe(self, topic: Topics) -> None:
+        """Gives the queues up of a topic, or of what a pattern found, if that is subscribed."""
+        if self._wanted.drop(topic):
+            self._changed()
+
+    def _subscribe(self, topic: Topics, wanted: Filter, listener: Listener | None) -> None:
+        self._outlet.check(listener)
+        if listener is not None and listener.is_blocking and self.config.processes:
+            check_portable(listener.function)
+        now_ms = (self._world or World.real()).clock.now_ms()
+        self._wanted.set(topic, wanted, listener, version=now_ms)
+        self._outlet.choose(listener)
+        self._changed()
+
+    def _changed(self, fresh: Sequence[str] = ()) -> None:
+        if self._discovery is not None:
+            self._discovery.look_soon()
+        if self._membership is not None:
+            self._membership.subscribed(fresh)
+
+    def later(self, message: StoredMessage, delay_level: int = 0) -> None:
+        """Has the message that is being iterated over come again later.
+
+        Args:
+            delay_level: as in `Later`.
+
+        Raises:
+            UsageError: messages go to listeners; they return `Later()` instead.
+        """
+        self._iterated().mark(message, Later(delay_level))
+
+    def __aiter__(self) -> AsyncGenerator[StoredMessage, None]:
+        return self._iterated().iterate()
+
+    def _iterated(self) -> Iterated:
+        if self._session is None:
+            raise ClosedError("the consumer is not started, or is closed")
+        return self._outlet.iterated
+
+    async def start(self) -> None:
+        """Joins the group. Servers that are not there yet are waited for in the background."""
+        if self._session is not None:
+            return
+        self._closed.clear()
+        session = self._session = Session.join(
+            self._nameservers, self._joined_as(), self._world, group=self.group
+        )
+        version = session.world.clock.now_ms()
+        try:
+            if self.broadcasting:
+                self._local = self._open_local(session)
+            else:
+                self._wanted.set(retry_topic(self.group), filter_of("*"), None, version=version)
+            self._outlet.open(session)
+            self._discovery = Discovery(session, self._wanted, self._changed, self.config)
+            await self._discovery.start()
+            if self.config.alike_only:
+                wanted = self._wanted.by_topic
+                await check_agreement(session, self.group, wanted=wanted, config=self.config)
+            membership = self._membership = self._member(session)
+            facts = Facts(self.group, self.config, self.ordered, self._nameservers, version)
+            session.operated[self.group] = Operated(
+                membership,
+                self._wanted.by_topic,
+                facts,
+                statistics=self.statistics,
+                clock=session.world.clock,
+            )
+            await membership.start()
+        except BaseException:  # goes on up; only nothing must stay half open
+            await self.close()
+            raise
+
+    def _joined_as(self) -> ConsumerConfig:
+        """The configuration, with a client id that stays the same if positions depend on it."""
+        if not self.broadcasting or self.config.instance is not None:
+            return self.config
+        return replace(self.config, instance=_BROADCASTING_INSTANCE)
+
+    def _open_local(self, session: Session) -> LocalOffsets:
+        disk = World.real_disk() if self._world is None else self._world.disk
+        if disk is None:
+            raise UsageError("broadcasting needs a disk for its positions")
+        folder = self.config.offsets_folder
+        return LocalOffsets.open(disk, folder, client_id=session.client_id, group=self.group)
+
+    def _member(self, session: Session) -> Membership:
+        parts = FeedParts(
+            session,
+            self.group,
+            self.config,
+            self._outlet.offer,
+            self._counters,
+            finish=self._outlet.finish if self.ordered else None,
+            renewal_ms=self.config.lease_renewal_ms,
+            manner=BROADCASTING if self.broadcasting else SHARING,
+            pauses=self._pauses,
+        )
+        ways = Ways(local=self._local)
+        return Membership(self._wanted.by_topic, self._beginning, parts, ways=ways)
+
+    def pause(self, topic: str | None = None) -> None:
+        """Fetches nothing more, of one topic or at all; what was fetched is still delivered.
+
+        The consumer stays a member and keeps its queues, whose messages wait at the brokers. What
+        failed and comes again, by the retry topic that all topics share, waits in memory.
+        """
+        if topic is None:
+            self._pauses.pause_all()
+        else:
+            self._pauses.pause_topic(topic)
+
+    def resume(self, topic: str | None = None) -> None:
+        """Goes on with one topic, or with all."""
+        if topic is None:
+            self._pauses.resume_all()
+        else:
+            self._pauses.resume_topic(topic)
+
+    async def reply(
+        self, request: StoredMessage, body: bytes, *, properties: Mapping[str, str] | None = None
+    ) -> Sent:
+        """Replies to a message that a producer sent by `request`; errors as for its `reply`."""
+        if self._session is None:
+            raise ClosedError("the consumer is not started, or is closed")
+        return await Responder(self._session).reply(request, body, properties=properties)
+
+    def statistics(self) -> Statistics:
+        """Rates, times and failures by topic, and how much waits in memory."""
+        windows = self._membership.windows if self._membership is not None else ()
+        return self._counters.told(asyncio.get_running_loop().time(), windows)
+
+    async def close(self) -> None:
+        """Leaves the group: waits for listeners under way, commits, tells the brokers."""
+        session, self._session = self._session, None
+        membership, self._membership = self._membership, None
+        delivery = self._outlet.close()
+        if session is None:
+            return
+        session.operated.pop(self.group, None)
+        discovery, self._discovery = self._discovery, None
+        if discovery is not None:
+            await discovery.close()
+        if membership is not None:
+            await membership.stop_fetching()
+        if delivery is not None:
+            await delivery.stop(Deadline.after_ms(self.config.drain_ms))
+        if membership is not None:
+            await membership.leave()
+        local, self._local = self._local, None
+        if local is not None:
+            local.close()
+        await session.leave(group=self.group)
+        self._closed.set()
+
+    async def wait_closed(self) -> None:
+        """Returns when somebody closed the consumer; for programs that do nothing else."""
+        await self._closed.wait()

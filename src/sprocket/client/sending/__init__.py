@@ -1,0 +1,1 @@
+"""How a message is sent: its envelope, the choice of a queue, retries, replies to requests."""

@@ -1,0 +1,178 @@
+"""A message made ready to send: checked, named, compressed, its properties as text. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from sprocket.base.errors import UsageError
+from sprocket.client.config import ProducerConfig
+from sprocket.client.sending.type_errors import mistake
+from sprocket.message import batch
+from sprocket.message.compression import Compression, compress
+from sprocket.message.ids import UniqueIds
+from sprocket.message.message import Message
+from sprocket.message.outgoing import text_of
+from sprocket.message.properties import (
+    NAME_END,
+    PAIR_END,
+    PROPERTIES_BYTES_MAX,
+    UNIQUE_KEY,
+    WAIT,
+    encode,
+)
+from sprocket.message.queue import QueueId
+from sprocket.message.topic import check_topic, is_closed_topic, is_retry_topic
+from sprocket.protocol.requests.send import SendBatch, SendMessageV2, SendReplyMessageV2
+
+_COMPRESSIONS = {"zlib": Compression.ZLIB, "lz4": Compression.LZ4, "zstd": Compression.ZSTD}
+#: A character has four bytes at most, so shorter texts need not be counted in bytes.
+_SURELY_SHORT = PROPERTIES_BYTES_MAX // 4
+
+
+class Envelope(NamedTuple):
+    """What goes to the broker.
+
+    Attributes:
+        born_ms: when it was made ready.
+        message_id: the unique id; of a batch, its own.
+        parts: unique ids of a batch's messages; empty for a single message.
+        reconsume_times, reconsume_max: of a message that goes to a retry topic.
+        is_reply: whether it answers a request message.
+    """
+
+    topic: str
+    body: bytes | bytearray | memoryview
+    properties: str
+    sys_flag: int
+    flag: int
+    born_ms: int
+    message_id: str
+    parts: tuple[str, ...] = ()
+    reconsume_times: int = 0
+    reconsume_max: int | None = None
+    is_reply: bool = False
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is one message for an ordinary topic, and no answer."""
+        return not (self.parts or self.is_reply or self.reconsume_times or self.reconsume_max)
+
+    def header(self, queue: QueueId, *, group: str, new_topic_queues: int) -> SendMessageV2:
+        """The header under which it goes to a queue.
+
+        Args:
+            group: the sender's producer group.
+            new_topic_queues: queues of the topic if sending makes it.
+        """
+        kind: type[SendMessageV2] = SendBatch if self.parts else SendMessageV2
+        if self.is_reply:
+            kind = SendReplyMessageV2
+        return kind(
+            producer_group=group,
+            topic=self.topic,
+            default_topic_queue_nums=new_topic_queues,
+            queue_id=queue.number,
+            sys_flag=self.sys_flag,
+            born_timestamp=self.born_ms,
+            flag=self.flag,
+            properties=self.properties,
+            reconsume_times=self.reconsume_times,
+            max_reconsume_times=self.reconsume_max,
+            batch=bool(self.parts),
+            bname=queue.broker,
+        )
+
+
+def seal(message: Message, ids: UniqueIds, now_ms: int, config: ProducerConfig) -> Envelope:
+    """Makes one message ready.
+
+    Raises:
+        UsageError: the message cannot be sent; says why, with the limit that counts.
+    """
+    try:
+        check(message, config.body_bytes_max)
+        message_id = ids.make(now_ms)
+        properties = _properties(message, message_id)
+    except (AttributeError, TypeError) as error:
+        raise mistake(message, error) from error
+    body, sys_flag = message.body, 0
+    if len(body) >= config.compress_over_bytes and config.compression != "none":
+        kind = _COMPRESSIONS[config.compression]
+        smaller = compress(body, kind, config.compression_level)
+        if len(smaller) < len(body):
+            body, sys_flag = smaller, kind.sys_flag
+    return Envelope(message.topic, body, properties, sys_flag, message.flag, now_ms, message_id)
+
+
+def seal_batch(
+    messages: Sequence[Message], ids: UniqueIds, now_ms: int, config: ProducerConfig
+) -> Envelope:
+    """Makes several messages ready to go in one request.
+
+    Raises:
+        UsageError: one of them, or all together, cannot be sent; says why.
+    """
+    if not isinstance(messages, Sequence) or not messages:
+        raise UsageError("a batch is a list of messages, at least one")
+    first = messages[0]
+    names = []
+    parts = []
+    for message in messages:
+        names.append(ids.make(now_ms))
+        try:
+            check(message, config.body_bytes_max)
+            parts.append(batch.Part(message.flag, message.body, _properties(message, names[-1])))
+        except (AttributeError, TypeError) as error:
+            raise mistake(message, error) from error
+        if message.topic != first.topic or message.wait_stored != first.wait_stored:
+            raise UsageError("messages of one batch have one topic and one wait_stored")
+        if message.waits or is_retry_topic(message.topic):
+            raise UsageError("a batch cannot be delayed, nor go to a retry topic")
+    body = batch.encode(parts)
+    if len(body) > config.body_bytes_max:
+        raise UsageError(
+            f"a batch of {len(body)} bytes; at most {config.body_bytes_max} may go in one"
+        )
+    wait = "true" if first.wait_stored else "false"
+    batch_id = ids.make(now_ms)
+    properties = encode({UNIQUE_KEY: batch_id, WAIT: wait})
+    return Envelope(first.topic, body, properties, 0, 0, now_ms, batch_id, tuple(names))
+
+
+def check(message: Message, body_bytes_max: int) -> None:
+    """Raises UsageError if the message's topic, body or keys cannot be."""
+    _check_open(message.topic)
+    body = message.body
+    if type(body) is not bytes:
+        _check_buffer(body)
+    if not body:
+        raise UsageError("a body has at least one byte")
+    if len(body) > body_bytes_max:
+        raise UsageError(f"a body of {len(body)} bytes; at most {body_bytes_max} may be sent")
+    if isinstance(message.keys, str):
+        raise UsageError("keys is a list of words, not one text")
+
+
+def _check_buffer(body: object) -> None:
+    if not isinstance(body, bytes | bytearray | memoryview):
+        raise UsageError(f"a body is bytes, not {type(body).__name__}")
+    if isinstance(body, memoryview) and not (body.c_contiguous and body.itemsize == body.ndim == 1):
+        raise UsageError("a body that is a memoryview is one of bytes in a row; bytes(view) is")
+
+
+@lru_cache(maxsize=1024)
+def _check_open(topic: str) -> None:
+    check_topic(topic)
+    if is_closed_topic(topic):
+        raise UsageError(f"topic {topic!r} is RocketMQ's own and takes no messages")
+
+
+def _properties(message: Message, message_id: str) -> str:
+    text = f"{text_of(message)}{UNIQUE_KEY}{NAME_END}{message_id}{PAIR_END}"
+    if len(text) > _SURELY_SHORT:
+        size = len(text.encode())
+        if size > PROPERTIES_BYTES_MAX:
+            raise UsageError(f"properties of {size} bytes; at most {PROPERTIES_BYTES_MAX} fit")
+    return text

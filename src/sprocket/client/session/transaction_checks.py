@@ -1,0 +1,138 @@
+"""Answers brokers that ask what became of a transaction (39).
+
+Source: ClientRemotingProcessor.checkTransactionState, DefaultMQProducerImpl.checkTransactionState
+of RocketMQ 5.x.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+from sprocket.base.errors import CorruptRecord, ProtocolError, TransportError
+from sprocket.client.base.subscription import Listener, Outcome
+from sprocket.message.message import StoredMessage
+from sprocket.message.properties import PRODUCER_GROUP, UNIQUE_KEY
+from sprocket.message.record import decode
+from sprocket.protocol.command import Command
+from sprocket.protocol.requests.transaction import CheckTransaction, EndTransaction
+from sprocket.remoting.transport import Peer
+
+log = logging.getLogger(__name__)
+
+#: Questions that are being answered by the user's function at the same time; more are left out,
+#: since the broker asks again.
+_CHECKS_MAX = 64
+
+
+#: Says how a transaction ended. A plain function runs in a thread.
+Check = Callable[[StoredMessage], Awaitable[Outcome]] | Callable[[StoredMessage], Outcome]
+
+
+class Checks:
+    """Answers for one producer.
+
+    Args:
+        remembered: given a transaction's id, whether it is known and how it ended.
+        check: the user's function, or None.
+    """
+
+    def __init__(
+        self,
+        group: str,
+        remembered: Callable[[str], tuple[bool, Outcome]],
+        check: Check | None,
+    ) -> None:
+        self._group = group
+        self._remembered = remembered
+        self._check = check
+        self._running: set[asyncio.Task[None]] = set()
+
+    def knows(self, transaction_id: str) -> bool:
+        """Whether this producer sent it, and remembers."""
+        return self._remembered(transaction_id)[0]
+
+    def answer(self, header: CheckTransaction, message: StoredMessage, peer: Peer) -> None:
+        """Answers a broker, now or when the user's function has."""
+        is_known, outcome = self._remembered(message.properties.get(UNIQUE_KEY, ""))
+        if is_known or self._check is None:
+            self._tell(header, message, peer, outcome)
+        elif len(self._running) < _CHECKS_MAX:
+            task = asyncio.ensure_future(self._ask(header, message, peer, self._check))
+            self._running.add(task)
+            task.add_done_callback(self._running.discard)
+
+    async def close(self) -> None:
+        """Gives up what is being answered."""
+        for task in self._running:
+            task.cancel()
+        await asyncio.gather(*self._running, return_exceptions=True)
+
+    async def _ask(
+        self, header: CheckTransaction, message: StoredMessage, peer: Peer, check: Check
+    ) -> None:
+        try:
+            outcome = await call(check, message)
+        except Exception:  # the user's function
+            log.exception("the check of transaction %s failed", header.transaction_id)
+            outcome = Outcome.UNKNOWN
+        self._tell(header, message, peer, outcome)
+
+    def _tell(
+        self, header: CheckTransaction, message: StoredMessage, peer: Peer, outcome: Outcome
+    ) -> None:
+        transaction_id = message.properties.get(UNIQUE_KEY)
+        end = EndTransaction(
+            topic=header.topic,
+            producer_group=self._group,
+            tran_state_table_offset=header.tran_state_table_offset,
+            commit_log_offset=header.commit_log_offset,
+            commit_or_rollback=outcome.value,
+            from_transaction_check=True,
+            msg_id=transaction_id,
+            transaction_id=transaction_id,
+            bname=header.bname,
+        )
+        try:
+            peer.send_oneway(end)
+        except TransportError as error:
+            log.debug("the broker asks again for %s: %s", transaction_id, error)
+
+
+def answer_check(checkers: Mapping[str, Sequence[Checks]], command: Command, peer: Peer) -> None:
+    """Lets the producer answer that a broker's question is for; nobody, if there is none.
+
+    Args:
+        checkers: of one session, by producer group.
+    """
+    try:
+        header = command.read(CheckTransaction)
+        message = decode(command.body, 0, header.bname or "", opens_body=True)
+    except (ProtocolError, CorruptRecord) as error:
+        log.warning("%s asks for a transaction that cannot be read: %s", peer.address, error)
+        return
+    group = message.properties.get(PRODUCER_GROUP, "")
+    members = checkers.get(group, ())
+    if not members:
+        log.info("%s asks group %s, which has no producer here", peer.address, group)
+        return
+    transaction_id = message.properties.get(UNIQUE_KEY, "")
+    checks = next((each for each in members if each.knows(transaction_id)), members[0])
+    checks.answer(header, message, peer)
+
+
+async def call(function: Callable[[Any], Any], argument: object) -> Outcome:
+    """What a user's function says; a plain function runs in a thread.
+
+    Raises:
+        TypeError: that is no outcome.
+    """
+    if Listener.of(function, None).is_blocking:
+        outcome = await asyncio.to_thread(function, argument)
+    else:
+        outcome = await function(argument)
+    if not isinstance(outcome, Outcome):
+        raise TypeError(f"a transaction ends with an Outcome, not {outcome!r}")
+    return outcome

@@ -1,0 +1,319 @@
+"""Sends messages that are seen if, and only if, the sender's own work succeeded.
+
+A transaction's message is sent first, as a half message that no consumer sees. Then the sender does
+its own work, and says whether it succeeded. If the broker does not hear that, it asks: the producer
+that sent it, or another one of its group.
+
+Source: DefaultMQProducerImpl.sendMessageInTransaction, checkTransactionState and endTransaction of
+RocketMQ 5.x. Java tells the end one-way; here the broker's word on it is waited for.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Sequence
+from types import TracebackType
+from typing import Self
+
+from sprocket.base.errors import (
+    ReplyError,
+    SendFailed,
+    SprocketError,
+    TransportError,
+    UsageError,
+)
+from sprocket.client.base.subscription import Outcome
+from sprocket.client.base.world import World
+from sprocket.client.config import ProducerConfig
+from sprocket.client.producer import Producer
+from sprocket.client.sending.envelope import Envelope, seal
+from sprocket.client.sending.sender import SendStatus, Sent, fixed_queue
+from sprocket.client.session.transaction_checks import Check, Checks, call
+from sprocket.message.ids import parse_offset_id
+from sprocket.message.message import Message
+from sprocket.message.properties import (
+    CHECK_IMMUNITY_SECONDS,
+    HALF,
+    PRODUCER_GROUP,
+    PROPERTIES_BYTES_MAX,
+    encode,
+)
+from sprocket.message.queue import QueueId
+from sprocket.message.record import PREPARED
+from sprocket.protocol.codes import ResponseCode
+from sprocket.protocol.requests.transaction import EndTransaction
+
+__all__ = ["Check", "Execute", "Outcome", "Transaction", "TransactionalProducer"]
+
+log = logging.getLogger(__name__)
+
+#: The sender's own work, for `send_in_transaction`. A plain function runs in a thread.
+Execute = Callable[["Transaction"], Awaitable[Outcome]] | Callable[["Transaction"], Outcome]
+
+#: Ends that are remembered, to answer the broker if it asks.
+_REMEMBERED_MAX = 10_000
+#: The broker stored the message and could not do more in time.
+_STORED = frozenset(
+    {
+        ResponseCode.SUCCESS,
+        ResponseCode.FLUSH_DISK_TIMEOUT,
+        ResponseCode.SLAVE_NOT_AVAILABLE,
+        ResponseCode.FLUSH_SLAVE_TIMEOUT,
+    }
+)
+#: The broker cannot say now; it will ask.
+_LATER = frozenset({ResponseCode.SYSTEM_BUSY, ResponseCode.SERVICE_NOT_AVAILABLE})
+
+
+class Transaction:
+    """One message, and the work that decides whether it is seen. Use it with `async with`.
+
+    Attributes:
+        message: what is to be sent.
+        id: its unique id, by which a check may find the work; known inside `async with`.
+        sent: where the half message lies.
+        is_confirmed: whether the broker has said that it knows the end. If not, it will ask.
+    """
+
+    def __init__(
+        self,
+        producer: TransactionalProducer,
+        message: Message,
+        *,
+        place: tuple[str | int | None, QueueId | None],
+        immunity_s: int | None,
+        timeout_ms: float | None,
+    ) -> None:
+        self.message = message
+        self.id = ""
+        self.sent: Sent | None = None
+        self.is_confirmed = False
+        self.place = place
+        self.immunity_s = immunity_s
+        self.timeout_ms = timeout_ms
+        self._producer = producer
+        self._decided: Outcome | None = None
+
+    def roll_back(self) -> None:
+        """The message is not to be seen, though no error is raised."""
+        self._decided = Outcome.ROLLBACK
+
+    def leave_open(self) -> None:
+        """The end is not known yet: the broker will ask, and `check` answers."""
+        self._decided = Outcome.UNKNOWN
+
+    def decide(self, outcome: Outcome) -> None:
+        """How it is to end."""
+        self._decided = outcome
+
+    async def __aenter__(self) -> Self:
+        """Sends the half message; errors as `Producer.send`."""
+        await self._producer._begin(self)
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Commits; after an error rolls back; after a cancellation leaves it open."""
+        outcome = self._decided or Outcome.COMMIT
+        if kind is not None and outcome is not Outcome.UNKNOWN:
+            is_error = issubclass(kind, Exception)
+            outcome = Outcome.ROLLBACK if is_error else Outcome.UNKNOWN
+        await self._producer._end(self, outcome)
+
+
+class TransactionalProducer(Producer):
+    """A producer whose messages can belong to transactions.
+
+    The message is seen after the block, not before, and not at all if the block raises::
+
+        async def was_stored(message):
+            return Outcome.COMMIT if await orders.has(message.keys[0]) else Outcome.ROLLBACK
+
+        async with TransactionalProducer("shop", nameservers=…, check=was_stored) as producer:
+            async with producer.transaction(Message("orders", b"one book", keys=["o-1"])):
+                await orders.store("o-1")
+
+    Args:
+        check: is asked how a transaction ended that this object does not remember: of a process
+            that died, or of another member of the group. Without it such questions stay open.
+        group, nameservers, config, world: as for `Producer`. All members of a group must be able to
+            answer for each other.
+    """
+
+    def __init__(
+        self,
+        group: str,
+        *,
+        nameservers: str | Sequence[str] | None = None,
+        config: ProducerConfig | None = None,
+        world: World | None = None,
+        check: Check | None = None,
+    ) -> None:
+        super().__init__(group, nameservers=nameservers, config=config, world=world)
+        #: By unique id; None while the work goes on.
+        self._ends: OrderedDict[str, Outcome | None] = OrderedDict()
+        self._checks = Checks(group, self._remembered, check)
+
+    async def start(self) -> None:
+        """As `Producer.start`."""
+        is_new = self._session is None
+        await super().start()
+        if is_new and self._session is not None:
+            self._session.checkers.setdefault(self.group, []).append(self._checks)
+
+    async def close(self) -> None:
+        """As `Producer.close`. Transactions that are open stay so; another member is asked."""
+        if self._session is not None:
+            checkers = self._session.checkers.get(self.group, [])
+            if self._checks in checkers:
+                checkers.remove(self._checks)
+            if not checkers:
+                self._session.checkers.pop(self.group, None)
+        await self._checks.close()
+        await super().close()
+
+    def transaction(
+        self,
+        message: Message,
+        *,
+        key: str | int | None = None,
+        queue: QueueId | None = None,
+        immunity_s: int | None = None,
+        timeout_ms: float | None = None,
+    ) -> Transaction:
+        """A transaction, to be used with `async with`.
+
+        Args:
+            key, queue, timeout_ms: as for `Producer.send`.
+            immunity_s: the broker is not to ask sooner, s; its own setting counts if that is more.
+
+        Inside the block `roll_back` and `leave_open` decide otherwise than the block's end would.
+        Leaving it raises ReplyError if the broker refuses the commit for good.
+        """
+        if message.waits:
+            raise UsageError("a transaction's message cannot be delayed")
+        if immunity_s is not None and immunity_s < 0:
+            raise UsageError(f"an immunity is 0 s or more, not {immunity_s}")
+        return Transaction(
+            self, message, place=(key, queue), immunity_s=immunity_s, timeout_ms=timeout_ms
+        )
+
+    async def send_in_transaction(
+        self,
+        message: Message,
+        execute: Execute,
+        *,
+        key: str | int | None = None,
+        queue: QueueId | None = None,
+        immunity_s: int | None = None,
+        timeout_ms: float | None = None,
+    ) -> Transaction:
+        """Sends a half message, calls `execute`, and ends the transaction as that returns.
+
+        What `execute` raises is raised here, and leaves the transaction open. Arguments as for
+        `transaction`.
+        """
+        transaction = self.transaction(
+            message, key=key, queue=queue, immunity_s=immunity_s, timeout_ms=timeout_ms
+        )
+        async with transaction:
+            transaction.leave_open()
+            transaction.decide(await call(execute, transaction))
+        return transaction
+
+    def _remembered(self, transaction_id: str) -> tuple[bool, Outcome]:
+        """Whether a transaction is known here, and how it ended so far."""
+        if transaction_id not in self._ends:
+            return False, Outcome.UNKNOWN
+        return True, self._ends[transaction_id] or Outcome.UNKNOWN
+
+    def _remember(self, transaction_id: str, outcome: Outcome | None) -> None:
+        self._ends[transaction_id] = outcome
+        self._ends.move_to_end(transaction_id)
+        if len(self._ends) > _REMEMBERED_MAX:
+            self._ends.popitem(last=False)
+
+    async def _begin(self, transaction: Transaction) -> None:
+        """Sends the half message."""
+        if transaction.id:
+            raise UsageError("a transaction is used once")
+        session, _ = self._joined()
+        message = transaction.message
+        sealed = seal(message, session.ids, session.world.clock.now_ms(), self.config)
+        envelope = self._as_half(sealed, transaction.immunity_s)
+        transaction.id = envelope.message_id
+        self._remember(transaction.id, None)
+        try:
+            transaction.sent = await self._send_half(transaction, envelope)
+        except BaseException:  # the work has not begun: whatever was stored is not to be seen
+            self._remember(transaction.id, Outcome.ROLLBACK)
+            raise
+        if transaction.sent.status is not SendStatus.OK:
+            await self._end(transaction, Outcome.ROLLBACK)
+            raise SendFailed(
+                f"message {transaction.id} to {message.topic!r}: {transaction.sent.status.value}"
+            )
+
+    def _as_half(self, envelope: Envelope, immunity_s: int | None) -> Envelope:
+        more = {HALF: "true", PRODUCER_GROUP: self.group}
+        if immunity_s is not None:
+            more[CHECK_IMMUNITY_SECONDS] = str(immunity_s)
+        properties = envelope.properties + encode(more)
+        if len(properties.encode()) > PROPERTIES_BYTES_MAX:
+            raise UsageError(f"properties of a transaction's message: over {PROPERTIES_BYTES_MAX}")
+        return envelope._replace(properties=properties, sys_flag=envelope.sys_flag | PREPARED)
+
+    async def _send_half(self, transaction: Transaction, envelope: Envelope) -> Sent:
+        session, outbox = self._joined()
+        deadline = self._deadline(transaction.timeout_ms)
+        key, queue = transaction.place
+        if key is None and queue is None:
+            sent = (await outbox.send(envelope, deadline))[0]
+        else:
+            route = await outbox.route(envelope.topic, deadline)
+            fixed = fixed_queue(route, transaction.message, key=key, queue=queue)
+            sent = (await outbox.send_to(fixed, envelope, deadline))[0]
+        # A broker asks those it has a heartbeat of.
+        with contextlib.suppress(SprocketError):
+            address = session.address(sent.queue.broker)
+            if session.greeted(address) is None:
+                await session.greet(address)
+        return sent
+
+    async def _end(self, transaction: Transaction, outcome: Outcome) -> None:
+        """Tells the broker how a transaction ended."""
+        if outcome is Outcome.UNKNOWN:
+            self._ends.pop(transaction.id, None)
+            return
+        self._remember(transaction.id, outcome)
+        sent = transaction.sent
+        assert sent is not None
+        session, _ = self._joined()
+        header = EndTransaction(
+            topic=transaction.message.topic,
+            producer_group=self.group,
+            tran_state_table_offset=sent.queue_offset,
+            commit_log_offset=parse_offset_id(sent.offset_id)[1],
+            commit_or_rollback=outcome.value,
+            msg_id=transaction.id,
+            transaction_id=transaction.id,
+            bname=sent.queue.broker,
+        )
+        try:
+            address = session.address(sent.queue.broker)
+            reply = await session.pool.call(address, header, deadline=self._deadline(None))
+        except TransportError as error:
+            log.warning("the broker will ask for transaction %s: %s", transaction.id, error)
+            return
+        transaction.is_confirmed = reply.code in _STORED
+        if transaction.is_confirmed or reply.code in _LATER:
+            return
+        if outcome is Outcome.COMMIT:
+            raise ReplyError.of(reply.code, reply.remark or "")
+        log.warning("rollback of %s: %s (%d)", transaction.id, reply.remark, reply.code)

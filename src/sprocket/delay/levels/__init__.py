@@ -1,0 +1,1 @@
+"""The fixed delay levels: what is due, and its delivery."""

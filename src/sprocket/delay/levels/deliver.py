@@ -1,0 +1,204 @@
+"""Delivers delayed messages when they are due: one loop for each level.
+
+Within a level messages are due in the order in which they came, so a loop looks at the next one,
+waits, stores it under its own topic and moves on. Progress never passes a message that could not be
+stored: the loop tries again. What progress does not know after a crash, the log tells: each message
+that was delivered names the record that it waited in. So none is lost and none comes twice.
+Source: ScheduleMessageService.DeliverDelayedMessageTimerTask of RocketMQ 5.x.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator
+
+from sprocket.base.deadline import Deadline
+from sprocket.base.errors import ClosedError, CorruptRecord, StoreError
+from sprocket.base.ports import Clock
+from sprocket.delay.levels.delivered import delivered_since
+from sprocket.delay.levels.levels import DelayLevels
+from sprocket.delay.levels.schedule import Progress, restore, wait_ms
+from sprocket.message.record import Draft, Record, parse
+from sprocket.message.topic import SCHEDULE
+from sprocket.store.log.drafts import IllegalDraft
+from sprocket.store.reading.queue_reader import Read, ReadStatus
+from sprocket.store.store import Store
+from sprocket.store.writing.appending import Appended
+
+log = logging.getLogger(__name__)
+
+#: Messages looked at in one go, and bytes.
+_COUNT_MAX = 32
+_BYTES_MAX = 1 << 20
+#: The wall clock may jump: no wait is trusted longer, s.
+_WAIT_SECONDS_MAX = 5.0
+#: Bytes of the log that need be looked through after a crash, about.
+_LOOK_BACK_BYTES = 64 << 20
+#: Pause before a message that could not be stored is tried again, s.
+_AGAIN_SECONDS = 1.0
+
+
+class Delivery:
+    """Moves due messages from the schedule topic to their own.
+
+    Args:
+        append: stores a due message; the one door into the log.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        append: Callable[[Draft], Appended],
+        *,
+        levels: DelayLevels,
+        progress: Progress,
+        clock: Clock,
+    ) -> None:
+        self._store = store
+        self._append = append
+        self._levels = levels
+        self._progress = progress
+        self._clock = clock
+
+    def start(self) -> None:
+        """Moves progress that points outside its queue into it, and past what was delivered."""
+        for level in range(1, self._levels.highest + 1):
+            queue = self._levels.queue_of(level)
+            self._correct(
+                level,
+                low=self._store.min_offset(SCHEDULE, queue),
+                high=self._store.max_offset(SCHEDULE, queue),
+            )
+        begin = self._first_waiting()
+        if begin is not None:
+            begin = max(begin, self._progress.log_offset or 0)
+            for queue, offset in delivered_since(self._store, begin).items():
+                level = queue + 1
+                if level <= self._levels.highest and offset >= self._progress.at(level):
+                    log.info("delay level %d goes on at %d, says the log", level, offset + 1)
+                    self._progress.move(level, offset + 1)
+        self._progress.log_offset = self._store.log_end
+
+    def _first_waiting(self) -> int | None:
+        """Log offset of the first message that waits, as far as progress knows; None if none."""
+        found = []
+        for level in range(1, self._levels.highest + 1):
+            queue, at = self._levels.queue_of(level), self._progress.at(level)
+            read = self._store.read(SCHEDULE, queue, at, count_max=1, bytes_max=1)
+            try:
+                found += [record.log_offset for record in _records(read)]
+            except CorruptRecord:  # delivery will say so
+                return 0
+        return min(found, default=None)
+
+    async def run(self) -> None:
+        """Delivers all levels, until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            for level in range(1, self._levels.highest + 1):
+                tasks.create_task(self._serve(level))
+
+    async def _serve(self, level: int) -> None:
+        queue = self._levels.queue_of(level)
+        while True:
+            pause: float | None = await self._load(level, queue)
+            if not pause:
+                pause = self._deliver(level)
+            if pause is None:
+                arrivals = self._store.arrivals(SCHEDULE, queue)
+                await arrivals.reach(self._progress.at(level) + 1, Deadline.never())
+            else:
+                await asyncio.sleep(pause)
+
+    async def _load(self, level: int, queue: int) -> float:
+        """Brings into memory what is delivered next; the pause before the next try, if it fails."""
+        at = self._progress.at(level)
+        if self._store.is_cold(SCHEDULE, queue, at, count=_COUNT_MAX, bytes_max=_BYTES_MAX):
+            try:
+                await self._store.load(SCHEDULE, queue, at, count=_COUNT_MAX, bytes_max=_BYTES_MAX)
+            except StoreError as error:
+                log.warning("delay level %d waits: %s", level, error)
+                return _AGAIN_SECONDS
+        return 0.0
+
+    def _deliver(self, level: int) -> float | None:
+        """Delivers some of what is due on a level.
+
+        Returns:
+            Seconds until the next look; None if nothing waits there.
+        """
+        found = self._store.read(
+            SCHEDULE,
+            self._levels.queue_of(level),
+            self._progress.at(level),
+            count_max=_COUNT_MAX,
+            bytes_max=_BYTES_MAX,
+        )
+        if found.status is not ReadStatus.FOUND:
+            return self._go_on(level, found)
+        try:
+            return self._deliver_found(level, found)
+        except CorruptRecord as error:
+            log.error("delay level %d: a message is left out: %s", level, error)
+            self._progress.move(level, self._progress.at(level) + 1)
+            return 0.0
+
+    def _deliver_found(self, level: int, found: Read) -> float:
+        delay_ms = self._levels.delay_ms(level)
+        for record in _records(found):
+            now_ms = self._clock.now_ms()
+            waiting_ms = wait_ms(record.stored_ms + delay_ms, delay_ms=delay_ms, now_ms=now_ms)
+            if waiting_ms > 0:
+                self._note_place()
+                return min(waiting_ms / 1000, _WAIT_SECONDS_MAX)
+            if not self._store_again(level, record):
+                return _AGAIN_SECONDS
+            self._progress.move(level, record.queue_offset + 1)
+            self._progress.log_offset = self._store.log_end
+        return 0.0
+
+    def _note_place(self) -> None:
+        """While nothing is due and others store much, saves that nothing was delivered there."""
+        end = self._store.log_end
+        if end - (self._progress.log_offset or 0) > _LOOK_BACK_BYTES:
+            self._progress.log_offset = end
+            self._progress.is_changed = True
+
+    def _go_on(self, level: int, found: Read) -> float | None:
+        at = self._progress.at(level)
+        if found.next_offset == at or found.max_offset == at:
+            return None
+        self._correct(level, low=found.min_offset, high=found.max_offset)
+        if self._progress.at(level) == at:
+            log.error("delay level %d: messages %d to %d are gone", level, at, found.next_offset)
+            self._progress.move(level, found.next_offset)
+        return 0.0
+
+    def _correct(self, level: int, *, low: int, high: int) -> None:
+        correction = self._progress.clamp(level, low=low, high=high)
+        if correction is not None:
+            log.warning(
+                "delay level %d: delivery was to go on at %d, the queue holds %d to %d; it goes "
+                "on at %d",
+                level, correction.told, low, high, correction.used,
+            )  # fmt: skip
+
+    def _store_again(self, level: int, record: Record) -> bool:
+        """Whether the next message may follow: this one is stored, or never can be."""
+        try:
+            self._append(restore(record))
+        except (CorruptRecord, IllegalDraft) as error:
+            log.error("delayed message at %d is left out: %s", record.log_offset, error)
+        except (StoreError, ClosedError) as error:
+            log.warning("delay level %d waits: %s", level, error)
+            return False
+        return True
+
+
+def _records(found: Read) -> Iterator[Record]:
+    for part in found.parts:
+        at = 0
+        while at < len(part):
+            record = parse(part, at)
+            yield record
+            at += record.size

@@ -1,0 +1,1 @@
+"""Delivery at any time: the wheel, its files, and delivery."""

@@ -1,0 +1,123 @@
+"""Which messages that waited have been delivered, as the log tells.
+
+What the broker stores of a message that waited names the record it came from. So after a crash a
+look at the end of the log shows what need not be delivered again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from sprocket.base.errors import CorruptRecord, OffsetOutOfRange
+from sprocket.delay.levels.delivered import records_from
+from sprocket.delay.timers.timed import QUEUE, delete_key
+from sprocket.message import properties as names
+from sprocket.message.properties import decode_bytes, value_in
+from sprocket.message.record import Record, parse
+from sprocket.message.topic import TIMER
+from sprocket.store.store import Store
+
+_PAUSE_RECORDS = 2048
+_PAUSE_BYTES = 1 << 20
+
+
+class Delivered:
+    """What has been delivered, or stored anew, since some place of the log.
+
+    Args:
+        by_key: whether Java's broker may have done it, which names no origin.
+
+    Attributes:
+        origins: log offsets of the records it came from.
+    """
+
+    def __init__(self, *, by_key: bool = False) -> None:
+        self._by_key = by_key
+        self.origins: set[int] = set()
+        #: Topic and unique key of what names no origin, or the very first record of the log.
+        self._keys: set[str] = set()
+        self._rolled_keys: set[str] = set()
+
+    def __len__(self) -> int:
+        return len(self.origins) + len(self._keys) + len(self._rolled_keys)
+
+    def note(self, record: Record) -> None:
+        """Looks at a record of the log."""
+        raw = bytes(record.properties)
+        if names.TIMER_DEQUEUE_MS.encode() not in raw or not value_in(raw, names.TIMER_DEQUEUE_MS):
+            return
+        if record.prepared_offset:
+            self.origins.add(record.prepared_offset)
+            return
+        properties = decode_bytes(raw)
+        is_rolled = record.topic == TIMER
+        topic = properties.get(names.REAL_TOPIC, "") if is_rolled else record.topic
+        key = delete_key(topic, properties.get(names.UNIQUE_KEY, ""))
+        (self._rolled_keys if is_rolled else self._keys).add(key)
+
+    def takes(self, log_offset: int, key: str, *, is_rolled: bool) -> bool:
+        """Whether the message of a record is among them; it is forgotten then.
+
+        Args:
+            key: its topic and unique key.
+            is_rolled: whether it was to be stored anew, not delivered.
+        """
+        if log_offset in self.origins:
+            self.origins.discard(log_offset)
+            return True
+        keys = self._rolled_keys if is_rolled else self._keys
+        if key in keys and (self._by_key or not log_offset):
+            keys.discard(key)
+            return True
+        return False
+
+
+async def look_back(store: Store, log_offset: int, *, by_key: bool) -> Delivered:
+    """What was delivered behind a log offset.
+
+    Args:
+        by_key: whether Java's broker may have been at it.
+    """
+    delivered = Delivered(by_key=by_key)
+    for count, record in enumerate(records_from(store, log_offset), 1):
+        delivered.note(record)
+        if count % _PAUSE_RECORDS == 0:
+            await asyncio.sleep(0)
+    return delivered
+
+
+async def origins_of_copies(store: Store, at: int) -> set[int]:
+    """Log offsets of all messages that were stored anew, by their copies in the timer's topic.
+
+    Args:
+        at: the queue offset to begin with.
+    """
+    found: set[int] = set()
+    while at < store.max_offset(TIMER, QUEUE):
+        read = store.read(TIMER, QUEUE, at, count_max=_PAUSE_RECORDS, bytes_max=_PAUSE_BYTES)
+        for part in read.parts:
+            place = 0
+            while place < len(part):
+                try:
+                    record = parse(part, place)
+                except CorruptRecord:  # told where it is to go on the wheel
+                    break
+                if value_in(bytes(record.properties), names.TIMER_ROLL_TIMES):
+                    found.add(record.prepared_offset)
+                place += record.size
+        at = max(read.next_offset, at + 1)
+        await asyncio.sleep(0)
+    return found - {0}
+
+
+def file_stored_before(store: Store, time_ms: int, *, file_bytes: int) -> int:
+    """Log offset of the last file that begins with a record stored before a time."""
+    start = store.log_end - store.log_end % file_bytes
+    while start > store.log_start:
+        try:
+            if parse(store.lookup(start)).stored_ms < time_ms:
+                return start
+        except (OffsetOutOfRange, CorruptRecord):
+            pass
+        start -= file_bytes
+    return store.log_start

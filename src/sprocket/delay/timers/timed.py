@@ -1,0 +1,241 @@
+"""Messages for a time of the sender's choice: how they are told, kept and given back. Pure.
+
+A sender asks by one of three properties: TIMER_DELAY_SEC, TIMER_DELAY_MS (from now on) or
+TIMER_DELIVER_MS (a time). Until then the message lies in `rmq_sys_wheel_timer`, queue 0. Its own
+topic and queue stand in REAL_TOPIC and REAL_QID, and TIMER_OUT_MS names the slot of the wheel that
+it waits in: the last border between slots before its time. A message is due within the slot's
+width behind that border; the exact time stands in TIMER_DELIVER_MS.
+
+A recall is a message that waits in the same slot and names the other in TIMER_DEL_UNIQKEY,
+`topic+uniqueKey`. What waits very long is stored anew now and then (TIMER_ROLL_TIMES), so that it
+does not vanish with the oldest file of the log.
+
+What the broker stores of a message that waited names the record it came from, where a message of a
+transaction names its half: so the log itself tells what has been delivered.
+Source: HookUtils.transformTimerMessage, TimerMessageStore.convert and RecallMessageProcessor of
+RocketMQ 5.3, which know a message's time to the width of a slot only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from sprocket.base.errors import CorruptRecord, IllegalMessage
+from sprocket.delay.levels.schedule import again
+from sprocket.message import properties as names
+from sprocket.message.hashing import tag_code
+from sprocket.message.properties import encode
+from sprocket.message.recall import RecallHandle, encode_handle
+from sprocket.message.record import Draft, Record
+from sprocket.message.topic import HALF, RETRY_PREFIX, SCHEDULE, TIMER
+
+#: The one queue of the topic.
+QUEUE = 0
+#: Properties that ask for a time.
+ASKING = frozenset({names.TIMER_DELAY_SECONDS, names.TIMER_DELAY_MS, names.TIMER_DELIVER_MS})
+
+_BELONGS_NOWHERE = frozenset({"", SCHEDULE, HALF, TIMER})
+_RECALL_TAG = "_RECALL_TAG_"
+_WAITING = encode({names.TIMER_OUT_MS: "%d", names.REAL_TOPIC: "%s", names.REAL_QUEUE: "%d"})
+
+
+class Limits(NamedTuple):
+    """What the broker's settings say.
+
+    Attributes:
+        slot_ms: width of a slot of the wheel.
+        delay_ms_max: how far ahead a message may be due.
+    """
+
+    slot_ms: int
+    delay_ms_max: int
+
+
+def asks_for_time(topic: str, properties: Mapping[str, str]) -> bool:
+    """Whether a message is to wait. One that has waited asks still, and does not wait again."""
+    if ASKING.isdisjoint(properties):
+        return False
+    return names.TIMER_OUT_MS not in properties and topic != TIMER
+
+
+def put_off(
+    draft: Draft, properties: dict[str, str], limits: Limits, *, now_ms: int
+) -> tuple[int, int] | None:
+    """Turns a message into one that waits; one whose time has come stays what it is.
+
+    Returns:
+        Its slot and its time; None if it does not wait.
+
+    Raises:
+        IllegalMessage: the time is none or too far away, or it recalls what is due already.
+    """
+    due_ms = _asked_ms(properties, now_ms)
+    if due_ms is None or due_ms - now_ms > limits.delay_ms_max:
+        raise _illegal(limits)
+    if due_ms <= now_ms:
+        if names.TIMER_DELETE_KEY in properties:
+            raise _illegal(limits)
+        return None
+    slot_ms = slot_of(due_ms, limits.slot_ms)
+    properties[names.TIMER_DELIVER_MS] = str(due_ms)
+    properties[names.TIMER_OUT_MS] = str(slot_ms)
+    properties[names.REAL_TOPIC] = draft.topic
+    properties[names.REAL_QUEUE] = str(draft.queue_number)
+    draft.topic = TIMER
+    draft.queue_number = QUEUE
+    return slot_ms, due_ms
+
+
+def waiting_text(slot_ms: int, topic: str, queue_number: int) -> str:
+    """What `put_off` adds to the properties of a message that asks for a time, as text."""
+    return _WAITING % (slot_ms, topic, queue_number)
+
+
+def slot_of(due_ms: int, slot_ms: int) -> int:
+    """When the slot begins in which a message that is due at a time waits."""
+    return (due_ms - 1) // slot_ms * slot_ms
+
+
+def _asked_ms(properties: Mapping[str, str], now_ms: int) -> int | None:
+    """Seconds count before milliseconds, and those before a time."""
+    text, unit_ms = properties.get(names.TIMER_DELAY_SECONDS), 1000
+    if text is None:
+        text, unit_ms = properties.get(names.TIMER_DELAY_MS), 1
+    if text is None:
+        return whole_number(properties.get(names.TIMER_DELIVER_MS, ""))
+    delay = whole_number(text)
+    return None if delay is None else now_ms + delay * unit_ms
+
+
+def whole_number(text: str) -> int | None:
+    """The 64-bit number that a text is, if it is one."""
+    if text.isdecimal() and text.isascii() and len(text) < 19:
+        return int(text)
+    digits = text[1:] if text[:1] in ("-", "+") else text
+    if not digits.isascii() or not digits.isdecimal() or len(digits) > 19:
+        return None
+    number = int(text)
+    return number if -(1 << 63) <= number < 1 << 63 else None
+
+
+def _illegal(limits: Limits) -> IllegalMessage:
+    return IllegalMessage(
+        "timer message illegal, the delay time should not be bigger than the max delay "
+        f"{limits.delay_ms_max}ms; or if set del msg, the delay time should be bigger than the "
+        "current time"
+    )
+
+
+class Waiting(NamedTuple):
+    """What the view learns of a message that waits.
+
+    Attributes:
+        slot_ms: the slot that it belongs in.
+        due_ms: its very time, within the slot.
+        topic: its own.
+        is_recall: whether it takes another one back.
+    """
+
+    queue_offset: int
+    log_offset: int
+    record_bytes: int
+    slot_ms: int
+    due_ms: int
+    topic: str
+    is_recall: bool
+
+
+def waiting(
+    properties: Mapping[str, str], place: tuple[int, int, int], *, width_ms: int
+) -> Waiting | None:
+    """What is to be known of a record of the timer's topic; None if its slot is not told.
+
+    Args:
+        place: its queue offset, log offset and size.
+        width_ms: of a slot. Java's records tell no time, or tell one outside of the slot: they
+            are due at its end.
+    """
+    slot_ms = whole_number(properties.get(names.TIMER_OUT_MS, ""))
+    if slot_ms is None or slot_ms < 0:
+        return None
+    due_ms = whole_number(properties.get(names.TIMER_DELIVER_MS, ""))
+    if due_ms is None or not slot_ms < due_ms <= slot_ms + width_ms:
+        due_ms = slot_ms + width_ms
+    is_recall = names.TIMER_DELETE_KEY in properties
+    topic = properties.get(names.REAL_TOPIC, "")
+    return Waiting(*place, slot_ms, due_ms, topic, is_recall)
+
+
+def delete_key(topic: str, unique_key: str) -> str:
+    """By what a recall names a message."""
+    return f"{topic}+{unique_key}"
+
+
+def key_of(properties: Mapping[str, str]) -> str:
+    """By what a recall would name this message."""
+    return delete_key(properties.get(names.REAL_TOPIC, ""), properties.get(names.UNIQUE_KEY, ""))
+
+
+def handle_of(properties: Mapping[str, str], broker: str) -> str | None:
+    """The handle by which a message can be taken back, if it waits; not for retries."""
+    slot_ms = whole_number(properties.get(names.TIMER_OUT_MS, ""))
+    topic = properties.get(names.REAL_TOPIC)
+    if slot_ms is None or not topic or topic.startswith(RETRY_PREFIX):
+        return None
+    unique_key = properties.get(names.UNIQUE_KEY, "")
+    return encode_handle(topic, broker, slot_ms + 1, unique_key).decode("ascii")
+
+
+def recall_of(
+    handle: RecallHandle, *, group: str, born_host: bytes, now_ms: int
+) -> tuple[Draft, dict[str, str]]:
+    """The message that takes another one back, to go in like any other."""
+    properties = {
+        names.TAGS: _RECALL_TAG,
+        names.TIMER_DELETE_KEY: delete_key(handle.topic, handle.unique_key),
+        names.UNIQUE_KEY: handle.unique_key,
+        names.TIMER_DELIVER_MS: handle.due_ms,
+        names.BORN_MS: str(now_ms),
+        names.PRODUCER_GROUP: group,
+    }
+    draft = Draft(
+        topic=handle.topic,
+        queue_number=0,
+        body=b"0",
+        properties=b"",
+        tag_code=tag_code(_RECALL_TAG),
+        flag=0,
+        sys_flag=0,
+        born_ms=now_ms,
+        born_host=born_host,
+        unique_key=handle.unique_key,
+    )
+    return draft, {name: value for name, value in properties.items() if value}
+
+
+def delivered(record: Record, properties: dict[str, str], *, entered_ms: int, now_ms: int) -> Draft:
+    """The message that waited in a record, to be stored under its own topic.
+
+    Args:
+        entered_ms: since when it was on the wheel.
+
+    Raises:
+        CorruptRecord: it does not say where it belongs.
+    """
+    topic = properties.pop(names.REAL_TOPIC, "")
+    queue = whole_number(properties.pop(names.REAL_QUEUE, ""))
+    if topic in _BELONGS_NOWHERE or queue is None or not 0 <= queue < 1 << 31:
+        raise CorruptRecord(f"the timed message at {record.log_offset} has no place to go")
+    properties[names.TIMER_ENQUEUE_MS] = str(entered_ms)
+    properties[names.TIMER_DEQUEUE_MS] = str(now_ms)
+    return again(record, properties, topic, queue_number=queue)
+
+
+def rolled(record: Record, properties: dict[str, str], *, entered_ms: int, now_ms: int) -> Draft:
+    """A younger copy of a message that waits."""
+    times = whole_number(properties.get(names.TIMER_ROLL_TIMES, "")) or 0
+    properties[names.TIMER_ROLL_TIMES] = str(times + 1)
+    properties[names.TIMER_ENQUEUE_MS] = str(entered_ms)
+    properties[names.TIMER_DEQUEUE_MS] = str(now_ms)
+    return again(record, properties, TIMER, queue_number=QUEUE)

@@ -1,0 +1,188 @@
+"""Delivers messages at the time that their senders chose: one loop over the timers.
+
+What is due is stored under its own topic, and only then taken off: a message that the store does
+not take now is tried again, and nothing after it goes first. Between two looks at the clock no
+more than a second passes, so a clock that jumps is noticed.
+Source: TimerMessageStore.TimerDequeuePutMessageService of RocketMQ 5.3, which gives up after three
+tries.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable
+
+from sprocket.base.errors import ClosedError, CorruptRecord, OffsetOutOfRange, StoreError
+from sprocket.base.ports import Clock
+from sprocket.delay.timers import timed
+from sprocket.delay.timers.timer_log import Unit
+from sprocket.delay.timers.timers import Timers
+from sprocket.message import properties as names
+from sprocket.message.properties import decode_bytes
+from sprocket.message.record import Draft, parse
+from sprocket.message.topic import TIMER
+from sprocket.store.log.drafts import IllegalDraft
+from sprocket.store.store import Store
+from sprocket.store.writing.appending import Appended
+
+log = logging.getLogger(__name__)
+
+#: Messages that are delivered before others have their turn on the loop.
+_ROUND_MAX = 64
+_PAUSE_SECONDS_MAX = 1.0
+#: What becomes due within it is delivered together.
+_PAUSE_SECONDS_MIN = 0.002
+#: Pause before a message that could not be stored is tried again, s.
+_AGAIN_SECONDS = 1.0
+#: The files are saved after so many pauses even if only time has passed.
+_IDLE_ROUNDS = 5
+
+
+class TimedDelivery:
+    """The loop.
+
+    Args:
+        append: stores a due message; the one door into the log.
+        save_ms: pause between two saves of the timers' files.
+
+    Attributes:
+        count: messages delivered since the start.
+    """
+
+    def __init__(
+        self,
+        timers: Timers,
+        store: Store,
+        append: Callable[[Draft], Appended],
+        *,
+        clock: Clock,
+        save_ms: int,
+    ) -> None:
+        self._timers = timers
+        self._store = store
+        self._append = append
+        self._clock = clock
+        self._save_ms = save_ms
+        self.count = 0
+
+    async def run(self) -> None:
+        """Delivers what is due, until cancelled.
+
+        Raises:
+            StoreError: the disk failed.
+        """
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._serve())
+            tasks.create_task(self._keep())
+
+    async def _serve(self) -> None:
+        timers = self._timers
+        while True:
+            pause = await self._round()
+            if pause <= 0:
+                await asyncio.sleep(0)
+                continue
+            timers.turn.sooner.clear()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(pause):
+                    await timers.turn.sooner.wait()
+
+    async def _round(self) -> float:
+        """One turn; returns the pause until the next, s."""
+        timers = self._timers
+        try:
+            if timers.catch_up():
+                return 0.0
+        except (StoreError, OSError) as error:
+            log.warning("messages that wait go on the wheel later: %s", error)
+            return _AGAIN_SECONDS
+        if not timers.is_in_use:
+            return _PAUSE_SECONDS_MAX
+        if not timers.turn.is_loaded:
+            await timers.turn.load(timers.files)
+        now_ms = self._clock.now_ms()
+        for _ in range(_ROUND_MAX):
+            position = timers.turn.agenda.first(now_ms)
+            if position is None:
+                break
+            try:
+                unit = timers.files.log.read(position)
+                await self._store.cold.load_record(unit.log_offset)
+            except OffsetOutOfRange as error:
+                log.error("a message that waited is gone: %s", error)
+                timers.turn.agenda.drop()
+                continue
+            except StoreError as error:
+                log.warning("messages that are due wait: %s", error)
+                return _AGAIN_SECONDS
+            if timers.turn.agenda.first(now_ms) != position:  # one came meanwhile that goes first
+                continue
+            if not self._deliver(unit):
+                return _AGAIN_SECONDS
+            timers.turn.agenda.drop()
+        return self._pause(now_ms)
+
+    def _pause(self, now_ms: int) -> float:
+        timers = self._timers
+        due_ms = timers.turn.agenda.next_ms()
+        if due_ms is None:
+            if timers.advance(now_ms):
+                return 0.0
+            due_ms = timers.turn.end_ms
+        if due_ms <= now_ms:
+            return 0.0
+        return min(max((due_ms - now_ms) / 1000, _PAUSE_SECONDS_MIN), _PAUSE_SECONDS_MAX)
+
+    def _deliver(self, unit: Unit) -> bool:
+        """Whether the next message may follow: this one is stored, or never can be."""
+        timers = self._timers
+        try:
+            draft = self._draft(unit)
+            if draft is not None:
+                appended = self._append(draft)
+                self.count += 1
+                if unit.rolls:
+                    timers.stored_anew(decode_bytes(draft.properties), appended)
+        except (OffsetOutOfRange, CorruptRecord, IllegalDraft) as error:
+            log.error("a message that waited is left out: %s", error)
+        except (StoreError, ClosedError) as error:
+            log.warning("messages that are due wait: %s", error)
+            return False
+        timers.passed(unit)
+        return True
+
+    def _draft(self, unit: Unit) -> Draft | None:
+        """What is to be stored for a unit; None if nothing is.
+
+        Raises:
+            OffsetOutOfRange: its record has left the log.
+            CorruptRecord: its record is another one, or does not say where it belongs.
+        """
+        timers = self._timers
+        record = parse(self._store.lookup(unit.log_offset))
+        if record.topic != TIMER:
+            raise CorruptRecord(f"the record at {unit.log_offset} has not waited")
+        properties = decode_bytes(record.properties)
+        key = timed.key_of(properties)
+        if timers.takes(unit, key):
+            return None
+        now_ms = self._clock.now_ms()
+        if unit.rolls:
+            return timed.rolled(record, properties, entered_ms=unit.written_ms, now_ms=now_ms)
+        if key in timers.turn.recalled and names.UNIQUE_KEY in properties:
+            timers.turn.recalled[key] = True
+            return None
+        return timed.delivered(record, properties, entered_ms=unit.written_ms, now_ms=now_ms)
+
+    async def _keep(self) -> None:
+        """Saves the files in rounds: at once if something happened, now and then if not."""
+        saved, idle = (0, 0), 0
+        while True:
+            await asyncio.sleep(self._save_ms / 1000)
+            done = (self._timers.entered, self.count)
+            idle += 1
+            if self._timers.is_in_use and (done != saved or idle >= _IDLE_ROUNDS):
+                await self._timers.save()
+                saved, idle = done, 0

@@ -1,0 +1,184 @@
+"""The files of the timers together: wheel, timer log, how far all is.
+
+They are a view of the timer's topic. None of them is made before the first message wants a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from sprocket.base.errors import OffsetOutOfRange
+from sprocket.base.ports import Disk
+from sprocket.delay.timers.counts import Counts
+from sprocket.delay.timers.timer_check import Progress, TimerCheck
+from sprocket.delay.timers.timer_log import NORMAL, RECALLS, ROLLS, UNIT_BYTES, TimerLog, Unit
+from sprocket.delay.timers.wheel import EMPTY, SLOT, SLOT_BYTES, SLOTS, WHEEL_BYTES, Wheel
+
+_ROW_SHIFT = 16
+_ROW_BYTES = 1 << _ROW_SHIFT
+
+
+class TimerFiles:
+    """The open files of a store.
+
+    Attributes:
+        wheel, log, check: each of them.
+        had_wheel: whether the wheel was there before.
+    """
+
+    def __init__(self, disk: Disk, root: str, *, width_ms: int, log_file_bytes: int) -> None:
+        """Opens them, made if they are missing.
+
+        Raises:
+            ConfigError: the timer log was made with another file size.
+            OSError: the disk refuses it.
+        """
+        path = f"{root}/timerwheel"
+        self.check = TimerCheck(disk, f"{root}/config/timercheck")
+        self.log = TimerLog(disk, f"{root}/timerlog", log_file_bytes)
+        size = disk.size(path)
+        self.had_wheel = size == WHEEL_BYTES
+        if size is not None and not self.had_wheel:
+            disk.remove(path)
+        self._file = disk.map(path, WHEEL_BYTES)
+        self.wheel = Wheel(self._file.buffer, width_ms)
+        self.check.open()
+        #: Rows of the wheel that have room on the disk.
+        self._has_room = bytearray(WHEEL_BYTES // _ROW_BYTES + 1)
+        self._unsynced_rows: set[int] = set()
+        self._synced_to = self.log.end
+
+    def enter(
+        self, slot_ms: int, magic: int, written_ms: int, message: tuple[int, int, int, int]
+    ) -> int:
+        """Puts a unit into the log and its slot; its position.
+
+        Args:
+            magic, written_ms, message: of the unit; the last are its last four fields.
+
+        Raises:
+            DiskFull, StoreError: the disk refuses it; nothing has changed.
+            OSError: the same, of the wheel.
+        """
+        self._touch(slot_ms)
+        wheel = self.wheel
+        fields = (magic, written_ms, slot_ms - written_ms, *message)
+        position = self.log.append(wheel.last(slot_ms), fields)
+        wheel.add(slot_ms, position, -1 if magic & RECALLS else 1, 1 if magic & ROLLS else 0)
+        return position
+
+    def enter_plain(self, written_ms: int) -> Callable[[int, tuple[int, int, int, int]], None]:
+        """`enter`, in fewer steps, for many plain messages that come in the same slot of time."""
+        wheel, append, unsynced, has_room = (
+            self.wheel,
+            self.log.append,
+            self._unsynced_rows,
+            self._has_room,
+        )
+        buffer, width_ms, read, write = (
+            wheel.buffer,
+            wheel.width_ms,
+            SLOT.unpack_from,
+            SLOT.pack_into,
+        )
+
+        def enter(slot_ms: int, message: tuple[int, int, int, int]) -> None:
+            number = slot_ms // width_ms
+            at = number % SLOTS * SLOT_BYTES
+            row = at >> _ROW_SHIFT
+            if not has_room[row]:
+                self._touch(slot_ms)
+            unsynced.add(row)
+            told, first, last, waiting, rolled = read(buffer, at)
+            if told != number or first < 0:
+                first = last = -1
+                waiting = rolled = 0
+            position = append(last, (NORMAL, written_ms, slot_ms - written_ms, *message))
+            write(
+                buffer, at, number, position if first < 0 else first, position, waiting + 1, rolled
+            )
+
+        return enter
+
+    def clear(self, slot_ms: int) -> None:
+        """Empties a slot that is done."""
+        if self.wheel.get(slot_ms) is not EMPTY:
+            self._touch(slot_ms)
+            self.wheel.clear(slot_ms)
+
+    def _touch(self, slot_ms: int) -> None:
+        row = self.wheel.place(slot_ms) >> _ROW_SHIFT
+        if not self._has_room[row]:
+            start = row << _ROW_SHIFT
+            self._file.reserve(start, min(start + _ROW_BYTES, WHEEL_BYTES))
+            self._has_room[row] = 1
+        self._unsynced_rows.add(row)
+
+    def rebuild(self, from_ms: int, counts: Counts, now_ms: int) -> Unit | None:
+        """Makes the wheel anew from the timer log, for slots from a time on.
+
+        The log then ends behind its last unit.
+
+        Returns:
+            That unit, if there is one.
+        """
+        self._file.clear_from(0)
+        self._has_room = bytearray(len(self._has_room))
+        self._unsynced_rows = set(range(len(self._has_room)))
+        counts.clear()
+        last = None
+        end = self.log.start
+        for position, unit in self.log.scan(self.log.start):
+            last, end = unit, position + UNIT_BYTES
+            if unit.slot_ms >= from_ms:
+                self._touch(unit.slot_ms)
+                if unit.previous < 0:
+                    self._uncount(unit.slot_ms, counts, now_ms)
+                    self.wheel.clear(unit.slot_ms)
+                self.wheel.add(unit.slot_ms, position, unit.adds, int(unit.rolls))
+                counts.add(unit.topic_hash, unit.adds, now_ms)
+        self.log.cut(end)
+        self._synced_to = min(self._synced_to, end)
+        return last
+
+    def _uncount(self, slot_ms: int, counts: Counts, now_ms: int) -> None:
+        """A slot that begins anew replaces what was in it: it was half done at an orderly stop."""
+        position = self.wheel.get(slot_ms).last
+        while position >= 0:
+            try:
+                unit = self.log.read(position)
+            except OffsetOutOfRange:
+                return
+            counts.add(unit.topic_hash, -unit.adds, now_ms)
+            position = unit.previous
+
+    async def sync(self, progress: Progress, now_ms: int) -> None:
+        """Returns when all files are on the disk, with how far all is.
+
+        Raises:
+            OSError: the disk failed.
+        """
+        rows, self._unsynced_rows = self._unsynced_rows, set()
+        await self.log.sync(min(self._synced_to, progress.position), progress.position)
+        self._synced_to = progress.position
+        for first, last in _stretches(sorted(rows)):
+            end = (last + 1) << _ROW_SHIFT
+            await self._file.sync(first << _ROW_SHIFT, min(end, WHEEL_BYTES))
+        await self.check.save(progress, now_ms)
+
+    def close(self) -> None:
+        """Lets go of the files."""
+        self.check.close()
+        self._file.close()
+        self.log.close()
+
+
+def _stretches(rows: Iterable[int]) -> list[tuple[int, int]]:
+    """First and last of rows that lie side by side: a rebuilt wheel is one write, not hundreds."""
+    found: list[tuple[int, int]] = []
+    for row in rows:
+        if found and row == found[-1][1] + 1:
+            found[-1] = (found[-1][0], row)
+        else:
+            found.append((row, row))
+    return found

@@ -1,0 +1,396 @@
+"""The timers: a view of the timer's topic that knows what is due when.
+
+A message of the topic goes onto the wheel as soon as it is stored, or when the view catches up with
+the topic. Slots are done one after the other: the slot whose turn it is has its messages on an
+agenda, in the order of their very times. A message that comes too late for its slot goes into that
+one, so nothing falls behind.
+
+What counts survives in the timer's files and in the log; here is only what one slot needs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable, Sequence
+
+from sprocket.base.deadline import Deadline
+from sprocket.base.errors import CorruptRecord, OffsetOutOfRange, StoreError
+from sprocket.base.ports import Clock, Disk
+from sprocket.delay.timers.counts import Counts
+from sprocket.delay.timers.lookback import Delivered
+from sprocket.delay.timers.pending import Pending, pending
+from sprocket.delay.timers.shape import Shape
+from sprocket.delay.timers.timed import QUEUE, Waiting, waiting
+from sprocket.delay.timers.timer_check import Progress
+from sprocket.delay.timers.timer_files import TimerFiles
+from sprocket.delay.timers.timer_log import NORMAL, RECALLS, ROLLS, Unit
+from sprocket.delay.timers.timer_recovery import recover
+from sprocket.delay.timers.turn import Turn
+from sprocket.message.properties import decode_bytes
+from sprocket.message.record import Record, parse
+from sprocket.message.topic import TIMER
+from sprocket.store.store import Store
+from sprocket.store.writing.appending import Appended
+
+log = logging.getLogger(__name__)
+
+#: Messages that go onto the wheel in one go when it catches up.
+_COUNT_MAX = 256
+_BYTES_MAX = 1 << 20
+#: A half-done slot with more messages is not written anew at a stop.
+_REWRITTEN_MAX = 100_000
+_DELAY_MS_MAX = (1 << 31) - 1
+#: How long a save waits for the log to be on the disk, s.
+_FLUSH_SECONDS = 5.0
+
+
+#: Place in the queue and in the log, size, slot, time, topic, whether it is a recall.
+Fresh = tuple[int, int, int, int, int, str, bool]
+
+
+class Timers:
+    """What waits, and the slot whose turn it is.
+
+    Attributes:
+        turn: the slot whose turn it is. All before are done.
+        counts: messages that wait, by topic.
+        queue_next: the next message of the timer's topic that is to go on the wheel.
+        entered: messages put on the wheel since the start.
+    """
+
+    def __init__(
+        self, store: Store, disk: Disk, root: str, *, shape: Shape, clock: Clock, counts: Counts
+    ) -> None:
+        self._store = store
+        self._disk = disk
+        self._root = root
+        self._shape = shape
+        self._clock = clock
+        self._files: TimerFiles | None = None
+        self._recovered = Delivered()
+        self._done_before = 0
+        self._progress = Progress(0, 0, 0)
+        self.counts = counts
+        self.turn = Turn(store)
+        self.queue_next = 0
+        self._is_stopped = False
+        #: What was stored in this turn of the loop.
+        self._fresh: list[Fresh] = []
+        self.entered = 0
+
+    # The files.
+
+    @property
+    def is_in_use(self) -> bool:
+        """Whether a message has ever waited here."""
+        return self._files is not None
+
+    @property
+    def files(self) -> TimerFiles:
+        """The open files."""
+        assert self._files is not None, "they are opened before the first use"
+        return self._files
+
+    async def start(self) -> None:
+        """Opens the files if there are any, or if they are missing and should be there.
+
+        Raises:
+            StoreError, ConfigError: they cannot be opened.
+        """
+        is_there = self._disk.size(f"{self._root}/timerwheel") or self._disk.size(
+            f"{self._root}/config/timercheck"
+        )
+        if is_there or self._store.max_offset(TIMER, QUEUE):
+            await self._recover()
+
+    async def _recover(self) -> None:
+        try:
+            self._open()
+            recovered = await recover(
+                self.files,
+                self._store,
+                self.counts,
+                now_ms=self._clock.now_ms(),
+                log_file_bytes=self._shape.log_file_bytes,
+            )
+        except OSError as error:
+            raise StoreError(f"the timers in {self._root} cannot be opened: {error}") from error
+        self._progress = recovered.progress
+        self.queue_next = recovered.progress.queue_next
+        self.turn.begin(recovered.progress.slot_ms, self._shape.width_ms)
+        self._recovered = recovered.delivered
+        self._done_before = recovered.done_before
+        await self.save()
+
+    def _open(self) -> None:
+        self._files = TimerFiles(
+            self._disk,
+            self._root,
+            width_ms=self._shape.width_ms,
+            log_file_bytes=self._shape.timer_file_bytes,
+        )
+
+    def _begin(self) -> None:
+        """Makes the files, for the first message that wants a time."""
+        try:
+            self._open()
+        except OSError as error:
+            raise StoreError(f"the timers in {self._root} cannot be made: {error}") from error
+        slot_ms = self._shape.slot_of(self._clock.now_ms())
+        self.queue_next = int(self._store.min_offset(TIMER, QUEUE))
+        self._progress = Progress(slot_ms, 0, self.queue_next)
+        self._begin_slot(slot_ms)
+        self.turn.sooner.set()
+
+    def close(self) -> None:
+        """Lets go of the files."""
+        if self._files is not None:
+            self._files.close()
+            self._files = None
+
+    # What comes in.
+
+    @property
+    def behind(self) -> int:
+        """How many messages of the topic are not on the wheel yet."""
+        return max(0, self._store.max_offset(TIMER, QUEUE) - self.queue_next)
+
+    def stored(self, messages: Iterable[Fresh]) -> None:
+        """Messages that wait were stored. If the view is behind, it will come to them.
+
+        They go on the wheel with what else comes in this turn of the loop.
+        """
+        if not self._fresh:
+            asyncio.get_running_loop().call_soon(self._enter_fresh)
+        self._fresh += messages
+
+    def stored_anew(self, properties: dict[str, str], appended: Appended) -> None:
+        """A copy was stored: it goes on the wheel before its slot may have its turn."""
+        place = (appended.queue_offset, appended.log_offset, appended.record_bytes)
+        message = waiting(properties, place, width_ms=self._shape.width_ms)
+        if message is not None:
+            self._fresh.append(message)
+            self._enter_fresh()
+
+    def _enter_fresh(self) -> None:
+        """Puts what has just come on the wheel, before it is flushed: a recall counts at once.
+
+        What the disk refuses now, `catch_up` tries again.
+        """
+        fresh, self._fresh = self._fresh, []
+        if self._is_stopped or not fresh:
+            return
+        try:
+            if self._files is None:
+                self._begin()
+            self._enter_plain(fresh)
+        except (StoreError, OSError) as error:
+            log.warning("a message that waits goes on the wheel later: %s", error)
+
+    def _enter_plain(self, fresh: Sequence[Fresh]) -> None:
+        turn, shape, hash_of = self.turn, self._shape, self.counts.hash_of
+        now_ms = self._clock.now_ms()
+        now_slot_ms = now_ms - now_ms % shape.width_ms
+        first_ms = max(turn.end_ms, now_slot_ms)
+        last_ms = min(now_slot_ms + shape.roll_ms, turn.slot_ms + self.files.wheel.span_ms)
+        enter = self.files.enter_plain(now_slot_ms)
+        came: dict[int, int] = {}
+        try:
+            for message in fresh:
+                offset, log_offset, size, slot_ms, due_ms, topic, is_recall = message
+                if offset != self.queue_next:
+                    return
+                if is_recall or not first_ms <= slot_ms < last_ms:
+                    self._take(Waiting(*message))
+                    continue
+                topic_hash = hash_of(topic)
+                enter(slot_ms, (log_offset, size, topic_hash, due_ms))
+                came[topic_hash] = came.get(topic_hash, 0) + 1
+                self.queue_next = offset + 1
+        finally:
+            for topic_hash, count in came.items():
+                self.counts.add(topic_hash, count, now_ms)
+                self.entered += count
+
+    def catch_up(self) -> bool:
+        """Puts some messages of the topic on the wheel that are not on it yet.
+
+        Returns:
+            Whether there may be more.
+
+        Raises:
+            StoreError, OSError: the disk refuses it.
+        """
+        self._enter_fresh()
+        if self._files is None:
+            if not self._store.max_offset(TIMER, QUEUE):
+                return False
+            self._begin()
+        at = self.queue_next
+        if at >= self._store.max_offset(TIMER, QUEUE):
+            return False
+        found = self._store.read(TIMER, QUEUE, at, count_max=_COUNT_MAX, bytes_max=_BYTES_MAX)
+        for part in found.parts:
+            place = 0
+            while place < len(part):
+                try:
+                    record = parse(part, place)
+                except CorruptRecord as error:
+                    log.error("messages that wait behind %d are left out: %s", at, error)
+                    break
+                if not self._take(self._waiting(record)):
+                    return False
+                place += record.size
+        if self.queue_next < found.next_offset:
+            log.error("messages %d to %d that wait are gone", at, found.next_offset)
+            self.queue_next = int(found.next_offset)
+        return self.queue_next < self._store.max_offset(TIMER, QUEUE)
+
+    def _waiting(self, record: Record) -> Waiting | None:
+        place = (record.queue_offset, record.log_offset, record.size)
+        return waiting(decode_bytes(record.properties), place, width_ms=self._shape.width_ms)
+
+    def _take(self, message: Waiting | None) -> bool:
+        """Puts the next message on the wheel; False if there is no room on it yet."""
+        if message is None:
+            log.error("message %d of %s names no time", self.queue_next, TIMER)
+        elif not self._was_passed(message) and not self._enter(message):
+            return False
+        self.queue_next += 1
+        return True
+
+    def _was_passed(self, message: Waiting) -> bool:
+        """Whether a message was delivered, or stored anew, before a crash.
+
+        It must not go on the wheel: whoever recovers after the next crash would not know it.
+        """
+        if message.queue_offset < self._done_before and message.slot_ms < self.turn.slot_ms:
+            return True
+        origins = self._recovered.origins
+        if message.log_offset not in origins:
+            return False
+        origins.discard(message.log_offset)
+        return True
+
+    def _enter(self, message: Waiting) -> bool:
+        files, turn, shape = self.files, self.turn, self._shape
+        now_ms = self._clock.now_ms()
+        now_slot_ms = now_ms - now_ms % shape.width_ms
+        slot_ms, due_ms = message.slot_ms, message.due_ms
+        magic, count = (NORMAL | RECALLS, -1) if message.is_recall else (NORMAL, 1)
+        if slot_ms - now_slot_ms >= shape.roll_ms:
+            due_ms = slot_ms = shape.on_the_way(slot_ms, now_slot_ms)
+            magic |= ROLLS
+        if slot_ms < turn.slot_ms:
+            slot_ms = turn.slot_ms
+        elif slot_ms - turn.slot_ms >= files.wheel.span_ms:
+            return False
+        position = files.enter(
+            slot_ms,
+            magic,
+            max(now_slot_ms, slot_ms - _DELAY_MS_MAX),
+            (
+                message.log_offset,
+                message.record_bytes,
+                self.counts.enter(message.topic, count, now_ms),
+                due_ms,
+            ),
+        )
+        self.entered += 1
+        if slot_ms == turn.slot_ms and turn.is_loaded:
+            turn.join(position, files.log.read(position))
+        return True
+
+    # What goes out.
+
+    def takes(self, unit: Unit, key: str) -> bool:
+        """Whether a message was delivered already, before a crash."""
+        if not len(self._recovered):
+            return False
+        return self._recovered.takes(unit.log_offset, key, is_rolled=unit.rolls)
+
+    def passed(self, unit: Unit) -> None:
+        """A message is delivered, stored anew, or will never be."""
+        self.counts.add(unit.topic_hash, -unit.adds, self._clock.now_ms())
+
+    def advance(self, now_ms: int) -> bool:
+        """Goes on to the next slot, if this one is done; whether it went on."""
+        turn = self.turn
+        if not turn.is_loaded or len(turn.agenda) or now_ms < turn.end_ms:
+            return False
+        self._begin_slot(self.files.wheel.next_used(self._leave(), now_ms))
+        return True
+
+    def _leave(self) -> int:
+        """The slot is done; when the next one begins."""
+        turn = self.turn
+        for position in turn.recalls:
+            unit = self.files.log.read(position)
+            self.counts.add(unit.topic_hash, 1, self._clock.now_ms())
+        found = sum(turn.recalled.values())
+        if found:
+            log.info("%d messages were taken back in slot %d", found, turn.slot_ms)
+        self.files.clear(turn.slot_ms)
+        return turn.end_ms
+
+    def _begin_slot(self, slot_ms: int) -> None:
+        """What is delivered from now on is delivered from another slot."""
+        self.turn.begin(slot_ms, self._shape.width_ms)
+        self._progress = self._progress._replace(
+            slot_ms=slot_ms,
+            delivered_from=int(self._store.log_end),
+            queue_then=self.queue_next,
+        )
+
+    async def pending(self, now_ms: int, spans_seconds: Sequence[int]) -> Pending:
+        """How many messages wait, by time; to the width of a slot."""
+        return await pending(self._files, self.turn, now_ms, spans_seconds)
+
+    # What is kept.
+
+    async def save(self, *, is_clean: bool = False) -> None:
+        """Returns when the files are on the disk, once the log is up to where it is now.
+
+        Raises:
+            StoreError: the disk failed.
+        """
+        files = self.files
+        progress = self._progress._replace(
+            position=files.log.end, queue_next=self.queue_next, is_clean=is_clean
+        )
+        log_end = self._store.log_end
+        if not await self._store.flushed.reach(log_end, Deadline.after(_FLUSH_SECONDS)):
+            return
+        files.log.forget_before(int(self._store.log_start))
+        try:
+            await files.sync(progress, self._clock.now_ms())
+        except OSError as error:
+            raise StoreError(f"the timers in {self._root} cannot be saved: {error}") from error
+
+    async def stop(self) -> None:
+        """Saves all for an orderly stop, and lets go of the files."""
+        self._is_stopped = True
+        if self._files is None:
+            return
+        try:
+            self._tidy_slot()
+            await self._store.sync()
+            await self.save(is_clean=True)
+        except (StoreError, OSError, OffsetOutOfRange) as error:
+            log.error("the timers are recovered at the next start: %s", error)
+        finally:
+            self.close()
+
+    def _tidy_slot(self) -> None:
+        """Makes the files say what is left of the slot: Java knows whole slots only."""
+        files, turn = self.files, self.turn
+        if not turn.is_loaded or len(turn.agenda) > _REWRITTEN_MAX:
+            return
+        if not len(turn.agenda):
+            self._begin_slot(self._leave())
+            return
+        units = [files.log.read(position) for position in turn.left()]
+        files.clear(turn.slot_ms)
+        for unit in units:
+            files.enter(unit.slot_ms, unit.magic, unit.written_ms, unit[4:])

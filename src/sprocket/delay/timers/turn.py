@@ -1,0 +1,106 @@
+"""The slot whose turn it is: its messages by their very times, and what takes them back.
+
+It may be loaded in pieces, and messages that come late or meanwhile join it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from sprocket.base.errors import CorruptRecord, OffsetOutOfRange
+from sprocket.delay.timers.agenda import Agenda
+from sprocket.delay.timers.timer_files import TimerFiles
+from sprocket.delay.timers.timer_log import Unit
+from sprocket.message import properties as names
+from sprocket.message.properties import decode_bytes
+from sprocket.message.record import parse
+from sprocket.store.store import Store
+
+log = logging.getLogger(__name__)
+
+#: Units that are looked at before others have their turn on the loop.
+_UNITS_MAX = 2048
+
+
+class Turn:
+    """The slot.
+
+    Attributes:
+        slot_ms, end_ms: when it begins and ends; all that waits in it is due by then.
+        agenda: what is due in it.
+        recalled: keys that recalls name, and whether a message was found for each.
+        recalls: positions of those recalls.
+        is_loaded: whether all that waits in it is on the agenda.
+        sooner: set when something came that is due before all others.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.slot_ms = self.end_ms = 0
+        self.agenda = Agenda()
+        self.recalled: dict[str, bool] = {}
+        self.recalls: list[int] = []
+        self.is_loaded = False
+        self.sooner = asyncio.Event()
+
+    def begin(self, slot_ms: int, width_ms: int) -> None:
+        """It is the turn of a slot. Of the one before nothing is left."""
+        self.slot_ms, self.end_ms = slot_ms, slot_ms + width_ms
+        self.recalled.clear()
+        self.recalls.clear()
+        self.is_loaded = False
+
+    async def load(self, files: TimerFiles) -> None:
+        """Puts what waits in the slot on the agenda; what comes meanwhile is put there too."""
+        position = files.wheel.get(self.slot_ms).last
+        self.is_loaded = True
+        while position >= 0:
+            position = self._load_some(files, position)
+            await asyncio.sleep(0)
+        self.agenda.order()
+
+    def _load_some(self, files: TimerFiles, position: int) -> int:
+        """Takes some units of the slot, from a position backwards; where to go on, or -1."""
+        entries = []
+        for _ in range(_UNITS_MAX):
+            if position < 0:
+                break
+            try:
+                unit = files.log.read(position)
+            except OffsetOutOfRange as error:
+                log.error("messages of slot %d are gone: %s", self.slot_ms, error)
+                position = -1
+                break
+            if unit.is_recall:
+                self._take_back(position, unit)
+            else:
+                entries.append((unit.due_ms or self.end_ms, position))
+            position = unit.previous
+        self.agenda.extend(entries)
+        return position
+
+    def join(self, position: int, unit: Unit) -> None:
+        """Takes a unit that came during the turn of its slot."""
+        if unit.is_recall:
+            self._take_back(position, unit)
+            return
+        first, due_ms = self.agenda.next_ms(), unit.due_ms or self.end_ms
+        self.agenda.put(due_ms, position)
+        if first is None or due_ms < first:
+            self.sooner.set()
+
+    def _take_back(self, position: int, unit: Unit) -> None:
+        self.recalls.append(position)
+        try:
+            record = parse(self._store.lookup(unit.log_offset))
+        except (OffsetOutOfRange, CorruptRecord) as error:
+            log.error("a recall is gone: %s", error)
+            return
+        key = decode_bytes(record.properties).get(names.TIMER_DELETE_KEY)
+        if key:
+            self.recalled.setdefault(key, False)
+
+    def left(self) -> list[int]:
+        """Positions of all that is left of the slot, recalls first."""
+        return [*self.recalls, *self.agenda.left()]

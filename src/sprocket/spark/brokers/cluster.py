@@ -1,0 +1,196 @@
+"""The cluster as a planner sees it: which topics and queues there are, and their offsets.
+
+Blocking. Questions about many queues of one broker travel together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from sprocket.base.errors import RouteNotFound, TransportError
+from sprocket.message.queue import QueueId
+from sprocket.message.topic import TEMPLATE, is_readable, is_writable
+from sprocket.protocol.bodies import TopicList
+from sprocket.protocol.codes import ResponseCode
+from sprocket.protocol.command import Command, Header
+from sprocket.protocol.requests.offset import (
+    MaxOffset,
+    MinOffset,
+    OffsetReply,
+    QueryOffset,
+    SearchOffset,
+    UpdateOffset,
+)
+from sprocket.protocol.requests.route import TopicNames
+from sprocket.spark.brokers.connection import successful
+from sprocket.spark.brokers.pool import Wires
+
+#: As Java's producers ask for.
+_NEW_TOPIC_QUEUES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a topic lies: the queues that may be read, sorted."""
+
+    queues: tuple[QueueId, ...]
+
+
+class Cluster:
+    """Asks name servers and brokers.
+
+    Args:
+        wires: the connections; whoever made them closes them.
+    """
+
+    def __init__(self, wires: Wires) -> None:
+        self._wires = wires
+
+    @property
+    def addresses(self) -> Mapping[str, str]:
+        """Addresses of brokers, by name, as the routes told."""
+        return self._wires.addresses
+
+    def topics(self) -> list[str]:
+        """Names of all topics, sorted."""
+        reply = self._wires.ask_nameserver(TopicNames())
+        return sorted(set(TopicList.decode(reply.body).topic_list))
+
+    def place(self, topic: str) -> Place:
+        """Where a topic lies.
+
+        Raises:
+            RouteNotFound: no broker has it.
+        """
+        route = self._wires.route(topic)
+        return Place(
+            tuple(
+                sorted(
+                    QueueId(topic, data.broker_name, number)
+                    for data in route.queue_datas
+                    if is_readable(data.perm) and data.broker_name in self._wires.addresses
+                    for number in range(data.read_queue_nums)
+                )
+            )
+        )
+
+    def writable(self, topic: str) -> list[QueueId]:
+        """The topic's queues that take messages, sorted; of a topic not yet made, those to come.
+
+        Raises:
+            RouteNotFound: no broker has it, and none makes topics.
+        """
+        try:
+            route = self._wires.route(topic)
+            count_max = None
+        except RouteNotFound:
+            route = self._wires.route(TEMPLATE)
+            count_max = _NEW_TOPIC_QUEUES
+        found = sorted(
+            QueueId(topic, data.broker_name, number)
+            for data in route.queue_datas
+            if is_writable(data.perm) and data.broker_name in self._wires.addresses
+            for number in range(min(data.write_queue_nums, count_max or data.write_queue_nums))
+        )
+        if not found:
+            raise RouteNotFound(f"no broker takes messages for topic {topic}")
+        return found
+
+    def earliest(self, queues: Iterable[QueueId]) -> dict[QueueId, int]:
+        """Offset of each queue's first message."""
+        return self._offsets(queues, _first)
+
+    def latest(self, queues: Iterable[QueueId]) -> dict[QueueId, int]:
+        """Offset after each queue's last message."""
+        return self._offsets(queues, _last)
+
+    def at(self, times: Mapping[QueueId, int]) -> dict[QueueId, int]:
+        """Offset of the first message stored at a time (ms) or after it; the end if none is."""
+        return self._offsets(
+            times,
+            lambda q: SearchOffset(
+                topic=q.topic, queue_id=q.number, timestamp=times[q], bname=q.broker
+            ),
+        )
+
+    def committed(self, group: str, queues: Iterable[QueueId]) -> dict[QueueId, int]:
+        """Where a group is, by queue; queues in which it has committed nothing are left out.
+
+        Raises:
+            ReplyError: a broker said no.
+            TransportError: a broker did not answer.
+        """
+        replies = self._call_brokers(
+            queues,
+            lambda q: QueryOffset(
+                consumer_group=group,
+                topic=q.topic,
+                queue_id=q.number,
+                set_zero_if_not_found=False,
+                bname=q.broker,
+            ),
+        )
+        found = {}
+        for queue, reply in replies.items():
+            if reply.code == ResponseCode.QUERY_NOT_FOUND:
+                continue
+            offset = successful(reply).read(OffsetReply).offset
+            if offset >= 0:
+                found[queue] = offset
+        return found
+
+    def commit(self, group: str, offsets: Mapping[QueueId, int]) -> None:
+        """Commits a group's offsets, each the next one to read.
+
+        It asks for them first: a broker that was told to reset the group takes no word from who has
+        not asked since.
+        """
+        self.committed(group, offsets)
+        replies = self._call_brokers(offsets, lambda q: _committing(group, q, offsets[q]))
+        for reply in replies.values():
+            successful(reply)
+
+    def _offsets(
+        self, queues: Iterable[QueueId], question: Callable[[QueueId], Header]
+    ) -> dict[QueueId, int]:
+        replies = self._call_brokers(queues, question)
+        return {
+            queue: successful(reply).read(OffsetReply).offset for queue, reply in replies.items()
+        }
+
+    def _call_brokers(
+        self, queues: Iterable[QueueId], question: Callable[[QueueId], Header]
+    ) -> dict[QueueId, Command]:
+        """Asks each queue's broker; the questions to one broker travel together."""
+        by_broker: dict[str, list[QueueId]] = {}
+        for queue in queues:
+            by_broker.setdefault(queue.broker, []).append(queue)
+        found: dict[QueueId, Command] = {}
+        for broker, some in by_broker.items():
+            wire = self._wires.to(broker)
+            try:
+                replies = wire.call_all([question(queue) for queue in some])
+            except TransportError:
+                self._wires.hang_up(wire)
+                raise
+            found.update(zip(some, replies, strict=True))
+        return found
+
+
+def _first(queue: QueueId) -> MinOffset:
+    return MinOffset(topic=queue.topic, queue_id=queue.number, bname=queue.broker)
+
+
+def _last(queue: QueueId) -> MaxOffset:
+    return MaxOffset(topic=queue.topic, queue_id=queue.number, bname=queue.broker)
+
+
+def _committing(group: str, queue: QueueId, offset: int) -> UpdateOffset:
+    return UpdateOffset(
+        consumer_group=group,
+        topic=queue.topic,
+        queue_id=queue.number,
+        commit_offset=offset,
+        bname=queue.broker,
+    )

@@ -1,0 +1,1 @@
+"""Starting Spark: Java, the interpreter of workers, the package for clusters."""

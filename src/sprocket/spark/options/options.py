@@ -1,0 +1,358 @@
+# ruff: noqa: RUF009 - `option` makes a dataclass field
+"""What a user may say with `.option(…)` when reading, checked once and frozen.
+
+Names are those of Spark's Kafka source where the meaning is the same, RocketMQ's own where it is
+not. Spark hands options over as text; names count without regard to upper and lower case. An
+option that does not exist is refused with the nearest one that does. The result can be pickled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from sprocket.base.errors import ConfigError
+from sprocket.filter.choice import Filter, filter_of
+from sprocket.message.queue import QueueId
+from sprocket.protocol.signing import Signer
+from sprocket.spark.options import declare, positions, values
+from sprocket.spark.options.declare import option
+from sprocket.spark.options.positions import Kind, Positions
+
+#: A group that every RocketMQ broker knows from its start: reading leaves nothing behind.
+READER_GROUP = "TOOLS_CONSUMER"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Which messages, wherever they are read from."""
+
+    topics: tuple[str, ...] = option(
+        "subscribe", values.topics, "Topics to read, with commas in between.", default=()
+    )
+    pattern: str | None = option(
+        "subscribePattern",
+        values.pattern,
+        "Topics to read, as a regular expression for the whole name. RocketMQ's own, retry and "
+        "dead-letter topics are left out unless the expression begins with `%` or `rmq_sys_`.",
+    )
+    starting_time: Positions | None = option(
+        "startingTimestamp",
+        positions.parse_time,
+        "Where to begin in every queue, by store time in ms since 1970. Goes before the other two.",
+    )
+    tags: str = option(
+        "tags",
+        values.tags,
+        "Only messages with one of these tags: `paid || new`. The broker filters.",
+        default="*",
+    )
+    sql: str | None = option(
+        "sql",
+        values.sql,
+        "Only messages whose properties fulfil an SQL92 condition: `amount > 5 AND region = 'eu'`. "
+        "The broker filters; where it cannot, the task does.",
+    )
+    fails_on_loss: bool = option(
+        "failOnDataLoss",
+        values.switch,
+        "Fail when messages to be read are no longer there; otherwise warn and go on.",
+        default=True,
+    )
+    partitions_min: int = option(
+        "minPartitions", values.whole(1, 100_000), "Read with at least so many tasks.", default=0
+    )
+    has_properties: bool = option(
+        "includeHeaders",
+        values.switch,
+        "Whether the columns include `properties` when no schema is given.",
+        default=True,
+    )
+
+    @property
+    def filter(self) -> Filter:
+        """Which messages are wanted, by tag or by SQL."""
+        return filter_of(self.tags, self.sql)
+
+
+@dataclass(frozen=True)
+class Credentials:
+    """Who is reading or writing, for brokers with access control."""
+
+    access_key: str | None = option(
+        "accessKey", values.text, "Who is asking, for brokers with access control (`aclEnable`)."
+    )
+    secret_key: str | None = option(
+        "secretKey",
+        values.text,
+        "What requests are signed with. It is never sent.",
+        is_secret=True,
+    )
+    security_token: str | None = option(
+        "securityToken", values.text, "Goes with keys that were lent for a time.", is_secret=True
+    )
+
+    @property
+    def signer(self) -> Signer | None:
+        """What signs requests; None if there are no keys.
+
+        Raises:
+            ConfigError: one key is given without the other.
+        """
+        return Signer.of(self.access_key, self.secret_key, self.security_token)
+
+
+@dataclass(frozen=True)
+class ReadOptions(Credentials, Choice):
+    """How to read, as the user asked."""
+
+    nameservers: tuple[str, ...] = option(
+        "namesrvAddr",
+        values.addresses,
+        "Name servers, `host:port;host:port`. Required.",
+        default=(),
+    )
+    queues: frozenset[QueueId] = option(
+        "assign",
+        positions.parse_queues,
+        'Queues to read: `{"orders": {"broker-a": [0, 1]}}`.',
+        default=frozenset(),
+    )
+    starting: Positions | None = option(
+        "startingOffsets",
+        values.either,
+        "Where to begin: `earliest`, `latest`, `committed` (where the group is, and earliest in "
+        'queues where it is nowhere), or `{"orders": {"broker-a": {"0": 17}}}` with -2 for '
+        "earliest and -1 for latest. Default: earliest, in streams latest. A stream that has a "
+        "checkpoint goes on from there.",
+    )
+    starting_times: Positions | None = option(
+        "startingOffsetsByTimestamp",
+        positions.parse_times,
+        'Where to begin, by store time in ms: `{"orders": 1700000000000}`, or for each queue. '
+        "Goes before `startingOffsets`.",
+    )
+    time_strategy: str = option(
+        "startingOffsetsByTimestampStrategy",
+        values.strategy,
+        "Where a queue has no message as new as the starting time: begin at its end (`latest`), "
+        "or fail (`error`).",
+        default="latest",
+    )
+    group: str = option(
+        "group",
+        values.group,
+        "Consumer group in whose name is read; brokers check its permission. A stream commits to a "
+        "group of its own what is done, for tools that watch lag.",
+        default=READER_GROUP,
+    )
+    partition_records_max: int = option(
+        "maxRecordsPerPartition",
+        values.whole(1),
+        "Read at most so many offsets in one task.",
+        default=0,
+    )
+    pull_timeout_ms: int = option(
+        "pullTimeoutMs",
+        values.whole(1, 86_400_000),
+        "How long a task waits for the next messages of its range, through broken connections "
+        "and restarting brokers, before it fails.",
+        default=120_000,
+    )
+    pull_bytes: int = option(
+        "pullMaxBytes",
+        values.whole(1024, 8 * 1024 * 1024),
+        "Most bytes to ask of a broker at once. Brokers may give less.",
+        default=1024 * 1024,
+    )
+    pull_records: int = option(
+        "pullMaxRecords",
+        values.whole(1, 65_536),
+        "Most messages to ask of a broker at once. Brokers may give less.",
+        default=8192,
+    )
+    offset_retries: int = option(
+        "fetchOffset.numRetries",
+        values.whole(0, 1000),
+        "How many times to ask again when offsets cannot be had.",
+        default=3,
+    )
+    offset_retry_ms: int = option(
+        "fetchOffset.retryIntervalMs",
+        values.whole(0, 3_600_000),
+        "Pause before asking for offsets again, ms.",
+        default=200,
+    )
+
+
+@dataclass(frozen=True)
+class Pushed:
+    """Whether conditions are taken over from Spark, in batch reads."""
+
+    takes_filters: bool = option(
+        "pushDownPredicate",
+        values.switch,
+        "Whether conditions on topic, queue, offset, tag and store time narrow what is read. Only "
+        "for a table that is used in one query, once: Spark reads it again as it was narrowed.",
+        default=False,
+    )
+
+
+@dataclass(frozen=True)
+class BatchOptions(Pushed, ReadOptions):
+    """How to read once: where it ends, too."""
+
+    ending: Positions | None = option(
+        "endingOffsets",
+        values.latest_or_json,
+        "Where to end, this offset not included: `latest` (the default), or a JSON of offsets with "
+        "-1 for latest.",
+    )
+    ending_times: Positions | None = option(
+        "endingOffsetsByTimestamp",
+        positions.parse_times,
+        "Where to end, by store time in ms, for each topic or queue. Goes before `endingOffsets`.",
+    )
+    ending_time: Positions | None = option(
+        "endingTimestamp",
+        positions.parse_time,
+        "Where to end in every queue, by store time in ms since 1970; a message stored at that "
+        "time is not read. Goes before the other two.",
+    )
+
+
+@dataclass(frozen=True)
+class StreamOptions(ReadOptions):
+    """How to read on and on: how much at a time, too."""
+
+    trigger_records_max: int = option(
+        "maxOffsetsPerTrigger",
+        values.whole(1),
+        "Most offsets in one micro-batch, shared among the queues by what waits in each.",
+        default=0,
+    )
+    trigger_records_min: int = option(
+        "minOffsetsPerTrigger",
+        values.whole(1),
+        "Wait until so many offsets have come, or `maxTriggerDelay` has passed.",
+        default=0,
+    )
+    trigger_delay_ms: int = option(
+        "maxTriggerDelay",
+        values.duration,
+        "Longest wait for `minOffsetsPerTrigger`: `15m`, `30s`, `500ms`. Default: 15m.",
+        default=900_000,
+    )
+    route_refresh_ms: int = option(
+        "routeRefreshMs",
+        values.whole(0, 3_600_000),
+        "How often topics and queues are looked up anew, ms.",
+        default=5_000,
+    )
+
+
+@dataclass(frozen=True)
+class StoreOptions(Pushed, Choice):
+    """How to read the files of a broker's store."""
+
+    store: str = option(
+        "store",
+        values.text,
+        "Folder of a broker's store: its log files are read, and no broker need run. All tasks "
+        "must see it under this name. Where the log lies on several disks, the others follow, with "
+        "`;` in between.",
+        default="",
+    )
+    broker: str | None = option(
+        "storeBroker", values.text, "What the column `broker` shows; null without it."
+    )
+    ending_time: Positions | None = option(
+        "endingTimestamp",
+        positions.parse_time,
+        "Where to end in every queue, by store time in ms since 1970; a message stored at that "
+        "time is not read. Goes before the other two.",
+    )
+    checks_bodies: bool = option(
+        "checkBodies",
+        values.switch,
+        "Whether every body is compared with its checksum. Those of the last file that the broker "
+        "had not noted as being on the disk always are.",
+        default=False,
+    )
+
+
+def batch_options(given: Mapping[str, str]) -> BatchOptions:
+    """The options of a batch read.
+
+    Raises:
+        ConfigError: an option is unknown, ill-typed or missing, or two contradict each other.
+    """
+    others = (StreamOptions, StoreOptions)
+    options = declare.parse(given, kind=BatchOptions, others=others, reads="batch reads")
+    check_source(options)
+    return options
+
+
+def stream_options(given: Mapping[str, str]) -> StreamOptions:
+    """The options of a streaming read.
+
+    Raises:
+        ConfigError: an option is unknown, ill-typed or missing, or two contradict each other.
+    """
+    others = (BatchOptions, StoreOptions)
+    options = declare.parse(given, kind=StreamOptions, others=others, reads="streams")
+    check_source(options)
+    return options
+
+
+def store_options(given: Mapping[str, str]) -> StoreOptions:
+    """The options of a read of a store's files.
+
+    Raises:
+        ConfigError: an option is unknown, ill-typed or missing, or two contradict each other.
+    """
+    others = (BatchOptions, StreamOptions)
+    options = declare.parse(given, kind=StoreOptions, others=others, reads="reads of a store")
+    if options.topics and options.pattern:
+        raise ConfigError("give subscribe or subscribePattern, not both")
+    _check_filter(options)
+    return options
+
+
+def check_names(given: Iterable[str]) -> None:
+    """Raises ConfigError for a name that is no option of any way of reading."""
+    declare.check_names(given, (BatchOptions, StreamOptions, StoreOptions))
+
+
+def check_source(options: ReadOptions) -> None:
+    """Raises ConfigError unless it is clear what to read, where from, and as whom."""
+    if not options.nameservers:
+        raise ConfigError("option namesrvAddr is missing: the name servers, host:port")
+    ways = {
+        "subscribe": options.topics,
+        "subscribePattern": options.pattern,
+        "assign": options.queues,
+    }
+    chosen = [name for name, value in ways.items() if value]
+    if len(chosen) != 1:
+        said = f"not {' and '.join(chosen)} together" if chosen else "none is given"
+        raise ConfigError(f"give one of subscribe, subscribePattern, assign: {said}")
+    _check_filter(options)
+    check_credentials(options)
+    begins = options.starting.everywhere if options.starting else None
+    if begins is not None and begins.kind is Kind.COMMITTED and options.group == READER_GROUP:
+        raise ConfigError("startingOffsets committed needs a group that has committed: give group")
+
+
+def check_credentials(options: Credentials) -> None:
+    """Raises ConfigError for half a pair of keys."""
+    if bool(options.access_key) != bool(options.secret_key):
+        missing = "secretKey" if options.access_key else "accessKey"
+        raise ConfigError(f"option {missing} is missing: accessKey and secretKey go together")
+    if options.security_token and not options.access_key:
+        raise ConfigError("option accessKey is missing: securityToken goes with the two keys")
+
+
+def _check_filter(options: Choice) -> None:
+    if options.sql is not None and options.tags != "*":
+        raise ConfigError("give tags or sql, not both; in sql the tag is TAGS")

@@ -1,0 +1,145 @@
+"""Texts of options to values, each checked; an error names the option. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from sprocket.base.errors import UsageError
+from sprocket.filter.sql92 import SqlFilter
+from sprocket.filter.tags import TagFilter
+from sprocket.message.properties import check_user_property
+from sprocket.message.topic import check_group, check_topic
+from sprocket.spark.options.positions import Positions, parse_offsets
+
+#: Gets the option's name and its text.
+Parser = Callable[[str, str], Any]
+
+
+def text(name: str, value: str) -> str:
+    """Any text that is not blank."""
+    if not value.strip():
+        raise UsageError(f"option {name} is empty")
+    return value.strip()
+
+
+def whole(minimum: int, maximum: int = 2**63 - 1) -> Parser:
+    """A whole number between bounds, both allowed."""
+
+    def parse(name: str, value: str) -> int:
+        try:
+            number = int(value.strip())
+        except ValueError:
+            raise UsageError(f"option {name} takes a whole number, not {value!r}") from None
+        if not minimum <= number <= maximum:
+            limits = f"at least {minimum}" if number < minimum else f"at most {maximum}"
+            raise UsageError(f"option {name} must be {limits}, not {number}")
+        return number
+
+    return parse
+
+
+def switch(name: str, value: str) -> bool:
+    """`true` or `false`."""
+    word = value.strip().lower()
+    if word not in ("true", "false"):
+        raise UsageError(f"option {name} takes true or false, not {value!r}")
+    return word == "true"
+
+
+_DURATION = re.compile(r"(\d{1,9})\s*(ms|s|m|h|d)", re.ASCII)
+_UNITS_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+
+
+def duration(name: str, value: str) -> int:
+    """A time with its unit, as milliseconds: `15m`, `30s`, `500ms`."""
+    found = _DURATION.fullmatch(value.strip().lower())
+    if found is None:
+        raise UsageError(f"option {name} takes a time such as 15m, 30s or 500ms, not {value!r}")
+    return int(found[1]) * _UNITS_MS[found[2]]
+
+
+def addresses(name: str, value: str) -> tuple[str, ...]:
+    """`host:port`, several with `;` or `,` in between."""
+    found = tuple(one.strip() for one in re.split(r"[;,]", value) if one.strip())
+    for one in found:
+        host, colon, port = one.rpartition(":")
+        if not host or not colon or not port.isdecimal() or not 0 < int(port) < 65536:
+            raise UsageError(f"option {name}: {one!r} is no host:port")
+    if not found:
+        raise UsageError(f"option {name} is empty")
+    return found
+
+
+def topics(name: str, value: str) -> tuple[str, ...]:
+    """Topic names with commas in between."""
+    found = tuple(dict.fromkeys(one.strip() for one in value.split(",") if one.strip()))
+    if not found:
+        raise UsageError(f"option {name} names no topic")
+    for one in found:
+        check_topic(one)
+    return found
+
+
+def topic(name: str, value: str) -> str:
+    """One topic's name."""
+    check_topic(value.strip())
+    return value.strip()
+
+
+def property_name(name: str, value: str) -> str:
+    """The name of a property that users may set."""
+    check_user_property(value.strip(), "value")
+    return value.strip()
+
+
+def queue_choice(name: str, value: str) -> str:
+    """How queues are chosen."""
+    word = value.strip().lower()
+    if word not in ("turn", "key"):
+        raise UsageError(f'option {name} takes "turn" or "key", not {value!r}')
+    return word
+
+
+def pattern(name: str, value: str) -> str:
+    """A regular expression that a whole topic name must match."""
+    try:
+        re.compile(value)
+    except re.error as error:
+        raise UsageError(f"option {name} is no regular expression: {error}") from None
+    return value
+
+
+def group(name: str, value: str) -> str:
+    """A consumer group's name."""
+    check_group(value.strip())
+    return value.strip()
+
+
+def tags(name: str, value: str) -> str:
+    """A tag expression: `*`, or tags with `||` in between."""
+    return TagFilter.parse(value.strip()).expression
+
+
+def sql(name: str, value: str) -> str:
+    """An SQL92 condition."""
+    return SqlFilter.parse(value.strip()).expression
+
+
+def strategy(name: str, value: str) -> str:
+    """What to do where no message is as new as the starting time."""
+    word = value.strip().lower()
+    if word not in ("latest", "error"):
+        raise UsageError(f'option {name} takes "latest" or "error", not {value!r}')
+    return word
+
+
+def either(name: str, value: str) -> Positions:
+    """Where a read begins."""
+    return parse_offsets(name, value, words=("earliest", "latest", "committed"))
+
+
+def latest_or_json(name: str, value: str) -> Positions:
+    """Where a batch read ends."""
+    return parse_offsets(name, value, words=("latest",))

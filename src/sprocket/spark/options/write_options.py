@@ -1,0 +1,89 @@
+"""What a user may say with `.option(…)` when writing, checked once and frozen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sprocket.base.errors import ConfigError
+from sprocket.spark.options import values
+from sprocket.spark.options.declare import option, parse
+from sprocket.spark.options.options import Credentials, check_credentials
+
+#: Options that Spark itself adds for streams.
+_SPARKS_OWN = {"checkpointlocation", "queryname", "outputmode"}
+
+
+@dataclass(frozen=True)
+class WriteOptions(Credentials):
+    """How to write, as the user asked."""
+
+    nameservers: tuple[str, ...] = option(
+        "namesrvAddr",
+        values.addresses,
+        "Name servers, `host:port;host:port`. Required.",
+        default=(),
+    )
+    topic: str | None = option(
+        "topic", values.topic, "Where messages go that have no column `topic`, or null there."
+    )
+    tag: str | None = option(
+        "tag", values.text, "Tag of messages that have no column `tag`, or null there."
+    )
+    delay_level: int = option(
+        "delayLevel",
+        values.whole(0, 18),
+        "Delay of messages that have no column `delay_level`: 0 for none, 1 to 18.",
+        default=0,
+    )
+    queue_by: str = option(
+        "queueBy",
+        values.queue_choice,
+        "Which queue takes a message without a column `queue_id`: `turn` for one after the other, "
+        "`key` for one by the hash of its key, the same as from Java's SelectMessageQueueByHash.",
+        default="turn",
+    )
+    id_property: str | None = option(
+        "idempotencyProperty",
+        values.property_name,
+        "Name of a property that gets a text which is the same when a task is run again: consumers "
+        "can drop repeats by it.",
+    )
+    group: str = option(
+        "group", values.group, "Producer group that brokers are told.", default="sprocket-spark"
+    )
+    batch_records: int = option(
+        "batchMaxRecords",
+        values.whole(1, 10_000),
+        "Most messages in one request. 1 for brokers that take no batches.",
+        default=256,
+    )
+    batch_bytes: int = option(
+        "batchMaxBytes",
+        values.whole(1024, 4 * 1024 * 1024),
+        "Most bytes in one request of several messages.",
+        default=512 * 1024,
+    )
+    timeout_ms: int = option(
+        "sendTimeoutMs", values.whole(1, 600_000), "How long an answer may take.", default=10_000
+    )
+    retries: int = option(
+        "sendRetries",
+        values.whole(0, 1000),
+        "How many times in a row a request is sent again before the task fails.",
+        default=10,
+    )
+
+
+def write_options(given: Mapping[str, str]) -> WriteOptions:
+    """The options of a write.
+
+    Raises:
+        ConfigError: an option is unknown, ill-typed or missing.
+    """
+    ours = {name: value for name, value in given.items() if name.lower() not in _SPARKS_OWN}
+    options = parse(ours, kind=WriteOptions, others=(), reads="writing")
+    if not options.nameservers:
+        raise ConfigError("option namesrvAddr is missing: the name servers, host:port")
+    check_credentials(options)
+    return options

@@ -1,0 +1,162 @@
+"""A folder of Parquet that grows by whole micro-batches, each exactly once.
+
+    orders-archive/topic=orders/date=2030-01-31/batch=17/part-….parquet
+    orders-archive/_sprocket/committed.json     which batches are whole, by which query; totals
+    orders-archive/_sprocket/checkpoint/        Spark's
+
+A batch that is done again, after a kill, replaces the folders `batch=N` that it made before: Spark
+gives it the same messages again, so it makes the same folders. What is written counts once
+`committed.json` says so; `read` shows nothing else. Choice and price: docs/decisions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from sprocket.base.errors import UsageError
+from sprocket.spark.pipelines.parts.folder import HIDDEN, Folder
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+BATCH = "batch"
+_MARK = f"{HIDDEN}/committed.json"
+_CHECKPOINT = f"{HIDDEN}/checkpoint"
+#: Folders that a task writes at once; with more, Spark sorts its rows first.
+_OPEN_FILES = "64"
+
+
+@dataclass(frozen=True)
+class Mark:
+    """What is in the folder for good.
+
+    Attributes:
+        query: the id of the query that writes it; Spark keeps it in its checkpoint.
+        last: number of the last whole batch; -1 for none.
+        totals: sums over all batches, by name.
+    """
+
+    query: str = ""
+    last: int = -1
+    totals: Mapping[str, int] = field(default_factory=dict)
+
+
+class Batches:
+    """Writes and reads such a folder.
+
+    Args:
+        session: of Spark.
+        path: the folder.
+        by: columns whose values become folders, outermost first.
+    """
+
+    def __init__(self, session: SparkSession, path: str, *, by: Sequence[str]) -> None:
+        self._session = session
+        self._by = tuple(by)
+        self.folder = Folder(session, path)
+        self.checkpoint = self.folder.inner(_CHECKPOINT)
+        self.mark = self._load()
+        #: Sums over the batches of this run.
+        self.totals: dict[str, int] = {}
+        self.appended = 0
+
+    def check(self) -> None:
+        """Raises UsageError unless the folder is new, or goes with its checkpoint."""
+        query = self._query()
+        if query == self.mark.query:
+            if not query and self.folder.names():
+                raise UsageError(f"{self.folder} holds something else: give a folder of its own")
+        elif self.mark.query:
+            raise UsageError(
+                f"{self.folder} was written by a query whose checkpoint is gone from {HIDDEN}: "
+                "going on would repeat messages; give a new folder"
+            )
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to read: no whole batch, or none with rows."""
+        return self.mark.last < 0 or not self.folder.names()
+
+    def append(
+        self, make: Callable[[DataFrame], DataFrame], measures: Mapping[str, Column]
+    ) -> Callable[[DataFrame, int], None]:
+        """What `foreachBatch` takes: makes rows of a batch and adds them to the folder.
+
+        Args:
+            make: the rows to write, of the rows that were read.
+            measures: whole numbers to be added up over the rows to write.
+        """
+
+        def write(frame: DataFrame, number: int) -> None:
+            self._append(make(frame), number, measures)
+
+        return write
+
+    def read(self) -> DataFrame:
+        """The rows of all whole batches. The columns of folders are text, and dates dates.
+
+        Raises:
+            UsageError: there are none.
+        """
+        from pyspark.sql import functions as f
+
+        if self.is_empty:
+            raise UsageError(f"{self.folder} holds nothing yet")
+        names = "spark.sql.sources.partitionColumnTypeInference.enabled"
+        before = self._session.conf.get(names)
+        try:
+            # A topic may be named 007.
+            self._session.conf.set(names, "false")
+            frame = self._session.read.parquet(self.folder.path)
+        finally:
+            self._session.conf.set(names, before or "true")
+        return frame.withColumn(BATCH, f.col(BATCH).cast("bigint")).where(
+            f.col(BATCH) <= self.mark.last
+        )
+
+    def _append(self, frame: DataFrame, number: int, measures: Mapping[str, Column]) -> None:
+        from pyspark.sql import Observation
+        from pyspark.sql import functions as f
+
+        if number <= self.mark.last:
+            return
+        seen = Observation()
+        rows = frame.observe(seen, *(value.alias(name) for name, value in measures.items()))
+        frame.sparkSession.conf.set("spark.sql.maxConcurrentOutputFileWriters", _OPEN_FILES)
+        (
+            rows.withColumn(BATCH, f.lit(number))
+            .write.mode("overwrite")
+            .option("partitionOverwriteMode", "dynamic")
+            .partitionBy(*self._by, BATCH)
+            .parquet(self.folder.path)
+        )
+        found = {name: int(value or 0) for name, value in seen.get.items()}
+        self.totals = _sum(self.totals, found)
+        self._commit(Mark(self._query(), number, _sum(self.mark.totals, found)))
+        self.appended += 1
+
+    def _commit(self, mark: Mark) -> None:
+        self.folder.replace(
+            _MARK, {"query": mark.query, "last": mark.last, "totals": dict(mark.totals)}
+        )
+        self.mark = mark
+
+    def _load(self) -> Mark:
+        found = self.folder.read(_MARK)
+        if found is None:
+            return Mark()
+        try:
+            return Mark(str(found["query"]), int(found["last"]), _sum({}, found["totals"]))
+        except (KeyError, TypeError, ValueError, AttributeError):
+            raise UsageError(f"{self.folder.inner(_MARK)} has a shape that is not ours") from None
+
+    def _query(self) -> str:
+        """The id in Spark's checkpoint; empty if there is none."""
+        told: Any = self.folder.read(f"{_CHECKPOINT}/metadata")
+        return str(told["id"]) if told and "id" in told else ""
+
+
+def _sum(some: Mapping[str, int], more: Mapping[str, Any]) -> dict[str, int]:
+    return {name: some.get(name, 0) + int(more.get(name, 0)) for name in {**some, **more}}

@@ -1,0 +1,78 @@
+"""A cluster as pipelines know it: its name servers, and what proves who asks.
+
+Gives Spark the options of the `rocketmq` source and sink, and puts an operator's questions, out of
+code that has no loop, or may have one, as notebooks do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from sprocket.admin.caller import Caller
+
+T = TypeVar("T")
+
+_TIMEOUT_MS = 10_000
+
+
+@dataclass(frozen=True)
+class Keys:
+    """For brokers with access control.
+
+    Attributes:
+        access_key: who asks.
+        secret_key: what requests are signed with; it is never sent to a broker.
+        security_token: goes with keys that were lent for a time.
+    """
+
+    access_key: str
+    secret_key: str = field(repr=False)
+    security_token: str | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True)
+class Servers:
+    """A cluster.
+
+    Attributes:
+        nameservers: `host:port`, several with `;` in between.
+        keys: None where nobody asks for them.
+    """
+
+    nameservers: str
+    keys: Keys | None = None
+
+    def options(self) -> dict[str, str]:
+        """Options of the `rocketmq` source and sink."""
+        found = {"namesrvAddr": self.nameservers}
+        if self.keys is not None:
+            found["accessKey"] = self.keys.access_key
+            found["secretKey"] = self.keys.secret_key
+            if self.keys.security_token:
+                found["securityToken"] = self.keys.security_token
+        return found
+
+    async def answer(self, question: Callable[[Caller], Awaitable[T]]) -> T:
+        """Runs `question` with a caller for this cluster and returns what it returns."""
+        from sprocket.admin.caller import Caller
+        from sprocket.protocol.signing import Signer
+        from sprocket.remoting.pool import Pool
+        from sprocket.spark.options import values
+
+        addresses = values.addresses("nameservers", self.nameservers)
+        keys, signer = self.keys, None
+        if keys is not None:
+            signer = Signer.of(keys.access_key, keys.secret_key, keys.security_token)
+        async with Pool(signer=signer) as pool:
+            return await question(Caller(pool, addresses, timeout_ms=_TIMEOUT_MS))
+
+    def ask(self, question: Callable[[Caller], Awaitable[T]]) -> T:
+        """The same for code that is not in a loop of its own."""
+        import asyncio
+        from concurrent.futures import ThreadPoolExecutor
+
+        with ThreadPoolExecutor(1) as thread:
+            return thread.submit(lambda: asyncio.run(self.answer(question))).result()

@@ -1,0 +1,106 @@
+"""A streaming query from its start to its end, watched, and stopped by Ctrl-C between batches."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from sprocket.base.errors import SprocketError
+from sprocket.spark.pipelines.parts.progress import Interrupt, Progress, Watch
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+_LOOK_S = 0.1
+_REASON_LENGTH_MAX = 1000
+#: The end of a traceback: a class of errors and what was said.
+_RAISED = re.compile(
+    r"^(?:Caused by: )?((?:[A-Za-z_]\w*\.)+\w+|\w*(?:Error|Exception|Interrupt)): (\S.*)$",
+    re.MULTILINE,
+)
+
+
+class StreamFailed(SprocketError):
+    """A streaming query ended with an error. The text is its own."""
+
+
+def trigger(*, follows: bool, every_s: float) -> dict[str, Any]:
+    """When a query takes what has come: on and on, or once what is there now."""
+    return {"processingTime": f"{every_s:g} seconds"} if follows else {"availableNow": True}
+
+
+def follow(writer: DataStreamWriter, watch: Watch) -> bool:
+    """Starts a query and returns when it has ended; False if Ctrl-C ended it.
+
+    What a stopped query has under way is done again by the next run.
+
+    Raises:
+        StreamFailed: it ended with an error.
+    """
+    with Interrupt() as interrupt:
+        query = writer.start()
+        try:
+            _watched(query, watch, interrupt)
+        finally:
+            if query.isActive:
+                query.stop()
+    failure = query.exception()
+    if failure is not None and not interrupt.is_set:
+        raise StreamFailed(reason(str(failure))) from failure
+    return not interrupt.is_set
+
+
+def _watched(query: StreamingQuery, watch: Watch, interrupt: Interrupt) -> None:
+    rows, last = 0, -1
+    is_running = True
+    while is_running:
+        is_running = query.isActive and not interrupt.is_set
+        seen = query.lastProgress
+        if seen is not None and seen["batchId"] != last:
+            last = seen["batchId"]
+            rows += seen["numInputRows"]
+            watch(_progress(seen, rows))
+        if is_running:
+            time.sleep(_LOOK_S)
+
+
+def _progress(seen: Mapping[str, Any], rows: int) -> Progress:
+    behinds = [behind(one["endOffset"], one["latestOffset"]) for one in seen["sources"]]
+    known = [one for one in behinds if one is not None]
+    return Progress(rows, seen["processedRowsPerSecond"], sum(known) if known else None)
+
+
+def behind(end: Any, latest: Any) -> int | None:
+    """Messages between two offsets of the source, by topic, broker and queue; None if unknown."""
+    try:
+        done = json.loads(end) if isinstance(end, str) else end
+        there = json.loads(latest) if isinstance(latest, str) else latest
+        waiting = sum(
+            max(0, offset - done.get(topic, {}).get(broker, {}).get(number, 0))
+            for topic, brokers in there.items()
+            for broker, numbers in brokers.items()
+            for number, offset in numbers.items()
+        )
+        return int(waiting)
+    except (ValueError, AttributeError, TypeError):
+        return None
+
+
+def reason(text: str) -> str:
+    """What a failure of Spark's says at its heart: our own error if there is one in it."""
+    raised: list[tuple[str, str]] = _RAISED.findall(text)
+    ours = [said for kind, said in raised if kind.startswith("sprocket.")]
+    theirs = [f"{kind.rpartition('.')[2]}: {said}" for kind, said in raised if not _is_shell(kind)]
+    shells = [said for _, said in raised]
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    chosen = [*ours[-1:], *theirs, *shells[-1:], *lines, "no reason was given"]
+    return chosen[0].removesuffix(" SQLSTATE: 39000").strip()[:_REASON_LENGTH_MAX]
+
+
+def _is_shell(kind: str) -> bool:
+    """Whether an error only says that there was another."""
+    return kind.startswith(("pyspark.", "py4j.", "org.apache.spark"))

@@ -1,0 +1,164 @@
+"""Which offset of the source became which of the target, and groups that follow.
+
+What is kept are runs: source offsets [first, last] of a queue that lie one behind the other in a
+target queue. A group's committed offset, the next message it would read, becomes the place of that
+message at the target, or of the next one behind it that was mirrored; never a later one, so nothing
+is skipped, and never one before where the group stands at the target already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from sprocket.message.queue import QueueId
+from sprocket.spark.pipelines.parts import offsets
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from sprocket.admin.caller import Caller
+    from sprocket.spark.pipelines.parts.servers import Servers
+
+ORIGIN = "origin"
+_SHAPE = r"^(.*)@(.*):(\d{1,9})/(\d{1,18})$"
+
+
+class Followed(NamedTuple):
+    """A group's offset in a queue, and where that is at the target.
+
+    Attributes:
+        target, moved_to: None where nothing of the queue has been mirrored.
+    """
+
+    group: str
+    queue: QueueId
+    offset: int
+    target: QueueId | None
+    moved_to: int | None
+
+
+def arrivals(frame: DataFrame, mark: str) -> DataFrame:
+    """Rows of the target that a mirror brought, with `origin` and its parts; others left out."""
+    from pyspark.sql import functions as f
+
+    origin = f.col("properties")[mark]
+    marked = frame.withColumn(ORIGIN, origin).where(f.col(ORIGIN).rlike(_SHAPE))
+    part = [f.regexp_extract(ORIGIN, _SHAPE, number) for number in range(1, 5)]
+    return marked.select(
+        ORIGIN,
+        part[0].alias("source_topic"),
+        part[1].alias("source_broker"),
+        part[2].cast("int").alias("source_queue"),
+        part[3].cast("bigint").alias("source_offset"),
+        "topic",
+        "broker",
+        "queue_id",
+        "queue_offset",
+    )
+
+
+def segments(arrived: DataFrame) -> DataFrame:
+    """Runs of arrivals; of a message that arrived twice, the first."""
+    from pyspark.sql import functions as f
+
+    source = ("source_topic", "source_broker", "source_queue")
+    target = ("topic", "broker", "queue_id")
+    once = arrived.groupBy(*source, *target, "source_offset").agg(
+        f.min("queue_offset").alias("queue_offset")
+    )
+    apart = (f.col("queue_offset") - f.col("source_offset")).alias("apart")
+    return (
+        once.groupBy(*source, *target, apart)
+        .agg(
+            f.min("source_offset").alias("source_first"),
+            f.max("source_offset").alias("source_last"),
+            f.count(f.lit(1)).alias("messages"),
+        )
+        .withColumn("target_first", f.col("source_first") + f.col("apart"))
+        .drop("apart")
+    )
+
+
+class Follower:
+    """Moves groups at the target to where they stand at the source.
+
+    Args:
+        source, target: the clusters.
+        kept: the runs that were kept.
+    """
+
+    def __init__(self, source: Servers, target: Servers, kept: DataFrame) -> None:
+        self._source = source
+        self._target = target
+        self._kept = kept
+
+    def move(self, groups: Iterable[str]) -> tuple[Followed, ...]:
+        """Translates and commits; what each became.
+
+        Raises:
+            SprocketError: a cluster does not answer.
+        """
+        found: list[Followed] = []
+        topics = [row[0] for row in self._kept.select("source_topic").distinct().collect()]
+        for group in groups:
+            committed = self._source.ask(partial(_committed, group=group))
+            wanted = {q: at for q, at in committed.items() if q.topic in topics and at >= 0}
+            followed = self._translated(group, wanted)
+            self._commit(group, followed)
+            found += followed
+        return tuple(found)
+
+    def _translated(self, group: str, committed: Mapping[QueueId, int]) -> list[Followed]:
+        from pyspark.sql import functions as f
+
+        if not committed:
+            return []
+        session = self._kept.sparkSession
+        asked = session.createDataFrame(
+            [(*queue, at) for queue, at in committed.items()],
+            "source_topic string, source_broker string, source_queue int, committed bigint",
+        )
+        places = ["source_topic", "source_broker", "source_queue"]
+        runs = self._kept.join(f.broadcast(asked), places)
+        ahead = f.greatest(f.col("committed") - f.col("source_first"), f.lit(0))
+        length = f.col("source_last") - f.col("source_first") + 1
+        is_open = f.col("source_last") >= f.col("committed")
+        next_ = f.min(f.when(is_open, f.col("target_first") + ahead))
+        end = f.max(f.col("target_first") + length)
+        rows = (
+            runs.groupBy(*places, "topic", "broker", "queue_id")
+            .agg(f.coalesce(next_, end).alias("at"), f.max("source_last").alias("newest"))
+            .orderBy("newest")
+            .collect()
+        )
+        found = {
+            QueueId(r.source_topic, r.source_broker, r.source_queue): (
+                QueueId(r.topic, r.broker, r.queue_id),
+                r["at"],
+            )
+            for r in rows
+        }
+        return [
+            Followed(group, queue, at, *found.get(queue, (None, None)))
+            for queue, at in sorted(committed.items())
+        ]
+
+    def _commit(self, group: str, followed: Iterable[Followed]) -> None:
+        """Commits what lies ahead of where the group is; of two sources of a queue, the lesser."""
+        wanted: dict[QueueId, int] = {}
+        for one in followed:
+            if one.target is not None and one.moved_to is not None:
+                wanted[one.target] = min(one.moved_to, wanted.get(one.target, one.moved_to))
+        standing = self._target.ask(partial(_committed, group=group))
+        ahead = {queue: at for queue, at in wanted.items() if at > standing.get(queue, -1)}
+        if ahead:
+            self._target.ask(lambda caller: offsets.commit(caller, group, ahead))
+
+
+async def _committed(caller: Caller, *, group: str) -> dict[QueueId, int]:
+    from sprocket.admin import positions
+
+    lag = await positions.lag(caller, group)
+    return {QueueId(one.topic, one.broker, one.number): one.committed for one in lag.queues}

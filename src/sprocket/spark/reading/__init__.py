@@ -1,0 +1,1 @@
+"""Topics read in batch and as a stream."""

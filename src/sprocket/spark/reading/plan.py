@@ -1,0 +1,225 @@
+"""What is to be read: topics chosen, positions turned into offsets, offsets into shares.
+
+This is the part that batch and streaming reads have in common. It asks the cluster and decides;
+the arithmetic is in `ranges`.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import time
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import TypeVar
+
+from sprocket.base.errors import ConfigError, ReplyError, SprocketError, TransportError
+from sprocket.message.queue import QueueId
+from sprocket.message.topic import SYSTEM_PREFIX, is_system_topic
+from sprocket.spark.brokers.cluster import Cluster
+from sprocket.spark.brokers.pool import Wires
+from sprocket.spark.options.loss import ReadFailed
+from sprocket.spark.options.options import BatchOptions, ReadOptions
+from sprocket.spark.options.positions import EARLIEST, LATEST, Kind, Positions
+from sprocket.spark.reading.pushdown import EVERYTHING, Narrowing
+from sprocket.spark.reading.ranges import Range, Share, between, cut, records_in, share_count
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+Offsets = dict[QueueId, int]
+
+
+class Planner:
+    """Plans reads of one cluster.
+
+    Args:
+        cluster: whom to ask.
+        options: what the user wants.
+    """
+
+    def __init__(self, cluster: Cluster, options: ReadOptions) -> None:
+        self._cluster = cluster
+        self._options = options
+
+    def queues(self) -> list[QueueId]:
+        """Every queue that the options choose and that exists now, sorted.
+
+        Raises:
+            RouteNotFound: a topic that is named does not exist.
+            ConfigError: a queue that is named does not exist.
+        """
+        options = self._options
+        if options.queues:
+            there = self._queues_of(sorted({queue.topic for queue in options.queues}))
+            missing = sorted(options.queues - set(there))
+            if missing:
+                raise ConfigError(f"option assign names {missing[0]}, which does not exist")
+            return sorted(options.queues)
+        names: Iterable[str] = options.topics
+        if options.pattern:
+            names = matching(options.pattern, self.retried(self._cluster.topics))
+        return self._queues_of(names)
+
+    def starting(self, queues: Iterable[QueueId], *, otherwise: Positions) -> Offsets:
+        """Where to begin in each queue; a time goes before offsets."""
+        options = self._options
+        positions = options.starting_time or options.starting_times or options.starting or otherwise
+        offsets, earliest, latest = self._resolve(positions, queues)
+        for queue, offset in offsets.items():
+            if positions.of(queue).kind is Kind.TIME and offset >= latest[queue]:
+                self._nothing_since(positions, queue)
+            elif not earliest[queue] <= offset <= latest[queue]:
+                lost = f"{positions.option}: {queue} has offsets [{earliest[queue]}, "
+                self._lost(f"{lost}{latest[queue]}), and {offset} was asked for")
+                offsets[queue] = min(max(offset, earliest[queue]), latest[queue])
+        return offsets
+
+    def shares(self, ranges: list[Range]) -> list[Share]:
+        """Ranges cut into what each task reads."""
+        options = self._options
+        count = share_count(
+            records_in(ranges),
+            at_least=options.partitions_min,
+            records_max=options.partition_records_max,
+            cores=os.cpu_count() or 1,
+        )
+        return cut(ranges, count)
+
+    def _queues_of(self, topics: Iterable[str]) -> list[QueueId]:
+        places = [self.retried(partial(self._cluster.place, topic)) for topic in topics]
+        return sorted(queue for place in places for queue in place.queues)
+
+    def _resolve(
+        self, positions: Positions, queues: Iterable[QueueId]
+    ) -> tuple[Offsets, Offsets, Offsets]:
+        """Offsets of positions, and each queue's first and last."""
+        wanted = {queue: positions.of(queue) for queue in queues}
+        positions.check_names(set(wanted))
+        times = {queue: at.value for queue, at in wanted.items() if at.kind is Kind.TIME}
+        earliest = self.retried(lambda: self._cluster.earliest(wanted))
+        by_time = self.retried(lambda: self._cluster.at(times))
+        latest = self.retried(lambda: self._cluster.latest(wanted))
+        of_group = [queue for queue, at in wanted.items() if at.kind is Kind.COMMITTED]
+        group = self._options.group
+        committed = self.retried(lambda: self._cluster.committed(group, of_group))
+        offsets = {}
+        for queue, at in wanted.items():
+            by_kind = {
+                Kind.EARLIEST: earliest[queue],
+                Kind.LATEST: latest[queue],
+                Kind.COMMITTED: committed.get(queue, earliest[queue]),
+                Kind.OFFSET: at.value,
+                Kind.TIME: by_time.get(queue, 0),
+            }
+            offsets[queue] = by_kind[at.kind]
+        return offsets, earliest, latest
+
+    def _nothing_since(self, positions: Positions, queue: QueueId) -> None:
+        if self._options.time_strategy == "error":
+            raise ConfigError(
+                f"option {positions.option}: {queue} has no message as new as that "
+                '(startingOffsetsByTimestampStrategy is "error")'
+            )
+
+    def _lost(self, what: str) -> None:
+        if self._options.fails_on_loss:
+            raise ReadFailed(f"{what}. Set failOnDataLoss to false to read what is there")
+        log.warning("%s; reading what is there", what)
+
+    def retried(self, ask: Callable[[], T]) -> T:
+        """Asks, and asks again when nobody answered or the answer was to come back later."""
+        left = self._options.offset_retries
+        while True:
+            try:
+                return ask()
+            except (TransportError, ReplyError) as error:
+                if left <= 0 or not error.retriable:
+                    raise
+                left -= 1
+            time.sleep(self._options.offset_retry_ms / 1000)
+
+
+class BatchPlanner(Planner):
+    """Plans a read that ends."""
+
+    _options: BatchOptions
+
+    def batch(self, wanted: Narrowing = EVERYTHING) -> list[Share]:
+        """Everything that a batch read reads.
+
+        Args:
+            wanted: what of it is enough.
+        """
+        queues = self.queues()
+        start = self.starting(queues, otherwise=Positions("startingOffsets", EARLIEST))
+        end = self.ending(queues)
+        for queue in queues:
+            if start[queue] > end[queue]:
+                raise ConfigError(
+                    f"{queue} would be read from {start[queue]} to {end[queue]}: it ends before it "
+                    "begins"
+                )
+        return self.shares(between(start, self._narrowed(start, end, wanted)))
+
+    def _narrowed(self, start: Offsets, end: Offsets, wanted: Narrowing) -> Offsets:
+        """Moves starts and ends together as far as is wanted; returns the ends."""
+        queues = [queue for queue in end if wanted.admits(queue)]
+        since, until = wanted.since_ms, wanted.until_ms
+        at = self._cluster.at
+        begins = {} if since is None else self.retried(lambda: at(dict.fromkeys(queues, since)))
+        ends = {} if until is None else self.retried(lambda: at(dict.fromkeys(queues, until)))
+        for queue in queues:
+            start[queue] = max(start[queue], wanted.first or 0, begins.get(queue, 0))
+        bounds = {queue: ends.get(queue, end[queue]) for queue in queues}
+        if wanted.end is not None:
+            bounds = {queue: min(bound, wanted.end) for queue, bound in bounds.items()}
+        return {queue: min(end[queue], bound) for queue, bound in bounds.items()}
+
+    def ending(self, queues: Iterable[QueueId]) -> Offsets:
+        """Where to end in each queue, that offset not included.
+
+        An offset given by number may lie beyond what is there: readers then wait for it.
+        """
+        options = self._options
+        positions = (
+            options.ending_time
+            or options.ending_times
+            or options.ending
+            or Positions("endingOffsets", LATEST)
+        )
+        return self._resolve(positions, queues)[0]
+
+
+def matching(pattern: str, topics: Iterable[str]) -> list[str]:
+    """The topics whose whole name matches; RocketMQ's own only if the pattern begins like them."""
+    is_special = pattern.startswith(("%", SYSTEM_PREFIX))
+    wanted = re.compile(pattern)
+    return [
+        topic
+        for topic in topics
+        if wanted.fullmatch(topic)
+        and (is_special or not (topic.startswith("%") or is_system_topic(topic)))
+    ]
+
+
+def plan_batch(
+    options: BatchOptions, wanted: Narrowing = EVERYTHING
+) -> tuple[list[Share], Mapping[str, str]]:
+    """The shares of a batch read, and the brokers' addresses.
+
+    Args:
+        wanted: what of it is enough.
+
+    Raises:
+        SprocketError: the cluster cannot be reached, or what is asked for is not there.
+    """
+    with Wires(options.nameservers, signer=options.signer) as wires:
+        cluster = Cluster(wires)
+        try:
+            shares = BatchPlanner(cluster, options).batch(wanted)
+        except TransportError as error:
+            servers = ";".join(options.nameservers)
+            raise SprocketError(f"offsets cannot be had through {servers}: {error}") from error
+        return shares, dict(cluster.addresses)

@@ -1,0 +1,201 @@
+"""Conditions that Spark pushes down: what of them narrows a read. Pure.
+
+A condition is taken over from Spark only where the read keeps to it exactly. One on the store time
+only leaves out what lies far from it, and stays with Spark: clocks may have been set back.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+from sprocket.message.queue import QueueId
+from sprocket.message.topic import SYSTEM_PREFIX, is_system_topic
+from sprocket.spark.options.options import Choice
+
+#: Columns that are never null.
+_NEVER_NULL = {"topic", "queue_id", "queue_offset", "body", "born_timestamp", "store_timestamp"}
+#: Clocks are trusted so far, ms.
+_CLOCK_MS = 60_000
+
+
+@dataclass(frozen=True, slots=True)
+class Narrowing:
+    """What is wanted of a read; None for no wish.
+
+    Attributes:
+        topics, brokers, numbers: of the queues.
+        first, end: queue offsets [first, end).
+        since_ms, until_ms: store times, with allowance for clocks.
+        tags: any of these.
+    """
+
+    topics: frozenset[str] | None = None
+    brokers: frozenset[str] | None = None
+    numbers: frozenset[int] | None = None
+    first: int | None = None
+    end: int | None = None
+    since_ms: int | None = None
+    until_ms: int | None = None
+    tags: frozenset[str] | None = None
+
+    def admits(self, queue: QueueId) -> bool:
+        """Whether anything of a queue is wanted."""
+        return (
+            (self.topics is None or queue.topic in self.topics)
+            and (self.brokers is None or queue.broker in self.brokers)
+            and (self.numbers is None or queue.number in self.numbers)
+        )
+
+
+#: No wish, and the wish for nothing.
+EVERYTHING = Narrowing()
+NOTHING = Narrowing(numbers=frozenset())
+
+Chosen = TypeVar("Chosen", bound=Choice)
+
+
+def narrow_choice(
+    filters: Iterable[Any], columns: Iterable[str], options: Chosen
+) -> tuple[Narrowing, Chosen, list[Any]]:
+    """Takes over what can be taken over, tags into the options.
+
+    Returns:
+        What is wanted, the options to read it with, and the filters that Spark must apply itself.
+    """
+    knows_tags = options.sql is None and not _has_system_topics(options)
+    known = [one for one in columns if one != "tag" or knows_tags]
+    wanted, left = narrow(filters, known)
+    if wanted.tags is None:
+        return wanted, options, left
+    asked = options.filter
+    tags = sorted(tag for tag in wanted.tags if asked.is_all or tag in asked.tags)
+    if not tags:
+        return NOTHING, options, left
+    return wanted, replace(options, tags=" || ".join(tags)), left
+
+
+def _has_system_topics(options: Choice) -> bool:
+    """Whether topics may be read in whose queues other things stand in place of tags."""
+    return any(map(is_system_topic, options.topics)) or bool(
+        options.pattern and options.pattern.startswith(("%", SYSTEM_PREFIX))
+    )
+
+
+def narrow(filters: Iterable[Any], columns: Iterable[str]) -> tuple[Narrowing, list[Any]]:
+    """Takes over what can be taken over.
+
+    Args:
+        filters: Spark's, all of which must hold.
+        columns: those whose conditions are understood by the reader.
+
+    Returns:
+        What is wanted, and the filters that Spark must apply itself.
+    """
+    wanted = Narrowing()
+    left = []
+    known = set(columns)
+    for one in filters:
+        column = one.attribute[0] if len(getattr(one, "attribute", ())) == 1 else ""
+        kind = type(one).__name__
+        if kind == "IsNotNull" and column in _NEVER_NULL:
+            continue
+        take = _TAKE.get(column) if column in known else None
+        found = None if take is None else take(wanted, kind, getattr(one, "value", None))
+        if found is None:
+            left.append(one)
+            continue
+        wanted = found
+        if column == "store_timestamp":
+            left.append(one)
+    return wanted, left
+
+
+Take = Callable[[Narrowing, str, Any], Narrowing | None]
+
+
+def _any_of(attribute: str, kind: type) -> Take:
+    """Equality with one value or several."""
+
+    def take(wanted: Narrowing, name: str, value: Any) -> Narrowing | None:
+        values: Sequence[Any] = value if name == "In" else [value]
+        if name not in ("EqualTo", "EqualNullSafe", "In"):
+            return None
+        # In SQL nothing equals null; and true is no number here.
+        if any(type(each) is not kind for each in values):
+            return None
+        before = getattr(wanted, attribute)
+        found = frozenset(values) if before is None else before & frozenset(values)
+        changed: dict[str, Any] = {attribute: found}
+        return replace(wanted, **changed)
+
+    return take
+
+
+def _offsets(wanted: Narrowing, name: str, value: Any) -> Narrowing | None:
+    if name == "In" or type(value) is not int:
+        return None
+    span = _span(name, value)
+    return None if span is None else _between(wanted, "first", "end", span)
+
+
+def _times(wanted: Narrowing, name: str, value: Any) -> Narrowing | None:
+    if not isinstance(value, datetime.datetime) or value.tzinfo is None:
+        return None
+    span = _span(name, int(value.timestamp() * 1000))
+    if span is None:
+        return None
+    first, end = span
+    first = None if first is None else max(0, first - _CLOCK_MS)
+    end = None if end is None else max(0, end + _CLOCK_MS)
+    return _between(wanted, "since_ms", "until_ms", (first, end))
+
+
+Span = tuple[int | None, int | None]
+
+
+def _span(name: str, value: int) -> Span | None:
+    """What [first, end) a comparison means."""
+    spans: dict[str, Span] = {
+        "EqualTo": (value, value + 1),
+        "GreaterThan": (value + 1, None),
+        "GreaterThanOrEqual": (value, None),
+        "LessThan": (None, value),
+        "LessThanOrEqual": (None, value + 1),
+    }
+    return spans.get(name)
+
+
+def _between(wanted: Narrowing, first: str, end: str, span: Span) -> Narrowing:
+    firsts = [one for one in (getattr(wanted, first), span[0]) if one is not None]
+    ends = [one for one in (getattr(wanted, end), span[1]) if one is not None]
+    changed: dict[str, Any] = {
+        first: max(firsts, default=None),
+        end: min(ends, default=None),
+    }
+    return replace(wanted, **changed)
+
+
+def _tags(wanted: Narrowing, name: str, value: Any) -> Narrowing | None:
+    values = value if name == "In" else [value]
+    # What would mean something else in a tag expression stays with Spark.
+    if not all(isinstance(each, str) and is_plain(each) for each in values):
+        return None
+    return _any_of("tags", str)(wanted, name, value)
+
+
+def is_plain(tag: str) -> bool:
+    """Whether a tag stands for itself in a tag expression."""
+    return bool(tag) and tag == tag.strip() and "|" not in tag and tag != "*"
+
+
+_TAKE: dict[str, Take] = {
+    "topic": _any_of("topics", str),
+    "broker": _any_of("brokers", str),
+    "queue_id": _any_of("numbers", int),
+    "queue_offset": _offsets,
+    "store_timestamp": _times,
+    "tag": _tags,
+}

@@ -1,0 +1,140 @@
+"""Reading as Spark sees it: plans on the driver, batches in the tasks.
+
+A partition carries the ranges it reads and nothing else that may change; reading it twice gives
+the same rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+
+from sprocket.base.errors import CorruptRecord
+from sprocket.spark.options.loss import ReadFailed, report_loss
+from sprocket.spark.options.options import BatchOptions, ReadOptions
+from sprocket.spark.reading.fetch import Chunk, Fetcher
+from sprocket.spark.reading.pushdown import EVERYTHING, narrow_choice
+from sprocket.spark.reading.ranges import Range, Share
+from sprocket.spark.records.decode import Decoder
+from sprocket.spark.worker import loaded
+
+#: Records are gathered to so many bytes or offsets before they are decoded: fewer would waste the
+#: set-up of each batch, more would only take memory.
+_GATHER_BYTES = 2 * 1024 * 1024
+_GATHER_RECORDS = 8192
+
+
+class SharePartition(InputPartition):
+    """What one task reads.
+
+    Attributes:
+        share: its ranges.
+        addresses: brokers' addresses by name, when this was planned.
+    """
+
+    def __init__(self, share: Share, addresses: Mapping[str, str]) -> None:
+        super().__init__(None)
+        self.share = share
+        self.addresses = dict(addresses)
+
+    def __repr__(self) -> str:
+        return f"SharePartition({', '.join(map(str, self.share))})"
+
+
+class ShareReader:
+    """Reads shares into batches: what batch and streaming readers have in common.
+
+    Args:
+        options: how to read.
+        schema: of the batches.
+    """
+
+    def __init__(self, options: ReadOptions, schema: pa.Schema) -> None:
+        self.options = options
+        self.schema = schema
+
+    def batches(self, partition: SharePartition) -> Iterator[pa.RecordBatch]:
+        """The rows of a share, in the order of its ranges.
+
+        Raises:
+            ReadFailed: a range cannot be read whole; names topic, queue and offset.
+        """
+        loaded.task_begins()
+        decoder = Decoder(self.schema, self.options.filter)
+        with Fetcher(self.options, partition.addresses) as fetcher:
+            for one in partition.share:
+                yield from self._range(one, fetcher, decoder)
+
+    def _range(self, one: Range, fetcher: Fetcher, decoder: Decoder) -> Iterator[pa.RecordBatch]:
+        missing = one.records
+        for chunk in gathered(fetcher.chunks(one)):
+            try:
+                batch = decoder.decode(
+                    chunk.records, one.queue, chunk.start, min(chunk.end, one.end)
+                )
+            except CorruptRecord as error:
+                raise ReadFailed(f"{one.queue} from offset {chunk.start}: {error}") from error
+            missing -= batch.num_rows
+            if batch.num_rows:
+                yield batch
+        if missing and self.options.filter.is_all:
+            report_loss(self.options, one.queue, f"{missing} messages are gone in {one}")
+
+
+def gathered(chunks: Iterator[Chunk]) -> Iterator[Chunk]:
+    """Neighbouring chunks joined until they are worth decoding."""
+    parts: list[Chunk] = []
+    size = 0
+    for chunk in chunks:
+        parts.append(chunk)
+        size += len(chunk.records)
+        if size >= _GATHER_BYTES or chunk.end - parts[0].start >= _GATHER_RECORDS:
+            yield _joined(parts)
+            parts, size = [], 0
+    if parts:
+        yield _joined(parts)
+
+
+def _joined(parts: list[Chunk]) -> Chunk:
+    if len(parts) == 1:
+        return parts[0]
+    records = memoryview(b"".join(part.records for part in parts))
+    return Chunk(records, parts[0].start, parts[-1].end)
+
+
+class RocketMQReader(DataSourceReader):
+    """A batch read."""
+
+    def __init__(self, options: BatchOptions, schema: pa.Schema) -> None:
+        self._options = options
+        self._reader = ShareReader(options, schema)
+        self._wanted = EVERYTHING
+
+    def partitions(self) -> list[Any]:
+        """One for each task; one without ranges if there is nothing to read."""
+        # Only the planner's process needs this, and what it imports in turn.
+        from sprocket.spark.reading.plan import plan_batch
+
+        shares, addresses = plan_batch(self._options, self._wanted)
+        return [SharePartition(share, addresses) for share in shares or [()]]
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        """The rows of one partition, as Arrow batches."""
+        assert isinstance(partition, SharePartition)
+        return self._reader.batches(partition)
+
+
+class NarrowedReader(RocketMQReader):
+    """The same where Spark pushes conditions down."""
+
+    #: Columns whose conditions are kept to here.
+    columns = ("topic", "broker", "queue_id", "queue_offset", "store_timestamp", "tag")
+
+    def pushFilters(self, filters: list[Any]) -> Iterable[Any]:
+        """Takes over some of the filters, and gives those that Spark must apply."""
+        self._wanted, self._options, left = narrow_choice(filters, self.columns, self._options)
+        self._reader = ShareReader(self._options, self._reader.schema)
+        return left

@@ -1,0 +1,202 @@
+"""A topic as a stream: which offsets each micro-batch reads.
+
+Spark's checkpoint is the truth: offsets come from it and go back to it. A queue that is new is
+read from its first message; one whose broker is away stands still until it is back. What one
+micro-batch reads is read as in a batch (`read`), again and again the same.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping
+from functools import partial
+from typing import TYPE_CHECKING
+
+import pyspark
+from pyspark.sql.datasource import DataSourceStreamReader
+
+from sprocket.base.errors import SprocketError, UsageError
+from sprocket.message.queue import QueueId
+from sprocket.spark.brokers.cluster import Cluster
+from sprocket.spark.brokers.pool import Wires
+from sprocket.spark.options.loss import report_loss
+from sprocket.spark.options.options import READER_GROUP, StreamOptions
+from sprocket.spark.options.positions import LATEST, Positions
+from sprocket.spark.reading.plan import Offsets, Planner
+from sprocket.spark.reading.ranges import between, limit, records_in
+from sprocket.spark.reading.read import SharePartition
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+log = logging.getLogger(__name__)
+
+#: Spark asks again at once when nothing came; so long a pause costs little and spares the brokers.
+_IDLE_S = 0.02
+
+
+class StreamPlan:
+    """Decides the offsets of micro-batches; lives in one process for the whole query.
+
+    Args:
+        options: what the user wants.
+    """
+
+    def __init__(self, options: StreamOptions) -> None:
+        self._options = options
+        self._wires = Wires(options.nameservers, signer=options.signer)
+        self._cluster = Cluster(self._wires)
+        self._planner = Planner(self._cluster, options)
+        self._queues: list[QueueId] = []
+        self._queues_until = 0.0
+        #: What an "available now" query reads up to; None for any other.
+        self._target: Offsets | None = None
+        self._committed: Offsets = {}
+        self._triggered_at = time.monotonic()
+        #: The ends of all queues as last seen.
+        self.latest: Offsets = {}
+
+    def close(self) -> None:
+        """Hangs up."""
+        self._wires.close()
+
+    def initial(self) -> Offsets:
+        """Where a query begins that has no checkpoint."""
+        queues = self._planner.queues()
+        return self._planner.starting(queues, otherwise=Positions("startingOffsets", LATEST))
+
+    def set_target(self) -> None:
+        """From now on nothing is read that is not there now."""
+        self._target = self._planner.retried(self._ends)
+
+    def next(self, start: Mapping[QueueId, int], records_max: int | None) -> Offsets:
+        """Where the micro-batch that begins at `start` ends; at `start` if there is nothing.
+
+        Args:
+            records_max: most offsets it may have, or None.
+
+        Raises:
+            ReadFailed: a queue ends before its start, and loss is not allowed.
+            SprocketError: the cluster is away, and this is an "available now" query, which would
+                otherwise end too early.
+        """
+        self._commit(start)
+        ends = self._ends_now(start)
+        start = self._with_new(start, ends)
+        for queue, offset in start.items():
+            if ends.setdefault(queue, offset) < offset:
+                lost = f"it ends at {ends[queue]}, and has been read up to {offset}"
+                report_loss(self._options, queue, lost)
+        waiting = records_in(between(start, ends))
+        if waiting == 0 or self._is_too_little(waiting):
+            time.sleep(_IDLE_S)
+            return {queue: min(offset, ends[queue]) for queue, offset in start.items()}
+        self._triggered_at = time.monotonic()
+        return ends if records_max is None else limit(start, ends, records_max)
+
+    def partitions(self, start: Offsets, end: Offsets) -> list[SharePartition]:
+        """The tasks of a micro-batch."""
+        self._know(end)
+        shares = self._planner.shares(between(self._with_new(start, end), end))
+        return [SharePartition(share, self._cluster.addresses) for share in shares]
+
+    def done(self, offsets: Offsets) -> None:
+        """Everything before these offsets has been written out."""
+        self._commit(offsets)
+
+    def _with_new(self, start: Mapping[QueueId, int], ends: Offsets) -> Offsets:
+        """The start, and the first message of each queue that it does not know."""
+        new = sorted(set(ends) - set(start))
+        if not new:
+            return dict(start)
+        return {**start, **self._planner.retried(lambda: self._cluster.earliest(new))}
+
+    def _is_too_little(self, waiting: int) -> bool:
+        """Whether to wait for more, as the user wants."""
+        if self._target is not None or waiting >= self._options.trigger_records_min:
+            return False
+        waited_ms = (time.monotonic() - self._triggered_at) * 1000
+        return waited_ms < self._options.trigger_delay_ms
+
+    def _ends_now(self, start: Mapping[QueueId, int]) -> Offsets:
+        if self._target is not None:
+            ends = self._planner.retried(self._ends)
+            return {
+                queue: min(ends[queue], max(target, start.get(queue, 0)))
+                for queue, target in self._target.items()
+                if queue in ends
+            }
+        try:
+            return self._ends(skips_absent=True)
+        except SprocketError as error:
+            log.warning("no new offsets: %s", error)
+            return {}
+
+    def _ends(self, *, skips_absent: bool = False) -> Offsets:
+        """The ends of all queues, looked up anew now and then.
+
+        Args:
+            skips_absent: leaves out the queues of brokers that do not answer.
+        """
+        now = time.monotonic()
+        if now >= self._queues_until:
+            self._queues = self._planner.queues()
+            self._queues_until = now + self._options.route_refresh_ms / 1000
+        by_broker: dict[str, list[QueueId]] = {}
+        for queue in self._queues:
+            by_broker.setdefault(queue.broker, []).append(queue)
+        found: Offsets = {}
+        for broker, queues in by_broker.items():
+            try:
+                found.update(self._cluster.latest(queues))
+            except SprocketError as error:
+                self._queues_until = 0.0
+                if not skips_absent:
+                    raise
+                log.warning("broker %s does not tell its offsets: %s", broker, error)
+        self.latest.update(found)
+        return found
+
+    def _know(self, queues: Mapping[QueueId, int]) -> None:
+        """Looks up where brokers are whose addresses are not known: after a restart."""
+        for topic in sorted(
+            {queue.topic for queue in queues if queue.broker not in self._cluster.addresses}
+        ):
+            try:
+                self._planner.retried(partial(self._cluster.place, topic))
+            except SprocketError as error:
+                log.warning("topic %s cannot be found: %s", topic, error)
+
+    def _commit(self, offsets: Mapping[QueueId, int]) -> None:
+        """Tells the group's brokers how far it is; for people's eyes, so failures only log."""
+        if self._options.group == READER_GROUP:
+            return
+        moved = {
+            queue: offset
+            for queue, offset in offsets.items()
+            if self._committed.get(queue) != offset and queue.broker in self._cluster.addresses
+        }
+        if not moved:
+            return
+        try:
+            self._cluster.commit(self._options.group, moved)
+            self._committed.update(moved)
+        except SprocketError as error:
+            log.info("group %s: offsets not committed: %s", self._options.group, error)
+
+
+def stream_reader(options: StreamOptions, schema: pa.Schema) -> DataSourceStreamReader:
+    """The reader that Spark asks.
+
+    Raises:
+        UsageError: this PySpark is too old for streams.
+    """
+    try:
+        from sprocket.spark.reading.stream_reader import RocketMQStreamReader
+    except ImportError:
+        raise UsageError(
+            f"streams need PySpark 4.2 or later, and this is {pyspark.__version__}; batch reads "
+            "work with 4.0"
+        ) from None
+    return RocketMQStreamReader(options, schema)

@@ -1,0 +1,1 @@
+"""Records of the log as columns of Arrow batches."""

@@ -1,0 +1,1 @@
+"""A broker's files read without the broker."""

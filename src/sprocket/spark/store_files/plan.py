@@ -1,0 +1,160 @@
+"""Which parts of a broker's log are read, and by which task.
+
+Files are left out that cannot hold anything wanted: by the times at which their first records were
+stored, and by the consume queues of the topics. Where there are fewer files than tasks are wanted,
+files are cut at records.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from itertools import pairwise
+
+from sprocket.spark.options.loss import report_loss
+from sprocket.spark.options.options import StoreOptions
+from sprocket.spark.reading.pushdown import EVERYTHING, NOTHING, Narrowing
+from sprocket.spark.store_files.queues import QueueFiles
+from sprocket.spark.store_files.scan import (
+    LogFile,
+    LogReader,
+    first_stored_ms,
+    log_files,
+    root_of,
+)
+
+#: A clock that was set back makes later records look older: so much is forgiven, ms.
+_CLOCK_MS = 600_000
+#: After a crash a broker may have come short of putting what these last files hold into queues.
+_UNSURE_FILES = 3
+#: A piece of a file has at least so many bytes: less is not worth a task.
+_PIECE_BYTES_MIN = 16 * 1024 * 1024
+_PAGE_BYTES = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A part of a log file.
+
+    Attributes:
+        file: which.
+        begin, end: positions in it, at which records begin; or the end of the file.
+        by_queues: whether the consume queues of the topics tell where their records are.
+    """
+
+    file: LogFile
+    begin: int
+    end: int
+    by_queues: bool
+
+    def __str__(self) -> str:
+        return f"{self.file.path} [{self.begin}, {self.end})"
+
+
+def plan_store(options: StoreOptions, wanted: Narrowing = EVERYTHING) -> list[Piece]:
+    """The pieces that are to be read, in the order of the log.
+
+    Args:
+        wanted: what of it is enough.
+
+    Raises:
+        UsageError: there is no log.
+        ReadFailed: files are missing in between.
+    """
+    files = log_files(options.store)
+    for before, after in pairwise(files):
+        if before.end != after.start:
+            report_loss(options, before.path, f"the log is missing up to {after.path}")
+    queues = _queues(options)
+    sure = len(files)
+    if (root_of(options.store) / "abort").exists():
+        sure -= _UNSURE_FILES
+    if wanted == NOTHING or wanted.topics == frozenset():
+        return []
+    since_ms, until_ms = _span(options, wanted)
+    pieces = [
+        Piece(file, 0, file.size, by_queues=queues is not None and index < sure)
+        for index, file in enumerate(files)
+        if _is_in_time(files, index, since_ms, until_ms)
+    ]
+    if queues is not None:
+        pieces = [one for one in pieces if not one.by_queues or _has_any(queues, options, one)]
+    count = _parts(options, len(pieces))
+    size_min = 1 if options.partitions_min else _PIECE_BYTES_MIN
+    return [piece for one in pieces for piece in _cut(one, count, size_min)]
+
+
+def _queues(options: StoreOptions) -> QueueFiles | None:
+    """The consume queues, if they tell where everything wanted is."""
+    found = QueueFiles(root_of(options.store))
+    is_told = options.topics and all(found.has(topic) for topic in options.topics)
+    return found if is_told else None
+
+
+def _span(options: StoreOptions, wanted: Narrowing) -> tuple[int | None, int | None]:
+    """The store times [since, until) outside of which nothing is wanted."""
+    since, until = options.starting_time, options.ending_time
+    firsts = [since.everywhere.value] if since and since.everywhere else []
+    ends = [until.everywhere.value] if until and until.everywhere else []
+    firsts += [] if wanted.since_ms is None else [wanted.since_ms]
+    ends += [] if wanted.until_ms is None else [wanted.until_ms]
+    return max(firsts, default=None), min(ends, default=None)
+
+
+def _is_in_time(
+    files: list[LogFile], index: int, since_ms: int | None, until_ms: int | None
+) -> bool:
+    """Whether a file may hold records of the wanted time."""
+    if until_ms is not None:
+        first_ms = first_stored_ms(files[index])
+        if first_ms is not None and first_ms - _CLOCK_MS >= until_ms:
+            return False
+    if since_ms is not None and index + 1 < len(files):
+        # All of it was stored before the first record of the next.
+        next_ms = first_stored_ms(files[index + 1])
+        if next_ms is not None and next_ms + _CLOCK_MS < since_ms:
+            return False
+    return True
+
+
+def _has_any(queues: QueueFiles, options: StoreOptions, piece: Piece) -> bool:
+    start = piece.file.start
+    found = queues.records(options.topics, start + piece.begin, start + piece.end)
+    return len(found.log_offsets) > 0
+
+
+def _parts(options: StoreOptions, files: int) -> int:
+    """How many pieces each file should become."""
+    tasks = options.partitions_min or os.cpu_count() or 1
+    return -(-tasks // max(files, 1))
+
+
+def _cut(piece: Piece, count: int, size_min: int) -> list[Piece]:
+    """A piece in about as many parts."""
+    used = _used(piece.file) if piece.file.is_last else piece.end
+    count = min(count, max(1, used // size_min))
+    if count == 1:
+        return [piece]
+    edges = [piece.begin]
+    with LogReader(piece.file, checks_bodies=False, damaged=lambda *_: None) as reader:
+        for part in range(1, count):
+            at = used * part // count
+            edge = at if piece.by_queues else reader.next_record(at)
+            if edge is not None and edges[-1] < edge < piece.end:
+                edges.append(edge)
+    edges.append(piece.end)
+    return [Piece(piece.file, begin, end, piece.by_queues) for begin, end in pairwise(edges)]
+
+
+def _used(file: LogFile) -> int:
+    """About how much of the last file is used: what is behind is zeros."""
+    low, high = 0, file.size // _PAGE_BYTES
+    with open(file.path, "rb") as opened:
+        while low < high:
+            middle = (low + high) // 2
+            opened.seek(middle * _PAGE_BYTES)
+            if any(opened.read(_PAGE_BYTES)):
+                low = middle + 1
+            else:
+                high = middle
+    return min(low * _PAGE_BYTES, file.size)

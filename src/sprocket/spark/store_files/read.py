@@ -1,0 +1,195 @@
+"""Reading a broker's store as Spark sees it: log files planned on the driver, read in the tasks.
+
+Topics that are named and have consume queues are read through those: what their broker would give.
+Everything else is read from the log itself, record after record: all topics, those that a pattern
+chooses, a topic that was deleted, and what a broker had not come to put into its queues.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+
+from sprocket.base.errors import CorruptRecord
+from sprocket.filter.tags import TagFilter
+from sprocket.message.record import PREPARED, ROLLED_BACK, TRANSACTION_MASK
+from sprocket.message.topic import SCHEDULE, SYSTEM_PREFIX, TIMER, is_system_topic
+from sprocket.spark.options.loss import ReadFailed, report_loss
+from sprocket.spark.options.options import StoreOptions
+from sprocket.spark.reading.pushdown import EVERYTHING, narrow_choice
+from sprocket.spark.records import layout
+from sprocket.spark.records.decode import Decoder, topics_of
+from sprocket.spark.records.layout import Layout
+from sprocket.spark.store_files.plan import Piece, plan_store
+from sprocket.spark.store_files.queues import QueueFiles
+from sprocket.spark.store_files.scan import LogReader, root_of
+from sprocket.spark.store_files.synced import synced
+from sprocket.spark.worker import loaded
+
+
+class PiecePartition(InputPartition):
+    """What one task reads.
+
+    Attributes:
+        piece: of a log file.
+    """
+
+    def __init__(self, piece: Piece) -> None:
+        super().__init__(None)
+        self.piece = piece
+
+    def __repr__(self) -> str:
+        return f"PiecePartition({self.piece})"
+
+
+class StoreReader(DataSourceReader):
+    """A batch read of a store's files."""
+
+    def __init__(self, options: StoreOptions, schema: pa.Schema) -> None:
+        self._options = options
+        self._schema = schema
+        self._wanted = EVERYTHING
+
+    def partitions(self) -> list[Any]:
+        """One for each piece of the log; one for nothing if there is nothing to read."""
+        return [PiecePartition(one) for one in plan_store(self._options, self._wanted)] or [
+            InputPartition(None)
+        ]
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        """The rows of one partition, as Arrow batches.
+
+        Raises:
+            ReadFailed: a file is damaged or gone; names it and the position.
+        """
+        loaded.task_begins()
+        if isinstance(partition, PiecePartition):
+            reader = PieceReader(self._options, self._schema, self._wanted.topics)
+            yield from reader.batches(partition.piece)
+
+
+class NarrowedStoreReader(StoreReader):
+    """The same where Spark pushes conditions down."""
+
+    #: Columns whose conditions are kept to here.
+    columns = ("topic", "store_timestamp", "tag")
+
+    def pushFilters(self, filters: list[Any]) -> Iterable[Any]:
+        """Takes over some of the filters, and gives those that Spark must apply."""
+        self._wanted, self._options, left = narrow_choice(filters, self.columns, self._options)
+        return left
+
+
+class PieceReader:
+    """Reads pieces of a log into batches.
+
+    Args:
+        options: what is wanted.
+        schema: of the batches.
+        topics: of what is wanted, those that are enough; None for all.
+    """
+
+    def __init__(
+        self, options: StoreOptions, schema: pa.Schema, topics: frozenset[str] | None = None
+    ) -> None:
+        self._options = options
+        self._topics = topics
+        self._decoder = Decoder(schema, options.filter)
+        self._chooses = choice(options)
+        since, until = options.starting_time, options.ending_time
+        self._since_ms = since.everywhere.value if since and since.everywhere else None
+        self._until_ms = until.everywhere.value if until and until.everywhere else None
+
+    def batches(self, piece: Piece) -> Iterator[pa.RecordBatch]:
+        """The rows of a piece, in the order of the log.
+
+        Raises:
+            ReadFailed: the file is damaged or gone; names it and the position.
+        """
+        file = piece.file
+        try:
+            reader = LogReader(
+                file,
+                checks_bodies=self._options.checks_bodies,
+                synced=synced(root_of(self._options.store)),
+                damaged=partial(self._damaged, file.path),
+            )
+        except (OSError, ValueError) as error:  # an empty file cannot be mapped
+            report_loss(self._options, file.path, f"it cannot be read: {error}")
+            return
+        try:
+            with reader:
+                for places in self._runs(reader, piece):
+                    batch = self._batch(places)
+                    if batch.num_rows:
+                        yield batch
+        except CorruptRecord as error:
+            raise ReadFailed(f"{error}; read it with minPartitions 1") from error
+
+    def _runs(self, reader: LogReader, piece: Piece) -> Iterator[Layout]:
+        if not piece.by_queues:
+            return reader.runs(piece.begin, piece.end)
+        start = piece.file.start
+        found = QueueFiles(root_of(self._options.store)).records(
+            self._options.topics,
+            start + piece.begin,
+            start + piece.end,
+            tag_codes=tag_codes(self._options),
+        )
+        return reader.records(found.log_offsets - start, found.sizes)
+
+    def _batch(self, places: Layout) -> pa.RecordBatch:
+        keep = self._is_chosen(places)
+        if keep is not None and not keep.all():
+            places = places.keep(keep)
+        return self._decoder.rows(places, None, self._options.broker)
+
+    def _is_chosen(self, places: Layout) -> NDArray[np.bool_] | None:
+        """Which records are of the wanted topics and times, and for consumers to see."""
+        topics = topics_of(places).dictionary_encode()
+        chosen = pa.array([self._wants(name) for name in topics.dictionary.to_pylist()], pa.bool_())
+        keep: NDArray[np.bool_] = pc.take(chosen, topics.indices).to_numpy(zero_copy_only=False)
+        states = places.sys_flags & TRANSACTION_MASK
+        keep = keep & (states != PREPARED) & (states != ROLLED_BACK)
+        if self._since_ms is not None or self._until_ms is not None:
+            stored = layout.numbers(places.buffer, places.stored_at, "i8")
+            if self._since_ms is not None:
+                keep = keep & (stored >= self._since_ms)
+            if self._until_ms is not None:
+                keep = keep & (stored < self._until_ms)
+        return keep
+
+    def _wants(self, topic: str) -> bool:
+        return self._chooses(topic) and (self._topics is None or topic in self._topics)
+
+    def _damaged(self, path: str, begin: int, end: int, what: str) -> None:
+        report_loss(self._options, path, f"at position {begin}, up to {end}: {what}")
+
+
+def choice(options: StoreOptions) -> Callable[[str], bool]:
+    """Whether a topic is wanted: RocketMQ's own and those of groups only if they are asked for."""
+    if options.topics:
+        return frozenset(options.topics).__contains__
+    pattern = options.pattern or ".*"
+    wanted = re.compile(pattern)
+    is_special = pattern.startswith(("%", SYSTEM_PREFIX))
+    return lambda topic: (
+        bool(wanted.fullmatch(topic))
+        and (is_special or not (topic.startswith("%") or is_system_topic(topic)))
+    )
+
+
+def tag_codes(options: StoreOptions) -> frozenset[int] | None:
+    """Hashes of the wanted tags as the queues have them; None if they do not tell."""
+    wanted = options.filter
+    # Entries of messages that wait have a time in place of the hash.
+    waiting = {SCHEDULE, TIMER} & set(options.topics)
+    return wanted.codes if isinstance(wanted, TagFilter) and wanted.codes and not waiting else None

@@ -1,0 +1,340 @@
+"""A broker's log read from its files: which there are, and the records of one of them.
+
+Nothing is opened for writing, and no lock is taken: a stopped broker's files can be read, a copy of
+them, or those of one that runs. A record is whole if its lengths fit together and it names the very
+place at which it stands.
+
+A log ends where no whole record follows any more: what is behind that is a torn tail, which a
+broker would cut off too. Anywhere else bytes that are no records are damage.
+
+Source: CommitLog, MappedFileQueue of RocketMQ 4.9 and 5.x.
+"""
+
+from __future__ import annotations
+
+import mmap
+import struct
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+from zlib import crc32
+
+import numpy as np
+
+from sprocket.base.errors import CorruptRecord, UsageError
+from sprocket.message.record import BLANK_BYTES, BLANK_MAGIC, BORN_HOST_V6, FIXED_BYTES, parse
+from sprocket.message.record import MAGIC as _MAGIC
+from sprocket.message.record import MAGIC_LONG_TOPIC as _MAGIC_LONG_TOPIC
+from sprocket.spark.records import layout
+from sprocket.spark.records.layout import Layout, Places
+from sprocket.spark.store_files.synced import NOTHING_SYNCED, Synced
+
+#: Names of log files: the log offset of the first byte, in so many digits.
+_NAME_DIGITS = 20
+#: A run has at most so many records, and ends behind so many bytes.
+_RUN_RECORDS = 16384
+_RUN_BYTES = 4 * 1024 * 1024
+_CRC_MASK = 0x7FFFFFFF
+_CRC_AT = 8
+_STORED_AT = 56
+_SIZE = struct.Struct(">i")
+_HEAD = struct.Struct(">ii")
+_LONG = struct.Struct(">q")
+_MAGICS = tuple(struct.pack(">i", magic) for magic in (_MAGIC, _MAGIC_LONG_TOPIC))
+#: What both have in common.
+_MAGIC_BEGIN = _MAGICS[0][:3]
+#: So many bytes are looked at in one go for whether all are zero.
+_ZEROS_BYTES = 1024 * 1024
+
+#: Told of bytes [begin, end) of a file that are no records.
+Damaged = Callable[[int, int, str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class LogFile:
+    """One file of a log.
+
+    Attributes:
+        path: where it is.
+        start: log offset of its first byte.
+        size: its bytes.
+        is_last: whether no later file has anything in it.
+    """
+
+    path: str
+    start: int
+    size: int
+    is_last: bool
+
+    @property
+    def end(self) -> int:
+        """Log offset behind its last byte."""
+        return self.start + self.size
+
+
+def log_files(store: str) -> list[LogFile]:
+    """The files of a store's log, in order; empty ones that were made in advance are left out.
+
+    Args:
+        store: the folder that has `commitlog`, and with `;` in between further ones that have log
+            files, where the log lies on several disks.
+
+    Raises:
+        UsageError: a folder has no log.
+    """
+    names = [one for folder in _log_folders(store) for one in folder.iterdir()]
+    found = sorted(
+        (
+            (str(one), int(one.name), one.stat().st_size)
+            for one in names
+            if one.name.isdecimal() and len(one.name) == _NAME_DIGITS
+        ),
+        key=lambda file: file[1],
+    )
+    while found and not _has_records(found[-1][0]):
+        found.pop()
+    return [
+        LogFile(path, start, size, is_last=index == len(found) - 1)
+        for index, (path, start, size) in enumerate(found)
+    ]
+
+
+def _log_folders(store: str) -> Iterator[Path]:
+    for name in filter(None, map(str.strip, store.split(";"))):
+        folder = Path(name)
+        if (folder / "commitlog").is_dir():
+            yield folder / "commitlog"
+        elif folder.is_dir() and any(len(one.name) == _NAME_DIGITS for one in folder.iterdir()):
+            yield folder
+        else:
+            raise UsageError(f"{name} is no folder of a broker's store: it has no commitlog")
+
+
+def root_of(store: str) -> Path:
+    """The folder of a store in which everything but the log lies."""
+    return Path(store.split(";")[0].strip())
+
+
+def _has_records(path: str) -> bool:
+    with open(path, "rb") as file:
+        return any(file.read(BLANK_BYTES))
+
+
+def first_stored_ms(file: LogFile) -> int | None:
+    """When the first record of a file was stored; None if it cannot be told."""
+    with open(file.path, "rb") as opened:
+        head = opened.read(_STORED_AT + 8 + 12)
+    if len(head) < _STORED_AT + 8 + 12 or head[4:8] not in _MAGICS:
+        return None
+    more = 12 if head[layout.SYS_FLAG_AT + 3] & BORN_HOST_V6 else 0
+    (stored_ms,) = _LONG.unpack_from(head, _STORED_AT + more)
+    return int(stored_ms)
+
+
+class LogReader:
+    """Reads records of one file. Use it with `with`.
+
+    Args:
+        file: which.
+        checks_bodies: whether all bodies are compared with their checksums.
+        synced: what of the last file is on the disk; its other bodies are compared always.
+        damaged: told of bytes that are no records; the reading goes on behind them.
+
+    Raises:
+        OSError: the file cannot be opened.
+    """
+
+    def __init__(
+        self,
+        file: LogFile,
+        *,
+        checks_bodies: bool,
+        damaged: Damaged,
+        synced: Synced = NOTHING_SYNCED,
+    ) -> None:
+        self.file = file
+        self._synced = NOTHING_SYNCED if checks_bodies else synced
+        self._checks_bodies = checks_bodies or file.is_last
+        self._damaged = damaged
+        with open(file.path, "rb") as opened:
+            self._map = mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ)
+        #: Arrays made of the map keep it open: they all go through this one view.
+        self._view = memoryview(self._map)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        # What is still seen of it somewhere keeps the map alive; it goes with the last of them.
+        self._view = memoryview(b"")
+
+    def runs(self, begin: int = 0, end: int | None = None) -> Iterator[Layout]:
+        """The records that begin in [begin, end), a run of neighbours at a time.
+
+        Args:
+            begin, end: positions in the file at which records begin, or its end.
+
+        Raises:
+            CorruptRecord: no record begins at `end`.
+        """
+        size = len(self._view)
+        end = size if end is None else min(end, size)
+        at = begin
+        while at < end:
+            places, stop = self._run(at, end)
+            if len(places.starts):
+                yield places
+            at = self._pass(at, end) if stop == at else stop
+        if at > end:
+            raise CorruptRecord(f"{self.file.path}: no record begins at {end}")
+
+    def records(self, starts: Places, sizes: Places) -> Iterator[Layout]:
+        """The records that begin at these positions and have these sizes, in runs."""
+        for first in range(0, len(starts), _RUN_RECORDS):
+            begin = starts[first : first + _RUN_RECORDS]
+            end = begin + sizes[first : first + _RUN_RECORDS]
+            fits = (end - begin >= FIXED_BYTES) & (begin >= 0) & (end <= len(self._view))
+            places = self._checked(begin[fits], end[fits]) if fits.all() else None
+            if places is None:
+                yield from self._one_by_one(begin.tolist(), end.tolist())
+            elif len(places.starts):
+                yield places
+
+    def next_record(self, at: int, end: int | None = None) -> int | None:
+        """Where the next whole record begins, at a position or behind it; None if none does."""
+        end = len(self._view) if end is None else min(end, len(self._view))
+        place = self._next_magic(at + 4)
+        while 0 <= place < end + 4:
+            if self._is_record(place - 4):
+                return place - 4
+            place = self._next_magic(place + 1)
+        return None
+
+    def _next_magic(self, at: int) -> int:
+        """Where a magic may begin, at a position or behind it; -1 if none does."""
+        # The end of a log is often hundreds of MB of zeros, through which `find` goes slowly.
+        while at < len(self._view):
+            stop = min(at + _ZEROS_BYTES, len(self._view))
+            if np.count_nonzero(np.frombuffer(self._view[at:stop], np.bool_)):
+                place = self._map.find(_MAGIC_BEGIN, at, stop + len(_MAGIC_BEGIN) - 1)
+                if place >= 0:
+                    return place
+            at = stop
+        return -1
+
+    def _run(self, at: int, end: int) -> tuple[Layout, int]:
+        """The whole records from a position on, and where the first stands that is not one."""
+        starts, stop = self._step(at, end)
+        begin = np.array(starts, np.int64)
+        ends = np.append(begin[1:], stop)[: len(begin)]
+        places = self._checked(begin, ends)
+        if places is not None:
+            return places, stop
+        whole, beyond = 0, len(starts)
+        while beyond - whole > 1:
+            middle = (whole + beyond) // 2
+            if self._checked(begin[:middle], ends[:middle]) is None:
+                beyond = middle
+            else:
+                whole = middle
+        places = self._checked(begin[:whole], ends[:whole])
+        assert places is not None, "as many are whole"
+        return places, starts[whole]
+
+    def _step(self, at: int, end: int) -> tuple[list[int], int]:
+        """Where records begin, as far as their sizes tell; where they stop telling."""
+        # Here a scan spends most of its time: what can be checked for all at once is checked later.
+        view, size_at, size = self._view, _SIZE.unpack_from, FIXED_BYTES
+        room = len(view)
+        last = min(end, at + _RUN_BYTES, room - FIXED_BYTES + 1)
+        found: list[int] = []
+        add = found.append
+        for _ in range(_RUN_RECORDS):
+            if at >= last:
+                break
+            add(at)
+            (size,) = size_at(view, at)
+            at += size
+            if size < FIXED_BYTES:
+                break
+        if found and (size < FIXED_BYTES or at > room or self._is_blank(found[-1], size)):
+            at = found.pop()
+        return found, at
+
+    def _is_blank(self, at: int, size: int) -> bool:
+        """Whether the rest of the file is unused: what says so reaches exactly to its end."""
+        return at + size == len(self._view) and _HEAD.unpack_from(self._view, at)[1] == BLANK_MAGIC
+
+    def _checked(self, begin: Places, end: Places) -> Layout | None:
+        """The layout of records; None if one of them is not whole."""
+        try:
+            places = layout.lay_out_at(self._view, begin, end)
+        except CorruptRecord:
+            return None
+        if len(begin) == 0:
+            return places
+        sizes = layout.numbers(self._view, begin, "i4")
+        logs = places.of(layout.LOG_OFFSET_AT, "i8")
+        if not ((sizes == end - begin) & (logs == begin + self.file.start)).all():
+            return None
+        return None if self._checks_bodies and not self._has_right_bodies(places) else places
+
+    def _has_right_bodies(self, places: Layout) -> bool:
+        view = self._view
+        stored_ms = layout.numbers(view, places.stored_at, "i8")
+        unsure = self._synced.missing(places.starts + self.file.start, stored_ms)
+        if len(unsure) == 0:
+            return True
+        spans = zip(
+            places.bodies[unsure].tolist(),
+            places.body_ends[unsure].tolist(),
+            places.of(_CRC_AT, "i4")[unsure].tolist(),
+            strict=True,
+        )
+        return all(crc32(view[a:b]) & _CRC_MASK == crc & _CRC_MASK for a, b, crc in spans)
+
+    def _checked_alone(self, start: int, end: int) -> Layout | None:
+        return self._checked(np.array([start], np.int64), np.array([end], np.int64))
+
+    def _one_by_one(self, starts: list[int], ends: list[int]) -> Iterator[Layout]:
+        """The slow way, for runs in which not every record is whole."""
+        for start, end in zip(starts, ends, strict=True):
+            inside = 0 <= start <= end - FIXED_BYTES and end <= len(self._view)
+            places = self._checked_alone(start, end) if inside else None
+            if places is None:
+                self._damaged(start, end, "a queue has a record here, and there is none")
+            else:
+                yield places
+
+    def _is_record(self, at: int) -> bool:
+        """Whether a whole record stands there that says so itself."""
+        if at < 0 or len(self._view) - at < FIXED_BYTES:
+            return False
+        (log_offset,) = _LONG.unpack_from(self._view, at + layout.LOG_OFFSET_AT)
+        if log_offset != self.file.start + at:
+            return False
+        try:
+            record = parse(self._view, at)
+        except CorruptRecord:
+            return False
+        body_crc = crc32(record.body) & _CRC_MASK
+        return not self._checks_bodies or body_crc == record.body_crc & _CRC_MASK
+
+    def _pass(self, at: int, end: int) -> int:
+        """Where to go on behind a position at which no record begins."""
+        left = len(self._view) - at
+        if left < BLANK_BYTES or self._is_blank(at, _SIZE.unpack_from(self._view, at)[0]):
+            return end
+        following = self.next_record(at + 1)
+        if following is None and self.file.is_last:
+            return end
+        behind = len(self._view) if following is None else following
+        self._damaged(at, behind, f"{behind - at} bytes are no records")
+        return min(behind, end) if following is None else following

@@ -1,0 +1,1 @@
+"""Rows written to topics in batch and as a stream."""

@@ -1,0 +1,28 @@
+"""Writing a stream. Needs PySpark 4.1, which hands over Arrow batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from pyspark.sql.datasource import DataSourceStreamArrowWriter
+
+from sprocket.spark.options.write_options import WriteOptions
+from sprocket.spark.writing.write import RowWriter, Written
+
+
+class RocketMQStreamWriter(DataSourceStreamArrowWriter):
+    """The write of each micro-batch; Spark makes a new one for every batch."""
+
+    def __init__(self, options: WriteOptions) -> None:
+        self._writer = RowWriter(options)
+
+    def write(self, iterator: Iterator[Any]) -> Written:
+        """One task."""
+        return self._writer.send(iterator)
+
+    def commit(self, messages: Sequence[Any], batchId: int) -> None:
+        """All tasks of a micro-batch are done. What they sent has been acknowledged already."""
+
+    def abort(self, messages: Sequence[Any], batchId: int) -> None:
+        """A task failed; what others have sent stays, and comes again with the batch."""

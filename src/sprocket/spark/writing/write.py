@@ -1,0 +1,99 @@
+"""Writing as Spark sees it: each task sends its rows and says how many were acknowledged.
+
+At least once: a task that is run again sends its rows again. `idempotencyProperty` gives each row
+a text that is the same then.
+"""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import (
+    DataSourceArrowWriter,
+    WriterCommitMessage,
+)
+
+from sprocket.spark.options.write_options import WriteOptions
+from sprocket.spark.worker import loaded
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+log = logging.getLogger(__name__)
+
+
+@dataclass
+class Written(WriterCommitMessage):
+    """How many messages of a task were acknowledged."""
+
+    messages: int
+
+
+class RowWriter:
+    """What batch and stream writers have in common.
+
+    Args:
+        options: how to write.
+    """
+
+    def __init__(self, options: WriteOptions) -> None:
+        self._options = options
+        #: Tells this write from others; tasks that are run again get the same copy.
+        self._name = uuid.uuid4().hex[:12]
+
+    def send(self, batches: Iterator[pa.RecordBatch]) -> Written:
+        """Sends all rows of a task and waits for the last acknowledgement.
+
+        Raises:
+            WriteFailed: brokers did not take them.
+            UsageError: a row cannot be a message.
+        """
+        from sprocket.spark.writing.rows import Messages
+        from sprocket.spark.writing.send import Sender
+
+        loaded.task_begins()
+        messages = Messages(self._options, self._task_name())
+        with Sender(self._options) as sender:
+            for batch in batches:
+                sender.send(messages.of(batch))
+            sender.finish()
+            return Written(sender.acknowledged)
+
+    def _task_name(self) -> str:
+        """The same for a task that is run again, in a stream even after a restart."""
+        from pyspark import TaskContext
+
+        task = TaskContext.get()
+        if task is None:
+            return self._name
+        query = task.getLocalProperty("sql.streaming.queryId")
+        batch = task.getLocalProperty("streaming.sql.batchId")
+        name = f"{query}-{batch}" if query and batch else self._name
+        return f"{name}-{task.partitionId()}"
+
+
+class RocketMQWriter(DataSourceArrowWriter):
+    """A batch write."""
+
+    def __init__(self, options: WriteOptions) -> None:
+        self._writer = RowWriter(options)
+
+    def write(self, iterator: Iterator[Any]) -> Written:
+        """One task."""
+        return self._writer.send(iterator)
+
+    def commit(self, messages: Sequence[Any]) -> None:
+        """All tasks are done."""
+        log.info("%d messages written", _total(messages))
+
+    def abort(self, messages: Sequence[Any]) -> None:
+        """A task failed; what others have sent stays."""
+        log.warning("a write failed after %d messages were written", _total(messages))
+
+
+def _total(messages: Sequence[Any]) -> int:
+    return sum(one.messages for one in messages if one is not None)

@@ -1,0 +1,81 @@
+"""Gives the records of a store, whether a broker has it open or not. Changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from sprocket.base.errors import CorruptRecord, OffsetOutOfRange, UsageError
+from sprocket.message.record import Record
+from sprocket.store.inspection.inspected import Inspected
+from sprocket.store.inspection.walk import Tail, walk
+from sprocket.store.log.damage import Damage
+from sprocket.store.log.segments import NAME_DIGITS
+from sprocket.store.views.consume_queue import BLANK_SIZE, DAMAGED_CODE, ENTRY, ENTRY_BYTES
+
+
+class Chosen(NamedTuple):
+    """Which records.
+
+    Attributes:
+        topic, queue_number: of this topic and queue; None: of all.
+        begin, end: log offsets, or with a queue its offsets, from the first to before the second.
+    """
+
+    topic: str | None = None
+    queue_number: int | None = None
+    begin: int = 0
+    end: int = 2**63 - 1
+
+
+def dump(store: Inspected, chosen: Chosen) -> Iterator[Record | Damage]:
+    """Records in the order of the log, or of the queue; damage in between.
+
+    Raises:
+        UsageError: a queue is chosen, and no topic.
+    """
+    if chosen.queue_number is not None:
+        if chosen.topic is None:
+            raise UsageError("say the topic of the queue")
+        yield from _of_queue(store, chosen.topic, chosen.queue_number, chosen)
+        return
+    for each in walk(store.log, until=store.until):
+        if isinstance(each, Tail):
+            return
+        if isinstance(each, Damage):
+            if each.start < chosen.end and each.end > chosen.begin:
+                yield each
+            continue
+        if each.log_offset >= chosen.end:
+            return
+        if each.log_offset >= chosen.begin and chosen.topic in (None, each.topic):
+            yield each
+
+
+def _of_queue(
+    store: Inspected, topic: str, number: int, chosen: Chosen
+) -> Iterator[Record | Damage]:
+    folder = store.queue_folder(topic, number)
+    names = [name for name in store.disk.names(folder) if len(name) == NAME_DIGITS]
+    if not names:
+        raise UsageError(f"there is no queue {number} of topic {topic} in {store.root}")
+    for name in names:
+        try:
+            buffer = store.disk.peek(f"{folder}/{name}")
+        except FileNotFoundError:  # a broker has removed it since
+            continue
+        first = int(name) // ENTRY_BYTES
+        whole = len(buffer) - len(buffer) % ENTRY_BYTES
+        skipped = max(chosen.begin - first, 0)
+        entries = ENTRY.iter_unpack(buffer[min(skipped * ENTRY_BYTES, whole) : whole])
+        for offset, (start, size, code) in enumerate(entries, first + skipped):
+            if offset >= chosen.end or size <= 0:
+                return
+            if size == BLANK_SIZE or code == DAMAGED_CODE or start < store.log.start:
+                continue
+            try:
+                yield store.log.record_at(start)
+            except (CorruptRecord, OffsetOutOfRange) as error:
+                place = start % store.log.file_bytes
+                path = store.log.path_of(start - place)
+                yield Damage(path, place, start, start + size, str(error))

@@ -1,0 +1,293 @@
+"""Mends a store that no process has open, in ways that an operator chooses.
+
+A repair is a list of steps, which can be shown before they are done. What they take away is kept in
+a folder `removed/<time>` of the store, under the names it had, or under its log offset.
+
+Skipping damage makes the log whole again for us and for Java: a damaged stretch becomes records of
+a rolled-back transaction, which belong to no queue and to nobody. Entries of queues that led there
+lead to the first of these, with a tag code that has readers pass over them, so all other messages
+keep their offsets. (Java does not know that code and gives its consumers the record of nobody.)
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from sprocket.base.errors import CorruptRecord, OffsetOutOfRange, StoreError, UsageError
+from sprocket.message.record import (
+    BLANK_BYTES,
+    BLANK_MAGIC,
+    FIXED_BYTES,
+    ROLLED_BACK,
+    Draft,
+    Encoder,
+    Record,
+    topic_part,
+)
+from sprocket.store.inspection.inspected import Inspected
+from sprocket.store.inspection.walk import Tail, walk
+from sprocket.store.log.damage import Damage
+from sprocket.store.log.segments import NAME_DIGITS
+from sprocket.store.log.whole import written_to
+from sprocket.store.state.checkpoint import Checkpoint
+from sprocket.store.views.consume_queue import BLANK_SIZE, DAMAGED_CODE, ENTRY, ENTRY_BYTES
+
+#: The topic of what stands in for damage, as far as there is room for its name.
+FILLER_TOPIC = "DAMAGED"
+
+_FILLER_BYTES_MAX = 1 << 20
+#: No record is smaller.
+_LEAST_BYTES = FIXED_BYTES + 1
+_NOBODY = bytes(8)
+_BLANK = struct.Struct(">ii")
+
+
+class Step(NamedTuple):
+    """Something that a repair does.
+
+    Attributes:
+        text: what, for people.
+        do: does it.
+    """
+
+    text: str
+    do: Callable[[], Awaitable[None]]
+
+
+class Repair:
+    """What can be done to a store. Whoever has steps done must hold the store's lock."""
+
+    def __init__(self, store: Inspected, now_ms: int) -> None:
+        self._store = store
+        self._disk = store.disk
+        self._log = store.log
+        made = datetime.fromtimestamp(now_ms / 1000, UTC)
+        #: Where what is taken away is kept.
+        self.kept = f"{store.root}/removed/{made:%Y%m%dT%H%M%S}"
+
+    def cut_at(self, log_offset: int) -> list[Step]:
+        """Ends the log at a log offset; what lies behind it is taken away.
+
+        Raises:
+            UsageError: neither a record nor damage begins there.
+        """
+        if not self._can_end_at(log_offset):
+            raise UsageError(
+                f"neither a message nor damage begins at log offset {log_offset}; "
+                "`sprocket store verify` and `sprocket store dump` tell where they do"
+            )
+        steps = []
+        for start in reversed(self._log.starts):
+            path = self._log.path_of(start)
+            if start >= log_offset:
+                steps.append(self._taking_away(path, "commitlog"))
+            elif start + self._log.file_bytes > log_offset:
+                steps.append(self._cutting(path, start, log_offset))
+        steps.append(
+            Step("have the next start believe nothing behind that", self._lower(log_offset))
+        )
+        return steps
+
+    def _can_end_at(self, log_offset: int) -> bool:
+        for each in walk(self._log):
+            place = each.end if isinstance(each, Tail) else _start_of(each)
+            if place >= log_offset:
+                return place == log_offset
+        return False
+
+    def _cutting(self, path: str, start: int, log_offset: int) -> Step:
+        async def cut() -> None:
+            file = self._disk.map(path, self._log.file_bytes)
+            at = log_offset - start
+            self._keep(file.buffer[at:], log_offset)
+            file.clear_from(at)
+            await file.sync(at, len(file.buffer))
+            file.close()
+
+        return Step(f"end the log at byte {log_offset - start} of {path}", cut)
+
+    def _lower(self, log_offset: int) -> Callable[[], Awaitable[None]]:
+        async def lower() -> None:
+            if self._store.marks is None:
+                return
+            checkpoint = Checkpoint(self._disk, f"{self._store.root}/checkpoint")
+            checkpoint.replay_from = min(self._store.marks.replay_from, log_offset)
+            checkpoint.flushed = min(self._store.marks.flushed, log_offset)
+            await checkpoint.save()
+            checkpoint.close()
+            self._disk.remove(f"{self._store.root}/config/queueEnds.json")
+            self._disk.remove(f"{self._store.root}/config/queueEnds.json.bak")
+
+        return lower
+
+    def skip_damaged(self) -> list[Step]:
+        """Makes the log whole again around what is damaged.
+
+        Raises:
+            StoreError: a file has another size than the others.
+        """
+        if odd := [path for path, size in self._log.odd if size]:
+            raise StoreError(f"{odd[0]} has another size than the others: take it away first")
+        stretches = [each for each in walk(self._log) if isinstance(each, Damage)]
+        steps = [self._filling(each) for each in stretches]
+        if stretches:
+            steps.append(
+                Step("have readers pass over entries that lead there", self._marking(stretches))
+            )
+        return steps
+
+    def _filling(self, damage: Damage) -> Step:
+        async def fill() -> None:
+            self._disk.make_directory(damage.path.rpartition("/")[0])
+            file = self._disk.map(damage.path, self._log.file_bytes)
+            end = damage.position + damage.end - damage.start
+            self._keep(file.buffer[damage.position : end], damage.start)
+            file.zero(damage.position, end)
+            ending = _ending(self._log.file_bytes, damage.position, end)
+            at = damage.position
+            for filler in _fillers(damage.start, damage.end - len(ending), self._stored_ms(damage)):
+                file.buffer[at : at + len(filler)] = filler
+                at += len(filler)
+            file.buffer[at:end] = ending
+            await file.sync(damage.position, end)
+            file.close()
+
+        size = damage.end - damage.start
+        return Step(f"pass over {size} bytes at byte {damage.position} of {damage.path}", fill)
+
+    def _stored_ms(self, damage: Damage) -> int:
+        """When what was damaged may have been stored: as the next message was, if there is one."""
+        try:
+            return self._log.record_at(damage.end).stored_ms
+        except (CorruptRecord, OffsetOutOfRange):
+            return 0
+
+    def _marking(self, stretches: Sequence[Damage]) -> Callable[[], Awaitable[None]]:
+        size = self._log.file_bytes
+        endings = [
+            len(_ending(size, each.position, each.position + each.end - each.start))
+            for each in stretches
+        ]
+
+        async def mark() -> None:
+            for topic, number in self._store.queues():
+                folder = self._store.queue_folder(topic, number)
+                for name in self._disk.names(folder):
+                    size = self._disk.size(f"{folder}/{name}") or 0
+                    if len(name) != NAME_DIGITS or size % ENTRY_BYTES or not size:
+                        continue
+                    file = self._disk.map(f"{folder}/{name}", size)
+                    if _lead_to_filler(file.buffer, stretches, endings):
+                        await file.sync(0, size)
+                    file.close()
+
+        return mark
+
+    def rebuild_views(self) -> list[Step]:
+        """Takes queues, key index and checkpoint away: the next start builds them from the log."""
+        names = ("consumequeue", "index", "checkpoint")
+        there = self._disk.names(self._store.root)
+        steps = [
+            self._taking_away(f"{self._store.root}/{name}", "") for name in names if name in there
+        ]
+        return [
+            *steps,
+            Step("the next start reads the whole log, and builds them from it", _nothing),
+        ]
+
+    def _taking_away(self, path: str, folder: str) -> Step:
+        async def take_away() -> None:
+            target = f"{self.kept}/{folder}" if folder else self.kept
+            self._disk.make_directory(target)
+            self._disk.move(path, f"{target}/{path.rpartition('/')[2]}")
+
+        return Step(f"take away {path}", take_away)
+
+    def _keep(self, content: memoryview, log_offset: int) -> None:
+        """Keeps bytes of the log aside, without the zeros at their end."""
+        folder = f"{self.kept}/commitlog"
+        size = written_to(content, 0)
+        if size:
+            self._disk.make_directory(folder)
+            part = f"{folder}/{log_offset:020d}.part"
+            self._disk.replace(part, bytes(content[:size]), backup=False)
+
+
+async def _nothing() -> None:
+    """Nothing needs to be done for it."""
+
+
+def _start_of(each: Record | Damage) -> int:
+    return each.start if isinstance(each, Damage) else each.log_offset
+
+
+def _ending(file_bytes: int, at: int, end: int) -> bytes:
+    """What says that a file has nothing more, if bytes [at, end) are its last ones."""
+    if end < file_bytes:
+        return b""
+    left = end - at if end - at < _LEAST_BYTES + BLANK_BYTES else BLANK_BYTES
+    mark = _BLANK.pack(left, BLANK_MAGIC) if left >= BLANK_BYTES else b""
+    return mark.ljust(left, b"\0")
+
+
+def _fillers(start: int, end: int, stored_ms: int) -> Iterator[bytes]:
+    """Records of nobody for bytes [start, end) of the log; the first one is small."""
+    if 0 < end - start < _LEAST_BYTES:
+        raise StoreError(f"{end - start} bytes at log offset {start} are too few to pass over")
+    size = _first_bytes(end - start)
+    while start < end:
+        yield _filler(start, size, stored_ms)
+        start += size
+        size = min(end - start, _FILLER_BYTES_MAX)
+        if 0 < end - start - size < _LEAST_BYTES:
+            size -= _LEAST_BYTES
+
+
+def _first_bytes(total: int) -> int:
+    """How large the first of some records of nobody is: all of it, or as small as may be."""
+    usual = FIXED_BYTES + len(FILLER_TOPIC)
+    return usual if total >= usual + _LEAST_BYTES else total
+
+
+def _filler(log_offset: int, size: int, stored_ms: int) -> bytes:
+    topic = FILLER_TOPIC[: size - FIXED_BYTES]
+    draft = Draft(
+        topic=topic,
+        queue_number=0,
+        body=bytes(size - FIXED_BYTES - len(topic)),
+        properties=b"",
+        tag_code=0,
+        flag=0,
+        sys_flag=ROLLED_BACK,
+        born_ms=stored_ms,
+        born_host=_NOBODY,
+    )
+    return Encoder(_NOBODY).encode(
+        draft,
+        topic_part(topic.encode()),
+        log_offset=log_offset,
+        queue_offset=0,
+        stored_ms=stored_ms,
+    )
+
+
+def _lead_to_filler(
+    buffer: memoryview, stretches: Sequence[Damage], endings: Sequence[int]
+) -> bool:
+    """Has entries that led into damage lead to what stands in for it; whether there were any."""
+    found = False
+    for at, (start, size, _) in enumerate(ENTRY.iter_unpack(buffer)):
+        if size <= 0:
+            break
+        for damage, ending in zip(stretches, endings, strict=True):
+            if damage.start <= start < damage.end and size != BLANK_SIZE:
+                room = damage.end - ending - damage.start
+                entry = (damage.start, _first_bytes(room), DAMAGED_CODE)
+                if not room:
+                    entry = (damage.end, BLANK_SIZE, 0)
+                ENTRY.pack_into(buffer, at * ENTRY_BYTES, *entry)
+                found = True
+    return found

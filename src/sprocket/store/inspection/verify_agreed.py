@@ -1,0 +1,100 @@
+"""Compares records with the entries of queues while the log is walked through.
+
+Records come in the order of their queues, so the entries that they must have lie side by side, and
+are compared as bytes. What agrees need not be looked at again; what does not is looked at entry by
+entry afterwards, to tell what is wrong.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+
+from sprocket.store.inspection.inspected import Inspected
+from sprocket.store.log.segments import NAME_DIGITS
+from sprocket.store.views.consume_queue import ENTRY_BYTES
+from sprocket.store.views.record_batch import QueueColumns
+
+#: So many files of queues are kept open; a process may have as few as 1024 descriptors.
+_OPEN_MAX = 256
+
+
+class Agreed:
+    """The entries of one queue that agree with their records: runs of them, rising.
+
+    Attributes:
+        folder: where the queue's files lie.
+        starts: offsets of the entries that the files begin with.
+    """
+
+    def __init__(self, store: Inspected, topic: str, number: int) -> None:
+        self.folder = store.queue_folder(topic, number)
+        self.starts = sorted(
+            int(name) // ENTRY_BYTES
+            for name in store.disk.names(self.folder)
+            if len(name) == NAME_DIGITS and name.isascii() and name.isdigit()
+        )
+        self._firsts: list[int] = []
+        self._ends: list[int] = []
+
+    def add(self, first: int, end: int) -> None:
+        """Takes in entries [first, end), as far as they come after those that are in."""
+        if not self._ends or first > self._ends[-1]:
+            self._firsts.append(first)
+            self._ends.append(end)
+        elif first == self._ends[-1]:
+            self._ends[-1] = end
+
+    def end_of(self, offset: int) -> int:
+        """The end of the run that holds an offset; the offset itself if none does."""
+        at = bisect_right(self._firsts, offset) - 1
+        return max(offset, self._ends[at]) if at >= 0 else offset
+
+
+class Agreement:
+    """What agrees, by topic and number of the queue."""
+
+    def __init__(self, store: Inspected) -> None:
+        self._store = store
+        self._queues: dict[tuple[str, int], Agreed] = {}
+        self._open: dict[str, memoryview] = {}
+
+    def of(self, topic: str, number: int) -> Agreed:
+        """What agrees of one queue."""
+        agreed = self._queues.get((topic, number))
+        if agreed is None:
+            agreed = self._queues[topic, number] = Agreed(self._store, topic, number)
+        return agreed
+
+    def compare(self, topic: str, number: int, columns: QueueColumns) -> None:
+        """Compares some of a queue's records, as the log has them, with their entries."""
+        first = columns.queue_offsets[0]
+        if columns.queue_offsets == list(range(first, first + len(columns.queue_offsets))):
+            self._compare(self.of(topic, number), first, columns.packed())
+
+    def _compare(self, agreed: Agreed, first: int, wanted: bytes) -> None:
+        while wanted:
+            at = bisect_right(agreed.starts, first) - 1
+            if at < 0:
+                return
+            start = agreed.starts[at]
+            place = (first - start) * ENTRY_BYTES
+            found = self._file(agreed, start)[place : place + len(wanted)]
+            if not found or found != wanted[: len(found)]:
+                return
+            count = -(-len(found) // ENTRY_BYTES)
+            agreed.add(first, first + len(found) // ENTRY_BYTES)
+            first += count
+            wanted = wanted[count * ENTRY_BYTES :]
+
+    def _file(self, agreed: Agreed, start: int) -> memoryview:
+        path = f"{agreed.folder}/{start * ENTRY_BYTES:0{NAME_DIGITS}d}"
+        buffer = self._open.get(path)
+        if buffer is None:
+            if len(self._open) >= _OPEN_MAX:
+                self._open.clear()
+            try:
+                buffer = self._store.disk.peek(path)
+            except FileNotFoundError:  # a broker has removed it since
+                buffer = memoryview(b"")
+            self._open[path] = buffer
+        return buffer

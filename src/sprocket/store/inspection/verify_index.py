@@ -1,0 +1,83 @@
+"""Looks whether the files of the key index hold together."""
+
+from __future__ import annotations
+
+import struct
+import sys
+from array import array
+from collections.abc import Iterator
+from operator import lt
+
+from sprocket.store.inspection.inspected import Finding, Inspected
+from sprocket.store.views.index_file import file_bytes
+
+_HEADER = struct.Struct(">qqqqii")
+_ENTRY = struct.Struct(">iqii")
+_SLOT_BYTES = 4
+#: So many entries are looked at together.
+_STEP = 8192
+
+
+def verify_index(store: Inspected, log_end: int) -> Iterator[Finding | int]:
+    """Findings, and in between how many entries were looked at.
+
+    Args:
+        log_end: log offset after the last record.
+    """
+    folder = f"{store.root}/index"
+    slots, entries = store.config.index_slots, store.config.index_entries
+    size = file_bytes(slots, entries)
+    for name in store.disk.names(folder):
+        path = f"{folder}/{name}"
+        found = store.disk.size(path) or 0
+        if not name.isdigit():
+            continue
+        if found != size:
+            text = f"it has {found} bytes, by the settings {size}: not used, and not looked at"
+            yield Finding("index", path, 0, text, is_fault=False)
+            continue
+        yield from _file(store, path, (slots, entries), log_end)
+
+
+def _file(
+    store: Inspected, path: str, sizes: tuple[int, int], log_end: int
+) -> Iterator[Finding | int]:
+    slots, entries = sizes
+    buffer = store.disk.peek(path)
+    begin_ms, end_ms, begin_offset, end_offset, _, count = _HEADER.unpack_from(buffer)
+    if not 0 <= count <= entries:
+        yield Finding("index", path, 36, f"it says it has {count} entries, {entries} fit")
+        return
+    if count > 1 and (begin_ms > end_ms or begin_offset > end_offset):
+        text = "its first record comes after its last one"
+        yield Finding("index", path, 0, text, is_fault=False)
+    entries_at = _HEADER.size + slots * _SLOT_BYTES
+    heads = array("i", bytes(buffer[_HEADER.size : entries_at]))
+    if sys.byteorder == "little":
+        heads.byteswap()
+    lost = []
+    if min(heads) < 0 or max(heads) >= max(count, 1):
+        lost = [slot for slot, number in enumerate(heads) if not 0 <= number < max(count, 1)]
+    if lost and not store.is_live:
+        text = f"{len(lost)} slots lead nowhere; a start after a crash mends that"
+        at = _HEADER.size + lost[0] * _SLOT_BYTES
+        yield Finding("index", path, at, text, is_fault=store.was_stopped)
+    astray = ahead = 0
+    for first in range(1, count, _STEP):
+        last = min(first + _STEP, count)
+        raw = buffer[entries_at + first * _ENTRY.size : entries_at + last * _ENTRY.size]
+        hashes, offsets, _, before = zip(*_ENTRY.iter_unpack(raw), strict=True)
+        if max(offsets) >= log_end:
+            ahead += sum(offset >= log_end for offset in offsets)
+        if min(hashes) < 0 or min(before) < 0 or not all(map(lt, before, range(first, last))):
+            astray += sum(
+                hashed < 0 or not 0 <= earlier < number
+                for number, hashed, earlier in zip(range(first, last), hashes, before, strict=True)
+            )
+    if astray:
+        text = f"{astray} entries do not lead to earlier ones: what lies behind is not found"
+        yield Finding("index", path, entries_at, text)
+    if ahead and store.was_stopped:
+        text = f"{ahead} entries lead behind the end of the log, and are passed over"
+        yield Finding("index", path, entries_at, text, is_fault=False)
+    yield max(count - 1, 0)

@@ -1,0 +1,230 @@
+"""Walks through a log that nobody has opened, or that a broker has open, without touching it.
+
+Gives every whole record in order, and in between every stretch that is none: with its file, its
+place, what is wrong, and where the next whole record stands. Behind the last whole record of all
+the log ends, and what stands there is the tail, not damage.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple, TypeVar
+
+from sprocket.base.errors import CorruptRecord, OffsetOutOfRange
+from sprocket.base.ports import Disk
+from sprocket.message.record import Record
+from sprocket.store.log.damage import Damage
+from sprocket.store.log.segments import NAME_DIGITS
+from sprocket.store.log.whole import checked, is_blank, next_whole, written_to
+from sprocket.store.views.record_batch import Stretch
+from sprocket.store.views.replay import Records
+from sprocket.store.views.tag_codes import TagCodes
+
+T = TypeVar("T")
+
+
+class Tail(NamedTuple):
+    """Where the log ends.
+
+    Attributes:
+        path: the file with the end; empty without files.
+        position: byte of the file.
+        end: log offset.
+        rest_bytes: how many bytes behind it are not all zero.
+        why: what stands there, if they are not.
+    """
+
+    path: str
+    position: int
+    end: int
+    rest_bytes: int
+    why: str
+
+
+class LogFiles:
+    """The files of a log, for reading only.
+
+    Args:
+        paths: its folders.
+        file_bytes: how large a file is; None: as large as most of them are.
+
+    Attributes:
+        starts: log offsets at which they begin, rising.
+        odd: files of another size, with it.
+    """
+
+    def __init__(self, disk: Disk, paths: Sequence[str], file_bytes: int | None = None) -> None:
+        self._disk = disk
+        found = {
+            int(name): f"{path}/{name}"
+            for path in paths
+            for name in disk.names(path)
+            if len(name) == NAME_DIGITS and name.isascii() and name.isdigit()
+        }
+        sizes = {start: disk.size(path) or 0 for start, path in found.items()}
+        self.file_bytes = file_bytes or _most_common(size for size in sizes.values() if size)
+        self.odd = [(found[s], sizes[s]) for s in sorted(found) if sizes[s] != self.file_bytes]
+        self.starts = sorted(s for s in found if sizes[s] == self.file_bytes)
+        self._paths = found
+        self._folder = paths[0]
+        self._open: tuple[int, memoryview] = (-1, memoryview(b""))
+
+    @property
+    def start(self) -> int:
+        """Log offset of the first byte there is."""
+        return self.starts[0] if self.starts else 0
+
+    def path_of(self, start: int) -> str:
+        """The file that begins at a log offset, or would."""
+        return self._paths.get(start, f"{self._folder}/{start:0{NAME_DIGITS}d}")
+
+    def buffer(self, start: int) -> memoryview:
+        """The file that begins at a log offset.
+
+        Raises:
+            OffsetOutOfRange: there is none.
+        """
+        if self._open[0] != start:
+            if start not in self._paths:
+                raise OffsetOutOfRange(f"no file begins at log offset {start}")
+            try:
+                self._open = (start, self._disk.peek(self._paths[start]))
+            except FileNotFoundError as error:  # a broker has removed it since
+                raise OffsetOutOfRange(f"{self._paths[start]} is gone") from error
+        return self._open[1]
+
+    def record_at(self, log_offset: int, *, checks_body: bool = True) -> Record:
+        """The whole record that begins at a log offset.
+
+        Raises:
+            OffsetOutOfRange: no file holds it.
+            CorruptRecord: no whole record stands there.
+        """
+        place = log_offset % self.file_bytes if self.file_bytes else 0
+        buffer = self.buffer(log_offset - place)
+        return checked(buffer, place, log_offset, checks_body=checks_body)
+
+
+def _most_common(sizes: Iterator[int]) -> int:
+    found = Counter(sizes).most_common(1)
+    return found[0][0] if found else 0
+
+
+def walk(
+    files: LogFiles, *, until: int | None = None, advance: Callable[[int], None] | None = None
+) -> Iterator[Record | Damage | Tail]:
+    """All records and all damage, in order; a `Tail` comes last.
+
+    Args:
+        until: log offset behind which nothing is looked at; None: to the end.
+        advance: is told of bytes that were looked through.
+    """
+    return _walk(files, _record, until=until, advance=advance)
+
+
+def walk_entries(
+    files: LogFiles, *, until: int | None = None, advance: Callable[[int], None] | None = None
+) -> Iterator[Stretch | Damage | Tail]:
+    """As `walk`, with what views learn of some records that follow each other in place of records.
+
+    Tag codes of delayed messages are those of their tags.
+    """
+    records = Records(TagCodes([]), checks_bodies=True)
+
+    def take(buffer: memoryview, start: int, at: int, until: int) -> tuple[Stretch, int]:
+        return records.take(buffer, start, at, until=until)
+
+    return _walk(files, take, until=until, advance=advance)
+
+
+#: Takes what stands at a place of a file with that log offset, beginning before another; answers
+#: with it and the place behind it. Raises `CorruptRecord` if no whole record stands there.
+_Take = Callable[[memoryview, int, int, int], tuple[T, int]]
+
+
+def _record(buffer: memoryview, start: int, at: int, until: int) -> tuple[Record, int]:
+    record = checked(buffer, at, start + at)
+    return record, at + record.size
+
+
+def _walk(
+    files: LogFiles,
+    take: _Take[T],
+    *,
+    until: int | None,
+    advance: Callable[[int], None] | None,
+) -> Iterator[T | Damage | Tail]:
+    """All that is taken and all damage, in order; a `Tail` comes last.
+
+    Args:
+        take: takes records.
+        until: log offset behind which nothing is looked at; None: to the end.
+        advance: is told of bytes that were looked through.
+    """
+    limit = 2**63 - 1 if until is None else until
+    #: Where a file stopped making sense, with no whole record behind it in that file.
+    open_end: Tail | None = None
+    missing: list[Damage] = []
+    expected = files.start
+    for start in files.starts:
+        if start >= limit:
+            break
+        missing += _missing(files, expected, start)
+        for each in _file(files, take, start, limit):
+            if isinstance(each, Tail):
+                open_end = open_end or each
+                continue
+            if open_end is not None:
+                yield _closed(files, open_end)
+                open_end = None
+            yield from missing
+            missing = []
+            yield each
+        expected = start + files.file_bytes
+        if advance is not None:
+            advance(files.file_bytes)
+    at = min(expected, limit)
+    place = at % files.file_bytes if files.file_bytes else 0
+    yield open_end or Tail(files.path_of(at - place), place, at, 0, "")
+
+
+def _missing(files: LogFiles, expected: int, start: int) -> list[Damage]:
+    return [
+        Damage(files.path_of(at), 0, at, at + files.file_bytes, "the file is missing")
+        for at in range(expected, start, files.file_bytes or 1)
+    ]
+
+
+def _closed(files: LogFiles, end: Tail) -> Damage:
+    """An end behind which messages were found after all: damage, to the end of its file."""
+    file_end = end.end - end.position + files.file_bytes
+    return Damage(end.path, end.position, end.end, file_end, end.why or "nothing stands there")
+
+
+def _file(files: LogFiles, take: _Take[T], start: int, limit: int) -> Iterator[T | Damage | Tail]:
+    """Records and damage of one file; and a `Tail` if it does not go on to the next."""
+    try:
+        buffer = files.buffer(start)
+    except OffsetOutOfRange:
+        return
+    at = 0
+    written = -1
+    while start + at < limit and not is_blank(buffer, at):
+        try:
+            taken, behind = take(buffer, start, at, limit)
+        except CorruptRecord as error:
+            if written < 0:
+                written = written_to(buffer, at)
+            rest = max(written - at, 0)
+            found = next_whole(buffer, start, at) if rest else None
+            if found is None:
+                why = str(error) if rest else ""
+                yield Tail(files.path_of(start), at, start + at, rest, why)
+                return
+            end = found.log_offset
+            yield Damage(files.path_of(start), at, start + at, end, str(error))
+            at = end - start
+            continue
+        yield taken
+        at = behind

@@ -1,0 +1,1 @@
+"""The commit log: mapped segments, what may be stored, what is damaged."""

@@ -1,0 +1,303 @@
+"""The log: all records of all topics, one after the other, in files of one size.
+
+A record never crosses the end of a file. Where the next one does not fit with 8 bytes to spare, the
+rest of the file is marked blank (its size, then the blank magic) and the record begins the next
+file. Behind the last record there are zeros.
+
+Nothing is written into a mapping before zeros were written there by a call, ahead of the end: a
+full disk is an error then, and not the end of the process.
+
+Source: CommitLog.DefaultAppendMessageCallback of RocketMQ 5.x.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+from collections.abc import Iterable, Sequence
+from functools import partial
+from operator import itemgetter
+
+from sprocket.base.errors import CorruptRecord, OffsetOutOfRange, StoreError
+from sprocket.base.ports import Disk
+from sprocket.message.offsets import LogOffset
+from sprocket.message.record import BLANK_BYTES, BLANK_MAGIC, BORN_HOST_V6, parse
+from sprocket.store.log.paths import LogPaths
+from sprocket.store.log.segments import Segment, Segments
+
+_BLANK = struct.Struct(">ii")
+_INT = struct.Struct(">i")
+_LONG = struct.Struct(">q")
+_EMPTY = memoryview(b"")
+_START, _END = itemgetter(0), itemgetter(1)
+
+#: So much is prepared at least; in the background twice as much each time, up to the most.
+_PREPARED_BYTES_MIN = 1 << 18
+_PREPARED_BYTES_MAX = 1 << 23
+
+_SYS_FLAG_AT = 36
+_STORED_AT = 56
+_STORED_AT_V6 = 68
+
+
+class CommitLog:
+    """Where records are written and read.
+
+    `base`, `buffer`, `room_end` and `end` are there so that an append needs no call: a record of n
+    bytes is written at `buffer[end - base]` if `end + n <= room_end`, and `end` rises by n.
+
+    Attributes:
+        end: log offset after the last record.
+        base: log offset where the current file begins.
+        buffer: the current file.
+        room_end: log offset up to which records may reach now; beyond it `make_room` must be asked.
+        is_low: set when `prepare` should be called soon.
+    """
+
+    __slots__ = (
+        "_ahead_bytes", "_segment", "base", "buffer", "end", "is_low", "room_end", "segments",
+    )  # fmt: skip
+
+    def __init__(
+        self, disk: Disk, paths: LogPaths, file_bytes: int, *, full_percent: int = 100
+    ) -> None:
+        """
+        Args:
+            full_percent: a disk fuller than this takes no new file, if there are several.
+        """
+        several = len(paths.every) > 1
+        self.segments = Segments(
+            disk,
+            paths.every[0],
+            file_bytes,
+            setting="mappedFileSizeCommitLog",
+            others=paths.every[1:],
+            home=partial(paths.home, disk, full_percent=full_percent) if several else None,
+        )
+        self.end = 0
+        self.base = 0
+        self.buffer = _EMPTY
+        self.room_end = 0
+        self.is_low = asyncio.Event()
+        self._segment: Segment | None = None
+        self._ahead_bytes = _PREPARED_BYTES_MIN
+
+    @property
+    def start(self) -> LogOffset:
+        """Log offset of the first record there is."""
+        return LogOffset(self.segments.start)
+
+    @property
+    def record_bytes_max(self) -> int:
+        """The largest record that a file can hold."""
+        return self.segments.file_bytes - BLANK_BYTES
+
+    def stand_at(self, end: int) -> None:
+        """Sets where the next record goes. No file is made for it yet."""
+        self.end = end
+        if self.segments.has(end):
+            segment = self.segments.at(end)
+            segment.prepared_to = end
+            self._enter(segment)
+        else:
+            self.base, self.buffer, self.room_end, self._segment = end, _EMPTY, end, None
+
+    def make_room(self, size: int) -> None:
+        """Sees to it that a record of a size that a file can hold fits at `end`.
+
+        Raises:
+            DiskFull: there is no room on the disk.
+        """
+        segment = self._segment
+        if segment is None or self.end + size + BLANK_BYTES > segment.end:
+            segment = self._roll()
+        wanted = self.end + size + BLANK_BYTES
+        if wanted > segment.prepared_to:
+            least = min(segment.prepared_to + _PREPARED_BYTES_MIN, segment.end)
+            segment.prepare_to(max(wanted, least))
+        self.room_end = segment.prepared_to - BLANK_BYTES
+        if segment.prepared_to < segment.end:
+            self.is_low.set()
+
+    async def prepare(self) -> None:
+        """Sees to it that records find room in the current file for a while.
+
+        Raises:
+            DiskFull: there is none; an append will ask again.
+            StoreError: the disk refuses it.
+        """
+        segment = self._segment
+        if segment is None:
+            return
+        start = segment.prepared_to
+        end = min(start + self._ahead_bytes, segment.end)
+        if start == end:
+            return
+        await segment.prepare_ahead(start, end)
+        self._ahead_bytes = min(2 * self._ahead_bytes, _PREPARED_BYTES_MAX)
+        if segment is self._segment:
+            self._set_room(segment)
+
+    def _set_room(self, segment: Segment) -> None:
+        """Lets records in up to half of what is prepared; then more is asked for in time."""
+        prepared_to = segment.prepared_to
+        if prepared_to < segment.end:
+            prepared_to -= max(prepared_to - self.end, 0) // 2
+        self.room_end = prepared_to - BLANK_BYTES
+
+    def _roll(self) -> Segment:
+        """Marks the rest of the current file blank and goes to the next.
+
+        Raises:
+            DiskFull: there is no room for it; the log stays where it is.
+        """
+        next_start = self._start_after(self.end)
+        segment = self.segments.make(next_start)
+        if self._segment is not None and self.end < next_start:
+            self._segment.prepare_to(min(self.end + BLANK_BYTES, next_start))
+            _BLANK.pack_into(self.buffer, self.end - self.base, next_start - self.end, BLANK_MAGIC)
+        self.end = next_start
+        self._enter(segment)
+        return segment
+
+    def prepare_next(self) -> None:
+        """Makes the next file ahead of time, once the current one is three quarters full.
+
+        Raises:
+            DiskFull: there is no room for it.
+        """
+        file_bytes = self.segments.file_bytes
+        if self.buffer and self.end - self.base > file_bytes // 4 * 3:
+            self.segments.make(self.base + file_bytes)
+
+    def reserve(self, sizes: Iterable[int]) -> None:
+        """Makes room for records of these sizes, so that `make_room` cannot fail.
+
+        Raises:
+            DiskFull: there is no room for them.
+        """
+        end = self.end
+        segment = self._segment
+        for size in sizes:
+            if segment is None or end + size + BLANK_BYTES > segment.end:
+                if segment is not None:
+                    segment.prepare_to(min(end + BLANK_BYTES, segment.end))
+                segment = self.segments.make(self._start_after(end))
+                end = segment.start
+            end += size
+            segment.prepare_to(end + BLANK_BYTES)
+
+    def _start_after(self, end: int) -> int:
+        """Where the file begins that takes a record for which there is no room at `end`.
+
+        Every record fits into an empty file, so at the beginning of one there is no file yet.
+        """
+        file_bytes = self.segments.file_bytes
+        return -(-end // file_bytes) * file_bytes
+
+    def _enter(self, segment: Segment) -> None:
+        self._segment = segment
+        self.base = segment.start
+        self.buffer = segment.buffer
+        self._set_room(segment)
+
+    def slice(self, start: int, end: int) -> memoryview:
+        """Bytes [start, end) of the log, which must lie in one file; no copy.
+
+        Raises:
+            OffsetOutOfRange: no file holds them.
+        """
+        if start >= self.base:
+            if end > self.end:
+                raise OffsetOutOfRange(f"log offset {end} is beyond the end {self.end}")
+            return self.buffer[start - self.base : end - self.base]
+        segment = self.segments.at(start)
+        if end > segment.end:
+            raise OffsetOutOfRange(f"log offsets {start} to {end} are not in one file")
+        return segment.buffer[start - segment.start : end - segment.start]
+
+    def slices(self, runs: Sequence[tuple[int, int]]) -> list[memoryview]:
+        """The same for several [start, end), at least one.
+
+        Raises:
+            OffsetOutOfRange: no file holds one of them.
+        """
+        first, last = min(map(_START, runs)), max(map(_END, runs))
+        base, end, buffer = self.base, self.end, self.buffer
+        if first < base:
+            segment = self.segments.at(first)
+            base, end, buffer = segment.start, segment.end, segment.buffer
+        if last > end:  # they lie in several files, or not at all
+            return [self.slice(*run) for run in runs]
+        return [buffer[start - base : end - base] for start, end in runs]
+
+    def record_at(self, log_offset: int) -> memoryview:
+        """The whole record that begins at a log offset.
+
+        Raises:
+            OffsetOutOfRange: no record begins there.
+        """
+        if not self.start <= log_offset < self.end:
+            raise OffsetOutOfRange(
+                f"log offset {log_offset} is not in the log, [{self.start}, {self.end})"
+            )
+        segment = self.segments.at(log_offset)
+        at = log_offset - segment.start
+        try:
+            found = parse(segment.buffer, at)
+        except CorruptRecord as error:
+            raise OffsetOutOfRange(f"no record begins at log offset {log_offset}") from error
+        if found.log_offset != log_offset or log_offset + found.size > self.end:
+            raise OffsetOutOfRange(f"no record begins at log offset {log_offset}")
+        return segment.buffer[at : at + found.size]
+
+    def stored_ms_at(self, log_offset: int) -> int:
+        """When the record at a log offset was stored; it is not checked.
+
+        Raises:
+            OffsetOutOfRange: no file holds it.
+        """
+        segment = self.segments.at(log_offset)
+        at = log_offset - segment.start
+        if at + _STORED_AT_V6 + _LONG.size > len(segment.buffer):
+            raise OffsetOutOfRange(f"no record begins at log offset {log_offset}")
+        sys_flag: int = _INT.unpack_from(segment.buffer, at + _SYS_FLAG_AT)[0]
+        place = _STORED_AT_V6 if sys_flag & BORN_HOST_V6 else _STORED_AT
+        stored_ms: int = _LONG.unpack_from(segment.buffer, at + place)[0]
+        return stored_ms
+
+    async def sync(self, start: int, end: int) -> None:
+        """Returns when bytes [start, end) of the log are on the disk, as is the last cut.
+
+        Raises:
+            OSError: the disk failed.
+        """
+        await self.segments.sync(start, end)
+
+    def remove_first(self) -> None:
+        """Removes the first file, unless it is the current one; slices of it stay valid."""
+        end = self.segments.start + self.segments.file_bytes
+        if end <= self.base:
+            self.segments.remove_before(end)
+
+    def cut(self, end: int, *, is_torn: bool) -> None:
+        """Makes `end` the end of the log; what lies behind it is gone.
+
+        Args:
+            is_torn: after a crash: the rest of the file may hold what would be taken for records
+                after another crash, and is cleared. If false this is done only if something stands
+                where the next record goes.
+        """
+        limit = self.segments.limit
+        if end > limit:
+            raise StoreError(f"the log ends at {limit} and cannot be cut at {end}")
+        self.segments.remove_from(end if end % self.segments.file_bytes else max(end, 1))
+        self.stand_at(end)
+        at = end - self.base
+        if self._segment is not None and (is_torn or any(self.buffer[at : at + BLANK_BYTES])):
+            self._segment.file.clear_from(at)
+
+    def close(self) -> None:
+        """Lets go of the files; slices that are out stay valid."""
+        self.buffer, self._segment = _EMPTY, None
+        self.segments.close()

@@ -1,0 +1,125 @@
+"""Tells damage in the middle of the log from its end.
+
+After a loss of power anything may stand behind what was synced, also whole records behind broken
+ones: there the log ends, and nothing that was promised is lost. But a broken place with messages
+behind it that had been on the disk is damage: cutting the log there would lose them without a word.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import NamedTuple
+
+from sprocket.base.errors import CorruptRecord
+from sprocket.message.record import Record
+from sprocket.store.log.commit_log import CommitLog
+from sprocket.store.log.whole import checked, next_whole
+from sprocket.store.state.checkpoint import Checkpoint
+
+
+class Damage(NamedTuple):
+    """A broken place of the log.
+
+    Attributes:
+        path: the file.
+        position: byte of the file where it begins.
+        start: log offset where it begins.
+        end: log offset at which a whole record stands again.
+        why: what is wrong there.
+    """
+
+    path: str
+    position: int
+    start: int
+    end: int
+    why: str
+
+    def __str__(self) -> str:
+        return (
+            f"{self.path} is damaged at byte {self.position} (log offset {self.start}): "
+            f"{self.why}; messages go on at log offset {self.end}"
+        )
+
+
+class Known(NamedTuple):
+    """What is known to have been on the disk.
+
+    Attributes:
+        end: log offset up to which everything was.
+        stored_ms: messages stored up to this time were.
+    """
+
+    end: int
+    stored_ms: int
+
+    @classmethod
+    def of(cls, checkpoint: Checkpoint, *, limit: int, was_stopped: bool) -> Known:
+        """By what a checkpoint says; all there is, after an orderly stop that left no mark of ours.
+
+        Args:
+            limit: log offset after the last file.
+        """
+        if checkpoint.flushed is not None:
+            return cls(checkpoint.flushed, -1)
+        return cls(limit, -1) if was_stopped else cls(-1, checkpoint.safe_log_ms)
+
+    def has(self, record: Record) -> bool:
+        """Whether a record was on the disk."""
+        return record.log_offset + record.size <= self.end or record.stored_ms <= self.stored_ms
+
+
+def damage_at(log: CommitLog, at: int, known: Known) -> Damage | None:
+    """What is broken at a place where no whole record stands; None if the log ends there.
+
+    It ends there if no message lies behind it that is known to have been on the disk.
+    """
+    until = known.end if known.stored_ms < 0 else log.segments.limit
+    if at >= until:
+        return None
+    record = _whole_behind(log, at, until)
+    if record is None or not known.has(record):
+        return None
+    return _told(log, at, record.log_offset)
+
+
+def _whole_behind(log: CommitLog, at: int, until: int) -> Record | None:
+    segments = log.segments
+    if segments.has(at):
+        segment = segments.at(at)
+        found = next_whole(segment.buffer, segment.start, at - segment.start)
+        if found is not None:
+            return found
+    for start in segments.starts:
+        if at < start < until:
+            buffer = segments.at(start).buffer
+            try:
+                return checked(buffer, 0, start)
+            except CorruptRecord:
+                found = next_whole(buffer, start, 0)
+                if found is not None:
+                    return found
+    return None
+
+
+def _told(log: CommitLog, at: int, end: int) -> Damage:
+    segments = log.segments
+    file_start = at - at % segments.file_bytes
+    path = segments.path_of(file_start)
+    if not segments.has(at):
+        return Damage(path, 0, at, end, "the file is missing")
+    try:
+        checked(segments.at(at).buffer, at - file_start, at)
+        why = "it is whole now"
+    except CorruptRecord as error:
+        why = str(error)
+    return Damage(path, at - file_start, at, end, why)
+
+
+def missing_file(log: CommitLog, until: int) -> Damage | None:
+    """The first file that is missing between others, before a log offset."""
+    starts = log.segments.starts
+    for before, after in pairwise(starts):
+        missing = before + log.segments.file_bytes
+        if missing < after and missing < until:
+            return _told(log, missing, after)
+    return None

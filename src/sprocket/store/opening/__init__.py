@@ -1,0 +1,1 @@
+"""Assembles a store from its parts, recovers it and opens it."""

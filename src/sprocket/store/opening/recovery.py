@@ -1,0 +1,144 @@
+"""Finds the end of the log and brings the views to it.
+
+1. From the checkpoint comes a place up to which everything was on the disk. The views forget what
+   lies behind it, and replaying begins there; or, if no whole record stands there, behind the
+   newest one that the views still know. If that is damaged, it begins with the file that holds it,
+   or with an earlier one.
+2. From there every record is checked, and goes into the views, many at a time.
+3. The log ends where the first thing stands that is no whole record in its own place. What lies
+   behind is cleared.
+
+What a record must be to count as whole is told in `whole`. Whether the end that was found is the
+log's end, or a broken place in its middle, is told in `damage`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from sprocket.base.errors import DamagedLog
+from sprocket.store.log.commit_log import CommitLog
+from sprocket.store.log.damage import Damage, Known, damage_at, missing_file
+from sprocket.store.state.checkpoint import Checkpoint
+from sprocket.store.views.replay import after_blank, replayed, whole_record
+from sprocket.store.views.tag_codes import TagCodes
+from sprocket.store.views.view import View
+
+events = logging.getLogger(__name__)
+
+
+class Start(NamedTuple):
+    """How a store is opened.
+
+    Attributes:
+        was_stopped: it was closed in order the last time.
+        checks_bodies: each body is compared with its checksum.
+        cuts_damage: the log ends where it is damaged, and messages behind that are lost.
+        deleted: says of a topic up to which log offset it was deleted.
+        from_beginning: the views are of no use, and are built from the whole log.
+    """
+
+    was_stopped: bool
+    checks_bodies: bool = True
+    cuts_damage: bool = False
+    deleted: Callable[[str], int] = lambda topic: 0
+    from_beginning: bool = False
+
+
+class Recovered(NamedTuple):
+    """What recovery did.
+
+    Attributes:
+        replayed_from: log offset where replaying began.
+        records: how many records were replayed.
+        stored_ms: when the last of them was stored; 0 if there was none.
+    """
+
+    replayed_from: int
+    records: int
+    stored_ms: int
+
+
+async def recover(
+    log: CommitLog,
+    views: Sequence[View],
+    checkpoint: Checkpoint,
+    tag_codes: TagCodes,
+    how: Start,
+) -> Recovered:
+    """Brings log and views to their common end.
+
+    Raises:
+        DamagedLog: it is damaged where it had been on the disk, and messages lie behind that.
+    """
+    known = Known.of(checkpoint, limit=log.segments.limit, was_stopped=how.was_stopped)
+    if how.from_beginning:
+        start = _forget_from(log.start, views)
+    else:
+        start = _replay_start(log, views, checkpoint, was_stopped=how.was_stopped)
+    _tell(missing_file(log, start), how)
+    log.stand_at(log.segments.limit)
+    count = stored_ms = 0
+    end = start
+    for stretch in replayed(log, start, tag_codes, checks_bodies=how.checks_bodies):
+        stretch.leave_out(how.deleted)
+        for view in views:
+            view.apply_stretch(stretch)
+        end, stored_ms = stretch.end, stretch.stored_ms
+        count += stretch.count
+        await asyncio.sleep(0)
+    end = after_blank(log, end)
+    _tell(damage_at(log, end, known), how)
+    log.cut(end, is_torn=not how.was_stopped)
+    return Recovered(start, count, stored_ms)
+
+
+def _tell(damage: Damage | None, how: Start) -> None:
+    if damage is None:
+        return
+    if not how.cuts_damage:
+        raise DamagedLog(str(damage))
+    events.error("%s; as set, the start goes on without what is there", damage)
+
+
+def _replay_start(
+    log: CommitLog, views: Sequence[View], checkpoint: Checkpoint, *, was_stopped: bool
+) -> int:
+    """Where replaying begins; the views know nothing of what lies behind."""
+    limit = log.segments.limit
+    safe = checkpoint.replay_from
+    if safe is None:
+        safe = limit if was_stopped else _file_before(log, checkpoint.safe_ms)
+    elif safe < log.start and safe % log.segments.file_bytes == 0:
+        return _forget_from(safe, views)  # the file was new and never synced, nor what follows it
+    safe = max(min(safe, limit), log.start)
+    newest = min(view.cut(safe, is_torn=not was_stopped) for view in views)
+    if newest < log.start:
+        return _forget_from(log.start, views)
+    if whole_record(log, safe, checks_body=True) is not None:
+        return safe
+    record = whole_record(log, newest, checks_body=True)
+    if record is not None:
+        return newest + record.size
+    start = newest - newest % log.segments.file_bytes
+    while start > log.start and whole_record(log, start, checks_body=True) is None:
+        start -= log.segments.file_bytes
+    return _forget_from(max(start, log.start), views)
+
+
+def _forget_from(start: int, views: Sequence[View]) -> int:
+    for view in views:
+        view.cut(start, is_torn=True)
+    return start
+
+
+def _file_before(log: CommitLog, safe_ms: int) -> int:
+    """Log offset of the last file that begins with a record stored at or before a time."""
+    for start in reversed(log.segments.starts):
+        record = whole_record(log, start, checks_body=False)
+        if record is not None and 0 < record.stored_ms <= safe_ms:
+            return start
+    return log.start

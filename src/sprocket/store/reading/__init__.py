@@ -1,0 +1,1 @@
+"""Reads from a queue, by time and by key."""

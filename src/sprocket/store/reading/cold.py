@@ -1,0 +1,230 @@
+"""Messages that are not in memory are brought there before they are read.
+
+A read copies from mapped files; where a page is missing, the kernel stops the whole process until
+the disk has given it. So a read that goes far back asks first, and loads in the background what is
+missing and what comes next. What was written last is taken for being there, without asking.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from itertools import islice
+from typing import NamedTuple
+
+from sprocket.base.errors import OffsetOutOfRange, StoreError
+from sprocket.base.ports import MappedFile
+from sprocket.store.log.commit_log import CommitLog
+from sprocket.store.reading.by_time import time_of
+from sprocket.store.views.consume_queue import ENTRY, ENTRY_BYTES, ConsumeQueue
+from sprocket.store.views.key_index import KeyIndex
+
+#: So much of the end of the log is taken for being in memory.
+_HOT_BYTES = 32 * 1024 * 1024
+#: The same of the end of a queue.
+_HOT_ENTRIES = 256
+#: So much is loaded at once, if readers may want it next.
+_AHEAD_BYTES = 2 * 1024 * 1024
+_AHEAD_ENTRIES = 8192
+#: So many loads at a time; more would keep threads from flushing.
+_LOADS_MAX = 2
+#: Records so near to each other are looked at together: a look costs more than what lies between.
+_NEAR_BYTES = 32 * 1024
+#: What of a record tells when it was stored, and a size that none has.
+_HEAD_BYTES = 96
+_RECORD_BYTES_MAX = 1 << 24
+#: A read touches entries, and records in one file or several; it is looked at so often.
+_LOOKS_MAX = 8
+
+
+class _Place(NamedTuple):
+    """Bytes [start, end) of a file."""
+
+    file: MappedFile
+    start: int
+    end: int
+
+
+class Sought(NamedTuple):
+    """What a read will look at.
+
+    Attributes:
+        queue: where.
+        offset: from which queue offset on.
+        entries: how many entries.
+        bytes_max: how many bytes of records.
+    """
+
+    queue: ConsumeQueue
+    offset: int
+    entries: int
+    bytes_max: int
+
+
+class ColdReads:
+    """Knows what is not in memory, and loads it."""
+
+    __slots__ = ("_by_name", "_index", "_log", "_turns")
+
+    def __init__(
+        self, log: CommitLog, by_name: Mapping[tuple[str, int], ConsumeQueue], index: KeyIndex
+    ) -> None:
+        self._log = log
+        self._by_name = by_name
+        self._index = index
+        self._turns = asyncio.Semaphore(_LOADS_MAX)
+
+    def is_cold(self, sought: Sought) -> bool:
+        """Whether a read would have to wait for the disk."""
+        return self._missing(sought) is not None
+
+    async def load(self, sought: Sought) -> None:
+        """Returns when a read need not wait, unless memory is so short that it goes again at once.
+
+        Raises:
+            StoreError: the disk failed.
+        """
+        for _ in range(_LOOKS_MAX):
+            place = self._missing(sought)
+            if place is None:
+                return
+            await self._bring(*place)
+
+    async def load_record(self, log_offset: int) -> None:
+        """Brings into memory the record that is said to begin at a log offset.
+
+        Raises:
+            StoreError: the disk failed.
+        """
+        log = self._log
+        if not log.start <= log_offset < log.end - _HOT_BYTES:
+            return
+        try:
+            segment = log.segments.at(log_offset)
+        except OffsetOutOfRange:  # whoever reads it finds that out
+            return
+        at = log_offset - segment.start
+        size_bytes = len(segment.buffer)
+        await self._bring(segment.file, at, min(at + _HEAD_BYTES, size_bytes))
+        size = int.from_bytes(segment.buffer[at : at + 4], "big", signed=True)
+        if 0 < size <= _RECORD_BYTES_MAX:
+            await self._bring(segment.file, at, min(at + size, size_bytes))
+
+    async def load_search(self, topic: str, queue_number: int, time_ms: int) -> None:
+        """Brings into memory what the search for the first message at or after a time looks at.
+
+        Raises:
+            StoreError: the disk failed.
+        """
+        queue = self._by_name.get((topic, queue_number))
+        if queue is None:
+            return
+        first = queue.min_offset
+        low, high = 0, queue.max_offset - first
+        while low < high:
+            middle = (low + high) // 2
+            await self._load_time(queue, first + middle)
+            if time_of(self._log, queue, first + middle) >= time_ms:
+                high = middle
+            else:
+                low = middle + 1
+
+    async def load_time(self, topic: str, queue_number: int, offset: int) -> None:
+        """Brings into memory what tells when a message was stored.
+
+        Raises:
+            StoreError: the disk failed.
+        """
+        queue = self._by_name.get((topic, queue_number))
+        if queue is not None:
+            await self._load_time(queue, offset)
+
+    async def _load_time(self, queue: ConsumeQueue, offset: int) -> None:
+        log = self._log
+        if not queue.min_offset <= offset < queue.max_offset:
+            return
+        try:
+            segment, _ = queue.place(offset, 1)
+            at = offset * ENTRY_BYTES - segment.start
+            await self._bring(segment.file, at, at + ENTRY_BYTES)
+            start, _ = queue.position(offset)
+            if log.start <= start < log.end - _HOT_BYTES:
+                segment = log.segments.at(start)
+                at = start - segment.start
+                await self._bring(segment.file, at, min(at + _HEAD_BYTES, len(segment.buffer)))
+        except OffsetOutOfRange:  # removed meanwhile
+            return
+
+    async def load_found(
+        self, topic: str, key: str, *, count_max: int, begin_ms: int, end_ms: int
+    ) -> None:
+        """Brings into memory what finding by key looks at, and what it gives.
+
+        Raises:
+            StoreError: the disk failed.
+        """
+        for place in self._index.touched(topic, key, begin_ms=begin_ms, end_ms=end_ms):
+            await self._bring(*place)
+        found = self._index.find(topic, key, begin_ms=begin_ms, end_ms=end_ms)
+        for log_offset in list(islice(found, count_max)):
+            await self.load_record(log_offset)
+
+    async def _bring(self, file: MappedFile, start: int, end: int) -> None:
+        if file.is_in_memory(start, end):
+            return
+        async with self._turns:
+            if file.is_in_memory(start, end):
+                return  # another reader's load brought it
+            try:
+                await file.load(start, end)
+            except OSError as error:
+                raise StoreError(f"cannot read {file.path}: {error}") from error
+
+    def _missing(self, sought: Sought) -> _Place | None:
+        """The first of what is sought that is not in memory, with what comes after it."""
+        queue, offset = sought.queue, sought.offset
+        if not queue.min_offset <= offset < queue.max_offset:
+            return None
+        try:
+            segment, stop = queue.place(offset, sought.entries)
+            if queue.max_offset - offset > _HOT_ENTRIES:
+                first = offset * ENTRY_BYTES - segment.start
+                if not segment.file.is_in_memory(first, stop * ENTRY_BYTES - segment.start):
+                    more = min(first + _AHEAD_ENTRIES * ENTRY_BYTES, len(segment.buffer))
+                    return _Place(segment.file, first, more)
+            return self._missing_record(sought, stop)
+        except OffsetOutOfRange:  # whoever reads it finds that out
+            return None
+
+    def _missing_record(self, sought: Sought, stop: int) -> _Place | None:
+        log, queue, offset = self._log, sought.queue, sought.offset
+        start, _ = queue.position(offset)
+        if not log.start <= start < log.end - _HOT_BYTES:
+            return None
+        last, size = queue.position(stop - 1)
+        if last + size - start <= sought.bytes_max:
+            return self._missing_bytes(start, last + size)
+        left, run_start, run_end = sought.bytes_max, 0, 0
+        for start, size, _ in ENTRY.iter_unpack(queue.entries(offset, stop - offset)):
+            if start < log.start:
+                continue
+            if not run_end <= start <= run_end + _NEAR_BYTES:
+                if run_end and (place := self._missing_bytes(run_start, run_end)):
+                    return place
+                run_start = start
+            run_end = start + size
+            left -= size
+            if left <= 0:
+                break
+        return self._missing_bytes(run_start, run_end) if run_end else None
+
+    def _missing_bytes(self, start: int, end: int) -> _Place | None:
+        end = min(end, self._log.end)
+        while start < end:
+            segment = self._log.segments.at(start)
+            first, stop = start - segment.start, min(end, segment.end)
+            if not segment.file.is_in_memory(first, stop - segment.start):
+                more = min(max(stop, start + _AHEAD_BYTES), segment.end, self._log.end)
+                return _Place(segment.file, first, more - segment.start)
+            start = segment.end
+        return None

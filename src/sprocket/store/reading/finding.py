@@ -1,0 +1,58 @@
+"""Finds records by key: what the index says, compared with the records themselves.
+
+The index knows hashes only, and different keys share them.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from sprocket.base.errors import OffsetOutOfRange
+from sprocket.message.properties import KEYS, UNIQUE_KEY, decode_bytes
+from sprocket.message.record import Record, parse
+from sprocket.store.log.commit_log import CommitLog
+from sprocket.store.views.key_index import KeyIndex
+
+
+class Span(NamedTuple):
+    """Which records count.
+
+    Attributes:
+        begin_ms, end_ms: they were stored between these two times, both included.
+        end: log offset that they end at or before; None: wherever they are.
+    """
+
+    begin_ms: int = 0
+    end_ms: int = 2**63 - 1
+    end: int | None = None
+
+
+def find(
+    log: CommitLog, index: KeyIndex, topic: str, *, key: str, count_max: int, span: Span
+) -> list[memoryview]:
+    """Records of a topic that carry a key or unique id, newest first."""
+    end = log.end if span.end is None else span.end
+    found: list[memoryview] = []
+    for log_offset in index.find(topic, key, begin_ms=span.begin_ms, end_ms=span.end_ms):
+        record = _carrying(log, log_offset, topic, key)
+        if record is None or log_offset + record.size > end:
+            continue
+        if span.begin_ms <= record.stored_ms <= span.end_ms:
+            found.append(log.slice(log_offset, log_offset + record.size))
+        if len(found) >= count_max:
+            break
+    return found
+
+
+def _carrying(log: CommitLog, log_offset: int, topic: str, key: str) -> Record | None:
+    """The record at a log offset, if there is one of that topic that carries that key."""
+    try:
+        record = parse(log.record_at(log_offset))
+    except OffsetOutOfRange:
+        return None
+    if record.topic != topic:
+        return None
+    properties = decode_bytes(record.properties)
+    if key == properties.get(UNIQUE_KEY) or key in properties.get(KEYS, "").split():
+        return record
+    return None

@@ -1,0 +1,220 @@
+"""Reads from a queue: which status, which messages, where to go on.
+
+Source: DefaultMessageStore.getMessage and GetMessageStatus of RocketMQ 5.x.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum
+from typing import NamedTuple
+
+import msgspec
+
+from sprocket.base.errors import CorruptRecord, OffsetOutOfRange
+from sprocket.message.offsets import QueueOffset
+from sprocket.message.record import properties_part
+from sprocket.store.log.commit_log import CommitLog
+from sprocket.store.views.consume_queue import BLANK_SIZE, DAMAGED_CODE, ENTRY, ConsumeQueue
+
+#: A filtered read looks at no more entries a call, so that it cannot hold up the loop.
+SCANNED_ENTRIES_MAX = 4096
+#: The same where records themselves are looked at: some 2 µs each.
+SCANNED_RECORDS_MAX = 256
+
+
+class Wants(NamedTuple):
+    """Which messages a read is for.
+
+    Attributes:
+        by_code: answers by an entry's tag code whether its message may be wanted; None: all may.
+        by_properties: answers by the properties of the record, as they stand there; None: all are.
+    """
+
+    by_code: Callable[[int], bool] | None = None
+    by_properties: Callable[[memoryview], bool] | None = None
+
+    @property
+    def entries_max(self) -> int:
+        """How many entries one call may look at."""
+        return SCANNED_ENTRIES_MAX if self.by_properties is None else SCANNED_RECORDS_MAX
+
+
+#: Answers by log offset and size whether a record is wanted.
+_Judge = Callable[[int, int], bool]
+
+
+class ReadStatus(Enum):
+    """How a read ended; the names are RocketMQ's and go out as the reply's remark."""
+
+    FOUND = "FOUND"
+    NO_MATCHED_MESSAGE = "NO_MATCHED_MESSAGE"
+    MESSAGE_WAS_REMOVING = "MESSAGE_WAS_REMOVING"
+    OFFSET_FOUND_NULL = "OFFSET_FOUND_NULL"
+    OFFSET_OVERFLOW_BADLY = "OFFSET_OVERFLOW_BADLY"
+    OFFSET_OVERFLOW_ONE = "OFFSET_OVERFLOW_ONE"
+    OFFSET_TOO_SMALL = "OFFSET_TOO_SMALL"
+    NO_MATCHED_LOGIC_QUEUE = "NO_MATCHED_LOGIC_QUEUE"
+    NO_MESSAGE_IN_QUEUE = "NO_MESSAGE_IN_QUEUE"
+
+
+class Read(msgspec.Struct, frozen=True):
+    """What a read found.
+
+    Attributes:
+        next_offset: where to read next; below `max_offset` there is more to look at.
+        parts: the records, joined where they lie side by side; slices of the log, not copies.
+        count: how many records the parts hold.
+        bytes: how long they are together.
+    """
+
+    status: ReadStatus
+    next_offset: QueueOffset
+    min_offset: QueueOffset
+    max_offset: QueueOffset
+    parts: list[memoryview]
+    count: int
+    bytes: int
+
+
+def read_queue(
+    log: CommitLog,
+    queue: ConsumeQueue,
+    offset: int,
+    *,
+    end: int,
+    count_max: int,
+    bytes_max: int,
+    wants: Wants | None,
+) -> Read:
+    """Messages of a queue from an offset on.
+
+    Args:
+        end: where the queue ends for readers.
+        count_max: at most so many; one comes even if this is 0.
+        bytes_max: at most so long together; the first comes even if it is longer.
+        wants: which of them; None for all.
+    """
+    low, high = queue.min_offset, end
+    if not low <= offset < high:
+        return _outside(offset, low, high)
+    count_max = max(count_max, 1)
+    try:
+        entries_max = count_max if wants is None else wants.entries_max
+        raw = queue.entries(offset, min(entries_max, high - offset))
+    except OffsetOutOfRange:
+        return _nothing(ReadStatus.OFFSET_FOUND_NULL, queue.next_file_offset(offset), low, high)
+    limits = (log.start, count_max, bytes_max)
+    by_code, judge = (None, None) if wants is None else (wants.by_code, _judge(log, wants))
+    looked, count, total, runs = _select(raw, limits, by_code, judge)
+    next_offset = offset + looked
+    if not count:
+        status = ReadStatus.MESSAGE_WAS_REMOVING if total < 0 else ReadStatus.NO_MATCHED_MESSAGE
+        return _nothing(status, next_offset, low, high)
+    try:
+        parts = log.slices(runs)
+    except OffsetOutOfRange:  # a file of the log is missing: pass over what it held, one by one
+        if count == 1:
+            return _nothing(ReadStatus.MESSAGE_WAS_REMOVING, next_offset, low, high)
+        return read_queue(
+            log, queue, offset, end=end, count_max=1, bytes_max=bytes_max, wants=wants
+        )
+    return Read(
+        ReadStatus.FOUND,
+        QueueOffset(next_offset),
+        QueueOffset(low),
+        QueueOffset(high),
+        parts,
+        count,
+        total,
+    )
+
+
+def _judge(log: CommitLog, wants: Wants) -> _Judge | None:
+    by_properties = wants.by_properties
+    if by_properties is None:
+        return None
+    start = end = 0
+    buffer = memoryview(b"")
+
+    def is_wanted(at: int, size: int) -> bool:
+        nonlocal start, end, buffer
+        try:
+            if not start <= at or at + size > end:
+                segment = log.segments.at(at)
+                start, end, buffer = segment.start, min(segment.end, log.end), segment.buffer
+                if at + size > end:
+                    return True
+            return by_properties(properties_part(buffer, at - start, size))
+        except OffsetOutOfRange:  # passed over where the records are taken
+            return True
+        except CorruptRecord:
+            return False
+
+    return is_wanted
+
+
+def _select(
+    raw: memoryview,
+    limits: tuple[int, int, int],
+    by_code: Callable[[int], bool] | None,
+    judge: _Judge | None,
+) -> tuple[int, int, int, list[tuple[int, int]]]:
+    """Which records to take, by their entries.
+
+    Args:
+        limits: where the log starts, how many records at most, how many bytes at most.
+
+    Returns:
+        How many entries were looked at, how many records are taken, their bytes (-1 if none is
+        taken but some were there once), and where they lie; records side by side are one run.
+    """
+    log_start, count_max, bytes_max = limits
+    runs: list[tuple[int, int]] = []
+    run_start = run_end = -1
+    looked = count = total = 0
+    is_removed = False
+    for start, size, tag_code in ENTRY.iter_unpack(raw):
+        if by_code is not None and not by_code(tag_code):
+            looked += 1
+            continue
+        if start < log_start or size == BLANK_SIZE or tag_code == DAMAGED_CODE:
+            is_removed = True
+            looked += 1
+            continue
+        if judge is not None and not judge(start, size):
+            looked += 1
+            continue
+        if total + size > bytes_max and count:
+            break
+        if start != run_end:
+            if run_end >= 0:
+                runs.append((run_start, run_end))
+            run_start = start
+        run_end = start + size
+        total += size
+        looked += 1
+        count += 1
+        if count == count_max:
+            break
+    if count:
+        runs.append((run_start, run_end))
+    return looked, count, -1 if is_removed and not count else total, runs
+
+
+def _outside(offset: int, low: int, high: int) -> Read:
+    if high == 0:
+        return _nothing(ReadStatus.NO_MESSAGE_IN_QUEUE, 0, low, high)
+    if offset < low:
+        return _nothing(ReadStatus.OFFSET_TOO_SMALL, low, low, high)
+    if offset == high:
+        return _nothing(ReadStatus.OFFSET_OVERFLOW_ONE, high, low, high)
+    return _nothing(ReadStatus.OFFSET_OVERFLOW_BADLY, high, low, high)
+
+
+def _nothing(status: ReadStatus, next_offset: int, low: int, high: int) -> Read:
+    return Read(status, QueueOffset(next_offset), QueueOffset(low), QueueOffset(high), [], 0, 0)
+
+
+#: RocketMQ makes a queue when it is first asked for, so one that is not there has no messages.
+NO_QUEUE = _nothing(ReadStatus.NO_MESSAGE_IN_QUEUE, 0, 0, 0)

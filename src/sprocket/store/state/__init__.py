@@ -1,0 +1,1 @@
+"""State files: small tables that are replaced whole."""

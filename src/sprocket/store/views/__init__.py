@@ -1,0 +1,1 @@
+"""Views over the log: consume queues, the key index, the confirmed offset, and their replay."""

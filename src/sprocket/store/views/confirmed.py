@@ -1,0 +1,87 @@
+"""Up to where readers see the log: what could still be lost is not shown.
+
+Whoever reads a message may commit past it. If the message is gone after a loss of power, the next
+one takes its offset and is skipped. So where senders wait until a message is safe, readers wait
+too: they see the messages whose records lie before the confirmed offset, which is the least of
+some watermarks of the log: how far it is on the disk, and whatever else makes a message safe.
+
+This is a view that is told of each record as it is appended. What recovery found counts as safe.
+
+Source of the word: getConfirmOffset in DefaultMessageStore and CommitLog of RocketMQ 5.x.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+
+from sprocket.base.watermark import Watermark
+from sprocket.store.views.consume_queue import ConsumeQueue
+from sprocket.store.views.view import IN_NO_QUEUE, Entry
+
+_Name = tuple[str, int]
+
+
+class Confirmed:
+    """What of each queue readers see. A queue of which all is confirmed costs nothing.
+
+    Args:
+        watermarks: log offsets up to which records are safe, in one way each; `look` must be called
+            after one has risen.
+
+    Attributes:
+        end: log offset up to which readers see the log.
+    """
+
+    __slots__ = ("_arrivals", "_ends", "_waiting", "_watermarks", "end")
+
+    def __init__(self, watermarks: Sequence[Watermark]) -> None:
+        self._watermarks = tuple(watermarks)
+        self.end = 0
+        #: Records in no view of readers yet: log offset after each, its queue, the offset after it.
+        self._waiting: deque[tuple[int, _Name, int]] = deque()
+        #: Where queues end for readers, as far as they have such records.
+        self._ends: dict[_Name, int] = {}
+        self._arrivals: dict[_Name, Watermark] = {}
+
+    def apply_all(self, entries: Sequence[Entry]) -> None:
+        """Hides records that were appended."""
+        for entry in entries:
+            if not entry.sys_flag & IN_NO_QUEUE:
+                name = (entry.topic, entry.queue_number)
+                self._ends.setdefault(name, entry.queue_offset)
+                self._waiting.append((entry.end, name, entry.queue_offset + 1))
+
+    def look(self) -> None:
+        """Shows what has become safe, and wakes those who waited for it."""
+        self.end = end = min(watermark.value for watermark in self._watermarks)
+        waiting, shown = self._waiting, dict[_Name, int]()
+        while waiting and waiting[0][0] <= end:
+            _, name, after = waiting.popleft()
+            shown[name] = after
+        for name, after in shown.items():
+            self._ends[name] = after
+            if (arrival := self._arrivals.get(name)) is not None:
+                arrival.rise(after)
+        if not waiting:
+            self._ends.clear()
+
+    def end_of(self, queue: ConsumeQueue) -> int:
+        """Where a queue ends for readers."""
+        if not self._ends:
+            return queue.max_offset
+        return self._ends.get((queue.topic, queue.number), queue.max_offset)
+
+    def arrivals(self, queue: ConsumeQueue) -> Watermark:
+        """The watermark that stands where a queue ends for readers."""
+        name = (queue.topic, queue.number)
+        arrival = self._arrivals.get(name)
+        if arrival is None:
+            arrival = self._arrivals[name] = Watermark(self.end_of(queue))
+        return arrival
+
+    def forget(self, topic: str) -> None:
+        """Leaves out a topic whose queues were removed: they begin anew."""
+        self._waiting = deque(each for each in self._waiting if each[1][0] != topic)
+        self._ends = {name: end for name, end in self._ends.items() if name[0] != topic}
+        self._arrivals = {name: at for name, at in self._arrivals.items() if name[0] != topic}

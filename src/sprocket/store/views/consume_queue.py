@@ -1,0 +1,385 @@
+"""One queue of a topic: for each of its messages, where the record lies and how its tag hashes.
+
+    at  bytes  what
+     0    8    log offset of the record
+     8    4    size of the record
+    12    8    hash of the tag; for a delayed message the time when it is due, ms
+
+Entry number n is at byte 20 n of the run of files. Where a queue begins later than its first file,
+or messages are missing, stand blank entries of size 2^31 - 1: with log offset 0 at the beginning,
+with that of the next record in a gap.
+
+Source: ConsumeQueue of RocketMQ 4.9 and 5.x.
+"""
+
+from __future__ import annotations
+
+import struct
+from bisect import bisect_left
+from collections.abc import Callable
+
+from sprocket.base.errors import DiskFull, OffsetOutOfRange
+from sprocket.base.watermark import Watermark
+from sprocket.message.record import topic_part
+from sprocket.store.log.segments import Segment, Segments
+from sprocket.store.views.record_batch import QueueColumns
+
+ENTRY = struct.Struct(">qiq")
+ENTRY_BYTES = ENTRY.size
+BLANK_SIZE = 0x7FFFFFFF
+#: The tag code of a message that was damaged: what its entry leads to stands in for it.
+DAMAGED_CODE = int.from_bytes(b"DAMAGED\0", "big")
+
+#: So many entries get room on the disk at a time: 64 KiB.
+_RESERVED_ENTRIES = 3276
+
+_POSITION = struct.Struct(">qi")
+_EMPTY = memoryview(b"")
+
+
+class ConsumeQueue:
+    """Entries [min_offset, max_offset) of one queue.
+
+    Attributes:
+        topic_part: the topic as a record carries it.
+        min_offset: the first message that the log still has.
+        max_offset: where the next message goes.
+        arrival: the watermark at `max_offset`, once somebody asked for it.
+        unsynced_log_offset: log offset of the first record whose entry is not known to be on the
+            disk; -1 if all are.
+    """
+
+    __slots__ = (
+        "_base", "_buffer", "_end", "_is_uncleared", "_room_end", "_segments", "_synced_offset",
+        "arrival", "is_used", "max_offset", "min_offset", "number", "topic", "topic_part",
+        "unsynced_log_offset",
+    )  # fmt: skip
+
+    def __init__(self, segments: Segments, topic: str, number: int) -> None:
+        """`cut` must be called before anything else."""
+        self.topic = topic
+        self.number = number
+        self.topic_part = topic_part(topic.encode())
+        self.min_offset = 0
+        self.max_offset = 0
+        self.arrival: Watermark | None = None
+        self.unsynced_log_offset = -1
+        #: Whether it was written or read since somebody last looked.
+        self.is_used = False
+        self._synced_offset = 0
+        #: Whether anything may stand behind the last entry, after a crash.
+        self._is_uncleared = False
+        self._segments = segments
+        #: The current file and the queue offsets [_base, _end) that it holds.
+        self._buffer = _EMPTY
+        self._base = 0
+        self._end = 0
+        #: Entries before this offset have room on the disk.
+        self._room_end = 0
+
+    @property
+    def has_files(self) -> bool:
+        """Whether anything was ever stored in it."""
+        return bool(self._segments.starts)
+
+    @property
+    def has_entries(self) -> bool:
+        """Whether its files hold any."""
+        return self.max_offset > self._segments.start // ENTRY_BYTES
+
+    def lacks_files(self, end: int) -> bool:
+        """Whether a file between others is missing, or the one with the entry before an offset."""
+        starts = self._segments.starts
+        if not starts:
+            return end > 0
+        is_dense = starts[-1] - starts[0] == (len(starts) - 1) * self._segments.file_bytes
+        return not is_dense or not self._segments.has(max(end - 1, 0) * ENTRY_BYTES)
+
+    @property
+    def unsynced_bytes(self) -> int:
+        """How much is not known to be on the disk."""
+        return (self.max_offset - self._synced_offset) * ENTRY_BYTES
+
+    def apply_columns(self, columns: QueueColumns) -> None:
+        """Writes the entries of records, one after the other.
+
+        Raises:
+            DiskFull: there is no room for them.
+        """
+        packed = columns.packed()
+        first, count = self.max_offset, len(columns.queue_offsets)
+        if columns.queue_offsets != list(range(first, first + count)):
+            for number, offset in enumerate(columns.queue_offsets):
+                log_offset = columns.log_offsets[number]
+                if offset != self.max_offset:
+                    self._jump_to(offset, log_offset)
+                self.add(packed[number * ENTRY_BYTES : (number + 1) * ENTRY_BYTES], log_offset)
+            return
+        done = 0
+        while done < count:
+            # The first of a file makes the file, and tells for how many more there is room.
+            at = done * ENTRY_BYTES
+            self.add(packed[at : at + ENTRY_BYTES], columns.log_offsets[done])
+            done += 1
+            if count - done > self._room_end - self.max_offset:
+                self._reserve(self.max_offset, count - done)
+            done += self._fill(memoryview(packed)[done * ENTRY_BYTES :])
+
+    def _fill(self, packed: memoryview) -> int:
+        """Writes entries as far as there is room. Returns how many."""
+        count = min(self._room_end - self.max_offset, len(packed) // ENTRY_BYTES)
+        at = (self.max_offset - self._base) * ENTRY_BYTES
+        self._buffer[at : at + count * ENTRY_BYTES] = packed[: count * ENTRY_BYTES]
+        self.max_offset += count
+        if self.arrival is not None:
+            self.arrival.rise(self.max_offset)
+        return count
+
+    def add(self, entry: bytes, log_offset: int) -> None:
+        """Writes the next entry, given as the file holds it.
+
+        Raises:
+            DiskFull: there is no room for the next file, unless `make_room` was called.
+        """
+        offset = self.max_offset
+        if not self._base <= offset < self._room_end:
+            self._enter(self._segments.make(offset * ENTRY_BYTES))
+            self._reserve(offset, 1)
+        at = (offset - self._base) * ENTRY_BYTES
+        self._buffer[at : at + ENTRY_BYTES] = entry
+        self.max_offset = offset + 1
+        if self.unsynced_log_offset < 0:
+            self.unsynced_log_offset = log_offset
+        self.is_used = True
+        if self.arrival is not None:
+            self.arrival.rise(offset + 1)
+
+    def has_room(self) -> bool:
+        """Whether the next entry fits into a file that is there."""
+        return self._base <= self.max_offset < self._room_end
+
+    def make_room(self, count: int = 1) -> None:
+        """Makes the files for the next entries, so that `add` cannot fail.
+
+        Raises:
+            DiskFull: there is no room for them.
+        """
+        per_file = self._segments.file_bytes // ENTRY_BYTES
+        first = self.max_offset - self.max_offset % per_file
+        for offset in range(first, self.max_offset + count, per_file):
+            self._segments.make(offset * ENTRY_BYTES)
+        self._reserve(self.max_offset, count)
+
+    def _reserve(self, offset: int, count: int) -> None:
+        """Sees to it that the files there are have room for entries from an offset on."""
+        end = offset + max(count, _RESERVED_ENTRIES)
+        while offset < end and self._segments.has(offset * ENTRY_BYTES):
+            segment = self._segments.at(offset * ENTRY_BYTES)
+            last = min(end, segment.end // ENTRY_BYTES)
+            try:
+                segment.reserve(offset * ENTRY_BYTES, last * ENTRY_BYTES)
+            except DiskFull:  # but there may be room for what has to be
+                end = offset + count
+                last = min(end, segment.end // ENTRY_BYTES)
+                segment.reserve(offset * ENTRY_BYTES, last * ENTRY_BYTES)
+            if segment.buffer is self._buffer:
+                self._room_end = last
+            offset = last
+
+    def _enter(self, segment: Segment) -> None:
+        self._room_end = 0
+        self._buffer = segment.buffer
+        self._base = segment.start // ENTRY_BYTES
+        self._end = segment.end // ENTRY_BYTES
+
+    def _jump_to(self, offset: int, log_offset: int) -> None:
+        """Goes to another offset than the next one, which only a replay asks for.
+
+        Forwards the gap is filled with blanks; a queue without entries begins there. Backwards
+        the topic had been deleted and made again: what stands from there on is forgotten.
+        """
+        first = self.max_offset
+        if offset < first:
+            self._truncate(offset, log_offset, is_torn=True)
+            return
+        if first == self._segments.start // ENTRY_BYTES:
+            self._segments.remove_from(0)
+            first = offset - offset % (self._segments.file_bytes // ENTRY_BYTES)
+            self.min_offset = offset
+            log_offset = 0
+        self._blank(first, offset, log_offset)
+        self.max_offset = offset
+
+    def begin_at(self, offset: int) -> None:
+        """Without entries, gives the next message this offset: those before it are gone."""
+        self._segments.remove_from(0)
+        before = offset - 1  # its file stays, to tell where the next goes
+        self._blank(before - before % (self._segments.file_bytes // ENTRY_BYTES), offset, 0)
+        self.min_offset = self.max_offset = offset
+
+    def _blank(self, first: int, end: int, log_offset: int) -> None:
+        """Fills entries [first, end) with blanks."""
+        blank = ENTRY.pack(log_offset, BLANK_SIZE, 0)
+        while first < end:
+            segment = self._segments.make(first * ENTRY_BYTES)
+            last = min(end, segment.end // ENTRY_BYTES)
+            segment.reserve(first * ENTRY_BYTES, last * ENTRY_BYTES)
+            at = first * ENTRY_BYTES - segment.start
+            segment.buffer[at : at + (last - first) * ENTRY_BYTES] = blank * (last - first)
+            first = last
+
+    def position(self, offset: int) -> tuple[int, int]:
+        """Log offset and size of the record at a queue offset that is in the queue."""
+        segment = self._segments.at(offset * ENTRY_BYTES)
+        found: tuple[int, int] = _POSITION.unpack_from(
+            segment.buffer, offset * ENTRY_BYTES - segment.start
+        )
+        return found
+
+    def entries(self, offset: int, count_max: int) -> memoryview:
+        """Entries from a queue offset on: at most so many, and no more than its file holds.
+
+        Raises:
+            OffsetOutOfRange: no file holds the first.
+        """
+        self.is_used = True
+        if self._base <= offset < self._end:
+            buffer, base, end = self._buffer, self._base, self._end
+        else:
+            segment = self._segments.at(offset * ENTRY_BYTES)
+            buffer = segment.buffer
+            base, end = segment.start // ENTRY_BYTES, segment.end // ENTRY_BYTES
+        end = min(offset + count_max, self.max_offset, end)
+        return buffer[(offset - base) * ENTRY_BYTES : (end - base) * ENTRY_BYTES]
+
+    def place(self, offset: int, count: int) -> tuple[Segment, int]:
+        """The file that holds an offset, and up to which offset it holds the `count` from there.
+
+        Raises:
+            OffsetOutOfRange: no file holds the first.
+        """
+        segment = self._segments.at(offset * ENTRY_BYTES)
+        return segment, min(offset + count, self.max_offset, segment.end // ENTRY_BYTES)
+
+    def next_file_offset(self, offset: int) -> int:
+        """The queue offset that the file after the one of `offset` begins with."""
+        per_file = self._segments.file_bytes // ENTRY_BYTES
+        return offset - offset % per_file + per_file
+
+    def first_offset_where(self, holds: Callable[[int, int], bool]) -> int:
+        """The first offset whose record, by log offset and size, answers true; else `max_offset`.
+
+        Records that answer false must all come first; entries whose file is gone count as false.
+        """
+
+        def is_there_and_holds(offset: int) -> bool:
+            try:
+                return holds(*self.position(offset))
+            except OffsetOutOfRange:
+                return False
+
+        offsets = range(self.min_offset, self.max_offset)
+        return self.min_offset + bisect_left(offsets, True, key=is_there_and_holds)
+
+    def cut(self, log_offset: int, *, is_torn: bool) -> int:
+        """Forgets the entries of records at or after a log offset.
+
+        Returns:
+            Log offset of the newest record left; -1 if none.
+        """
+        self.unsynced_log_offset = -1
+        self._truncate(self._first_unwanted(log_offset), log_offset, is_torn=is_torn)
+        self._synced_offset = self.max_offset
+        if self.max_offset == self._segments.start // ENTRY_BYTES:
+            return -1
+        newest, size = self.position(self.max_offset - 1)
+        return -1 if size == BLANK_SIZE else newest
+
+    def _first_unwanted(self, log_offset: int) -> int:
+        """The first entry that is empty, or whose record lies at or after a log offset.
+
+        Entries before it are whole: they were synced before those records were written. Behind it
+        anything may stand, and files may be missing. So it is in the last file that begins with an
+        entry that is wanted.
+        """
+
+        def is_unwanted(offset: int) -> bool:
+            start, size = self.position(offset)
+            return size <= 0 or start >= log_offset or start < 0
+
+        for position in reversed(self._segments.starts):
+            first = position // ENTRY_BYTES
+            if not is_unwanted(first):
+                offsets = range(first, (position + self._segments.file_bytes) // ENTRY_BYTES)
+                return first + bisect_left(offsets, True, key=is_unwanted)
+        return 0
+
+    def _truncate(self, offset: int, log_offset: int, *, is_torn: bool) -> None:
+        """Makes `offset` the end. What stands behind it is cleared by the next sync.
+
+        Until then the records from `log_offset` on count as unsynced, so that recovery would cut
+        the queue here again.
+        """
+        self.max_offset = offset
+        self._synced_offset = min(self._synced_offset, offset)
+        position = offset * ENTRY_BYTES
+        keeps_first = position >= self._segments.start
+        self._segments.remove_from(max(position, self._segments.start + 1) if keeps_first else 0)
+        self._buffer, self._base, self._end, self._room_end = _EMPTY, 0, 0, 0
+        if not self._segments.has(offset * ENTRY_BYTES):
+            return
+        segment = self._segments.at(offset * ENTRY_BYTES)
+        at = offset * ENTRY_BYTES - segment.start
+        if is_torn or any(segment.buffer[at : at + ENTRY_BYTES]):
+            self._is_uncleared = True
+            if self.unsynced_log_offset < 0:
+                self.unsynced_log_offset = log_offset
+        self._enter(segment)
+
+    def set_log_start(self, log_start: int) -> None:
+        """Moves `min_offset` to the first message that the log still has.
+
+        Files that hold earlier ones only go; the one with the last entry stays, to tell where the
+        next goes.
+        """
+
+        def is_there(start: int, size: int) -> bool:
+            return start >= log_start and not (start == 0 and size == BLANK_SIZE)
+
+        self.min_offset = max(self.min_offset, self._segments.start // ENTRY_BYTES)
+        self.min_offset = self.first_offset_where(is_there)
+        self._segments.remove_before(min(self.min_offset, self.max_offset - 1) * ENTRY_BYTES)
+
+    async def sync(self) -> None:
+        """Returns when all that was done before the call is on the disk.
+
+        Raises:
+            OSError: the disk failed.
+        """
+        start, end = self._synced_offset * ENTRY_BYTES, self.max_offset * ENTRY_BYTES
+        synced_offset = self.max_offset
+        if self._is_uncleared:
+            self._is_uncleared = False
+            if self._segments.has(end):
+                segment = self._segments.at(end)
+                segment.clear(end, segment.end)
+                end = segment.end
+        unsynced, self.unsynced_log_offset = self.unsynced_log_offset, -1
+        try:
+            await self._segments.sync(start, end)
+        except BaseException:  # cancelled, or failed: it is not known to be on the disk
+            self.unsynced_log_offset = unsynced
+            raise
+        self._synced_offset = max(self._synced_offset, synced_offset)
+
+    def rest(self) -> None:
+        """Unmaps its files until it is used again."""
+        self._buffer, self._base, self._end, self._room_end = _EMPTY, 0, 0, 0
+        self._segments.rest()
+
+    def remove(self) -> None:
+        """Removes its files; it begins anew at offset 0."""
+        self._buffer, self._base, self._end, self._room_end = _EMPTY, 0, 0, 0
+        self._segments.remove_from(0)
+        self.min_offset = self.max_offset = self._synced_offset = 0
+        self.unsynced_log_offset = -1

@@ -1,0 +1,276 @@
+"""One file of the key index: a hash table from keys to log offsets, of fixed size.
+
+    at        bytes  what
+     0          8    time of the first record, ms
+     8          8    time of the last record
+    16          8    log offset of the first record
+    24          8    log offset of the last record
+    32          4    slots in use
+    36          4    number of the next entry, from 1
+    40          4 n  slots: the number of the newest entry in each, 0 if none
+    40 + 4 n   20 m  entries: hash 4, log offset 8, seconds since the first record 4, number of the
+                     entry before it in its slot 4
+
+Source: IndexFile and IndexHeader of RocketMQ 4.9 and 5.x.
+"""
+
+from __future__ import annotations
+
+import struct
+import sys
+from array import array
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from operator import lt
+
+from sprocket.base.ports import MappedFile
+from sprocket.store.log.segments import refused
+from sprocket.store.views.columns import INT, LONG, big_endian, rows
+
+_HEADER = struct.Struct(">qqqqii")
+_SLOT = struct.Struct(">i")
+_ENTRY = struct.Struct(">iqii")
+_SLOTS_AT = _HEADER.size
+_SECONDS_MAX = 2**31 - 1
+#: So many entries get room on the disk at a time: 160 KiB.
+_RESERVED_ENTRIES = 8192
+
+
+def file_bytes(slots: int, entries: int) -> int:
+    """How large a file with so many slots and entries is."""
+    return _SLOTS_AT + slots * _SLOT.size + entries * _ENTRY.size
+
+
+class IndexFile:
+    """Entries 1 to `count` - 1.
+
+    Attributes:
+        begin_ms, end_ms: when its first and last record were stored.
+        begin_offset, end_offset: where they lie in the log.
+        count: number of the next entry.
+    """
+
+    __slots__ = (
+        "_buffer", "_entries", "_entries_at", "_file", "_reserved", "_slots", "_slots_used",
+        "_table", "begin_ms", "begin_offset", "count", "end_ms", "end_offset",
+    )  # fmt: skip
+
+    def __init__(self, file: MappedFile, slots: int, entries: int) -> None:
+        self._file = file
+        self._buffer = file.buffer
+        self._slots = slots
+        self._entries = entries
+        self._entries_at = _SLOTS_AT + slots * _SLOT.size
+        #: The slots, as numbers in the byte order of the machine.
+        self._table = self._buffer[_SLOTS_AT : self._entries_at].cast(INT)
+        #: The slots and so many entries have room on the disk; 0 if that is not known.
+        self._reserved = 0
+        (
+            self.begin_ms, self.end_ms, self.begin_offset, self.end_offset, self._slots_used, count,
+        ) = _HEADER.unpack_from(self._buffer)  # fmt: skip
+        self.count: int = min(max(count, 1), entries)
+
+    @property
+    def path(self) -> str:
+        """Where the file is."""
+        return self._file.path
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it takes no more entries."""
+        return self.count >= self._entries
+
+    def put(
+        self, hashes: Sequence[int], log_offsets: Sequence[int], times_ms: Sequence[int]
+    ) -> int:
+        """Adds entries as far as there is room. Returns how many were added.
+
+        Args:
+            hashes: of the keys.
+            log_offsets, times_ms: where the record of each lies, and when it was stored.
+
+        Raises:
+            DiskFull, StoreError: the disk has no room for them; none was added.
+        """
+        first = self.count
+        room = min(self._entries - first, len(hashes))
+        if not room:
+            return 0
+        self._reserve(first + room)
+        if len(hashes) > room:
+            hashes, log_offsets, times_ms = hashes[:room], log_offsets[:room], times_ms[:room]
+        if first == 1:
+            self.begin_offset, self.begin_ms = log_offsets[0], times_ms[0]
+        at = self._entries_at + first * _ENTRY.size
+        self._buffer[at : at + room * _ENTRY.size] = rows(
+            big_endian(INT, hashes),
+            big_endian(LONG, log_offsets),
+            big_endian(INT, self._seconds(times_ms)),
+            self._lead(hashes, first),
+        )
+        self.count = first + room
+        self.end_offset, self.end_ms = log_offsets[-1], times_ms[-1]
+        self._save_header()
+        return room
+
+    def _seconds(self, times_ms: Sequence[int]) -> list[int]:
+        """Times as an entry holds them."""
+        begin_ms = self.begin_ms
+        newest = (max(times_ms) - begin_ms) // 1000
+        if 0 <= newest <= _SECONDS_MAX and newest == (min(times_ms) - begin_ms) // 1000:
+            return [newest] * len(times_ms)
+        return [min(max((each - begin_ms) // 1000, 0), _SECONDS_MAX) for each in times_ms]
+
+    def _lead(self, hashes: Sequence[int], first: int) -> array[int]:
+        """Lets slots lead to entries from number `first` on; gives what they led to before."""
+        count = len(hashes)
+        slots, size = self._table, self._slots
+        before: list[int] = []
+        # Numbers go into the table, and come out of it, in the byte order of the file.
+        for hashed, number in zip(
+            hashes, big_endian(INT, range(first, first + count)), strict=True
+        ):
+            slot = hashed % size
+            before.append(slots[slot])
+            slots[slot] = number
+        column = array(INT, before)
+        numbers = big_endian(INT, column)
+        # Without their sign, negative numbers are too high as well.
+        unsigned = array("I", numbers.tobytes())
+        if max(unsigned) >= first and not all(map(lt, unsigned, range(first, first + count))):
+            known = [
+                found if 0 < found < number else 0
+                for found, number in zip(numbers, range(first, first + count), strict=True)
+            ]
+            column = big_endian(INT, known)
+        self._slots_used += column.count(0)
+        return column
+
+    def _reserve(self, count: int) -> None:
+        """Sees to it that there is room on the disk for so many entries, and all slots."""
+        if count <= self._reserved:
+            return
+        start = self._entries_at + self._reserved * _ENTRY.size if self._reserved else 0
+        more = min(max(count, self.count + _RESERVED_ENTRIES), self._entries)
+        try:
+            try:
+                self._file.reserve(start, self._entries_at + more * _ENTRY.size)
+            except OSError:  # but there may be room for what has to be
+                more = count
+                self._file.reserve(start, self._entries_at + more * _ENTRY.size)
+        except OSError as error:
+            raise refused(f"cannot write to {self.path}", error) from error
+        self._reserved = more
+
+    def repair(self, log_offset: int) -> bool:
+        """Makes the file whole after a crash, when entries from a log offset on may be anything.
+
+        Entries before it are whole. If only the process died, all others are too, and stay. If
+        not, they are forgotten, and slots that lead to them get the newest of the whole ones.
+
+        Returns:
+            False if no entry is left.
+        """
+        first_lost = 1 + bisect_left(
+            range(1, self._entries), True, key=lambda number: self._is_lost(number, log_offset)
+        )
+        slots = array("i", bytes(self._buffer[_SLOTS_AT : self._entries_at]))
+        if sys.byteorder == "little":
+            slots.byteswap()
+        is_whole = first_lost <= self.count > max(slots) and not any(
+            self._is_lost(number, 1 << 63) for number in range(first_lost, self.count)
+        )
+        if is_whole:
+            return self.count > 1
+        self._lead_back(
+            {slot for slot, number in enumerate(slots) if not 0 <= number < first_lost}, first_lost
+        )
+        self.count = first_lost
+        if first_lost == 1:
+            return False
+        self._slots_used = sum(1 for number in slots if 0 < number < first_lost)
+        _, self.begin_offset, _, _ = self._entry(1)
+        _, self.end_offset, seconds, _ = self._entry(first_lost - 1)
+        self.end_ms = self.begin_ms + seconds * 1000
+        self._save_header()
+        return True
+
+    def _entry(self, number: int) -> tuple[int, int, int, int]:
+        entry: tuple[int, int, int, int] = _ENTRY.unpack_from(
+            self._buffer, self._entries_at + number * _ENTRY.size
+        )
+        return entry
+
+    def _is_lost(self, number: int, log_offset: int) -> bool:
+        """Whether an entry is empty, or its record lies at or after a log offset."""
+        hashed, found, _, _ = self._entry(number)
+        return found >= log_offset or found < 0 or (found == 0 and hashed == 0)
+
+    def _lead_back(self, slots: set[int], end: int) -> None:
+        """Gives slots the newest of the entries before number `end`, or none."""
+        for number in range(end - 1, 0, -1):
+            if not slots:
+                return
+            slot = self._entry(number)[0] % self._slots
+            if slot in slots:
+                slots.remove(slot)
+                _SLOT.pack_into(self._buffer, _SLOTS_AT + slot * _SLOT.size, number)
+        for slot in slots:
+            _SLOT.pack_into(self._buffer, _SLOTS_AT + slot * _SLOT.size, 0)
+
+    def set_end(self, log_offset: int) -> None:
+        """Says that records from a log offset on are not in it, though entries may be."""
+        self.end_offset = log_offset
+        self._save_header()
+
+    def _save_header(self) -> None:
+        _HEADER.pack_into(
+            self._buffer,
+            0,
+            self.begin_ms,
+            self.end_ms,
+            self.begin_offset,
+            self.end_offset,
+            self._slots_used,
+            self.count,
+        )
+
+    def walk(self, hashed: int) -> Iterator[tuple[int, int]]:
+        """Log offset and time, to the second, of the entries with a hash, newest first.
+
+        Entries of other hashes in the same slot come as well, with log offset -1, so that whoever
+        walks can count them.
+        """
+        (number,) = _SLOT.unpack_from(self._buffer, _SLOTS_AT + hashed % self._slots * 4)
+        highest = self.count
+        while 0 < number < highest:
+            found, log_offset, seconds, before = _ENTRY.unpack_from(
+                self._buffer, self._entries_at + number * 20
+            )
+            yield (log_offset if found == hashed else -1), self.begin_ms + seconds * 1000
+            number, highest = before, number
+
+    def touched(self, hashed: int) -> Iterator[tuple[MappedFile, int, int]]:
+        """What `walk` reads for a hash, each before it is needed to know the next."""
+        at = _SLOTS_AT + hashed % self._slots * _SLOT.size
+        yield self._file, at, at + _SLOT.size
+        (number,) = _SLOT.unpack_from(self._buffer, at)
+        highest = self.count
+        while 0 < number < highest:
+            at = self._entries_at + number * _ENTRY.size
+            yield self._file, at, at + _ENTRY.size
+            _, _, _, before = _ENTRY.unpack_from(self._buffer, at)
+            number, highest = before, number
+
+    async def sync(self) -> None:
+        """Returns when the file is on the disk.
+
+        Raises:
+            OSError: the disk failed.
+        """
+        await self._file.sync(0, len(self._buffer))
+
+    def close(self) -> None:
+        """Lets go of the file."""
+        self._table.release()
+        self._file.close()

@@ -1,0 +1,309 @@
+"""Finds records by key: the view of the log that looks up words and unique ids.
+
+It lags behind the log and takes in many records at a time, since Java's text hash is slow here.
+Only hashes are kept, and after a loss of power some entries may be missing or point elsewhere, so
+each answer must be compared with its record.
+
+`index/` holds the files, named by the time they were made. Files of another size are left alone.
+
+Source: IndexService of RocketMQ 4.9 and 5.x.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from itertools import islice
+
+from sprocket.base.errors import DiskFull, StoreError
+from sprocket.base.ports import Clock, Disk, MappedFile
+from sprocket.store.views.index_file import IndexFile, file_bytes
+from sprocket.store.views.key_hashes import KeyHashes
+from sprocket.store.views.record_batch import KeyColumns, Stretch, keys_of
+from sprocket.store.views.view import Entry
+
+log = logging.getLogger(__name__)
+
+#: So many records wait at most before they are taken in by whoever appends the next.
+_PENDING_MAX = 8192
+_PAUSE_SECONDS = 0.05
+_STEP = 256
+#: So many entries wait for room on the disk; those beyond are dropped.
+_LEFT_MAX = 1 << 18
+#: A search looks at no more entries, so that it cannot hold up the loop.
+_WALKED_MAX = 65_536
+
+
+#: Hashes of keys, and where and when the record of each was stored.
+_Places = tuple[list[int], list[int], list[int]]
+
+
+class KeyIndex:
+    """The files, oldest first; entries go into the last."""
+
+    __slots__ = (
+        "_clock", "_directory", "_disk", "_entries", "_files", "_hashes", "_is_failing",
+        "_known_to", "_left", "_pending", "_slots", "_unsynced_files", "_unsynced_from",
+    )  # fmt: skip
+
+    def __init__(
+        self, disk: Disk, clock: Clock, *, directory: str, slots: int, entries: int
+    ) -> None:
+        self._disk = disk
+        self._clock = clock
+        self._directory = directory
+        self._slots = slots
+        self._entries = entries
+        self._hashes = KeyHashes()
+        #: Records that are not in a file yet.
+        self._pending: list[Entry] = []
+        #: Entries for which there was no room, oldest first.
+        self._left: list[_Places] = []
+        self._unsynced_from = -1
+        self._unsynced_files: list[IndexFile] = []
+        self._is_failing = False
+        #: Records up to this log offset may have entries already, since they were cut off.
+        self._known_to = -1
+        self._files: list[IndexFile] = []
+        size = file_bytes(slots, entries)
+        for name in disk.names(directory):
+            path = f"{directory}/{name}"
+            if name.isdigit() and disk.size(path) == size:
+                self._files.append(IndexFile(disk.map(path, size), slots, entries))
+
+    @property
+    def end(self) -> tuple[int, int]:
+        """Time and log offset of the last record that has an entry; zeros if none has."""
+        last = self._files[-1] if self._files else None
+        return (last.end_ms, last.end_offset) if last else (0, 0)
+
+    @property
+    def unsynced_log_offset(self) -> int:
+        """Log offset of the first record that may not be in a file on the disk; -1 if all are."""
+        if self._left:
+            return self._left[0][1][0]
+        if self._unsynced_from < 0 and self._pending:
+            return self._pending[0].log_offset
+        return self._unsynced_from
+
+    def apply_all(self, entries: Sequence[Entry]) -> None:
+        """Notes records, to be taken in later."""
+        self._pending += entries
+        if len(self._pending) >= _PENDING_MAX:
+            self.catch_up(len(self._pending))
+
+    def apply_stretch(self, stretch: Stretch) -> None:
+        """Takes in records at once."""
+        self.catch_up(len(self._pending))
+        self._take_in(stretch.key_columns())
+
+    def catch_up(self, count_max: int = _PENDING_MAX) -> int:
+        """Takes in records that were noted, oldest first. Returns how many are left."""
+        taken = self._pending[:count_max]
+        if taken:
+            del self._pending[:count_max]
+            self._take_in(keys_of(taken))
+        elif self._left:
+            self._put_left()
+        return len(self._pending)
+
+    def _take_in(self, keys: KeyColumns) -> None:
+        """Gives keys their entries; while there is no room for them, they wait."""
+        topics, words, log_offsets, times_ms = keys
+        if not log_offsets:
+            return
+        if self._unsynced_from < 0:
+            self._unsynced_from = log_offsets[0]
+        places = (self._hashes.of_all(topics, words), log_offsets, times_ms)
+        if log_offsets[0] <= self._known_to:
+            places = self._unknown(*places)
+        if places[0]:
+            self._left.append(places)
+            self._put_left()
+
+    def _put_left(self) -> None:
+        """Writes what waits, as far as there is room."""
+        left = self._left
+        try:
+            while left:
+                file = self._files[-1] if self._files else self._make_file()
+                if file.is_full:
+                    file = self._make_file()
+                if file not in self._unsynced_files:
+                    self._unsynced_files.append(file)
+                hashes, log_offsets, times_ms = left[0]
+                done = file.put(hashes, log_offsets, times_ms)
+                left[:1] = (
+                    [(hashes[done:], log_offsets[done:], times_ms[done:])]
+                    if done < len(hashes)
+                    else []
+                )
+            self._is_failing = False
+        except StoreError as error:
+            if not self._is_failing:
+                log.error("new messages are not found by key until there is room: %s", error)
+            self._is_failing = True
+            if sum(len(hashes) for hashes, _, _ in left) > _LEFT_MAX:
+                log.error("some messages will not be found by key: too many wait for room")
+                left.clear()
+
+    def _unknown(
+        self, hashes: list[int], log_offsets: list[int], times_ms: list[int]
+    ) -> tuple[list[int], list[int], list[int]]:
+        """Those that have no entry yet. The files that have the others end with them again."""
+        new: tuple[list[int], list[int], list[int]] = ([], [], [])
+        ends: dict[IndexFile, int] = {}
+        for each in zip(hashes, log_offsets, times_ms, strict=True):
+            log_offset = each[1]
+            file = self._file_with(*each) if log_offset <= self._known_to else None
+            if file is not None:
+                ends[file] = log_offset
+                continue
+            for column, number in zip(new, each, strict=True):
+                column.append(number)
+        for file, end in ends.items():
+            file.set_end(max(end, file.end_offset))
+        return new
+
+    def _file_with(self, hashed: int, log_offset: int, stored_ms: int) -> IndexFile | None:
+        """The file with an entry of a hash for a log offset and time, if there is one."""
+        for file in reversed(self._files):
+            for found, second_ms in file.walk(hashed):
+                if found == log_offset and 0 <= stored_ms - second_ms < 1000:
+                    return file
+        return None
+
+    def _make_file(self) -> IndexFile:
+        self._disk.make_directory(self._directory)
+        made_ms = self._clock.now_ms()
+        while self._disk.size(path := f"{self._directory}/{_name(made_ms)}") is not None:
+            made_ms += 1
+        try:
+            mapped = self._disk.map(path, file_bytes(self._slots, self._entries))
+        except OSError as error:
+            raise DiskFull(f"cannot map {path}: {error}") from error
+        file = IndexFile(mapped, self._slots, self._entries)
+        self._files.append(file)
+        return file
+
+    async def run(self) -> None:
+        """Takes in what was noted, a little at a time, until cancelled."""
+        while True:
+            left = self.catch_up(_STEP)
+            await asyncio.sleep(0 if left else _PAUSE_SECONDS)
+
+    def find(self, topic: str, key: str, *, begin_ms: int, end_ms: int) -> Iterator[int]:
+        """Log offsets of records that may carry a key, newest first, each once.
+
+        Times are told to the second only, so records of a second more at both ends come too.
+        """
+        self.catch_up(len(self._pending))
+        hashed = self._hashes.of(topic, key)
+        seen: set[int] = set()
+        walked = 0
+        for file in reversed(self._files):
+            if file.begin_ms > end_ms or file.end_ms < begin_ms:
+                continue
+            for log_offset, second_ms in file.walk(hashed):
+                walked += 1
+                if walked > _WALKED_MAX or second_ms < begin_ms - 1000:
+                    break
+                if log_offset >= 0 and second_ms <= end_ms and log_offset not in seen:
+                    seen.add(log_offset)
+                    yield log_offset
+
+    def touched(
+        self, topic: str, key: str, *, begin_ms: int, end_ms: int
+    ) -> Iterator[tuple[MappedFile, int, int]]:
+        """What `find` reads: files with first and last byte, each before it goes on to the next."""
+        self.catch_up(len(self._pending))
+        hashed = self._hashes.of(topic, key)
+        for file in reversed(self._files):
+            if file.begin_ms <= end_ms and file.end_ms >= begin_ms:
+                yield from islice(file.touched(hashed), _WALKED_MAX)
+
+    def cut(self, log_offset: int, *, is_torn: bool) -> int:
+        """Makes records at or after a log offset be taken in again.
+
+        Their old entries stay. They lead to the same records, which get no others then, or
+        nowhere, or to records that do not carry the key.
+
+        Returns:
+            The log offset: what comes before is taken to be known.
+        """
+        self._pending.clear()
+        self._left.clear()
+        for file in list(self._files):
+            if not is_torn and file.end_offset < log_offset:
+                continue
+            if is_torn and (file is self._files[-1] or file.end_offset >= log_offset):
+                self._unsynced_files.append(file)
+                if not file.repair(log_offset):
+                    self._remove(file)
+                    continue
+            if file.end_offset >= log_offset:
+                self._known_to = max(self._known_to, file.end_offset)
+                file.set_end(max(log_offset - 1, 0))
+        return log_offset
+
+    def let_go(self, log_start: int) -> None:
+        """Drops what waits for room, of records before a log offset: they are about to go."""
+        left, self._left = self._left, []
+        for hashes, log_offsets, times_ms in left:
+            first = bisect_left(log_offsets, log_start)
+            if first < len(log_offsets):
+                self._left.append((hashes[first:], log_offsets[first:], times_ms[first:]))
+
+    def follow(self, log_start: int) -> Iterator[None]:
+        """Removes files whose records are all gone, except the last; one a step."""
+        while len(self._files) > 1 and self._files[0].end_offset < log_start:
+            self._remove(self._files[0])
+            yield
+
+    def _remove(self, file: IndexFile) -> None:
+        self._files.remove(file)
+        if file in self._unsynced_files:
+            self._unsynced_files.remove(file)
+        file.close()
+        self._disk.remove(file.path)
+
+    async def sync(self, *, is_thorough: bool = True) -> None:
+        """Returns when all records noted before the call are in files on the disk.
+
+        Args:
+            is_thorough: False does nothing: a file is written all over and costly to sync.
+
+        Raises:
+            OSError: the disk failed.
+        """
+        if not is_thorough:
+            return
+        self.catch_up(len(self._pending))
+        files, self._unsynced_files = self._unsynced_files, []
+        unsynced, self._unsynced_from = self._unsynced_from, -1
+        try:
+            for file in files:
+                await file.sync()
+        except BaseException:  # cancelled, or failed: they are not known to be on the disk
+            self._unsynced_files = [*files, *self._unsynced_files]
+            self._unsynced_from = unsynced
+            raise
+
+    def rest(self) -> None:
+        """Keeps its files mapped: there are few."""
+
+    def close(self) -> None:
+        """Lets go of its files."""
+        for file in self._files:
+            file.close()
+        self._files.clear()
+        self._unsynced_files.clear()
+
+
+def _name(made_ms: int) -> str:
+    """`yyyyMMddHHmmssSSS`, in UTC."""
+    made = datetime.fromtimestamp(made_ms // 1000, UTC)
+    return f"{made:%Y%m%d%H%M%S}{made_ms % 1000:03d}"

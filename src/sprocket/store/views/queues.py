@@ -1,0 +1,168 @@
+"""All consume queues of a store: the view by which messages are found in order.
+
+`consumequeue/<topic>/<number>/` holds the files of one queue. Folders that are no queue's are left
+alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+
+from sprocket.base.ports import Disk
+from sprocket.store.log.drafts import check_queue
+from sprocket.store.log.segments import Segments
+from sprocket.store.views.consume_queue import ENTRY_BYTES, ConsumeQueue
+from sprocket.store.views.record_batch import Stretch
+
+#: So many queues keep files mapped; a process may have as few as 1024 descriptors.
+MAPPED_QUEUES_MAX = 256
+
+#: A queue with less unsynced waits for the next thorough sync: two pages.
+_SYNC_BYTES_MIN = 8192
+
+
+class ConsumeQueues:
+    """The queues by topic and number."""
+
+    __slots__ = ("_directory", "_disk", "_file_bytes", "_mapped", "by_name")
+
+    def __init__(self, disk: Disk, directory: str, file_bytes: int) -> None:
+        """
+        Args:
+            file_bytes: size of a queue's file; rounded up to whole entries, as in Java.
+        """
+        self._disk = disk
+        self._directory = directory
+        self._file_bytes = -(-file_bytes // ENTRY_BYTES) * ENTRY_BYTES
+        self.by_name: dict[tuple[str, int], ConsumeQueue] = {}
+        #: Queues with mapped files, in the order they were first mapped.
+        self._mapped: dict[ConsumeQueue, None] = {}
+        for topic in disk.names(directory):
+            for number in disk.names(f"{directory}/{topic}"):
+                if number.isascii() and number.isdigit():
+                    self.make(topic, int(number))
+
+    def make(self, topic: str, number: int) -> ConsumeQueue:
+        """A queue; its files are made when the first message comes.
+
+        Raises:
+            IllegalDraft: no queue can have that name.
+        """
+        queue = self.by_name.get((topic, number))
+        if queue is None:
+            check_queue(topic, number)
+            directory = f"{self._directory}/{topic}/{number}"
+            segments = Segments(
+                self._disk, directory, self._file_bytes, setting="mappedFileSizeConsumeQueue"
+            )
+            queue = self.by_name[topic, number] = ConsumeQueue(segments, topic, number)
+            segments.on_map = partial(self._make_way, queue)
+        return queue
+
+    def _make_way(self, queue: ConsumeQueue) -> None:
+        """Notes that a queue maps a file, and unmaps others if there are too many.
+
+        Each mapped file takes descriptors, of which a process has few. Queues that were used since
+        the last time stay, if that leaves enough.
+        """
+        mapped = self._mapped
+        mapped[queue] = None
+        if len(mapped) <= MAPPED_QUEUES_MAX:
+            return
+        unused = [other for other in mapped if not other.is_used and other is not queue]
+        for other in mapped:
+            other.is_used = False
+        for other in unused or [other for other in mapped if other is not queue]:
+            self._rest(other)
+
+    def _rest(self, queue: ConsumeQueue) -> None:
+        queue.rest()
+        self._mapped.pop(queue, None)
+
+    def apply_stretch(self, stretch: Stretch) -> None:
+        """Writes the entries of records, those of each queue together."""
+        for name, columns in stretch.queue_columns():
+            self.make(*name).apply_columns(columns)
+
+    def cut(self, log_offset: int, *, is_torn: bool) -> int:
+        """Forgets the entries of records at or after a log offset.
+
+        Returns:
+            Log offset of the newest record left; -1 if none.
+        """
+        newest = -1
+        for queue in self.by_name.values():
+            newest = max(newest, queue.cut(log_offset, is_torn=is_torn))
+            self._rest(queue)
+        return newest
+
+    def let_go(self, log_start: int) -> None:
+        """Nothing waits here."""
+
+    def follow(self, log_start: int) -> Iterator[None]:
+        """Moves every queue's minimum to the first message that the log still has, one a step."""
+        for queue in list(self.by_name.values()):
+            if self.by_name.get((queue.topic, queue.number)) is queue:  # or removed meanwhile
+                was_mapped = queue in self._mapped
+                queue.set_log_start(log_start)
+                if not was_mapped:
+                    self._rest(queue)
+            yield
+
+    @property
+    def unsynced_log_offset(self) -> int:
+        """Log offset of the first record whose entry may not be on the disk; -1 if all are."""
+        waiting = [q.unsynced_log_offset for q in self.by_name.values()]
+        return min((offset for offset in waiting if offset >= 0), default=-1)
+
+    async def sync(self, *, is_thorough: bool = True) -> None:
+        """Returns when all entries that were there before the call are on the disk.
+
+        Args:
+            is_thorough: False leaves queues with little to sync for later.
+
+        Raises:
+            OSError: the disk failed.
+        """
+        for queue in list(self.by_name.values()):
+            if queue.unsynced_log_offset >= 0 and (
+                is_thorough or queue.unsynced_bytes >= _SYNC_BYTES_MIN
+            ):
+                await queue.sync()
+
+    def rest(self) -> None:
+        """Unmaps the queues that nobody used since the last call."""
+        for queue in self.by_name.values():
+            if queue.is_used or queue.unsynced_log_offset >= 0:
+                queue.is_used = False
+            else:
+                self._rest(queue)
+
+    def remove(self, topic: str) -> None:
+        """Removes all queues of a topic with their files."""
+        for key in [key for key in self.by_name if key[0] == topic]:
+            queue = self.by_name.pop(key)
+            queue.remove()
+            self._mapped.pop(queue, None)
+
+    def remove_deleted(self, end_of: Callable[[str], int]) -> None:
+        """Removes queues whose topic had been deleted when a crash kept their files.
+
+        Args:
+            end_of: says of a topic up to which log offset it was deleted.
+        """
+        for topic in {topic for topic, _ in self.by_name if end_of(topic)}:
+            queues = [queue for queue in self.by_name.values() if queue.topic == topic]
+            for queue in queues:
+                if not queue.has_entries or queue.position(queue.max_offset - 1)[0] < end_of(topic):
+                    del self.by_name[topic, queue.number]
+                    queue.remove()
+                    self._mapped.pop(queue, None)
+
+    def close(self) -> None:
+        """Lets go of all files and queues."""
+        for queue in self.by_name.values():
+            queue.rest()
+        self.by_name.clear()
+        self._mapped.clear()

@@ -1,0 +1,333 @@
+"""Goes through the log's records quickly, and gives what the views learn of each.
+
+Most records are plain: of RocketMQ 4's kind, with IPv4 hosts, no part of a transaction, of a topic
+that was seen before. Those are taken apart here, many at a time. Whatever is not plain, or not
+whole, is left to `whole`, which alone judges what a record must be.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from zlib import crc32
+
+from sprocket.base.errors import CorruptRecord, OffsetOutOfRange
+from sprocket.message.hashing import tag_code
+from sprocket.message.properties import KEYS, TAGS, UNIQUE_KEY, decode_bytes, value_in
+from sprocket.message.record import (
+    BORN_HOST_V6,
+    MAGIC,
+    STORE_HOST_V6,
+    TRANSACTION_MASK,
+    Record,
+    topic_part,
+)
+from sprocket.message.topic import SCHEDULE
+from sprocket.store.log.commit_log import CommitLog
+from sprocket.store.log.whole import HOLE, checked, is_blank
+from sprocket.store.views.record_batch import Stretch
+from sprocket.store.views.tag_codes import TagCodes
+from sprocket.store.views.view import Entry
+
+#: So much of a file is copied at a time: bytes are quicker to take apart than what is mapped.
+PIECE_BYTES = 1 << 20
+
+#: Size, magic, checksum, queue number, queue offset, log offset, system flag, stored, body length;
+#: see `message.record`.
+_HEAD = struct.Struct(">iiii4xqqi16xq20xi")
+_HEAD_BYTES = _HEAD.size
+_CRC_MASK = 0x7FFFFFFF
+_UNCOMMON = BORN_HOST_V6 | STORE_HOST_V6 | TRANSACTION_MASK
+_TAGS_MAX = 4096
+_PAIR_END = 2
+_PAIR_END_BYTE = b"\x02"
+_UNIQUE_KEY_MARK, _KEYS_MARK, _TAGS_MARK = (
+    f"{name}\x01".encode() for name in (UNIQUE_KEY, KEYS, TAGS)
+)
+
+
+def entry_of(record: Record, tag_codes: TagCodes) -> Entry:
+    """What the views learn of a record."""
+    properties = decode_bytes(record.properties)
+    return Entry(
+        record.topic,
+        record.queue_number,
+        record.queue_offset,
+        record.log_offset,
+        record.size,
+        tag_codes.of(record.topic, record.stored_ms, properties),
+        record.stored_ms,
+        record.sys_flag,
+        properties.get(KEYS, ""),
+        properties.get(UNIQUE_KEY, ""),
+    )
+
+
+class Records:
+    """Takes records apart, many at a time.
+
+    Messages of one sender differ, behind their body, in the unique key and in their keys only. So
+    what stands there falls into five parts, and the three around those two are looked up instead
+    of being read.
+
+    Args:
+        checks_bodies: each body is compared with its checksum.
+    """
+
+    __slots__ = ("_checks_bodies", "_kinds", "_splits", "_tag_codes", "_tags", "_topics")
+
+    def __init__(self, tag_codes: TagCodes, *, checks_bodies: bool) -> None:
+        self._tag_codes = tag_codes
+        self._checks_bodies = checks_bodies
+        #: Topics of which a whole record was seen, by how they stand in a record.
+        self._topics: dict[bytes, str] = {}
+        #: Tag codes by the properties besides a unique key, of messages without keys.
+        self._tags: dict[bytes, int] = {}
+        #: What takes apart what stands behind a body, by how long that is.
+        self._splits: dict[int, _Split] = {}
+        #: What is known of messages by the three parts around their keys.
+        self._kinds: dict[tuple[bytes, bytes, bytes], _Kind] = {}
+
+    def take(
+        self, buffer: memoryview, start: int, at: int, *, until: int = 1 << 63
+    ) -> tuple[Stretch, int]:
+        """What there is to know of some whole records that follow each other.
+
+        Args:
+            buffer: a file of the log.
+            start: log offset of its first byte.
+            at: where the first of the records stands, in bytes from there.
+            until: log offset at or behind which none of them begins.
+
+        Returns:
+            It; and the place behind the last of them.
+
+        Raises:
+            CorruptRecord: no whole record stands there.
+        """
+        stretch = Stretch()
+        self._splits.clear()
+        self._kinds.clear()
+        first = at
+        piece = bytes(buffer[at : min(at + PIECE_BYTES, until - start)])
+        while True:
+            at = first + self._take_plain(piece, start + first, at - first, stretch)
+            if at >= first + len(piece):
+                return stretch, at
+            try:
+                record = checked(buffer, at, start + at, checks_body=self._checks_bodies)
+            except CorruptRecord:
+                if not stretch.count:
+                    raise
+                return stretch, at
+            stretch.add(entry_of(record, self._tag_codes))
+            at += record.size
+            if record.topic != SCHEDULE:
+                self._topics[topic_part(record.topic.encode())] = record.topic
+
+    def _take_plain(self, piece: bytes, start: int, at: int, into: Stretch) -> int:
+        """Takes the plain, whole records from a place of a piece on.
+
+        Args:
+            piece: some bytes of a file of the log.
+            start: log offset of the first of them.
+            at: the place, in bytes from there.
+
+        Returns:
+            Behind the last that was taken. What stands there may be whole nevertheless.
+        """
+        while True:
+            place = self._take_alike(piece, start, at, into)
+            at = self._take_known(piece, start, place, into)
+            if at == place:
+                return at
+
+    def _take_alike(self, piece: bytes, start: int, at: int, into: Stretch) -> int:
+        """As `_take_plain`, of records like others that were taken by `_take_known`."""
+        unpack, split_of, kind_of = _HEAD.unpack_from, self._splits.get, self._kinds.get
+        checks_bodies, keyed, piece_bytes = self._checks_bodies, into.keyed, len(piece)
+        last_head = piece_bytes - _HEAD_BYTES
+        split, rest_bytes, last, count = None, 0, None, 0
+        while at <= last_head:
+            (
+                size, magic, crc, number, queue_offset, log_offset, sys_flag, stored_ms, body_bytes,
+            ) = unpack(piece, at)  # fmt: skip
+            body_at = at + _HEAD_BYTES
+            topic_at = body_at + body_bytes
+            end = at + size
+            if (
+                magic != MAGIC
+                or log_offset != start + at
+                or body_bytes < 0
+                or end > piece_bytes
+                or sys_flag & _UNCOMMON
+            ):
+                break
+            if end - topic_at != rest_bytes:
+                rest_bytes = end - topic_at
+                split = split_of(rest_bytes)
+            if split is None:
+                break
+            front, key, middle, words, back = split(piece, topic_at)
+            around = (front, middle, back)
+            if around != last:
+                if (kind := kind_of(around)) is None:
+                    break
+                topic, tag, queues, is_swapped = kind
+                last = around
+            if is_swapped:
+                key, words = words, key
+            if (
+                _PAIR_END in key
+                or _PAIR_END in words
+                or (queue := queues.get(number)) is None
+                or (checks_bodies and crc32(piece[body_at:topic_at]) & _CRC_MASK != crc)
+            ):
+                break
+            queue += (queue_offset, log_offset, size, tag)
+            keyed += (topic, key, words, log_offset, stored_ms)
+            count += 1
+            at = end
+        if count:
+            into.count += count
+            into.end, into.stored_ms = start + at, keyed[-1]
+        return at
+
+    def _take_known(self, piece: bytes, start: int, at: int, into: Stretch) -> int:
+        """Takes the plain, whole record at a place, if its topic was seen before.
+
+        Returns:
+            The place behind it; the same place if it was not taken.
+        """
+        if at > len(piece) - _HEAD_BYTES:
+            return at
+        (
+            size, magic, crc, number, queue_offset, log_offset, sys_flag, stored_ms, body_bytes,
+        ) = _HEAD.unpack_from(piece, at)  # fmt: skip
+        body_at = at + _HEAD_BYTES
+        end: int = at + size
+        topic_at = body_at + body_bytes
+        if magic != MAGIC or log_offset != start + at or sys_flag & _UNCOMMON:
+            return at
+        if not body_at <= topic_at < end <= len(piece):
+            return at
+        topic_end = topic_at + 1 + piece[topic_at]
+        properties = piece[topic_end + 2 : end]
+        if (
+            topic_end + 2 > end
+            or len(properties) != piece[topic_end] << 8 | piece[topic_end + 1]
+            or (topic := self._topics.get(piece[topic_at:topic_end])) is None
+            or (self._checks_bodies and crc32(piece[body_at:topic_at]) & _CRC_MASK != crc)
+            or (properties and not (properties[0] and properties[-1]))
+            or HOLE in properties
+        ):
+            return at
+        tag, unique_key, keys, at_of = self._words(properties)
+        queue = into.queue(topic, number)
+        queue += (queue_offset, log_offset, size, tag)
+        into.keyed += (topic, unique_key, keys, log_offset, stored_ms)
+        into.count, into.end, into.stored_ms = into.count + 1, start + end, stored_ms
+        if at_of:
+            rest = piece[topic_at:end]
+            first, second = (each + topic_end + 2 - topic_at for each in sorted(at_of))
+            is_swapped = at_of[0] > at_of[1]
+            sizes = (len(keys), len(unique_key)) if is_swapped else (len(unique_key), len(keys))
+            middle_bytes = second - first - sizes[0]
+            back_bytes = len(rest) - second - sizes[1]
+            split = _split(first, sizes[0], middle_bytes, sizes[1], back_bytes)
+            self._splits.setdefault(len(rest), split)
+            front, _, middle, _, back = split(rest, 0)
+            self._kinds[front, middle, back] = (topic, tag, into.queues[topic], is_swapped)
+        return end
+
+    def _words(self, properties: bytes) -> tuple[int, bytes, bytes, tuple[int, int] | None]:
+        """Tag code, unique key and keys; and where the two stand, if others may be told by that."""
+        before, _, rest = properties.partition(_UNIQUE_KEY_MARK)
+        unique_key, end, after = rest.partition(_PAIR_END_BYTE)
+        is_usual = unique_key and (not before or before[-1] == _PAIR_END)
+        others = before + after
+        key_at = len(before) + len(_UNIQUE_KEY_MARK)
+        at_of = (key_at, key_at + len(unique_key)) if end else None
+        if is_usual and (tag := self._tags.get(others)) is not None:
+            return tag, unique_key, b"", at_of
+        tag = tag_code(_value(properties, _TAGS_MARK, TAGS))
+        keys = _value(properties, _KEYS_MARK, KEYS).encode()
+        if not is_usual or _UNIQUE_KEY_MARK in after:
+            return tag, _value(properties, _UNIQUE_KEY_MARK, UNIQUE_KEY).encode(), keys, None
+        if keys:
+            return tag, unique_key, keys, at_of and _both(properties, key_at, keys)
+        if len(self._tags) >= _TAGS_MAX:
+            self._tags.clear()
+        self._tags[others] = tag
+        return tag, unique_key, b"", at_of
+
+
+#: What is known of messages: topic, tag code, the lists of the topic's queues; and whether keys
+#: stand before the unique key.
+_Kind = tuple[str, int, dict[int, list[int]], bool]
+#: Takes five parts out of some bytes at a place.
+_Split = Callable[[bytes, int], tuple[bytes, bytes, bytes, bytes, bytes]]
+
+
+@lru_cache(maxsize=4096)
+def _split(*sizes: int) -> _Split:
+    return struct.Struct("".join(f"{size}s" for size in sizes)).unpack_from
+
+
+def _both(properties: bytes, key_at: int, keys: bytes) -> tuple[int, int] | None:
+    """Where the unique key and the keys stand, if those stand there once and as they are."""
+    at = properties.find(_KEYS_MARK) + len(_KEYS_MARK)
+    pair = _KEYS_MARK + keys + _PAIR_END_BYTE
+    is_once = properties.count(_KEYS_MARK) == 1
+    return (
+        (key_at, at)
+        if is_once and (_PAIR_END_BYTE + properties).count(_PAIR_END_BYTE + pair)
+        else None
+    )
+
+
+def _value(properties: bytes, mark: bytes, name: str) -> str:
+    """A property's value, or nothing; as `decode_bytes` would have it."""
+    at = properties.rfind(mark)
+    if at < 0:
+        return ""
+    start = at + len(mark)
+    end = properties.find(_PAIR_END_BYTE, start)
+    # Nothing there, or the end of another name: it may stand elsewhere.
+    if start in (end, len(properties)) or (at and properties[at - 1] != _PAIR_END):
+        return value_in(properties, name) or ""
+    return (properties[start:end] if end > 0 else properties[start:]).decode("utf-8", "replace")
+
+
+def replayed(
+    log: CommitLog, at: int, tag_codes: TagCodes, *, checks_bodies: bool
+) -> Iterator[Stretch]:
+    """What the views learn of the whole records from a log offset on, over all files, in order."""
+    records = Records(tag_codes, checks_bodies=checks_bodies)
+    while True:
+        at = after_blank(log, at)
+        try:
+            segment = log.segments.at(at)
+            stretch, place = records.take(segment.buffer, segment.start, at - segment.start)
+        except (OffsetOutOfRange, CorruptRecord):
+            return
+        yield stretch
+        at = segment.start + place
+
+
+def after_blank(log: CommitLog, at: int) -> int:
+    """The beginning of the next file, if the rest of this one is marked blank; else `at`."""
+    if not log.segments.has(at):
+        return at
+    segment = log.segments.at(at)
+    return segment.end if is_blank(segment.buffer, at - segment.start) else at
+
+
+def whole_record(log: CommitLog, at: int, *, checks_body: bool) -> Record | None:
+    """The record that begins at a log offset, if it is whole."""
+    try:
+        segment = log.segments.at(at)
+        return checked(segment.buffer, at - segment.start, at, checks_body=checks_body)
+    except (OffsetOutOfRange, CorruptRecord):
+        return None

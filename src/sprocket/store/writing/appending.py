@@ -1,0 +1,153 @@
+"""Writes messages: the one place where records, and through them entries, come into being.
+
+A message is checked, gets its place in the log and in its queue, is encoded, moved into the mapped
+file, and goes into the views. Nothing here waits.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+
+from sprocket.base.errors import ClosedError, StoreError
+from sprocket.base.ports import Clock
+from sprocket.message.properties import PROPERTIES_BYTES_MAX
+from sprocket.message.record import Draft, Encoder, record_bytes
+from sprocket.store.log.commit_log import CommitLog
+from sprocket.store.log.drafts import IllegalDraft, check_numbers, check_sizes
+from sprocket.store.views.consume_queue import ENTRY, ConsumeQueue
+from sprocket.store.views.queues import ConsumeQueues
+from sprocket.store.views.view import IN_NO_QUEUE, Entry, Fold
+
+_pack_entry = ENTRY.pack
+
+#: What an append gives is what the views learn of the record.
+Appended = Entry
+
+
+class Appending:
+    """Appends to one log.
+
+    Attributes:
+        refusal: why nothing can be appended now; None if it can.
+        newest_ms: when the last message was stored.
+        on_append: is told of each message; None if nobody wants to know.
+    """
+
+    __slots__ = (
+        "_body_max", "_by_name", "_encode", "_log", "_now_ms", "_queues", "_store_host", "_views",
+        "newest_ms", "on_append", "refusal",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        log: CommitLog,
+        queues: ConsumeQueues,
+        clock: Clock,
+        encoder: Encoder,
+        *,
+        body_max: int,
+        views: Sequence[Fold] = (),
+    ) -> None:
+        """
+        Args:
+            body_max: largest body that is taken.
+            views: what besides the queues is told of each record.
+        """
+        self._log = log
+        self._queues = queues
+        self._by_name = queues.by_name
+        self._now_ms = clock.now_ms
+        self._encode = encoder.encode
+        self._store_host = encoder.store_host
+        self._body_max = body_max
+        self._views = tuple(views)
+        self.refusal: Exception | None = ClosedError("the store is not open")
+        self.newest_ms = 0
+        self.on_append: Callable[[], None] | None = None
+
+    def append(self, draft: Draft) -> Appended:
+        """See `Store.append`."""
+        return self.append_all((draft,))[0]
+
+    def append_all(self, drafts: Sequence[Draft]) -> list[Appended]:
+        """See `Store.append_all`."""
+        if self.refusal is not None:
+            raise self.refusal.with_traceback(None)  # else it would keep every frame it passed
+        appended: list[Appended] = []
+        try:
+            self._write(drafts, appended)
+        except StoreError:
+            if not appended:
+                raise
+        for view in self._views:
+            view.apply_all(appended)
+        if self.on_append is not None:
+            self.on_append()
+        return appended
+
+    def append_batch(self, drafts: Sequence[Draft]) -> list[Appended]:
+        """See `Store.append_batch`."""
+        if self.refusal is not None:
+            raise self.refusal.with_traceback(None)  # else it would keep every frame it passed
+        queues = [self._queues.make(draft.topic, draft.queue_number) for draft in drafts]
+        sizes = [self._record_bytes(*each) for each in zip(drafts, queues, strict=True)]
+        for draft, size in zip(drafts, sizes, strict=True):
+            self._check(draft, size)
+            check_numbers(draft)
+        self._log.reserve(sizes)
+        for queue in dict.fromkeys(queues):
+            queue.make_room(queues.count(queue) if len(drafts) > 1 else 1)
+        return self.append_all(drafts) if drafts else []
+
+    def _record_bytes(self, draft: Draft, queue: ConsumeQueue) -> int:
+        return record_bytes(draft, queue.topic_part, self._store_host)
+
+    def _check(self, draft: Draft, size: int) -> None:
+        check_sizes(draft, size, body_max=self._body_max, record_max=self._log.record_bytes_max)
+
+    def _write(self, drafts: Sequence[Draft], appended: list[Appended]) -> None:
+        """Writes messages: first the entry of each, which may fail, then its record.
+
+        Args:
+            appended: gets those that are written, also if the next one is refused.
+        """
+        written, by_name, encode, note = self._log, self._by_name, self._encode, appended.append
+        body_max = self._body_max
+        self.newest_ms = stored_ms = self._now_ms()
+        for draft in drafts:
+            topic, number, sys_flag = draft.topic, draft.queue_number, draft.sys_flag
+            queue = by_name.get((topic, number)) or self._queues.make(topic, number)
+            if len(draft.body) > body_max or len(draft.properties) > PROPERTIES_BYTES_MAX:
+                self._check(draft, self._record_bytes(draft, queue))
+            queue_offset = 0 if sys_flag & IN_NO_QUEUE else queue.max_offset
+            log_offset = -1
+            try:
+                while log_offset != written.end:  # making room may begin the next file
+                    log_offset = written.end
+                    record = encode(draft, queue.topic_part, log_offset, queue_offset, stored_ms)
+                    size = len(record)
+                    if log_offset + size > written.room_end:
+                        self._check(draft, size)
+                        written.make_room(size)
+                if not sys_flag & IN_NO_QUEUE:
+                    queue.add(_pack_entry(log_offset, size, draft.tag_code), log_offset)
+            except struct.error as error:
+                raise IllegalDraft(f"a number does not fit into its field: {error}") from error
+            at = log_offset - written.base
+            written.buffer[at : at + size] = record
+            written.end = log_offset + size
+            note(
+                Entry(
+                    topic,
+                    number,
+                    queue_offset,
+                    log_offset,
+                    size,
+                    draft.tag_code,
+                    stored_ms,
+                    sys_flag,
+                    draft.keys,
+                    draft.unique_key,
+                )
+            )

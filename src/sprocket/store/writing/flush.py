@@ -1,0 +1,218 @@
+"""Brings what was written to the disk, in the background, and says how far it is.
+
+The log is synced every few hundred milliseconds, or at once in synchronous mode, where all who
+wait share one sync. The views follow at their own pace; then the checkpoint says from where
+recovery would have to replay them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
+
+from sprocket.base.errors import StoreError
+from sprocket.base.watermark import Watermark
+from sprocket.store.config import StoreConfig
+from sprocket.store.log.commit_log import CommitLog
+from sprocket.store.log.segments import is_out_of_files
+from sprocket.store.state.checkpoint import Checkpoint
+from sprocket.store.views.view import View
+from sprocket.store.writing.appending import Appending
+
+log = logging.getLogger(__name__)
+
+#: Every so many passes over the views, those with little to sync are synced too.
+_THOROUGH_PASSES = 5
+#: Every so many passes, which is a thorough one, it is noted how far all is.
+_NOTED_PASSES = 12 * _THOROUGH_PASSES
+#: What settings count as a page, whatever the machine's is.
+_PAGE_BYTES = 4096
+#: Between two tries to open a file while there are too many.
+_FILES_SECONDS = 1.0
+#: Between two lines in the log about it.
+_TOLD_SECONDS = 60.0
+
+
+class Flush:
+    """Syncs one store.
+
+    Attributes:
+        flushed: log offset up to which the log is on the disk.
+        on_flushed: is told after it has risen.
+        noting: is asked now and then what is to be done once all that is there is on the disk.
+        replay_from: log offset from which a start would replay the log, as the disk has it.
+    """
+
+    __slots__ = (
+        "_appending",
+        "_checkpoint",
+        "_config",
+        "_is_wanted",
+        "_log",
+        "_passes",
+        "_told_at",
+        "_views",
+        "flushed",
+        "noting",
+        "on_flushed",
+        "replay_from",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        log: CommitLog,
+        views: Sequence[View],
+        checkpoint: Checkpoint,
+        *,
+        config: StoreConfig,
+        appending: Appending,
+        flushed: Watermark | None = None,
+    ) -> None:
+        self._log = log
+        self._views = views
+        self._checkpoint = checkpoint
+        self._config = config
+        self._appending = appending
+        self._is_wanted = asyncio.Event()
+        self._told_at = -_TOLD_SECONDS
+        self._passes = 0
+        self.flushed = flushed or Watermark()
+        self.on_flushed: Callable[[], None] | None = None
+        self.noting: Callable[[], Callable[[], None]] | None = None
+        self.replay_from = 0
+
+    def want(self) -> None:
+        """Has the log synced at once, for senders that wait for it."""
+        self._is_wanted.set()
+
+    async def sync_log(self) -> None:
+        """Returns when all records written before the call are on the disk.
+
+        Raises:
+            OSError: the disk failed.
+        """
+        end, newest_ms = self._log.end, self._appending.newest_ms
+        if end > self.flushed.value:
+            await self._log.sync(self.flushed.value, end)
+            self._checkpoint.log_ms = max(self._checkpoint.log_ms, newest_ms)
+            self.has_flushed(end)
+
+    def has_flushed(self, end: int) -> None:
+        """Notes that the log is on the disk up to a log offset."""
+        self.flushed.rise(end)
+        if self.on_flushed is not None:
+            self.on_flushed()
+
+    async def sync_views(self, *, is_thorough: bool) -> None:
+        """Syncs the views and saves the checkpoint.
+
+        Raises:
+            OSError: the disk failed.
+        """
+        newest_ms = self._appending.newest_ms
+        end = self._log.end
+        replay_from = min(end, self.flushed.value)
+        for view in self._views:
+            await view.sync(is_thorough=is_thorough)
+            if view.unsynced_log_offset >= 0:
+                replay_from = min(replay_from, view.unsynced_log_offset)
+        if replay_from == end:
+            self._checkpoint.queues_ms = max(self._checkpoint.queues_ms, newest_ms)
+            self._checkpoint.index_ms = max(self._checkpoint.index_ms, newest_ms)
+        self._checkpoint.replay_from = replay_from
+        self._checkpoint.flushed = self.flushed.value
+        await self._checkpoint.save()
+        self.replay_from = replay_from
+
+    async def finish(self) -> None:
+        """Brings everything to the disk.
+
+        Raises:
+            OSError: the disk failed.
+        """
+        await self.sync_log()
+        await self.sync_views(is_thorough=True)
+
+    async def run_log(self) -> None:
+        """Syncs the log until cancelled.
+
+        Raises:
+            OSError: the disk failed.
+        """
+        pause = self._config.flush_interval_ms / 1000
+        is_synchronous = self._config.flush == "SYNC_FLUSH"
+        loop = asyncio.get_running_loop()
+        synced_at = loop.time()
+        while True:
+            if is_synchronous:
+                await self._is_wanted.wait()
+                self._is_wanted.clear()
+            else:
+                await asyncio.sleep(pause)
+            if is_synchronous or self._is_worth_it(loop.time() - synced_at):
+                await self._until_files(self.sync_log)
+                synced_at = loop.time()
+            with contextlib.suppress(StoreError):  # the append that needs the file will raise it
+                self._log.prepare_next()
+
+    async def _until_files(self, sync: Callable[[], Coroutine[None, None, None]]) -> None:
+        """Syncs, again and again while no file can be opened for it.
+
+        Raises:
+            OSError: the disk failed.
+        """
+        while True:
+            try:
+                await sync()
+            except (OSError, StoreError) as error:
+                if not is_out_of_files(error):
+                    raise
+                now = asyncio.get_running_loop().time()
+                if now - self._told_at >= _TOLD_SECONDS:
+                    log.error("what is stored cannot be brought to the disk for now: %s", error)
+                    self._told_at = now
+                await asyncio.sleep(_FILES_SECONDS)
+            else:
+                return
+
+    def _is_worth_it(self, seconds: float) -> bool:
+        """Whether the log is synced in this round.
+
+        Args:
+            seconds: since the last sync.
+        """
+        waiting_bytes = self._log.end - self.flushed.value
+        return (
+            waiting_bytes >= self._config.flush_least_pages * _PAGE_BYTES
+            or seconds * 1000 >= self._config.flush_thorough_interval_ms
+        )
+
+    async def run_room(self) -> None:
+        """Sees to it that the log has room ahead of its end, until cancelled."""
+        while True:
+            await self._log.is_low.wait()
+            self._log.is_low.clear()
+            with contextlib.suppress(StoreError):  # the append that needs the room will raise it
+                await self._log.prepare()
+
+    async def run_views(self) -> None:
+        """Syncs the views until cancelled.
+
+        Raises:
+            OSError: the disk failed.
+        """
+        while True:
+            await asyncio.sleep(self._config.queue_flush_interval_ms / 1000)
+            self._passes += 1
+            is_thorough = self._passes % _THOROUGH_PASSES == 0
+            note = self.noting() if self.noting and self._passes % _NOTED_PASSES == 0 else None
+            await self._until_files(partial(self.sync_views, is_thorough=is_thorough))
+            if note is not None:
+                await self._until_files(self.sync_log)
+                note()
+            if is_thorough:
+                for view in self._views:
+                    view.rest()

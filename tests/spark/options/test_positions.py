@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+import pytest
+
+from sprocket.base.errors import UsageError
+from sprocket.message.queue import QueueId
+from sprocket.spark.options.positions import (
+    EARLIEST,
+    LATEST,
+    Kind,
+    Position,
+    format_offsets,
+    parse_offsets,
+    parse_queues,
+    parse_time,
+    parse_times,
+)
+
+A0 = QueueId("orders", "broker-a", 0)
+A1 = QueueId("orders", "broker-a", 1)
+B0 = QueueId("orders", "broker-b", 0)
+BOTH = ("earliest", "latest")
+
+
+def test_words_hold_for_every_queue() -> None:
+    assert parse_offsets("startingOffsets", " Earliest ", words=BOTH).of(A0) == EARLIEST
+    assert parse_offsets("startingOffsets", "latest", words=BOTH).of(B0) == LATEST
+
+
+def test_json_names_offsets_by_topic_broker_and_queue() -> None:
+    text = '{"orders": {"broker-a": {"0": 17, "1": -1}, "broker-b": {"0": -2}}}'
+    found = parse_offsets("startingOffsets", text, words=BOTH)
+    assert found.of(A0) == Position(Kind.OFFSET, 17)
+    assert found.of(A1) == LATEST
+    assert found.of(B0) == EARLIEST
+
+
+def test_a_queue_that_is_not_named_is_an_error_that_names_it() -> None:
+    found = parse_offsets("startingOffsets", '{"orders": {"broker-a": {"0": 1}}}', words=BOTH)
+    with pytest.raises(UsageError, match=r"startingOffsets.*orders@broker-a:1"):
+        found.of(A1)
+
+
+def test_a_name_that_is_not_read_is_an_error() -> None:
+    found = parse_offsets("endingOffsets", '{"orders": {"broker-b": {"0": 1}}}', words=("latest",))
+    with pytest.raises(UsageError, match="orders@broker-b:0"):
+        found.check_names({A0})
+    with pytest.raises(UsageError, match="returns"):
+        parse_times("startingOffsetsByTimestamp", '{"returns": 5}').check_names({A0})
+
+
+def test_times_are_for_topics_or_for_queues() -> None:
+    text = '{"orders": {"broker-a": {"0": 5}}, "returns": 7}'
+    found = parse_times("startingOffsetsByTimestamp", text)
+    assert found.of(A0) == Position(Kind.TIME, 5)
+    assert found.of(QueueId("returns", "broker-b", 3)) == Position(Kind.TIME, 7)
+    assert parse_time("startingTimestamp", "9").of(B0) == Position(Kind.TIME, 9)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "first", "", "{", "[]", '{"orders": 5}', '{"orders": {"broker-a": 5}}',
+        '{"orders": {"broker-a": {"zero": 5}}}', '{"orders": {"broker-a": {"-1": 5}}}',
+        '{"orders": {"broker-a": {"0": "5"}}}', '{"orders": {"broker-a": {"0": -3}}}',
+        '{"orders": {"broker-a": {"0": 1.5}}}', '{"orders": {"broker-a": {"0": true}}}',
+        "[" * 100_000,
+    ],
+)  # fmt: skip
+def test_what_is_no_position_is_refused_by_name(text: str) -> None:
+    with pytest.raises(UsageError, match="startingOffsets"):
+        parse_offsets("startingOffsets", text, words=BOTH)
+
+
+def test_earliest_is_no_end() -> None:
+    with pytest.raises(UsageError, match="endingOffsets"):
+        parse_offsets("endingOffsets", "earliest", words=("latest",))
+    with pytest.raises(UsageError, match="-2"):
+        parse_offsets("endingOffsets", '{"orders": {"broker-a": {"0": -2}}}', words=("latest",))
+
+
+@pytest.mark.parametrize("text", ["soon", "-5", "1.5"])
+def test_a_time_is_ms_since_1970(text: str) -> None:
+    with pytest.raises(UsageError, match="ms since 1970"):
+        parse_time("startingTimestamp", text)
+
+
+def test_queues_are_assigned_by_number() -> None:
+    assert parse_queues("assign", '{"orders": {"broker-a": [0, "1"]}}') == {A0, A1}
+    for wrong in ('{"orders": {"broker-a": 0}}', '{"orders": {"broker-a": [-1]}}', "{}"):
+        with pytest.raises(UsageError, match="assign"):
+            parse_queues("assign", wrong)
+
+
+def test_offsets_are_written_as_they_are_read() -> None:
+    text = format_offsets({B0: 3, A1: 2, A0: 1})
+    assert text == '{"orders":{"broker-a":{"0":1,"1":2},"broker-b":{"0":3}}}'
+    found = parse_offsets("startingOffsets", text, words=BOTH)
+    assert [found.of(one).value for one in (A0, A1, B0)] == [1, 2, 3]

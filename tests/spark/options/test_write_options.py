@@ -1,0 +1,31 @@
+from __future__ import annotations
+
+import pytest
+
+from sprocket.base.errors import ConfigError
+from sprocket.spark.options.write_options import write_options
+
+
+def test_what_spark_adds_is_passed_over() -> None:
+    options = write_options(
+        {"namesrvaddr": "a:1", "topic": "orders", "checkpointLocation": "x", "queryname": "y"}
+    )
+    assert options.topic == "orders"
+    assert options.queue_by == "turn"
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({}, "namesrvAddr is missing"),
+        ({"topc": "orders"}, "did you mean topic"),
+        ({"topic": "no topic"}, "topic"),
+        ({"delayLevel": "19"}, "delayLevel must be at most 18"),
+        ({"queueBy": "luck"}, "queueBy"),
+        ({"idempotencyProperty": "TAGS"}, "idempotencyProperty"),
+    ],
+)
+def test_wrong_options_are_refused_by_name(given: dict[str, str], said: str) -> None:
+    place = {"namesrvAddr": "a:1"} if given else {}
+    with pytest.raises(ConfigError, match=said):
+        write_options({**place, **given})

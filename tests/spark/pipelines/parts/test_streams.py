@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+import pytest
+
+from sprocket.spark.pipelines.parts.streams import behind, reason, trigger
+
+WORKER = """\
+Job aborted due to stage failure: Task 0 in stage 1.0 failed 1 times: Lost task 0.0
+pyspark.errors.exceptions.captured.PythonException: An exception was thrown from the Python worker:
+Traceback (most recent call last):
+  File "read.py", line 62, in batches
+    raise ReadFailed(what)
+sprocket.spark.reading.fetch.ReadFailed: orders@broker-a:0: offsets [0, 5) are gone
+
+\tat org.apache.spark.api.python.BasePythonRunner: nothing
+"""
+PROXY = """\
+An exception was raised by the Python Proxy. Return Message: Traceback (most recent call last):
+  File "clientserver.py", line 644, in _call_proxy
+    return_value = getattr(self.pool[obj_id], method)(*params)
+OSError: the disk is gone
+ SQLSTATE: 39000
+"""
+
+QUERY = """\
+Job aborted due to stage failure: Task 0 in stage 0.0 failed 1 times
+org.apache.spark.SparkException: Python worker failed to connect back.
+\tat org.apache.spark.api.python.PythonWorkerFactory.createSimpleWorker(Factory.scala:258)
+=== Streaming Query ===
+Identifier: [id = d01d8115, runId = 610a249f]
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (WORKER, "orders@broker-a:0: offsets [0, 5) are gone"),
+        (QUERY, "Python worker failed to connect back."),
+        (PROXY, "OSError: the disk is gone"),
+        ("[CANNOT_DO] It cannot be done.\nmore", "[CANNOT_DO] It cannot be done."),
+        ("", "no reason was given"),
+    ],
+)
+def test_a_failure_is_told_by_its_own_error(text: str, said: str) -> None:
+    assert reason(text) == said
+
+
+def test_what_waits_is_counted_from_offsets() -> None:
+    end = '{"orders": {"a": {"0": 5, "1": 7}}}'
+    latest = '{"orders": {"a": {"0": 9, "1": 7}, "b": {"0": 2}}, "new": {"a": {"0": 1}}}'
+    assert behind(end, latest) == 4 + 2 + 1
+    assert behind(latest, end) == 0
+    assert behind(end, None) is None
+    assert behind("no json", latest) is None
+
+
+def test_a_query_goes_on_or_ends_with_what_is_there() -> None:
+    assert trigger(follows=True, every_s=2.5) == {"processingTime": "2.5 seconds"}
+    assert trigger(follows=False, every_s=2.5) == {"availableNow": True}

@@ -1,0 +1,167 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import sprocket.spark.reading.fetch as fetch
+from sprocket.message.queue import QueueId
+from sprocket.message.record import scan
+from sprocket.protocol.command import Command, Reply
+from sprocket.protocol.requests.pull import PullMessage
+from sprocket.spark.options.loss import ReadFailed
+from sprocket.spark.options.options import ReadOptions, batch_options
+from sprocket.spark.reading.fetch import Fetcher
+from sprocket.spark.reading.ranges import Range
+from tests.spark.support import FakeBroker, Shelf, hang_up, record, serving
+
+QUEUE = QueueId("orders", "broker-a", 0)
+
+
+@pytest.fixture
+def broker(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeBroker]:
+    monkeypatch.setattr(fetch, "_PAUSE_FIRST_S", 0.001)
+    monkeypatch.setattr(fetch, "_PAUSE_LONGEST_S", 0.01)
+    shelf = Shelf([record(offset) for offset in range(20, 120)], first=20)
+    with serving(FakeBroker({QUEUE: shelf})) as broker:
+        yield broker
+
+
+def options(broker: FakeBroker, **more: str) -> ReadOptions:
+    given = {"namesrvAddr": broker.address, "subscribe": "orders", "pullTimeoutMs": "200"}
+    return batch_options({**given, **more})
+
+
+def offsets(broker: FakeBroker, start: int, end: int, **more: str) -> list[int]:
+    with Fetcher(options(broker, **more), {"broker-a": broker.address}) as fetcher:
+        found = []
+        for chunk in fetcher.chunks(Range(QUEUE, start, end)):
+            some = [message.queue_offset for message in scan(chunk.records)]
+            assert chunk.start <= some[0] <= some[-1] < chunk.end
+            found += some
+        return found
+
+
+def test_a_range_is_read_exactly_in_as_many_pulls_as_the_broker_wants(broker: FakeBroker) -> None:
+    assert offsets(broker, 25, 119) == list(range(25, 119))
+    asked = [(pull.queue_offset, pull.max_msg_nums) for pull in broker.pulls]
+    assert asked == [(25, 94), (57, 62), (89, 30)]
+
+
+def test_pulls_bring_their_own_subscription_and_ask_for_large_answers(broker: FakeBroker) -> None:
+    offsets(broker, 25, 26, tags="paid || new", group="readers")
+    (pull,) = broker.pulls
+    assert (pull.consumer_group, pull.subscription) == ("readers", "paid || new")
+    assert pull.sys_flag & 4
+    assert not pull.sys_flag & 1
+    assert pull.max_msg_bytes == 1024 * 1024
+
+
+def test_broken_connections_are_survived_and_nothing_is_read_twice(broker: FakeBroker) -> None:
+    count = iter(range(100))
+
+    def fault(request: Command) -> Reply | None:
+        is_pull = request.code == PullMessage.code
+        return hang_up if is_pull and next(count) % 2 == 0 else None
+
+    broker.fault = fault
+    assert offsets(broker, 20, 120) == list(range(20, 120))
+
+
+def test_a_busy_broker_is_asked_again(broker: FakeBroker) -> None:
+    count = iter(range(100))
+
+    def fault(request: Command) -> Reply | None:
+        is_pull = request.code == PullMessage.code
+        return Reply(code=2, remark="busy") if is_pull and next(count) < 3 else None
+
+    broker.fault = fault
+    assert offsets(broker, 20, 30) == list(range(20, 30))
+
+
+def test_a_moved_broker_is_found_again(broker: FakeBroker) -> None:
+    with Fetcher(options(broker), {"broker-a": "127.0.0.1:1"}) as fetcher:
+        (chunk,) = fetcher.chunks(Range(QUEUE, 20, 25))
+    assert (chunk.start, chunk.end) == (20, 25)
+
+
+def test_a_broker_that_stays_away_fails_the_task_with_the_place(broker: FakeBroker) -> None:
+    broker.fault = lambda _: hang_up
+    with pytest.raises(ReadFailed, match=r"orders@broker-a:0 at offset 20.*pullTimeoutMs"):
+        offsets(broker, 20, 30)
+
+
+def test_a_refusal_fails_the_task_at_once_with_the_place(broker: FakeBroker) -> None:
+    broker.fault = lambda _: Reply(code=16, remark="the topic is not readable")
+    with pytest.raises(ReadFailed, match=r"orders@broker-a:0 at offset 20: .*not readable"):
+        offsets(broker, 20, 30)
+
+
+def test_messages_that_were_deleted_fail_the_task(broker: FakeBroker) -> None:
+    with pytest.raises(ReadFailed, match=r"orders@broker-a:0: offsets \[5, 20\) are gone"):
+        offsets(broker, 5, 30)
+
+
+def test_or_are_passed_over_if_loss_is_allowed(
+    broker: FakeBroker, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert offsets(broker, 5, 30, failOnDataLoss="false") == list(range(20, 30))
+    assert "[5, 20) are gone" in caplog.text
+
+
+def test_a_range_that_was_deleted_whole_is_empty_if_loss_is_allowed(broker: FakeBroker) -> None:
+    assert offsets(broker, 5, 15, failOnDataLoss="false") == []
+
+
+def test_an_end_that_is_not_there_yet_is_waited_for(broker: FakeBroker) -> None:
+    shelf = broker.shelves[QUEUE]
+    count = iter(range(100))
+
+    def fault(request: Command) -> Any:
+        if request.code == PullMessage.code and next(count) == 4:
+            shelf.records += [record(120), record(121)]
+
+    broker.fault = fault
+    assert offsets(broker, 118, 122) == [118, 119, 120, 121]
+
+
+def test_an_end_that_does_not_come_fails_the_task(broker: FakeBroker) -> None:
+    with pytest.raises(ReadFailed, match=r"orders@broker-a:0 at offset 120, of .*\[118, 130\)"):
+        offsets(broker, 118, 130)
+    with pytest.raises(ReadFailed, match="at offset 125"):
+        offsets(broker, 125, 130)
+
+
+def test_or_ends_the_range_early_if_loss_is_allowed(broker: FakeBroker) -> None:
+    assert offsets(broker, 118, 130, failOnDataLoss="false") == [118, 119]
+    assert offsets(broker, 125, 130, failOnDataLoss="false") == []
+
+
+def test_a_stretch_without_a_match_is_passed(broker: FakeBroker) -> None:
+    shelf = broker.shelves[QUEUE]
+    shelf.records[5:80] = [None] * 75
+    assert offsets(broker, 20, 120) == [*range(20, 25), *range(100, 120)]
+
+
+def test_a_broker_that_leads_backwards_is_no_endless_loop(broker: FakeBroker) -> None:
+    from sprocket.protocol.requests.pull import PullReply
+
+    back = PullReply(suggest_which_broker_id=0, next_begin_offset=20, min_offset=20, max_offset=120)
+    broker.fault = lambda request: (
+        Reply(back, record(20)) if request.code == PullMessage.code else None
+    )
+    with pytest.raises(ReadFailed, match="wants to go on at 20"):
+        offsets(broker, 20, 30)
+
+
+def test_a_broker_that_does_not_filter_by_sql_gives_everything(broker: FakeBroker) -> None:
+    def fault(request: Command) -> Reply | None:
+        if request.code == PullMessage.code and request.fields["expressionType"] == "SQL92":
+            text = "The broker does not support consumer to filter message by SQL92"
+            return Reply(code=1, remark=text)
+        return None
+
+    broker.fault = fault
+    assert offsets(broker, 20, 120, sql="amount > 5") == list(range(20, 120))
+    assert {(p.expression_type, p.subscription) for p in broker.pulls} == {("TAG", "*")}

@@ -1,0 +1,82 @@
+"""The checkpoint file."""
+
+from __future__ import annotations
+
+import struct
+
+from sprocket.store.state.checkpoint import FILE_BYTES, Checkpoint
+from sprocket.testing.disk import FaultyDisk, MemoryDisk
+from tests.support import run
+
+PATH = "/store/checkpoint"
+
+
+def a_disk() -> FaultyDisk:
+    disk = FaultyDisk(seed=5)
+    disk.make_directory("/store")
+    return disk
+
+
+def test_a_new_one_knows_nothing() -> None:
+    checkpoint = Checkpoint(a_disk(), PATH)
+    assert (checkpoint.log_ms, checkpoint.queues_ms, checkpoint.index_ms) == (0, 0, 0)
+    assert checkpoint.replay_from is None
+    assert checkpoint.safe_ms == 0
+
+
+def test_what_was_saved_outlives_a_power_loss() -> None:
+    disk = a_disk()
+    checkpoint = Checkpoint(disk, PATH)
+    checkpoint.log_ms, checkpoint.queues_ms, checkpoint.replay_from = 9000, 8000, 1234
+    run(checkpoint.save())
+    again = Checkpoint(disk.after_power_loss(), PATH)
+    assert (again.log_ms, again.queues_ms, again.replay_from) == (9000, 8000, 1234)
+    assert again.safe_ms == 5000
+
+
+def test_java_finds_its_numbers_in_front() -> None:
+    disk = a_disk()
+    checkpoint = Checkpoint(disk, PATH)
+    checkpoint.log_ms, checkpoint.queues_ms, checkpoint.index_ms = 3, 4, 5
+    run(checkpoint.save())
+    raw = disk.read(PATH)
+    assert raw is not None
+    assert len(raw) == FILE_BYTES
+    assert struct.unpack_from(">qqqqq", raw) == (3, 4, 5, 0, 0)
+
+
+def test_numbers_that_are_java_s_alone_are_kept() -> None:
+    disk = a_disk()
+    disk.replace(PATH, struct.pack(">qqqqq", 1, 2, 3, 77, 88) + bytes(FILE_BYTES - 40))
+    checkpoint = Checkpoint(disk, PATH)
+    assert checkpoint.replay_from is None
+    run(checkpoint.save())
+    raw = disk.read(PATH)
+    assert raw is not None
+    assert struct.unpack_from(">qqqqq", raw) == (1, 2, 3, 77, 88)
+
+
+def test_a_place_is_not_trusted_once_java_has_written_other_times() -> None:
+    disk = a_disk()
+    checkpoint = Checkpoint(disk, PATH)
+    checkpoint.replay_from = 1234
+    run(checkpoint.save())
+    raw = bytearray(disk.read(PATH) or b"")
+    raw[0:8] = (9999).to_bytes(8, "big")
+    disk.replace(PATH, bytes(raw))
+    again = Checkpoint(disk, PATH)
+    assert again.replay_from is None
+    assert again.log_ms == 9999
+
+
+def test_a_file_of_another_size_is_made_anew() -> None:
+    disk = a_disk()
+    disk.replace(PATH, b"short")
+    assert Checkpoint(disk, PATH).log_ms == 0
+    assert disk.size(PATH) == FILE_BYTES
+
+
+def test_a_plain_memory_disk_will_do() -> None:
+    disk = MemoryDisk()
+    disk.make_directory("/store")
+    Checkpoint(disk, PATH).close()

@@ -1,0 +1,113 @@
+"""What readers see while senders still wait for the disk."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from sprocket.base.watermark import Watermark
+from sprocket.store.reading.by_time import Boundary
+from sprocket.store.reading.queue_reader import ReadStatus
+from sprocket.store.store import Store
+from sprocket.store.views.confirmed import Confirmed
+from sprocket.store.views.consume_queue import ENTRY
+from sprocket.store.views.view import Entry
+from sprocket.testing.clock import ManualClock
+from sprocket.testing.disk import FaultyDisk
+from tests.store.making import SMALL, a_draft, bodies, opened
+from tests.support import run
+
+SYNCHRONOUS = replace(SMALL, flush="SYNC_FLUSH")
+
+
+def a_store(disk: FaultyDisk | None = None, clock: ManualClock | None = None) -> Store:
+    return run(opened(disk or FaultyDisk(1), clock=clock, config=SYNCHRONOUS))
+
+
+def test_messages_that_are_not_on_the_disk_are_not_there_for_readers() -> None:
+    store = a_store()
+    store.append(a_draft(b"0"))
+    run(store.sync())
+    place = store.append(a_draft(b"1"))
+    read = store.read("orders", 0, 0, count_max=9, bytes_max=9999)
+    assert (read.count, read.next_offset, read.max_offset) == (1, 1, 1)
+    read = store.read("orders", 0, 1, count_max=9, bytes_max=9999)
+    assert (read.status, read.max_offset) == (ReadStatus.OFFSET_OVERFLOW_ONE, 1)
+    assert store.max_offset("orders", 0) == store.arrivals("orders", 0).value == 1
+    assert store.readable_end == place.log_offset < store.log_end
+    assert store.time_of("orders", 0, 1) == -1
+    run(store.sync())
+    assert bodies(store) == [b"0", b"1"]
+    assert store.max_offset("orders", 0) == store.arrivals("orders", 0).value == 2
+    assert store.readable_end == store.log_end
+
+
+def test_offsets_by_time_stop_at_what_readers_see() -> None:
+    clock = ManualClock()
+    store = a_store(clock=clock)
+    for count in range(4):
+        store.append(a_draft(b"%d" % count))
+        clock.move(100)
+        if count == 1:
+            run(store.sync())
+    begin = store.time_of("orders", 0, 0)
+    assert store.offset_at_time("orders", 0, begin + 300) == 2
+    assert store.offset_at_time("orders", 0, begin + 300, Boundary.UPPER) == 1
+    assert store.offset_at_time("orders", 0, begin + 100) == 1
+
+
+def test_a_queue_of_unsafe_messages_only_is_empty() -> None:
+    store = a_store()
+    store.append(a_draft())
+    read = store.read("orders", 0, 0, count_max=9, bytes_max=9999)
+    assert read.status is ReadStatus.NO_MESSAGE_IN_QUEUE
+
+
+def test_a_batch_is_shown_when_it_is_safe() -> None:
+    store = a_store()
+    store.append_batch([a_draft(b"%d" % count) for count in range(5)])
+    store.append(a_draft(sys_flag=0x4))
+    assert store.max_offset("orders", 0) == 0
+    run(store.sync())
+    assert len(bodies(store)) == 5
+
+
+def test_a_topic_deleted_and_made_again_begins_anew() -> None:
+    store = a_store()
+    store.append(a_draft(b"old"))
+    store.append(a_draft(b"old"))
+    store.delete_topic("orders")
+    assert store.arrivals("orders", 0).value == 0
+    store.append(a_draft(b"new"))
+    assert store.max_offset("orders", 0) == 0
+    run(store.sync())
+    assert bodies(store) == [b"new"]
+    assert store.arrivals("orders", 0).value == 1
+
+
+def test_all_that_recovery_found_is_shown() -> None:
+    disk = FaultyDisk(1)
+    store = a_store(disk)
+    for count in range(30):
+        store.append(a_draft(b"%d" % count))
+    again = run(opened(disk.after_kill(), config=SYNCHRONOUS))
+    assert bodies(again) == [b"%d" % count for count in range(30)]
+
+
+@pytest.mark.parametrize(("flushed", "copied", "shown"), [(3, 2, 2), (1, 3, 1), (3, 0, 0)])
+def test_the_least_of_several_watermarks_counts(flushed: int, copied: int, shown: int) -> None:
+    marks = [Watermark(), Watermark()]
+    confirmed = Confirmed(marks)
+    store = a_store()
+    queue = store._queues.make("orders", 0)
+    for count in range(3):
+        entry = Entry("orders", 0, count, count * 100, 100, 0, 0, 0)
+        queue.add(ENTRY.pack(count * 100, 100, 0), count * 100)
+        confirmed.apply_all([entry])
+    arrivals = confirmed.arrivals(queue)
+    for mark, records in zip(marks, (flushed, copied), strict=True):
+        mark.rise(records * 100)
+        confirmed.look()
+    assert confirmed.end_of(queue) == arrivals.value == shown
+    assert confirmed.end == shown * 100
