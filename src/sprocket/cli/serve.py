@@ -215,7 +215,7 @@ def _check_addresses(nameservers: Sequence[str]) -> None:
 def _check_reach(config: BrokerConfig) -> None:
     """Prints a note if clients get an address at which the broker does not listen.
 
-    Java's broker listens at all addresses, so its files often set only the advertised one.
+    Java's broker listens at all addresses, so a broker.conf may set only the advertised one.
     """
     if _is_loopback(config.host) and not _is_loopback(config.advertised_host or config.host):
         typer.echo(
