@@ -19,18 +19,29 @@ EXAMPLES = (
     'sprocket consume orders --from "2030-01-31 08:00" --group billing',
 )
 
+Beginning = Annotated[
+    str,
+    typer.Option(
+        "--from",
+        metavar="first|last|TIME",
+        help="Where to begin: the first message, the end, a time (2030-01-31 08:00), or some "
+        "time ago (15m).",
+    ),
+]
+Code = Annotated[
+    str | None,
+    typer.Option(
+        "--code",
+        metavar="FILE[:NAME]|NAME",
+        help="Only messages that this Python function matches at the broker: a file, or the "
+        "name of an uploaded filter.",
+    ),
+]
+
 
 def consume(
     topic: Topic,
-    beginning: Annotated[
-        str,
-        typer.Option(
-            "--from",
-            metavar="first|last|TIME",
-            help="Where to begin: the first message, the end, a time (2030-01-31 08:00), or some "
-            "time ago (15m).",
-        ),
-    ] = "first",
+    beginning: Beginning = "first",
     count: Annotated[
         int | None, typer.Option("--count", "-c", min=1, help="Stop after this many messages.")
     ] = None,
@@ -46,15 +57,7 @@ def consume(
             "--sql", help="Only messages whose properties match this condition: amount > 5."
         ),
     ] = None,
-    code: Annotated[
-        str | None,
-        typer.Option(
-            "--code",
-            metavar="FILE[:NAME]|NAME",
-            help="Only messages that this Python function matches at the broker: a file, or the "
-            "name of an uploaded filter.",
-        ),
-    ] = None,
+    code: Code = None,
     group: Annotated[
         str | None,
         typer.Option(
