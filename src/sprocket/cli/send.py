@@ -50,7 +50,12 @@ def send(
     ] = None,
     properties: Annotated[
         list[str] | None,
-        typer.Option("--property", "-p", metavar="NAME=VALUE", help="May be given again."),
+        typer.Option(
+            "--property",
+            "-p",
+            metavar="NAME=VALUE",
+            help="Property of the message; may be given again.",
+        ),
     ] = None,
     delay_level: Annotated[
         int,
