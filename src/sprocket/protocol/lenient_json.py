@@ -45,8 +45,8 @@ class ObjectKey(dict[str, Any]):
 
     def __hash__(self) -> int:  # type: ignore[override]
         # The hash of a text is salted. With the hashes of numbers, a sender could choose keys that
-        # all collide.
-        return hash(repr(sorted(self.items())))
+        # all collide. The items are sorted as texts too, since numbers and texts have no order.
+        return hash(repr(sorted(map(repr, self.items()))))
 
 
 def parse(
