@@ -23,7 +23,7 @@ _KIND_MASK = 0x7
 OPENED_BYTES_MAX = 64 * 1024 * 1024
 
 #: Zstandard's decompressor has no limit for its output, so it gets little input at a time: 1 KiB
-#: can grow to 32 MiB. At the end of each frame the rest of a piece is copied, which stays small too.
+#: can grow to 32 MiB. At the end of a frame the rest of a piece is copied, so pieces stay small.
 _PIECE_BYTES = 1024
 
 
