@@ -94,8 +94,8 @@ class Peer(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Takes over the new connection."""
         self._transport = cast(asyncio.Transport, transport)
-        # `writelines` of asyncio's own transports never pauses the protocol before Python 3.12.9
-        # and 3.13.2, and may watch a lost socket again. uvloop's are not of asyncio's class.
+        # asyncio's `writelines` does not pause the protocol in Python 3.12.0 to 3.12.8, 3.13.0 and
+        # 3.13.1, so that its buffer has no bound. uvloop's transports are of another class.
         self._takes_parts = not isinstance(transport, asyncio.Transport)
         self._transport.set_write_buffer_limits(high=self._limits.unwritten_bytes_max)
         self.address = address.of_socket(transport.get_extra_info("peername"))
