@@ -14,6 +14,7 @@ from tests.support import run
 
 def all_queues(disk: MemoryDisk) -> ConsumeQueues:
     queues = ConsumeQueues(disk, "/cq", 160)
+    queues.load()
     queues.cut(1 << 40, is_torn=False)
     list(queues.follow(0))
     return queues

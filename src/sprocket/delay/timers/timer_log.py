@@ -83,14 +83,19 @@ class TimerLog:
     """
 
     def __init__(self, disk: Disk, directory: str, file_bytes: int) -> None:
-        """Looks which files there are.
-
-        Raises:
-            ConfigError: they were made with another size.
-        """
         self._segments = Segments(disk, directory, file_bytes, setting="mappedFileSizeTimerLog")
         self._segment: Segment | None = None
         self._room_to = 0
+        self.end = 0
+
+    def load(self) -> None:
+        """Finds the files that are there.
+
+        Raises:
+            ConfigError: they were made with another size.
+            OSError: the disk failed.
+        """
+        self._segments.load()
         self.end = self._segments.limit
 
     @property

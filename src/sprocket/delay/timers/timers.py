@@ -124,7 +124,7 @@ class Timers:
         await self.save()
 
     def _open(self) -> None:
-        self._files = TimerFiles(
+        self._files = TimerFiles.open(
             self._disk,
             self._root,
             width_ms=self._shape.width_ms,

@@ -114,6 +114,7 @@ class Repair:
             if self._store.marks is None:
                 return
             checkpoint = Checkpoint(self._disk, f"{self._store.root}/checkpoint")
+            checkpoint.load()
             checkpoint.replay_from = min(self._store.marks.replay_from, log_offset)
             checkpoint.flushed = min(self._store.marks.flushed, log_offset)
             await checkpoint.save()

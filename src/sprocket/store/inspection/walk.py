@@ -19,7 +19,7 @@ from sprocket.store.log.segments import NAME_DIGITS
 from sprocket.store.log.whole import checked, is_blank, next_whole, written_to
 from sprocket.store.views.record_batch import Stretch
 from sprocket.store.views.replay import Records
-from sprocket.store.views.tag_codes import TagCodes
+from sprocket.store.views.tag_codes import TAGS_ONLY
 
 T = TypeVar("T")
 
@@ -130,7 +130,7 @@ def walk_entries(
 
     Tag codes of delayed messages are those of their tags.
     """
-    records = Records(TagCodes([]), checks_bodies=True)
+    records = Records(TAGS_ONLY, checks_bodies=True)
 
     def take(buffer: memoryview, start: int, at: int, until: int) -> tuple[Stretch, int]:
         return records.take(buffer, start, at, until=until)

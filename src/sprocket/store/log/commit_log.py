@@ -44,18 +44,21 @@ class CommitLog:
     """Where records are written and read.
 
     `base`, `buffer`, `room_end` and `end` are there so that an append needs no call: a record of n
-    bytes is written at `buffer[end - base]` if `end + n <= room_end`, and `end` rises by n.
+    bytes is written at `buffer[end - base]` if `end + n <= room_end`, `end` rises by n, and
+    `newest_ms` becomes its time.
 
     Attributes:
         end: log offset after the last record.
         base: log offset where the current file begins.
         buffer: the current file.
         room_end: log offset up to which records may reach now; beyond it `make_room` must be asked.
+        newest_ms: when the last record was stored.
         is_low: set when `prepare` should be called soon.
     """
 
     __slots__ = (
-        "_ahead_bytes", "_segment", "base", "buffer", "end", "is_low", "room_end", "segments",
+        "_ahead_bytes", "_segment", "base", "buffer", "end", "is_low", "newest_ms", "room_end",
+        "segments",
     )  # fmt: skip
 
     def __init__(
@@ -78,9 +81,19 @@ class CommitLog:
         self.base = 0
         self.buffer = _EMPTY
         self.room_end = 0
+        self.newest_ms = 0
         self.is_low = asyncio.Event()
         self._segment: Segment | None = None
         self._ahead_bytes = _PREPARED_BYTES_MIN
+
+    def load(self) -> None:
+        """Finds the files that are there.
+
+        Raises:
+            ConfigError: a file has another size, or is in two folders.
+            OSError: the disk failed.
+        """
+        self.segments.load()
 
     @property
     def start(self) -> LogOffset:

@@ -24,7 +24,7 @@ import struct
 from typing import NamedTuple
 from zlib import crc32
 
-from sprocket.base.ports import Disk
+from sprocket.base.ports import Disk, MappedFile
 
 FILE_BYTES = 4096
 
@@ -86,27 +86,36 @@ class Checkpoint:
     """
 
     __slots__ = (
-        "_confirmed_offset", "_file", "_master_offset", "flushed", "index_ms", "log_ms",
-        "queues_ms", "replay_from",
+        "_confirmed_offset", "_disk", "_file", "_master_offset", "_path", "flushed", "index_ms",
+        "log_ms", "queues_ms", "replay_from",
     )  # fmt: skip
 
     def __init__(self, disk: Disk, path: str) -> None:
-        """Opens the file, made if it is missing or has another size.
+        self._disk = disk
+        self._path = path
+        self._file: MappedFile | None = None
+        self.log_ms = self.queues_ms = self.index_ms = 0
+        self._master_offset = self._confirmed_offset = 0
+        self.replay_from: int | None = None
+        self.flushed: int | None = None
+
+    def load(self) -> None:
+        """Opens the file, made if it is missing or has another size, and reads it.
 
         Raises:
             OSError: the disk refuses it.
         """
-        if disk.size(path) not in (None, FILE_BYTES):
-            disk.remove(path)
-        self._file = disk.map(path, FILE_BYTES)
+        if self._disk.size(self._path) not in (None, FILE_BYTES):
+            self._disk.remove(self._path)
+        self._file = self._disk.map(self._path, FILE_BYTES)
         self._file.reserve(0, FILE_BYTES)
         raw = self._file.buffer
         (
             self.log_ms, self.queues_ms, self.index_ms, self._master_offset, self._confirmed_offset
         ) = _JAVA.unpack_from(raw)  # fmt: skip
         marks = marks_in(raw)
-        self.replay_from: int | None = marks and marks.replay_from
-        self.flushed: int | None = marks and marks.flushed
+        self.replay_from = marks and marks.replay_from
+        self.flushed = marks and marks.flushed
 
     @property
     def safe_ms(self) -> int:
@@ -126,6 +135,7 @@ class Checkpoint:
         Raises:
             OSError: the disk failed.
         """
+        assert self._file is not None, "it is loaded before it is saved"
         raw = self._file.buffer
         _JAVA.pack_into(
             raw,
@@ -144,4 +154,5 @@ class Checkpoint:
 
     def close(self) -> None:
         """Lets go of the file."""
-        self._file.close()
+        if self._file is not None:
+            self._file.close()

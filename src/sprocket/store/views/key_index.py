@@ -68,11 +68,19 @@ class KeyIndex:
         #: Records up to this log offset may have entries already, since they were cut off.
         self._known_to = -1
         self._files: list[IndexFile] = []
-        size = file_bytes(slots, entries)
-        for name in disk.names(directory):
-            path = f"{directory}/{name}"
-            if name.isdigit() and disk.size(path) == size:
-                self._files.append(IndexFile(disk.map(path, size), slots, entries))
+
+    def load(self) -> None:
+        """Opens the files that are there.
+
+        Raises:
+            OSError: the disk failed.
+        """
+        size = file_bytes(self._slots, self._entries)
+        for name in self._disk.names(self._directory):
+            path = f"{self._directory}/{name}"
+            if name.isdigit() and self._disk.size(path) == size:
+                mapped = self._disk.map(path, size)
+                self._files.append(IndexFile(mapped, self._slots, self._entries))
 
     @property
     def end(self) -> tuple[int, int]:

@@ -23,11 +23,10 @@ from sprocket.message.record import (
     Record,
     topic_part,
 )
-from sprocket.message.topic import SCHEDULE
 from sprocket.store.log.commit_log import CommitLog
 from sprocket.store.log.whole import HOLE, checked, is_blank
 from sprocket.store.views.record_batch import Stretch
-from sprocket.store.views.tag_codes import TagCodes
+from sprocket.store.views.tag_codes import TagCodes, code_of
 from sprocket.store.views.view import Entry
 
 #: So much of a file is copied at a time: bytes are quicker to take apart than what is mapped.
@@ -56,7 +55,7 @@ def entry_of(record: Record, tag_codes: TagCodes) -> Entry:
         record.queue_offset,
         record.log_offset,
         record.size,
-        tag_codes.of(record.topic, record.stored_ms, properties),
+        code_of(tag_codes, record.topic, record.stored_ms, properties),
         record.stored_ms,
         record.sys_flag,
         properties.get(KEYS, ""),
@@ -123,7 +122,7 @@ class Records:
                 return stretch, at
             stretch.add(entry_of(record, self._tag_codes))
             at += record.size
-            if record.topic != SCHEDULE:
+            if record.topic not in self._tag_codes:
                 self._topics[topic_part(record.topic.encode())] = record.topic
 
     def _take_plain(self, piece: bytes, start: int, at: int, into: Stretch) -> int:
