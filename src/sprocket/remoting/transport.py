@@ -72,7 +72,7 @@ class Peer(asyncio.Protocol):
         #: Frames to be written before this turn of the loop ends.
         self._outgoing: list[Buffer] = []
         self._is_flush_due = False
-        self._calls = Calls(self._loop)
+        self._calls = Calls(self._loop, on_overdue=None if is_client else self._overdue)
         #: The peer's requests that wait.
         self._tasks: set[asyncio.Task[None]] = set()
         #: Those that came and were not looked at yet, since others have their turn.
@@ -85,7 +85,6 @@ class Peer(asyncio.Protocol):
         self.has_spoken = True
         #: When calls were overdue first since it has spoken.
         self._silent_since = 0.0
-        self._calls.on_overdue = None if is_client else self._overdue
 
     # What the loop tells.
 
@@ -94,7 +93,7 @@ class Peer(asyncio.Protocol):
         self._transport = cast(asyncio.Transport, transport)
         self._transport.set_write_buffer_limits(high=self._limits.unwritten_bytes_max)
         self.address = address.of_socket(transport.get_extra_info("peername"))
-        self._calls.address = self.address
+        self._calls.connected(self.address)
 
     def data_received(self, data: bytes) -> None:
         """Some bytes came: from part of a frame to dozens of them."""

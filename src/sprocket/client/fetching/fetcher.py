@@ -12,6 +12,7 @@ import asyncio
 import dataclasses
 import logging
 from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
 
 from sprocket.base.backoff import pauses
 from sprocket.base.deadline import Deadline
@@ -188,7 +189,7 @@ class Feed:
             self._parts.counters.throttled(self.queue.topic, now, limit)
         while not window.has_room:
             room: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            window.on_room = lambda waiting=room: waiting.done() or waiting.set_result(None)
+            window.call_with_room(partial(_wake, room))
             await room
 
     async def _pull(self) -> None:
@@ -296,10 +297,15 @@ class Feed:
         if self._parts.finish is not None:
             await self._parts.finish(self.window)
         window = Window(next_offset, self._limits)
-        window.trusted_until = self.window.trusted_until
+        window.trust(self.window.trusted_until)
         self.window.close()
         self.window = window
         self.committed = None
+
+
+def _wake(waiting: asyncio.Future[None]) -> None:
+    if not waiting.done():
+        waiting.set_result(None)
 
 
 def _checked(reply: Command) -> PullReply:

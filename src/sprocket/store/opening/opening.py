@@ -46,15 +46,13 @@ async def bring_up(
     for view in parts.views:
         for _ in view.follow(parts.log.start):
             pass
-    parts.log.newest_ms = max(recovered.stored_ms, parts.checkpoint.log_ms)
     if not was_stopped or recovered.records:
         log.warning(
             "recovered %s: replayed %d records from log offset %d, the log ends at %d",
             root, recovered.records, recovered.replayed_from, parts.log.end,
         )  # fmt: skip
     await parts.log.sync(recovered.replayed_from, parts.log.end)
-    parts.flush.has_flushed(parts.log.end)
-    parts.checkpoint.log_ms = parts.log.newest_ms
+    parts.flush.begin(max(recovered.stored_ms, parts.checkpoint.log_ms))
     is_shorter = parts.ends.log_end > parts.log.end
     await parts.flush.sync_views(is_thorough=is_shorter)
     if is_shorter:

@@ -91,6 +91,15 @@ class Flush:
         """Has the log synced at once, for senders that wait for it."""
         self._is_wanted.set()
 
+    def begin(self, newest_ms: int) -> None:
+        """Notes that all of the log that recovery found is on the disk.
+
+        Args:
+            newest_ms: when the last record of it was stored.
+        """
+        self._log.newest_ms = self._checkpoint.log_ms = newest_ms
+        self._has_flushed(self._log.end)
+
     async def sync_log(self) -> None:
         """Returns when all records written before the call are on the disk.
 
@@ -101,9 +110,9 @@ class Flush:
         if end > self.flushed.value:
             await self._log.sync(self.flushed.value, end)
             self._checkpoint.log_ms = max(self._checkpoint.log_ms, newest_ms)
-            self.has_flushed(end)
+            self._has_flushed(end)
 
-    def has_flushed(self, end: int) -> None:
+    def _has_flushed(self, end: int) -> None:
         """Notes that the log is on the disk up to a log offset."""
         self.flushed.rise(end)
         if self._on_flushed is not None:
