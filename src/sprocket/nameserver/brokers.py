@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable
 
 from sprocket.base.errors import ConnectFailed, InvalidParameter, SystemFailure
+from sprocket.message.record import body_crc
 from sprocket.message.topic import READ, WRITE
 from sprocket.nameserver.configuration import Configuration
 from sprocket.nameserver.routes import MASTER, Broker, Queues, Registration, Routes, Version
@@ -64,7 +65,7 @@ class BrokerRequests:
 
     def _register(self, command: Command, peer: Peer) -> Reply:
         asked = command.read(route.RegisterBroker)
-        if asked.body_crc32 and asked.body_crc32 != registration.checksum(command.body):
+        if asked.body_crc32 and asked.body_crc32 != body_crc(command.body):
             raise SystemFailure("crc32 not match: the body is not what was sent")
         _check(asked)
         body = RegisterBody()

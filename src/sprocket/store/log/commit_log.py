@@ -20,8 +20,16 @@ from operator import itemgetter
 
 from sprocket.base.errors import CorruptRecord, OffsetOutOfRange, StoreError
 from sprocket.base.ports import Disk
+from sprocket.message.hosts import V6_MORE_BYTES
 from sprocket.message.offsets import LogOffset
-from sprocket.message.record import BLANK_BYTES, BLANK_MAGIC, BORN_HOST_V6, parse
+from sprocket.message.record import (
+    BLANK_BYTES,
+    BLANK_MAGIC,
+    BORN_HOST_V6,
+    STORED_AT,
+    SYS_FLAG_AT,
+    parse,
+)
 from sprocket.store.log.paths import LogPaths
 from sprocket.store.log.segments import Segment, Segments
 
@@ -34,10 +42,6 @@ _START, _END = itemgetter(0), itemgetter(1)
 #: So much is prepared at least; in the background twice as much each time, up to the most.
 _PREPARED_BYTES_MIN = 1 << 18
 _PREPARED_BYTES_MAX = 1 << 23
-
-_SYS_FLAG_AT = 36
-_STORED_AT = 56
-_STORED_AT_V6 = 68
 
 
 class CommitLog:
@@ -272,11 +276,11 @@ class CommitLog:
         """
         segment = self.segments.at(log_offset)
         at = log_offset - segment.start
-        if at + _STORED_AT_V6 + _LONG.size > len(segment.buffer):
+        if at + STORED_AT + V6_MORE_BYTES + _LONG.size > len(segment.buffer):
             raise OffsetOutOfRange(f"no record begins at log offset {log_offset}")
-        sys_flag: int = _INT.unpack_from(segment.buffer, at + _SYS_FLAG_AT)[0]
-        place = _STORED_AT_V6 if sys_flag & BORN_HOST_V6 else _STORED_AT
-        stored_ms: int = _LONG.unpack_from(segment.buffer, at + place)[0]
+        sys_flag: int = _INT.unpack_from(segment.buffer, at + SYS_FLAG_AT)[0]
+        place = at + STORED_AT + (V6_MORE_BYTES if sys_flag & BORN_HOST_V6 else 0)
+        stored_ms: int = _LONG.unpack_from(segment.buffer, place)[0]
         return stored_ms
 
     async def sync(self, start: int, end: int) -> None:

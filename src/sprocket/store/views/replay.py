@@ -17,10 +17,12 @@ from sprocket.message.hashing import tag_code
 from sprocket.message.properties import KEYS, TAGS, UNIQUE_KEY, decode_bytes, value_in
 from sprocket.message.record import (
     BORN_HOST_V6,
+    CRC_MASK,
     MAGIC,
     STORE_HOST_V6,
     TRANSACTION_MASK,
     Record,
+    head_struct,
     topic_part,
 )
 from sprocket.store.log.commit_log import CommitLog
@@ -32,11 +34,11 @@ from sprocket.store.views.view import Entry
 #: So much of a file is copied at a time: bytes are quicker to take apart than what is mapped.
 PIECE_BYTES = 1 << 20
 
-#: Size, magic, checksum, queue number, queue offset, log offset, system flag, stored, body length;
-#: see `message.record`.
-_HEAD = struct.Struct(">iiii4xqqi16xq20xi")
+_HEAD = head_struct(
+    "size", "magic", "body_crc", "queue_number", "queue_offset", "log_offset", "sys_flag",
+    "stored_ms", "body_bytes",
+)  # fmt: skip
 _HEAD_BYTES = _HEAD.size
-_CRC_MASK = 0x7FFFFFFF
 _UNCOMMON = BORN_HOST_V6 | STORE_HOST_V6 | TRANSACTION_MASK
 _TAGS_MAX = 4096
 _PAIR_END = 2
@@ -181,7 +183,7 @@ class Records:
                 _PAIR_END in key
                 or _PAIR_END in words
                 or (queue := queues.get(number)) is None
-                or (checks_bodies and crc32(piece[body_at:topic_at]) & _CRC_MASK != crc)
+                or (checks_bodies and crc32(piece[body_at:topic_at]) & CRC_MASK != crc)
             ):
                 break
             queue += (queue_offset, log_offset, size, tag)
@@ -217,7 +219,7 @@ class Records:
             topic_end + 2 > end
             or len(properties) != piece[topic_end] << 8 | piece[topic_end + 1]
             or (topic := self._topics.get(piece[topic_at:topic_end])) is None
-            or (self._checks_bodies and crc32(piece[body_at:topic_at]) & _CRC_MASK != crc)
+            or (self._checks_bodies and crc32(piece[body_at:topic_at]) & CRC_MASK != crc)
             or (properties and not (properties[0] and properties[-1]))
             or HOLE in properties
         ):
