@@ -31,7 +31,8 @@ MAGIC_LONG_TOPIC = -626843477
 #: Stands in place of a record where the rest of a log file is unused.
 BLANK_MAGIC = -875286124
 #: Size and magic, all that a blank has.
-BLANK_BYTES = 8
+BLANK = struct.Struct(">ii")
+BLANK_BYTES = BLANK.size
 
 BORN_HOST_V6 = 0x10
 STORE_HOST_V6 = 0x20
@@ -49,7 +50,7 @@ _FIELDS = {
     "size": "i", "magic": "i", "body_crc": "i", "queue_number": "i", "flag": "i",
     "queue_offset": "q", "log_offset": "q", "sys_flag": "i", "born_ms": "q",
     "born_host": f"{V4_BYTES}s", "stored_ms": "q", "store_host": f"{V4_BYTES}s",
-    "reconsume_times": "i", "prepared_offset": "q", "body_bytes": "i",
+    "reconsume_times": "i", "prepared_offset": "q", "body_length": "i",
 }  # fmt: skip
 
 
@@ -86,7 +87,7 @@ STORED_AT = _at("stored_ms")
 STORE_HOST_AT = _at("store_host")
 RECONSUME_TIMES_AT = _at("reconsume_times")
 PREPARED_OFFSET_AT = _at("prepared_offset")
-BODY_BYTES_AT = _at("body_bytes")
+BODY_LENGTH_AT = _at("body_length")
 
 #: The part before the body, by the two address bits of the system flag.
 _HEADS = {

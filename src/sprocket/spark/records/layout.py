@@ -18,7 +18,7 @@ from sprocket.base.errors import CorruptRecord
 from sprocket.message.hosts import V6_MORE_BYTES
 from sprocket.message.record import (
     BODY_AT,
-    BODY_BYTES_AT,
+    BODY_LENGTH_AT,
     BORN_HOST_V6,
     FIXED_BYTES,
     MAGIC,
@@ -152,7 +152,7 @@ def lay_out_at(buffer: Buffer, begin: Places, end: Places) -> Layout:
     store_more = np.where(sys_flags & STORE_HOST_V6, V6_MORE_BYTES, 0)
     body = begin + BODY_AT + born_more + store_more
     _check(buffer, begin, body + 3 <= end, "no room for a body")
-    body_bytes = numbers(buffer, body - (BODY_AT - BODY_BYTES_AT), "i4").astype(np.int64)
+    body_bytes = numbers(buffer, body - (BODY_AT - BODY_LENGTH_AT), "i4").astype(np.int64)
     body_end = body + body_bytes
     topic_length_bytes = _topic_length_bytes(buffer, begin)
     topic = body_end + topic_length_bytes

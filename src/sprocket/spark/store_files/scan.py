@@ -26,6 +26,7 @@ import numpy as np
 from sprocket.base.errors import CorruptRecord, UsageError
 from sprocket.message.hosts import V6_MORE_BYTES
 from sprocket.message.record import (
+    BLANK,
     BLANK_BYTES,
     BLANK_MAGIC,
     BODY_CRC_AT,
@@ -51,7 +52,6 @@ _NAME_DIGITS = 20
 _RUN_RECORDS = 16384
 _RUN_BYTES = 4 * 1024 * 1024
 _SIZE = struct.Struct(">i")
-_HEAD = struct.Struct(">ii")
 _LONG = struct.Struct(">q")
 _MAGICS = tuple(struct.pack(">i", magic) for magic in (MAGIC, MAGIC_LONG_TOPIC))
 #: What both have in common.
@@ -283,7 +283,7 @@ class LogReader:
 
     def _is_blank(self, at: int, size: int) -> bool:
         """Whether the rest of the file is unused: what says so reaches exactly to its end."""
-        return at + size == len(self._view) and _HEAD.unpack_from(self._view, at)[1] == BLANK_MAGIC
+        return at + size == len(self._view) and BLANK.unpack_from(self._view, at)[1] == BLANK_MAGIC
 
     def _checked(self, begin: Places, end: Places) -> Layout | None:
         """The layout of records; None if one of them is not whole."""

@@ -23,6 +23,7 @@ from sprocket.base.ports import Disk
 from sprocket.message.hosts import V6_MORE_BYTES
 from sprocket.message.offsets import LogOffset
 from sprocket.message.record import (
+    BLANK,
     BLANK_BYTES,
     BLANK_MAGIC,
     BORN_HOST_V6,
@@ -33,7 +34,6 @@ from sprocket.message.record import (
 from sprocket.store.log.paths import LogPaths
 from sprocket.store.log.segments import Segment, Segments
 
-_BLANK = struct.Struct(">ii")
 _INT = struct.Struct(">i")
 _LONG = struct.Struct(">q")
 _EMPTY = memoryview(b"")
@@ -172,7 +172,7 @@ class CommitLog:
         segment = self.segments.make(next_start)
         if self._segment is not None and self.end < next_start:
             self._segment.prepare_to(min(self.end + BLANK_BYTES, next_start))
-            _BLANK.pack_into(self.buffer, self.end - self.base, next_start - self.end, BLANK_MAGIC)
+            BLANK.pack_into(self.buffer, self.end - self.base, next_start - self.end, BLANK_MAGIC)
         self.end = next_start
         self._enter(segment)
         return segment

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 from sprocket.base.errors import CorruptRecord
 from sprocket.message.record import (
+    BLANK,
     BLANK_BYTES,
     BLANK_MAGIC,
     MAGIC,
@@ -21,7 +22,6 @@ from sprocket.message.record import (
     parse,
 )
 
-_BLANK = struct.Struct(">ii")
 #: How both kinds of records begin, behind their size.
 _MAGIC_START = struct.pack(">i", MAGIC)[:3]
 _CHUNK = 1 << 20
@@ -60,7 +60,7 @@ def is_blank(buffer: memoryview, at: int) -> bool:
     left = len(buffer) - at
     if left < BLANK_BYTES:
         return True
-    size, magic = _BLANK.unpack_from(buffer, at)
+    size, magic = BLANK.unpack_from(buffer, at)
     return bool(magic == BLANK_MAGIC and size == left)
 
 

@@ -1,16 +1,7 @@
 """Up to where log and views are on the disk: the file `checkpoint`, 4096 bytes.
 
-    at  bytes  what
-     0    8    time of the last record that is on the disk, ms
-     8    8    time of the last record whose consume queue entry is, ms
-    16    8    time of the last record whose index entries are, ms
-    24    8    log offset that a master has flushed
-    32    8    log offset confirmed by replicas
-    64    8    "SPROCKET"
-    72    8    log offset from which recovery must replay the views
-    80    4    CRC-32 of bytes 0 to 40 and 64 to 80
-    88    8    log offset up to which the log is on the disk
-    96    4    CRC-32 of bytes 0 to 40, 64 to 80 and 88 to 96
+`docs/formats/state-files.md` has the byte table, which a test compares with the structs below: five
+numbers of Java's, then ours with checksums over both.
 
 Java reads and writes the first five numbers only. Ours are valid while those are what they were, so
 a store that Java has used in between is recovered by their times.
@@ -38,7 +29,7 @@ _FLUSHED_AT = 88
 _END = _FLUSHED_AT + _FLUSHED.size + _CRC.size
 
 #: Java trusts its times less this much.
-_SAFETY_MS = 3000
+SAFETY_MS = 3000
 
 
 class Marks(NamedTuple):
@@ -120,13 +111,13 @@ class Checkpoint:
     @property
     def safe_ms(self) -> int:
         """Records stored up to here are on the disk with their queue entries."""
-        safe_ms: int = min(self.safe_log_ms, self.queues_ms - _SAFETY_MS)
+        safe_ms: int = min(self.safe_log_ms, self.queues_ms - SAFETY_MS)
         return max(safe_ms, 0)
 
     @property
     def safe_log_ms(self) -> int:
         """Records stored up to here are on the disk."""
-        safe_ms: int = self.log_ms - _SAFETY_MS
+        safe_ms: int = self.log_ms - SAFETY_MS
         return max(safe_ms, 0)
 
     async def save(self) -> None:

@@ -36,7 +36,7 @@ PIECE_BYTES = 1 << 20
 
 _HEAD = head_struct(
     "size", "magic", "body_crc", "queue_number", "queue_offset", "log_offset", "sys_flag",
-    "stored_ms", "body_bytes",
+    "stored_ms", "body_length",
 )  # fmt: skip
 _HEAD_BYTES = _HEAD.size
 _UNCOMMON = BORN_HOST_V6 | STORE_HOST_V6 | TRANSACTION_MASK
