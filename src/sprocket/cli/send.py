@@ -11,6 +11,7 @@ import typer
 from sprocket.base.errors import UsageError
 from sprocket.cli.options import NAMESERVER, Json, NameServers, Timeout, Topic, pair
 from sprocket.cli.times import CLOCK, coming
+from sprocket.message.properties import DELAY_LEVEL_MAX
 
 EXAMPLES = (
     'sprocket send orders "one coffee" --tag new --key o-1 --property shop=7',
@@ -53,7 +54,10 @@ def send(
         typer.Option("--property", "-p", metavar="NAME=VALUE", help="May be given again."),
     ] = None,
     delay_level: Annotated[
-        int, typer.Option("--delay-level", min=0, max=18, help="1 (1 s) to 18 (2 h); 0 at once.")
+        int,
+        typer.Option(
+            "--delay-level", min=0, max=DELAY_LEVEL_MAX, help="1 (1 s) to 18 (2 h); 0 at once."
+        ),
     ] = 0,
     delay: Annotated[
         float | None, typer.Option("--delay", min=0, help="Seconds that it waits at the broker.")

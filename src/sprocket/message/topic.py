@@ -44,13 +44,18 @@ SYSTEM_TOPICS = frozenset(
         CHECKPOINT,
     }
 )
-#: System topics that producers may not write.
 REPLY_SUFFIX = "_REPLY_TOPIC"
+#: System topics that producers may not write.
 CLOSED_TOPICS = frozenset({SCHEDULE, HALF, HALF_SETTLED, CHECKS_EXHAUSTED, SELF_TEST, OFFSET_MOVED})
 
 READ = 0b100
 WRITE = 0b010
 INHERIT = 0b001
+
+#: Bits of a topic's system flag: its messages, or its subscribers, belong to a unit.
+#: Source: TopicSysFlag of RocketMQ 5.x.
+UNIT = 0x1
+UNIT_SUBSCRIPTION = 0x2
 
 _ALLOWED = re.compile(r"[%|a-zA-Z0-9_-]+")
 _ILLEGAL = "contains illegal characters, allowing only ^[%|a-zA-Z0-9_-]+$"

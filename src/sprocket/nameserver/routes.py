@@ -17,9 +17,9 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from sprocket.base.errors import SystemFailure
+from sprocket.protocol.codes import MASTER
 
 #: The number of a broker's master among its instances.
-MASTER = 0
 
 #: Bounds of the silence that an instance may ask for, ms.
 EXPIRY_MS_LEAST = 100

@@ -11,9 +11,13 @@ from enum import IntEnum
 #: The language and version that our own frames carry. 479 is RocketMQ 5.3.3: what we speak.
 LANGUAGE = "PYTHON"
 VERSION = 479
+VERSION_NAME = "V5_3_3"
 
 #: From this version on a client reads standard JSON in a route reply: RocketMQ 4.9.4.
 VERSION_STANDARD_JSON = 401
+
+#: The id of a broker that is a master; slaves have higher ones.
+MASTER = 0
 
 #: Language numbers of the binary header. JSON headers carry the name. Source: LanguageCode.
 LANGUAGE_NUMBERS = {

@@ -11,6 +11,7 @@ from typing import Annotated, ClassVar, TypeVar
 
 import msgspec
 
+from sprocket.message.offsets import LONG_MAX
 from sprocket.protocol import fields
 from sprocket.protocol.codes import LANGUAGE, VERSION
 
@@ -26,7 +27,7 @@ Buffer = bytes | bytearray | memoryview
 
 #: Java's int and long. A number beyond them is refused, as Java refuses it.
 Int = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
-Long = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+Long = Annotated[int, msgspec.Meta(ge=-(2**63), le=LONG_MAX)]
 
 
 # gc=False: they hold plain values, so they are never part of a cycle and need not be looked for.

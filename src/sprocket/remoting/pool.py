@@ -12,6 +12,7 @@ from sprocket.base.backoff import pauses
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import CallTimeout, ClosedError, ConnectFailed, ReplyError
 from sprocket.base.ports import Entropy
+from sprocket.protocol.codes import ResponseCode
 from sprocket.protocol.command import JSON, Buffer, Command, Header, Reply
 from sprocket.protocol.signing import Signer
 from sprocket.remoting import address as addresses
@@ -226,7 +227,10 @@ class Pool:
 
 
 def _refuse(command: Command, peer: Peer) -> Reply:
-    return Reply(code=3, remark=f"request type {command.code} not supported")
+    return Reply(
+        code=ResponseCode.REQUEST_CODE_NOT_SUPPORTED,
+        remark=f"request type {command.code} not supported",
+    )
 
 
 def _retrieve(task: asyncio.Task[Peer]) -> None:

@@ -22,7 +22,7 @@ from collections.abc import Mapping, Sequence
 from sprocket.base.errors import StoreError
 from sprocket.base.ports import Clock, DirectoryLock, Disk
 from sprocket.base.watermark import Watermark
-from sprocket.message.offsets import LogOffset, QueueOffset
+from sprocket.message.offsets import LONG_MAX, LogOffset, QueueOffset
 from sprocket.message.record import Draft
 from sprocket.store.config import StoreConfig
 from sprocket.store.log.watch import put_back, watch
@@ -253,7 +253,7 @@ class Store:
         *,
         count_max: int,
         begin_ms: int = 0,
-        end_ms: int = 2**63 - 1,
+        end_ms: int = LONG_MAX,
         end: int | None = None,
     ) -> list[memoryview]:
         """Records of a topic that carry a key or unique id, stored between two times, newest first.

@@ -13,6 +13,7 @@ from typing import NamedTuple, TypeVar
 
 from sprocket.base.errors import CorruptRecord, OffsetOutOfRange
 from sprocket.base.ports import Disk
+from sprocket.message.offsets import LONG_MAX
 from sprocket.message.record import Record
 from sprocket.store.log.damage import Damage
 from sprocket.store.log.segments import NAME_DIGITS
@@ -162,7 +163,7 @@ def _walk(
         until: log offset behind which nothing is looked at; None: to the end.
         advance: is told of bytes that were looked through.
     """
-    limit = 2**63 - 1 if until is None else until
+    limit = LONG_MAX if until is None else until
     #: Where a file stopped making sense, with no whole record behind it in that file.
     open_end: Tail | None = None
     missing: list[Damage] = []
