@@ -20,10 +20,10 @@ from itertools import islice
 
 from sprocket.base.errors import DiskFull, StoreError
 from sprocket.base.ports import Clock, Disk, MappedFile
+from sprocket.store.views.entry import Entry
 from sprocket.store.views.index_file import IndexFile, file_bytes
 from sprocket.store.views.key_hashes import KeyHashes
 from sprocket.store.views.record_batch import KeyColumns, Stretch, keys_of
-from sprocket.store.views.view import Entry
 
 log = logging.getLogger(__name__)
 

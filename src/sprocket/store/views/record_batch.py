@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 from sprocket.message.properties import PAIR_END
 from sprocket.message.record import ROLLED_BACK, TRANSACTION_MASK
 from sprocket.store.views.columns import INT, LONG, big_endian, rows
-from sprocket.store.views.view import IN_NO_QUEUE, Entry
+from sprocket.store.views.entry import IN_NO_QUEUE, Entry
 
 T = TypeVar("T")
 

@@ -27,9 +27,9 @@ from sprocket.message.record import (
 )
 from sprocket.store.log.commit_log import CommitLog
 from sprocket.store.log.whole import HOLE, checked, is_blank
+from sprocket.store.views.entry import Entry
 from sprocket.store.views.record_batch import Stretch
 from sprocket.store.views.tag_codes import TagCodes, code_of
-from sprocket.store.views.view import Entry
 
 #: So much of a file is copied at a time: bytes are quicker to take apart than what is mapped.
 PIECE_BYTES = 1 << 20

@@ -16,8 +16,9 @@ from sprocket.message.record import Draft, Encoder, record_bytes
 from sprocket.store.log.commit_log import CommitLog
 from sprocket.store.log.drafts import IllegalDraft, check_numbers, check_sizes
 from sprocket.store.views.consume_queue import ENTRY, ConsumeQueue
+from sprocket.store.views.entry import IN_NO_QUEUE, Entry
 from sprocket.store.views.queues import ConsumeQueues
-from sprocket.store.views.view import IN_NO_QUEUE, Entry, Fold
+from sprocket.store.views.view import Fold
 from sprocket.store.writing.running_flags import RunningFlags
 
 _pack_entry = ENTRY.pack
