@@ -176,6 +176,8 @@ class Encoder:
         Raises:
             struct.error: a number or length does not fit into its field.
         """
+        # Each append calls this, and each time the log's file is full it calls it twice. So it is
+        # one function without calls of its own; the size of a record is not worked out before.
         body = draft.body
         properties = draft.properties
         born_host = draft.born_host
@@ -236,6 +238,9 @@ class Record(msgspec.Struct, gc=False):
 
 def _take_apart(view: bytes | memoryview, at: int) -> tuple[tuple[Any, ...], int, int, int, int]:
     """The fields of a record's head, and where body, topic and properties begin and it ends."""
+    # The bytes may come from a torn file or from anybody's network, so each length is compared with
+    # what contains it before it is used. The last comparison leaves exactly one way to read a
+    # record: the properties end where its size says that it ends.
     room = len(view) - at
     if room < FIXED_BYTES:
         raise CorruptRecord(f"no record fits into {room} bytes")

@@ -221,6 +221,9 @@ class Settlement:
             DiskFull, StoreError: the store does not take it; `end_if_told` tries again.
             IllegalMessage, ClosedError: nor ever will.
         """
+        # The message is stored before its end is noted, so a crash in between cannot lose it: the
+        # next start finds it in the log before anybody is asked. A half that its producer sent
+        # twice has two roots and one key; where that may be, the log is searched before storing.
         root = found.half.root
         key = found.properties.get(names.UNIQUE_KEY, "")
         outcome = self._outcome(found, is_doubtful=is_answer or key in self._answered)

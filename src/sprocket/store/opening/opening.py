@@ -25,6 +25,9 @@ async def bring_up(
         StoreError: a file holds what it cannot.
         OSError: the disk failed.
     """
+    # This order makes a crash during a start harmless: the abort file is there before anything is
+    # changed, the log is synced before the views that were built from it, and messages are accepted
+    # last, when the file of deleted topics agrees with the log's new end.
     parts.load()
     was_stopped = not parts.abort.exists()
     try:
@@ -64,6 +67,9 @@ async def _recovered(
     parts: StoreParts, *, root: str, config: StoreConfig, tag_codes: TagCodes, was_stopped: bool
 ) -> Recovered:
     """Brings log and views to their common end; builds the views anew if some are missing."""
+    # Files of queues can be missing, or be shorter than their messages. Only `queueEnds.json` shows
+    # it, before recovery (files) or after it (entries). Then the views are built from the whole
+    # log, because an offset that a message had must never be given to another one.
     flushed = parts.checkpoint.flushed or 0
     #: Without marks of ours Java was here, and may have deleted topics: what we noted is too old.
     has_marks = parts.checkpoint.replay_from is not None

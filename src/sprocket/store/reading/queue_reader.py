@@ -95,6 +95,9 @@ def read_queue(
         bytes_max: at most so long together; the first comes even if it is longer.
         wants: which of them; None for all.
     """
+    # One call reads entries of one file of the queue only, and slices of one file of the log if it
+    # can. A reader that gets less than it may have asks again from `next_offset`; so there is no
+    # loop over files here, and no call that takes long.
     low, high = queue.min_offset, end
     if not low <= offset < high:
         return _outside(offset, low, high)

@@ -164,6 +164,9 @@ class IndexFile:
         Returns:
             False if no entry is left.
         """
+        # Slots and entries lie in different pages, and a crash can keep either without the other.
+        # Slots that lead to entries which are there are still right; only the others need a search,
+        # backwards through the entries, because the newest one of a slot is what it leads to.
         first_lost = 1 + bisect_left(
             range(1, self._entries), True, key=lambda number: self._is_lost(number, log_offset)
         )

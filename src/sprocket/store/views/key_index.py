@@ -134,6 +134,8 @@ class KeyIndex:
 
     def _put_left(self) -> None:
         """Writes what waits, as far as there is room."""
+        # A full disk must not stop sends, so entries without room wait in memory, up to a bound;
+        # beyond it they are given up. A message that cannot be found by key can still be consumed.
         left = self._left
         try:
             while left:

@@ -160,6 +160,8 @@ def _each_key(
     times_ms: list[int],
 ) -> KeyColumns:
     """The unique key of each record, if it has one, and then each of its other keys once."""
+    # The two usual shapes need no loop over records: no keys besides the unique ones, and exactly
+    # one word each. They are told apart by looking at all texts joined together.
     if not any(words) and all(unique_keys):
         return KeyColumns(topics, unique_keys, log_offsets, times_ms)
     joined = PAIR_END.join(words)

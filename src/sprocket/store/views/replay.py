@@ -107,6 +107,8 @@ class Records:
         Raises:
             CorruptRecord: no whole record stands there.
         """
+        # Bytes are quicker to slice and to unpack than a mapping, so a piece is copied first. What
+        # was learnt of kinds refers to lists of this batch: each call begins without any.
         stretch = Stretch()
         self._splits.clear()
         self._kinds.clear()
@@ -146,6 +148,11 @@ class Records:
 
     def _take_alike(self, piece: bytes, start: int, at: int, into: Stretch) -> int:
         """As `_take_plain`, of records like others that were taken by `_take_known`."""
+        # Recovery spends most of its time in this loop, so it makes one call to `struct` for the
+        # head and one for the rest, and no object that stays. What surrounds the keys is looked up
+        # whole: if it is known, topic, tag and the lengths of all parts are known too, and nothing
+        # of them is checked again. Whatever is not alike ends the loop, and slower code judges it.
+        # Measured: 4 instead of 10 µs of CPU for a record with keys of its own.
         unpack, split_of, kind_of = _HEAD.unpack_from, self._splits.get, self._kinds.get
         checks_bodies, keyed, piece_bytes = self._checks_bodies, into.keyed, len(piece)
         last_head = piece_bytes - _HEAD_BYTES
@@ -201,6 +208,8 @@ class Records:
         Returns:
             The place behind it; the same place if it was not taken.
         """
+        # Checks one record as strictly as `whole.checked` does, without making a `Record`, and then
+        # teaches `_take_alike` how the next one of its kind is cut into five parts.
         if at > len(piece) - _HEAD_BYTES:
             return at
         (
@@ -244,6 +253,8 @@ class Records:
 
     def _words(self, properties: bytes) -> tuple[int, bytes, bytes, tuple[int, int] | None]:
         """Tag code, unique key and keys; and where the two stand, if others may be told by that."""
+        # A sender's messages differ in the unique key, so what is around it decides the tag, and is
+        # looked up. Properties that are written in an unusual way are decoded in full.
         before, _, rest = properties.partition(_UNIQUE_KEY_MARK)
         unique_key, end, after = rest.partition(_PAIR_END_BYTE)
         is_usual = unique_key and (not before or before[-1] == _PAIR_END)

@@ -111,6 +111,10 @@ class Appending:
         Args:
             appended: gets those that are written, also if the next one is refused.
         """
+        # Every send passes through this loop, so the log's end and buffer are used in place,
+        # without a call. Making room in the log and adding the queue's entry can fail, and writing
+        # the record cannot: so the record comes last, and a message that is refused leaves nothing
+        # behind.
         log, by_name, encode, note = self._log, self._by_name, self._encode, appended.append
         body_max = self._body_max
         log.newest_ms = stored_ms = self._now_ms()
