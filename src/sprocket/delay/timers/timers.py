@@ -189,10 +189,8 @@ class Timers:
             log.warning("a message that waits goes on the wheel later: %s", error)
 
     def _enter_plain(self, fresh: Sequence[Fresh]) -> None:
-        # What senders stored in one turn of the loop goes on the wheel together, so clock, limits
-        # and topic hashes are looked up once. A message out of order ends it: `catch_up` reads the
-        # topic then, which it does after a start and after an error too. Counts are added even if
-        # the disk refuses, because the messages before that are on the wheel.
+        # What came in one turn of the loop shares clock, limits and topic hashes; one that is out of
+        # order ends it, and `catch_up` reads the topic. Part of what took a send from 19.6 to 14.8 µs.
         turn, shape, hash_of = self.turn, self._shape, self.counts.hash_of
         now_ms = self._clock.now_ms()
         now_slot_ms = now_ms - now_ms % shape.width_ms
@@ -278,9 +276,8 @@ class Timers:
         return True
 
     def _enter(self, message: Waiting) -> bool:
-        # What is due behind the roll window is stored anew on the way, and what should be due
-        # already goes into the slot whose turn it is. What is further ahead than the wheel reaches
-        # must wait: its slot still belongs to an earlier time.
+        # Behind the roll window a message is stored anew on the way; one that is late goes into the
+        # slot whose turn it is. Further ahead than the wheel reaches, a slot has an earlier time.
         files, turn, shape = self.files, self.turn, self._shape
         now_ms = self._clock.now_ms()
         now_slot_ms = now_ms - now_ms % shape.width_ms
