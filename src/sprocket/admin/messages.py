@@ -6,12 +6,13 @@ import contextlib
 from collections.abc import Sequence
 
 from sprocket.admin import topics, volumes
-from sprocket.admin.caller import MASTER, Caller
+from sprocket.admin.caller import Caller
 from sprocket.base.errors import CorruptRecord, QueryNotFound, TopicNotFound
 from sprocket.message import record
 from sprocket.message.ids import parse_offset_id
 from sprocket.message.message import StoredMessage
 from sprocket.message.topic import dead_letter_topic, retry_topic
+from sprocket.protocol.codes import MASTER
 from sprocket.protocol.requests.query import QueryMessage, ViewMessage
 
 _FOREVER = 2**63 - 1

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 from sprocket.admin import topics
-from sprocket.admin.caller import MASTER, Caller
+from sprocket.admin.caller import Caller
 from sprocket.base.errors import ReplyError
 from sprocket.message.message import StoredMessage
 from sprocket.message.record import scan
-from sprocket.protocol.codes import ResponseCode
+from sprocket.protocol.codes import MASTER, ResponseCode
 from sprocket.protocol.requests.offset import OffsetReply, SearchOffset
 from sprocket.protocol.requests.pull import SUBSCRIPTION, PullMessage, PullReply
 

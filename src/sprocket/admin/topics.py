@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from sprocket.admin import known
-from sprocket.admin.caller import MASTER, Caller
+from sprocket.admin.caller import Caller
 from sprocket.message.topic import (
     TEMPLATE,
     check_topic,
@@ -14,6 +14,7 @@ from sprocket.message.topic import (
     is_system_topic,
 )
 from sprocket.protocol.bodies import Route, TopicList, TopicStatsTable
+from sprocket.protocol.codes import MASTER
 from sprocket.protocol.requests.route import DeleteTopicRoute, RouteOfTopic, TopicNames
 from sprocket.protocol.requests.topic import CreateTopic, DeleteTopic, TopicStats
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from sprocket.base.errors import ConnectFailed, InvalidParameter, SystemFailure
 from sprocket.message.topic import READ, WRITE
 from sprocket.nameserver.configuration import Configuration
-from sprocket.nameserver.routes import MASTER, Broker, Queues, Registration, Routes, Version
+from sprocket.nameserver.routes import Broker, Queues, Registration, Routes, Version
 from sprocket.nameserver.settings import ORDER_NAMESPACE, Settings
 from sprocket.protocol import registration
 from sprocket.protocol.bodies import (
@@ -21,6 +21,7 @@ from sprocket.protocol.bodies import (
     RegisterBody,
     TopicConfig,
 )
+from sprocket.protocol.codes import MASTER
 from sprocket.protocol.command import Command, Reply
 from sprocket.protocol.requests import route
 from sprocket.remoting import address as addresses

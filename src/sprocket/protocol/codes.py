@@ -15,6 +15,9 @@ VERSION = 479
 #: From this version on a client reads standard JSON in a route reply: RocketMQ 4.9.4.
 VERSION_STANDARD_JSON = 401
 
+#: The number of a broker's master among the processes of that broker; slaves have higher numbers.
+MASTER = 0
+
 #: Language numbers of the binary header. JSON headers carry the name. Source: LanguageCode.
 LANGUAGE_NUMBERS = {
     "JAVA": 0,

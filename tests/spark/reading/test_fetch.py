@@ -11,8 +11,8 @@ from sprocket.message.record import scan
 from sprocket.protocol.command import Command, Reply
 from sprocket.protocol.requests.pull import PullMessage
 from sprocket.spark.options.loss import ReadFailed
-from sprocket.spark.options.options import ReadOptions, batch_options
-from sprocket.spark.reading.fetch import Fetcher
+from sprocket.spark.options.options import BatchOptions, ReadOptions, read_options
+from sprocket.spark.reading.fetch import Chunk, Fetcher, gathered
 from sprocket.spark.reading.ranges import Range
 from tests.spark.support import FakeBroker, Shelf, hang_up, record, serving
 
@@ -30,7 +30,7 @@ def broker(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeBroker]:
 
 def options(broker: FakeBroker, **more: str) -> ReadOptions:
     given = {"namesrvAddr": broker.address, "subscribe": "orders", "pullTimeoutMs": "200"}
-    return batch_options({**given, **more})
+    return read_options({**given, **more}, BatchOptions)
 
 
 def offsets(broker: FakeBroker, start: int, end: int, **more: str) -> list[int]:
@@ -165,3 +165,12 @@ def test_a_broker_that_does_not_filter_by_sql_gives_everything(broker: FakeBroke
     broker.fault = fault
     assert offsets(broker, 20, 120, sql="amount > 5") == list(range(20, 120))
     assert {(p.expression_type, p.subscription) for p in broker.pulls} == {("TAG", "*")}
+
+
+def test_answers_are_gathered_until_they_are_worth_decoding() -> None:
+    small = [Chunk(memoryview(b"x" * 10), n * 32, n * 32 + 32) for n in range(300)]
+    found = list(gathered(iter(small)))
+    assert [(one.start, one.end) for one in found] == [(0, 8192), (8192, 9600)]
+    assert sum(len(one.records) for one in found) == 3000
+    large = [Chunk(memoryview(bytes(1 << 21)), n, n + 1) for n in range(3)]
+    assert [one.end for one in gathered(iter(large))] == [1, 2, 3]

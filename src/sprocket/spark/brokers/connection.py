@@ -17,8 +17,8 @@ from sprocket.base.errors import (
     ConnectFailed,
     ConnectionLost,
     RemoteProtocolError,
-    ReplyError,
 )
+from sprocket.clientcore.replies import successful
 from sprocket.protocol.command import Buffer, Command, Header
 from sprocket.protocol.frame import FRAME_BYTES_MAX, PREFIX_BYTES, decode_header, encode_request
 from sprocket.protocol.signing import Signer
@@ -160,14 +160,3 @@ class Wire:
 
     def _lost(self, why: object) -> ConnectionLost:
         return ConnectionLost(f"the connection to {self.address} broke: {why}")
-
-
-def successful(reply: Command) -> Command:
-    """The reply, if it says so.
-
-    Raises:
-        ReplyError: the server said no.
-    """
-    if reply.code != 0:
-        raise ReplyError.of(reply.code, reply.remark or "")
-    return reply
