@@ -15,7 +15,6 @@ from sprocket.clientcore.replies import (
     is_stored,
     read_pull,
     send_status,
-    successful,
 )
 from sprocket.filter.tags import TagFilter
 from sprocket.protocol.codes import ResponseCode
@@ -44,7 +43,7 @@ def test_four_codes_say_that_a_message_is_stored() -> None:
 def test_any_other_code_is_an_error_with_the_brokers_words(
     code: int, kind: type[Exception]
 ) -> None:
-    for ask in (send_status, successful, read_pull):
+    for ask in (send_status, Command.checked, read_pull):
         with pytest.raises(kind, match="why"):
             ask(reply(code))
 

@@ -30,7 +30,7 @@ from sprocket.client.producer import Producer
 from sprocket.client.sending.sender import Sent, fixed_queue
 from sprocket.client.session.transaction_checks import Check, Checks, call
 from sprocket.clientcore.envelope import Envelope, seal
-from sprocket.clientcore.replies import SendStatus, error_of, is_stored
+from sprocket.clientcore.replies import SendStatus, is_stored
 from sprocket.message.ids import parse_offset_id
 from sprocket.message.message import Message
 from sprocket.message.properties import (
@@ -306,5 +306,5 @@ class TransactionalProducer(Producer):
         if transaction.is_confirmed or reply.code in _LATER:
             return
         if outcome is Outcome.COMMIT:
-            raise error_of(reply)
+            raise reply.error()
         log.warning("rollback of %s: %s (%d)", transaction.id, reply.remark, reply.code)

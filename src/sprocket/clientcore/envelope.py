@@ -31,27 +31,19 @@ _SURELY_SHORT = PROPERTIES_BYTES_MAX // 4
 
 
 class Packing(Protocol):
-    """How messages are made ready; `ProducerConfig` is one."""
+    """How messages are made ready; `ProducerConfig` is one, and says what each value means."""
 
     @property
-    def body_bytes_max(self) -> int:
-        """Largest body, before compression."""
-        ...
+    def body_bytes_max(self) -> int: ...
 
     @property
-    def compress_over_bytes(self) -> int:
-        """Bodies of at least this size are compressed, those of batches excepted."""
-        ...
+    def compress_over_bytes(self) -> int: ...
 
     @property
-    def compression(self) -> str:
-        """`none`, `zlib`, `lz4` or `zstd`."""
-        ...
+    def compression(self) -> str: ...
 
     @property
-    def compression_level(self) -> int:
-        """Effort, 1 to 9."""
-        ...
+    def compression_level(self) -> int: ...
 
 
 class JavaPacking(NamedTuple):

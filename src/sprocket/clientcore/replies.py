@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
-from sprocket.base.errors import RemoteProtocolError, ReplyError
+from sprocket.base.errors import RemoteProtocolError
 from sprocket.protocol.codes import ResponseCode
 from sprocket.protocol.command import Buffer, Command
 from sprocket.protocol.requests.pull import PullReply
@@ -60,22 +60,6 @@ _PULLED: dict[int, PullStatus] = {
 }
 
 
-def error_of(reply: Command) -> ReplyError:
-    """The error that a reply stands for whose code is no success."""
-    return ReplyError.of(reply.code, reply.remark or "")
-
-
-def successful(reply: Command) -> Command:
-    """The reply, if its code is 0.
-
-    Raises:
-        ReplyError: the server refused.
-    """
-    if reply.code:
-        raise error_of(reply)
-    return reply
-
-
 def is_stored(code: int) -> bool:
     """Whether a code says that the message is stored, however well."""
     return code in _STORED
@@ -89,7 +73,7 @@ def send_status(reply: Command) -> SendStatus:
     """
     status = _STORED.get(reply.code)
     if status is None:
-        raise error_of(reply)
+        raise reply.error()
     return status
 
 
@@ -137,7 +121,7 @@ def read_pull(reply: Command) -> PullAnswer:
     """
     status = _PULLED.get(reply.code)
     if status is None:
-        raise error_of(reply)
+        raise reply.error()
     fields = reply.read(PullReply)
     if fields.next_begin_offset < 0:
         raise RemoteProtocolError(f"a pull goes on at {fields.next_begin_offset}")

@@ -7,10 +7,11 @@ On the wire every value is text, in a flat map (`extFields`).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, ClassVar, TypeVar
+from typing import Annotated, ClassVar, Self, TypeVar
 
 import msgspec
 
+from sprocket.base.errors import ReplyError
 from sprocket.protocol import fields
 from sprocket.protocol.codes import LANGUAGE, VERSION
 
@@ -106,6 +107,20 @@ class Command(msgspec.Struct, gc=False):
     def is_response(self) -> bool:
         """Whether it answers a request."""
         return bool(self.flag & RESPONSE)
+
+    def error(self) -> ReplyError:
+        """The error that a reply stands for whose code is no success."""
+        return ReplyError.of(self.code, self.remark or "")
+
+    def checked(self) -> Self:
+        """This reply, if its code is 0.
+
+        Raises:
+            ReplyError: it is not.
+        """
+        if self.code:
+            raise self.error()
+        return self
 
     @property
     def is_oneway(self) -> bool:

@@ -10,7 +10,7 @@ from typing import Self
 
 from sprocket.base.backoff import pauses
 from sprocket.base.deadline import Deadline
-from sprocket.base.errors import CallTimeout, ClosedError, ConnectFailed, ReplyError
+from sprocket.base.errors import CallTimeout, ClosedError, ConnectFailed
 from sprocket.base.ports import Entropy
 from sprocket.protocol.command import JSON, Buffer, Command, Header, Reply
 from sprocket.protocol.signing import Signer
@@ -108,10 +108,7 @@ class Pool:
             ReplyError: the server's answer has another code than 0; one class per code.
             TransportError, ClosedError: as `call`.
         """
-        reply = await self.call(address, header, body=body, deadline=deadline)
-        if reply.code:
-            raise ReplyError.of(reply.code, reply.remark or "")
-        return reply
+        return (await self.call(address, header, body=body, deadline=deadline)).checked()
 
     async def send_oneway(
         self, address: str, header: Header, *, body: Buffer = b"", deadline: Deadline

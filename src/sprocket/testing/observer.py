@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sprocket.base.deadline import Deadline
-from sprocket.base.errors import QueryNotFound, ReplyError, ServiceNotAvailable, TransportError
+from sprocket.base.errors import QueryNotFound, ServiceNotAvailable, TransportError
 from sprocket.message.message import StoredMessage
 from sprocket.message.queue import QueueId
 from sprocket.message.record import scan
@@ -121,10 +121,7 @@ class Observer:
         return [QueueId(self._topic, broker.name, number) for number in range(self._queues)]
 
     async def _ask(self, broker: Machine, header: Header) -> Command:
-        reply = await self._call(broker, header)
-        if reply.code:
-            raise ReplyError.of(reply.code, reply.remark or "")
-        return reply
+        return (await self._call(broker, header)).checked()
 
     async def _call(self, broker: Machine, header: Header) -> Command:
         address = f"{broker.address}:{BROKER_PORT}"

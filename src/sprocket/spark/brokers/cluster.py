@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from sprocket.base.errors import TransportError
-from sprocket.clientcore.replies import successful
 from sprocket.message.queue import QueueId
 from sprocket.protocol.bodies import TopicList
 from sprocket.protocol.codes import ResponseCode
@@ -91,7 +90,7 @@ class Cluster:
         for queue, reply in replies.items():
             if reply.code == ResponseCode.QUERY_NOT_FOUND:
                 continue
-            offset = successful(reply).read(OffsetReply).offset
+            offset = reply.checked().read(OffsetReply).offset
             if offset >= 0:
                 found[queue] = offset
         return found
@@ -105,15 +104,13 @@ class Cluster:
         self.committed(group, offsets)
         replies = self._call_brokers(offsets, lambda q: _committing(group, q, offsets[q]))
         for reply in replies.values():
-            successful(reply)
+            reply.checked()
 
     def _offsets(
         self, queues: Iterable[QueueId], question: Callable[[QueueId], Header]
     ) -> dict[QueueId, int]:
         replies = self._call_brokers(queues, question)
-        return {
-            queue: successful(reply).read(OffsetReply).offset for queue, reply in replies.items()
-        }
+        return {queue: reply.checked().read(OffsetReply).offset for queue, reply in replies.items()}
 
     def _call_brokers(
         self, queues: Iterable[QueueId], question: Callable[[QueueId], Header]

@@ -18,7 +18,6 @@ from sprocket.base.errors import (
     ConnectionLost,
     RemoteProtocolError,
 )
-from sprocket.clientcore.replies import successful
 from sprocket.protocol.command import Buffer, Command, Header
 from sprocket.protocol.frame import FRAME_BYTES_MAX, PREFIX_BYTES, decode_header, encode_request
 from sprocket.protocol.signing import Signer
@@ -111,7 +110,7 @@ class Wire:
             ReplyError: the server said no.
             TransportError: nobody answered.
         """
-        return successful(self.receive(self.send(header, body=body)))
+        return self.receive(self.send(header, body=body)).checked()
 
     def call_all(self, headers: Sequence[Header]) -> list[Command]:
         """Replies to many requests at once, in their order, whatever their codes.

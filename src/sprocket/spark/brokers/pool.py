@@ -85,29 +85,20 @@ class Wires:
         found = {name: nearest(numbers) for name, numbers in self._numbers.items()}
         return {name: one[1] for name, one in found.items() if one is not None}
 
-    def to(self, broker: str) -> Wire:
-        """The connection to a broker for reading: to its master, or to a slave if that is away.
+    def to(self, broker: str, *, is_for_sending: bool = False) -> Wire:
+        """The connection to a broker.
+
+        Args:
+            is_for_sending: only its master will do; else a slave does if the master is away.
 
         Raises:
-            RouteNotFound: no route contains the broker.
+            RouteNotFound: no route says where that is.
             ConnectFailed: it does not answer.
         """
         found = nearest(self._numbers.get(broker))
-        if found is None:
+        if found is None or (is_for_sending and found[0] != MASTER):
             raise RouteNotFound(f"no address is known of broker {broker}")
         return self._at(found[1])
-
-    def to_master(self, broker: str) -> Wire:
-        """The connection to a broker's master, for sending.
-
-        Raises:
-            RouteNotFound: no route contains a master of the broker.
-            ConnectFailed: it does not answer.
-        """
-        address = self._numbers.get(broker, {}).get(MASTER)
-        if address is None:
-            raise RouteNotFound(f"no address is known of the master of broker {broker}")
-        return self._at(address)
 
     def hang_up(self, wire: Wire) -> None:
         """Ends a connection; the next to that server is made anew."""

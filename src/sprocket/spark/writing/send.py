@@ -158,7 +158,7 @@ class Sender:
         message = one.message
         if one.queue_number is None and self._options.queue_by == "turn":
             return None
-        queues = self._known_queues(message.topic)
+        queues = self._queues.get(message.topic) or self._known_queues(message.topic)
         if one.queue_number is None:
             words = " ".join(message.keys)
             return by_key(queues, words) if words else None
@@ -205,7 +205,7 @@ class Sender:
                 request.queue = queue
                 if attempts.count:
                     time.sleep(attempts.pause(queue.broker))
-                wire = self._wires.to_master(queue.broker)
+                wire = self._wires.to(queue.broker, is_for_sending=True)
                 number = wire.send(self._header(request, queue), body=request.envelope.body)
             except (TransportError, ReplyError, RouteNotFound) as error:
                 if request.queue is not None and isinstance(error, TransportError):
