@@ -155,6 +155,36 @@ def test_a_broker_that_leads_backwards_is_no_endless_loop(broker: FakeBroker) ->
         offsets(broker, 20, 30)
 
 
+def test_messages_that_an_answer_promises_and_does_not_bring_fail_the_task(
+    broker: FakeBroker,
+) -> None:
+    from sprocket.protocol.requests.pull import PullReply
+
+    empty = PullReply(
+        suggest_which_broker_id=0, next_begin_offset=30, min_offset=20, max_offset=120
+    )
+    broker.fault = lambda request: Reply(empty) if request.code == PullMessage.code else None
+    with pytest.raises(ReadFailed, match=r"orders@broker-a:0 at offset 20: .*brings none"):
+        offsets(broker, 20, 30)
+
+
+def test_a_refusal_to_filter_is_known_by_its_code(broker: FakeBroker) -> None:
+    broker.fault = lambda request: (
+        Reply(code=1, remark="in whatever words")
+        if request.code == PullMessage.code and request.fields["expressionType"] != "TAG"
+        else None
+    )
+    assert offsets(broker, 20, 120, sql="amount > 5") == list(range(20, 120))
+
+
+def test_a_broker_that_fails_at_any_pull_is_waited_for_in_vain(broker: FakeBroker) -> None:
+    broker.fault = lambda request: (
+        Reply(code=1, remark="out of order") if request.code == PullMessage.code else None
+    )
+    with pytest.raises(ReadFailed, match=r"out of order.*pullTimeoutMs"):
+        offsets(broker, 20, 120, sql="amount > 5")
+
+
 def test_a_broker_that_does_not_filter_by_sql_gives_everything(broker: FakeBroker) -> None:
     def fault(request: Command) -> Reply | None:
         if request.code == PullMessage.code and request.fields["expressionType"] == "SQL92":
