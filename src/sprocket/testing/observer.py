@@ -7,6 +7,7 @@ from sprocket.base.errors import QueryNotFound, ServiceNotAvailable, TransportEr
 from sprocket.message.message import StoredMessage
 from sprocket.message.queue import QueueId
 from sprocket.message.record import scan
+from sprocket.message.topic import READ, WRITE
 from sprocket.protocol.codes import ResponseCode
 from sprocket.protocol.command import Command, Header
 from sprocket.protocol.requests.offset import MaxOffset, OffsetReply, QueryOffset
@@ -47,7 +48,7 @@ class Observer:
             default_topic="TBW102",
             read_queue_nums=self._queues,
             write_queue_nums=self._queues,
-            perm=6,
+            perm=READ | WRITE,
             topic_filter_type="SINGLE_TAG",
         )
         for broker in self._cluster.brokers:
