@@ -90,7 +90,7 @@ def bodies(rows: list[Row]) -> list[bytes]:
 def committed(names: str, group: str, topic: str) -> int:
     with Wires([names]) as wires:
         cluster = Cluster(wires)
-        return sum(cluster.committed(group, cluster.place(topic).queues).values())
+        return sum(cluster.committed(group, cluster.readable(topic)).values())
 
 
 @pytest.fixture
