@@ -12,8 +12,6 @@ from sprocket.protocol.command import Buffer, Command, Header
 from sprocket.protocol.requests.route import ClusterOf
 from sprocket.remoting.pool import Pool
 
-#: The number of a broker's master among its processes.
-
 
 class Caller:
     """Sends requests over a pool of connections.

@@ -17,7 +17,7 @@ from sprocket.message.hosts import pack
 from sprocket.message.ids import offset_id
 from sprocket.message.message import StoredMessage
 from sprocket.message.offsets import LONG_MAX
-from sprocket.message.topic import dead_letter_topic, retry_topic
+from sprocket.message.topic import dead_letter_topic, is_writable, retry_topic
 from sprocket.protocol.bodies import RunningInfo
 from sprocket.protocol.codes import MASTER
 from sprocket.protocol.requests.client import ConsumerRunning
@@ -136,7 +136,7 @@ async def _writable(caller: Caller, topic: str, *, preferred: str) -> topics.Top
     parts = [
         part
         for part in await topics.route(caller, topic)
-        if MASTER in part.addresses and part.write_queues > 0 and part.permission & 2
+        if MASTER in part.addresses and part.write_queues > 0 and is_writable(part.permission)
     ]
     if not parts:
         raise RouteNotFound(f"no broker accepts messages of topic {topic}")
