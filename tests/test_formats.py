@@ -113,7 +113,9 @@ def test_the_record_s_head_is_the_declared_one() -> None:
     assert places == declared(record._HEADS[0])
     for row, name in zip(rows, record._FIELDS, strict=True):
         assert all(word in row["what"].lower() for word in name.split("_")), (row, name)
-    assert f"move by {V6_BYTES - V4_BYTES} for each" in (FORMATS / "record.md").read_text()
+    text = (FORMATS / "record.md").read_text()
+    assert f"from {record.STORED_AT} on" in text
+    assert f"by {V6_BYTES - V4_BYTES} for each IPv6 address" in text
 
 
 def test_the_frame_begins_with_the_declared_lengths() -> None:
@@ -144,7 +146,7 @@ def test_constants_that_pages_name_are_the_declared_ones() -> None:
     has("key-index.md", f"at {index_file.HEADER.size} + {index_file.SLOT.size} slots + ")
     has("key-index.md", f"slots + {index_file.ENTRY.size} n")
     has("timers.md", f"{wheel.SLOTS:,} slots of {wheel.SLOT_BYTES} bytes")
-    has("timers.md", f"Units of {timer_log.UNIT_BYTES} bytes")
+    has("timers.md", f" of {timer_log.UNIT_BYTES} bytes, appended")
     has("timers.md", f"{timer_check.FILE_BYTES} bytes")
     java, ours = checkpoint._JAVA.size, checkpoint._OURS_AT
     has(
