@@ -48,3 +48,8 @@ class Deadline:
 
     def __repr__(self) -> str:
         return f"Deadline({self.at:.3f})"
+
+
+def loop_ms() -> int:
+    """The running loop's clock, ms: it measures spans, and does not jump with the wall clock."""
+    return int(asyncio.get_running_loop().time() * 1000)

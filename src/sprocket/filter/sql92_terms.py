@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from sprocket.base.errors import SubscriptionInvalid, UsageError
+from sprocket.message.offsets import LONG_MAX
 
 #: The deepest nesting of terms.
 DEPTH_MAX = 32
@@ -23,7 +24,6 @@ DEPTH_MAX = 32
 _CLOSER = "NOT binds closer than"
 _PARENTHESES = "put what belongs to it in parentheses"
 _INT_MAX = 2**31 - 1
-_LONG_MAX = 2**63 - 1
 
 
 class SqlInvalid(SubscriptionInvalid, UsageError):
@@ -172,9 +172,9 @@ def text(column: int, value: str) -> Constant:
 
 def whole(column: int, digits: str) -> Constant:
     """A number without a decimal point; an `L` may follow it."""
-    value = int(digits.rstrip("lL")) if len(digits) <= 20 else _LONG_MAX + 1
-    if value > _LONG_MAX:
-        raise SqlInvalid(f"a whole number is at most {_LONG_MAX}", column)
+    value = int(digits.rstrip("lL")) if len(digits) <= 20 else LONG_MAX + 1
+    if value > LONG_MAX:
+        raise SqlInvalid(f"a whole number is at most {LONG_MAX}", column)
     return Constant(column, Kind.INT if value <= _INT_MAX else Kind.LONG, 1, value)
 
 

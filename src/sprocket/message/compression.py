@@ -127,4 +127,11 @@ def _open_frames(new_stream: Callable[[], Any], body: bytes, bytes_max: int) -> 
     return bytes(opened), stream.eof
 
 
-_OPENERS = {0: _open_zlib, 1: _open_lz4, 2: _open_zstd, 3: _open_zlib}
+#: Clients before RocketMQ 5 name no kind, which is 0 and means zlib.
+_UNNAMED = 0
+_OPENERS = {
+    _UNNAMED: _open_zlib,
+    Compression.LZ4: _open_lz4,
+    Compression.ZSTD: _open_zstd,
+    Compression.ZLIB: _open_zlib,
+}

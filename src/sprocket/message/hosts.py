@@ -13,6 +13,7 @@ from sprocket.base.errors import UsageError
 #: Sizes of a packed address.
 V4_BYTES = 8
 V6_BYTES = 20
+V6_MORE_BYTES = V6_BYTES - V4_BYTES
 
 
 @lru_cache(maxsize=4096)

@@ -9,3 +9,6 @@ LogOffset = NewType("LogOffset", int)
 
 #: Index of a message in its queue, from 0.
 QueueOffset = NewType("QueueOffset", int)
+
+#: The largest offset, or time in ms: the largest number that a Java long holds.
+LONG_MAX = 2**63 - 1

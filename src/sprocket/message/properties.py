@@ -15,6 +15,10 @@ from functools import lru_cache
 
 from sprocket.base.errors import UsageError
 
+#: RocketMQ's delay levels, from level 1, unless a broker is set otherwise: values of `DELAY`.
+DELAY_LEVELS = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
+DELAY_LEVEL_MAX = len(DELAY_LEVELS.split())
+
 NAME_END = "\x01"
 PAIR_END = "\x02"
 

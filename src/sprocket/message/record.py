@@ -1,26 +1,8 @@
 """A message's record: its bytes in the log, and in the body of a pull reply.
 
-    at  bytes  what
-     0    4    size of the whole record
-     4    4    magic: 0xDAA320A7, or 0xDAA320AB where the topic's length takes two bytes
-     8    4    CRC-32 of the body, without the top bit
-    12    4    queue number
-    16    4    flag
-    20    8    queue offset
-    28    8    log offset of this record
-    36    4    system flag; 0x10: born host is IPv6, 0x20: store host is IPv6
-    40    8    born, ms
-    48    8    born host: address 4 (16 with IPv6), port 4
-    56    8    stored, ms
-    64    8    store host: address 4 (16 with IPv6), port 4
-    72    4    reconsume times
-    76    8    log offset of the half message, for a transaction's message
-    84    4    body length
-    88    n    body
-          1    topic length (2 with the second magic)
-          n    topic
-          2    properties length
-          n    properties
+A head of fixed fields, which `_FIELDS` declares and from which all offsets here and elsewhere come;
+then the body, the topic with its length, and the properties with theirs. `docs/formats/record.md`
+says what each field means; a test compares that page with the declaration.
 
 Numbers are big-endian. Pure. Source: MessageDecoder, MessageVersion and
 CommitLog.checkMessageAndReturnSize of RocketMQ 5.x.
@@ -48,8 +30,8 @@ MAGIC = -626843481
 MAGIC_LONG_TOPIC = -626843477
 #: The magic of a blank, which fills the unused rest of a log file.
 BLANK_MAGIC = -875286124
-#: A blank consists of size and magic only.
-BLANK_BYTES = 8
+BLANK = struct.Struct(">ii")  # size and magic
+BLANK_BYTES = BLANK.size
 
 BORN_HOST_V6 = 0x10
 STORE_HOST_V6 = 0x20
@@ -59,19 +41,48 @@ PREPARED = 0x4
 COMMITTED = 0x8
 ROLLED_BACK = 0xC
 
-#: Bytes of a record besides body, topic and properties, with two IPv4 addresses.
-FIXED_BYTES = 91
-#: Bytes of a record besides addresses, body, topic with its length, and properties.
-_UNADDRESSED_BYTES = FIXED_BYTES - 1 - 2 * V4_BYTES
-_CRC_MASK = 0x7FFFFFFF
+#: RocketMQ clears the top bit of a CRC-32, so that it fits into a Java int without a sign.
+CRC_MASK = 0x7FFFFFFF
 
-_LENGTH = struct.Struct(">h")
-_INT = struct.Struct(">i")
+#: The head, with two IPv4 addresses: each field and its format in `struct`.
+_FIELDS = {
+    "size": "i", "magic": "i", "body_crc": "i", "queue_number": "i", "flag": "i",
+    "queue_offset": "q", "log_offset": "q", "sys_flag": "i", "born_ms": "q",
+    "born_host": f"{V4_BYTES}s", "stored_ms": "q", "store_host": f"{V4_BYTES}s",
+    "reconsume_times": "i", "prepared_offset": "q", "body_length": "i",
+}  # fmt: skip
+
+
+def _big_endian(*formats: str) -> struct.Struct:
+    return struct.Struct(">" + "".join(formats))
+
+
+def head_struct(*names: str) -> struct.Struct:
+    """Takes some fields out of a head with two IPv4 addresses, in order, and skips the others."""
+    sizes = {name: _big_endian(form).size for name, form in _FIELDS.items()}
+    return _big_endian(*(_FIELDS[n] if n in names else f"{sizes[n]}x" for n in _FIELDS))
 
 
 def _head(born_bytes: int, store_bytes: int) -> struct.Struct:
-    return struct.Struct(f">iiiiiqqiq{born_bytes}sq{store_bytes}siqi")
+    hosts = {"born_host": f"{born_bytes}s", "store_host": f"{store_bytes}s"}
+    return _big_endian(*(_FIELDS | hosts).values())
 
+
+def _at(name: str) -> int:
+    return _big_endian(*list(_FIELDS.values())[: list(_FIELDS).index(name)]).size
+
+
+MAGIC_AT, BODY_CRC_AT = _at("magic"), _at("body_crc")
+QUEUE_NUMBER_AT = _at("queue_number")
+FLAG_AT = _at("flag")
+QUEUE_OFFSET_AT, LOG_OFFSET_AT = _at("queue_offset"), _at("log_offset")
+SYS_FLAG_AT = _at("sys_flag")
+BORN_AT, BORN_HOST_AT = _at("born_ms"), _at("born_host")
+#: These and the body begin `V6_MORE_BYTES` later for each IPv6 address before them.
+STORED_AT, STORE_HOST_AT = _at("stored_ms"), _at("store_host")
+RECONSUME_TIMES_AT = _at("reconsume_times")
+PREPARED_OFFSET_AT = _at("prepared_offset")
+BODY_LENGTH_AT = _at("body_length")
 
 #: The format of the part before the body, by the two address bits of the system flag.
 _HEADS = {
@@ -81,9 +92,15 @@ _HEADS = {
     BORN_HOST_V6 | STORE_HOST_V6: _head(V6_BYTES, V6_BYTES),
 }
 _HOSTS_MASK = BORN_HOST_V6 | STORE_HOST_V6
-_SYS_FLAG_AT = 36
-_BODY_AT = _HEADS[0].size
+BODY_AT = _HEADS[0].size
 _MAGIC_END = MAGIC & 0xFF
+
+_LENGTH = struct.Struct(">h")
+_INT = struct.Struct(">i")
+#: Head with two IPv4 addresses, topic length in one byte, properties length: the smallest record.
+FIXED_BYTES = BODY_AT + 1 + _LENGTH.size
+#: Bytes of a record besides addresses, body, topic with its length, and properties.
+_UNADDRESSED_BYTES = FIXED_BYTES - 1 - 2 * V4_BYTES
 
 
 class Draft(msgspec.Struct, gc=False):
@@ -116,7 +133,7 @@ class Draft(msgspec.Struct, gc=False):
 
 def body_crc(body: Buffer) -> int:
     """The checksum of a body in its record: CRC-32 without the top bit."""
-    return crc32(body) & _CRC_MASK
+    return crc32(body) & CRC_MASK
 
 
 def record_bytes(draft: Draft, topic: bytes, store_host: bytes) -> int:
@@ -171,7 +188,7 @@ class Encoder:
                 head.pack(
                     head.size + body_bytes + len(topic) + 2 + properties_bytes,
                     MAGIC if len(topic) <= 128 else MAGIC_LONG_TOPIC,
-                    crc32(body) & _CRC_MASK,
+                    crc32(body) & CRC_MASK,
                     draft.queue_number,
                     draft.flag,
                     queue_offset,
@@ -226,7 +243,7 @@ def _take_apart(view: bytes | memoryview, at: int) -> tuple[tuple[Any, ...], int
     room = len(view) - at
     if room < FIXED_BYTES:
         raise CorruptRecord(f"no record fits into {room} bytes")
-    head = _HEADS[view[at + _SYS_FLAG_AT + 3] & _HOSTS_MASK]
+    head = _HEADS[view[at + SYS_FLAG_AT + 3] & _HOSTS_MASK]
     if room < head.size:
         raise CorruptRecord(f"no record fits into {room} bytes")
     fields = head.unpack_from(view, at)
@@ -282,8 +299,8 @@ def properties_part(buffer: memoryview, at: int, size: int) -> memoryview:
     # one in a thousand is wanted (decision 3, `python -m bench filters`).
     end = at + size
     try:
-        hosts = buffer[at + _SYS_FLAG_AT + 3] & _HOSTS_MASK
-        start = at + (_HEADS[hosts].size if hosts else _BODY_AT)
+        hosts = buffer[at + SYS_FLAG_AT + 3] & _HOSTS_MASK
+        start = at + (_HEADS[hosts].size if hosts else BODY_AT)
         (body_bytes,) = _INT.unpack_from(buffer, start - 4)
         start += body_bytes
         if buffer[at + 7] == _MAGIC_END:

@@ -52,6 +52,11 @@ READ = 0b100
 WRITE = 0b010
 INHERIT = 0b001
 
+#: Bits of a topic's system flag: its messages, or its subscribers, belong to a unit.
+#: Source: TopicSysFlag of RocketMQ 5.x.
+UNIT = 0x1
+UNIT_SUBSCRIPTION = 0x2
+
 _ALLOWED = re.compile(r"[%|a-zA-Z0-9_-]+")
 _ILLEGAL = "contains illegal characters, allowing only ^[%|a-zA-Z0-9_-]+$"
 

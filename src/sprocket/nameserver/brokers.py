@@ -6,9 +6,10 @@ import logging
 from collections.abc import Callable
 
 from sprocket.base.errors import ConnectFailed, InvalidParameter, SystemFailure
+from sprocket.message.record import body_crc
 from sprocket.message.topic import READ, WRITE
 from sprocket.nameserver.configuration import Configuration
-from sprocket.nameserver.routes import MASTER, Broker, Queues, Registration, Routes, Version
+from sprocket.nameserver.routes import Broker, Queues, Registration, Routes, Version
 from sprocket.nameserver.settings import ORDER_NAMESPACE, Settings
 from sprocket.protocol import registration
 from sprocket.protocol.bodies import (
@@ -21,6 +22,7 @@ from sprocket.protocol.bodies import (
     RegisterBody,
     TopicConfig,
 )
+from sprocket.protocol.codes import MASTER
 from sprocket.protocol.command import Command, Reply
 from sprocket.protocol.requests import route
 from sprocket.remoting import address as addresses
@@ -67,7 +69,7 @@ class BrokerRequests:
         # must not change the table. What a broker states about itself is bounded here, since one
         # broker's mistake would reach all clients through their routes.
         asked = command.read(route.RegisterBroker)
-        if asked.body_crc32 and asked.body_crc32 != registration.checksum(command.body):
+        if asked.body_crc32 and asked.body_crc32 != body_crc(command.body):
             raise SystemFailure("crc32 not match: the body is not what was sent")
         _check(asked)
         body = RegisterBody()

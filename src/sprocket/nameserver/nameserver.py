@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Self
 
 from sprocket.base.config import check
-from sprocket.base.deadline import Deadline
+from sprocket.base.deadline import Deadline, loop_ms
 from sprocket.base.errors import CorruptRecord
 from sprocket.base.ports import Disk
 from sprocket.nameserver.answer import Answer
@@ -59,7 +59,7 @@ class NameServer:
             self._routes,
             self._settings,
             configuration=self._configuration,
-            now_ms=_now_ms,
+            now_ms=loop_ms,
             save=self._save,
         )
         #: Connections over which a broker has registered; their brokers go when they close.
@@ -121,7 +121,7 @@ class NameServer:
         self._scan = loop.call_later(self._configuration.now.scan_ms / 1000, self._expire)
 
     def _expire(self) -> None:
-        for gone in self._routes.expire(_now_ms()):
+        for gone in self._routes.expire(loop_ms()):
             logger.warning("%s %d at %s has been silent", gone.broker, gone.number, gone.address)
             if isinstance(gone.connection, Peer):
                 gone.connection.close()
@@ -157,8 +157,3 @@ class NameServer:
         if path is not None:
             self._disk.make_directory(os.path.dirname(path) or ".")
             self._disk.replace(path, self._settings.encode())
-
-
-def _now_ms() -> int:
-    """Milliseconds of the loop's clock, which never jumps."""
-    return int(asyncio.get_running_loop().time() * 1000)

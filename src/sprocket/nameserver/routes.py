@@ -17,9 +17,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from sprocket.base.errors import SystemFailure
-
-#: The number of a broker's master among its instances.
-MASTER = 0
+from sprocket.protocol.codes import MASTER
 
 #: Bounds of the expiry time that an instance may ask for, ms.
 EXPIRY_MS_LEAST = 100

@@ -12,9 +12,13 @@ from enum import IntEnum
 #: The language and version in our own frames. 479 is RocketMQ 5.3.3, whose protocol we implement.
 LANGUAGE = "PYTHON"
 VERSION = 479
+VERSION_NAME = "V5_3_3"
 
 #: Clients from this version on can read standard JSON in a route reply: RocketMQ 4.9.4.
 VERSION_STANDARD_JSON = 401
+
+#: The number of a broker's master among the processes of that broker; slaves have higher numbers.
+MASTER = 0
 
 #: Language numbers of the binary header. JSON headers carry the name. Source: LanguageCode.
 LANGUAGE_NUMBERS = {

@@ -7,10 +7,12 @@ On the wire the header is a flat map of texts (`extFields`).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, ClassVar, TypeVar
+from typing import Annotated, ClassVar, Self, TypeVar
 
 import msgspec
 
+from sprocket.base.errors import ReplyError
+from sprocket.message.offsets import LONG_MAX
 from sprocket.protocol import fields
 from sprocket.protocol.codes import LANGUAGE, VERSION
 
@@ -26,7 +28,7 @@ Buffer = bytes | bytearray | memoryview
 
 #: Java's int and long. A larger number is refused, as in Java.
 Int = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
-Long = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+Long = Annotated[int, msgspec.Meta(ge=-(2**63), le=LONG_MAX)]
 
 
 # gc=False: headers hold plain values, never form a cycle, and need no garbage collector.
@@ -107,6 +109,20 @@ class Command(msgspec.Struct, gc=False):
     def is_response(self) -> bool:
         """Whether it is a reply."""
         return bool(self.flag & RESPONSE)
+
+    def error(self) -> ReplyError:
+        """The error that a reply stands for whose code is no success."""
+        return ReplyError.of(self.code, self.remark or "")
+
+    def checked(self) -> Self:
+        """This reply, if its code is 0.
+
+        Raises:
+            ReplyError: it is not.
+        """
+        if self.code:
+            raise self.error()
+        return self
 
     @property
     def is_oneway(self) -> bool:

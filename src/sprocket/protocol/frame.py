@@ -1,12 +1,7 @@
 """A frame: one request or reply on the wire.
 
-    | bytes | what                                                                   |
-    |-------|------------------------------------------------------------------------|
-    | 4     | bytes that follow, big-endian: 4 + header + body                       |
-    | 1     | serialisation of the header: 0 JSON, 1 binary                          |
-    | 3     | bytes of the header                                                    |
-    | n     | header                                                                 |
-    | ...   | body, to the end of the frame                                          |
+Two lengths of four bytes, header, body: `docs/formats/frame.md` has the byte table. The first byte
+of the second length is the serialisation of the header.
 
 Encoded frames are lists of buffers: the first holds lengths and header, the others are the given
 body parts, so that no body is copied. Source: RemotingCommand, NettyDecoder of RocketMQ 5.x.

@@ -1,16 +1,6 @@
 """The binary header of a frame, RocketMQ's own serialisation.
 
-    | bytes | what                                                    |
-    |-------|---------------------------------------------------------|
-    | 2     | code, signed                                            |
-    | 1     | language number                                         |
-    | 2     | version                                                 |
-    | 4     | opaque, signed                                          |
-    | 4     | flag                                                    |
-    | 4     | bytes of the remark; 0 for none                         |
-    | n     | remark, UTF-8                                           |
-    | 4     | bytes of all fields together                            |
-    | ...   | each field: 2 bytes length, name, 4 bytes length, value |
+`_FIXED` declares its fixed part; `docs/formats/frame.md` says what that and the fields mean.
 
 All numbers are big-endian. Java reads a length of 0 as null; here an empty value stays an empty
 text, and a field without a name is dropped. A code that needs more than 16 bits (pop and similar

@@ -21,8 +21,7 @@ from sprocket.protocol import lenient_json
 from sprocket.protocol.codes import LANGUAGE, LANGUAGE_NAMES, VERSION
 from sprocket.protocol.command import JSON, Command, H, Int
 from sprocket.protocol.fields import MALFORMED, fields_in_header
-from sprocket.protocol.requests.pull import PullMessage
-from sprocket.protocol.requests.send import SendMessage, SendMessageV2
+from sprocket.protocol.requests.frequent import FREQUENT
 
 #: Enough for 32 KiB of escaped properties.
 _LENIENT_BYTES_MAX = 256 * 1024
@@ -66,15 +65,15 @@ class _Outgoing(msgspec.Struct, rename="camel", omit_defaults=True, gc=False):
 _decode = msgspec.json.Decoder(_Incoming, strict=False).decode
 _encode = msgspec.json.Encoder().encode
 
+#: Without its type: mypy does not allow a variable as a parameter of a generic.
+_whole: Any = _Whole
 #: Decoders for the most frequent requests, by the first bytes of their headers.
 _BEGINNING = 12
 _OFTEN: dict[bytes, Callable[[bytes], Any]] = {
-    (b'{"code":%d,"' % kind.code)[:_BEGINNING]: msgspec.json.Decoder(whole, strict=False).decode
-    for kind, whole in (
-        (SendMessage, _Whole[SendMessage]),
-        (SendMessageV2, _Whole[SendMessageV2]),
-        (PullMessage, _Whole[PullMessage]),
+    (b'{"code":%d,"' % kind.code)[:_BEGINNING]: (
+        msgspec.json.Decoder(_whole[kind], strict=False).decode
     )
+    for kind in FREQUENT
 }
 
 

@@ -37,11 +37,6 @@ BYTES_MAX = 16 * 1024 * 1024
 _NUMBER = struct.Struct(">I")
 
 
-def checksum(data: Buffer) -> int:
-    """The `RegisterBroker.body_crc32` of a body as sent: CRC-32 without its top bit."""
-    return zlib.crc32(data) & 0x7FFFFFFF
-
-
 def encode(body: RegisterBody, *, compressed: bool = False) -> bytes:
     """Encodes a registration."""
     if not compressed:

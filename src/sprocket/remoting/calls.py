@@ -21,14 +21,17 @@ _NUMBER_MASK = 0x7FFF_FFFF
 class Calls:
     """The calls of one connection.
 
-    Attributes:
+    Args:
         on_overdue: called when calls got no reply in time.
     """
 
-    __slots__ = ("_last", "_loop", "_sweep", "_sweep_at", "_waiting", "address", "on_overdue")
+    __slots__ = ("_address", "_last", "_loop", "_on_overdue", "_sweep", "_sweep_at", "_waiting")
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, on_overdue: Callable[[], None] | None = None
+    ) -> None:
         self._loop = loop
+        self._on_overdue = on_overdue
         #: From a request's number to its future and the loop time of its timeout.
         self._waiting: dict[int, tuple[asyncio.Future[Command], float]] = {}
         self._last = 0
@@ -36,8 +39,11 @@ class Calls:
         self._sweep_at = math.inf
         self._sweep: asyncio.TimerHandle | None = None
         #: The server's address, for error texts.
-        self.address = ""
-        self.on_overdue: Callable[[], None] | None = None
+        self._address = ""
+
+    def connected(self, address: str) -> None:
+        """Sets the address of the peer, for error texts."""
+        self._address = address
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -93,9 +99,9 @@ class Calls:
         for number in overdue:
             future, _ = self._waiting.pop(number)
             if not future.done():
-                future.set_exception(CallTimeout(f"no reply from {self.address} in time"))
+                future.set_exception(CallTimeout(f"no reply from {self._address} in time"))
         soonest = min((at for _, at in self._waiting.values()), default=math.inf)
         if soonest < math.inf:
             self._look_at(max(soonest, now + _SWEEP_SECONDS))
-        if overdue and self.on_overdue is not None:
-            self.on_overdue()
+        if overdue and self._on_overdue is not None:
+            self._on_overdue()

@@ -10,8 +10,9 @@ from typing import Self
 
 from sprocket.base.backoff import pauses
 from sprocket.base.deadline import Deadline
-from sprocket.base.errors import CallTimeout, ClosedError, ConnectFailed, ReplyError
+from sprocket.base.errors import CallTimeout, ClosedError, ConnectFailed
 from sprocket.base.ports import Entropy
+from sprocket.protocol.codes import ResponseCode
 from sprocket.protocol.command import JSON, Buffer, Command, Header, Reply
 from sprocket.protocol.signing import Signer
 from sprocket.remoting import address as addresses
@@ -109,10 +110,7 @@ class Pool:
             ReplyError: the reply has another code than 0; see `ReplyError.of`.
             TransportError, ClosedError: as in `call`.
         """
-        reply = await self.call(address, header, body=body, deadline=deadline)
-        if reply.code:
-            raise ReplyError.of(reply.code, reply.remark or "")
-        return reply
+        return (await self.call(address, header, body=body, deadline=deadline)).checked()
 
     async def send_oneway(
         self, address: str, header: Header, *, body: Buffer = b"", deadline: Deadline
@@ -239,7 +237,10 @@ class Pool:
 
 
 def _refuse(command: Command, peer: Peer) -> Reply:
-    return Reply(code=3, remark=f"request type {command.code} not supported")
+    return Reply(
+        code=ResponseCode.REQUEST_CODE_NOT_SUPPORTED,
+        remark=f"request type {command.code} not supported",
+    )
 
 
 def _retrieve(task: asyncio.Task[Peer]) -> None:

@@ -73,7 +73,7 @@ class Peer(asyncio.Protocol):
         #: Frames to write before this turn of the loop ends.
         self._outgoing: list[Buffer] = []
         self._is_flush_due = False
-        self._calls = Calls(self._loop)
+        self._calls = Calls(self._loop, on_overdue=None if is_client else self._overdue)
         #: The peer's requests that wait for something.
         self._tasks: set[asyncio.Task[None]] = set()
         #: Received requests that are handled in a later turn of the loop.
@@ -87,7 +87,6 @@ class Peer(asyncio.Protocol):
         self.has_spoken = True
         #: When the first call timed out since data arrived.
         self._silent_since = 0.0
-        self._calls.on_overdue = None if is_client else self._overdue
 
     # Callbacks of the event loop.
 
@@ -99,7 +98,7 @@ class Peer(asyncio.Protocol):
         self._takes_parts = not isinstance(transport, asyncio.Transport)
         self._transport.set_write_buffer_limits(high=self._limits.unwritten_bytes_max)
         self.address = address.of_socket(transport.get_extra_info("peername"))
-        self._calls.address = self.address
+        self._calls.connected(self.address)
 
     def data_received(self, data: bytes) -> None:
         """Handles received bytes: part of a frame, or dozens of frames."""

@@ -1,16 +1,6 @@
 """How far the timers are: the file `config/timercheck`, 4096 bytes.
 
-    at  bytes  what
-     0    8    time of the first slot that is not done, ms
-     8    8    position up to which the timer log is on the disk
-    16    8    queue offset of the next message of the timer's topic that is to go on the wheel
-    24    8    the same at the master
-    32   24    version of what stands before: state version, time in ms, counter
-    64    8    "SPROCKET"
-    72    8    log offset: what was delivered from that slot lies behind it
-    80    8    queue offset of the next message when that slot's turn came
-    88    8    1 after an orderly stop
-    96    4    CRC-32 of bytes 0 to 32 and 64 to 96
+`docs/formats/timers.md` has the byte table, which a test compares with the structs below.
 
 Java reads and writes the first 56 bytes only. Ours are valid while those are what they were.
 Source: TimerCheckpoint of RocketMQ 5.3.

@@ -2,12 +2,7 @@
 
 Fourteen days' worth of slots at one second's width, 32 bytes each, used again and again:
 
-    at  bytes  what
-     0    8    the slot's time divided by the width
-     8    8    position of its first unit in the timer log; -1 for none
-    16    8    position of its last unit
-    24    4    how many messages wait in it; a recall counts as one less
-    28    4    how many of them are not due then, but stored anew
+`SLOT` declares a slot, and `docs/formats/timers.md` says what its fields mean.
 
 A slot whose time is another one is empty. Java keeps the last four bytes and never reads them.
 Source: TimerWheel, Slot of RocketMQ 5.3.

@@ -2,7 +2,7 @@
 
 The only loop over records steps from size to size; the rest is arithmetic on whole columns. All
 lengths are checked against the record they stand in before they are used. The layout itself is
-told in `sprocket.message.record`.
+declared in `sprocket.message.record`.
 """
 
 from __future__ import annotations
@@ -15,24 +15,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sprocket.base.errors import CorruptRecord
+from sprocket.message.hosts import V6_MORE_BYTES
 from sprocket.message.record import (
+    BODY_AT,
+    BODY_LENGTH_AT,
     BORN_HOST_V6,
     FIXED_BYTES,
     MAGIC,
+    MAGIC_AT,
     MAGIC_LONG_TOPIC,
+    PREPARED_OFFSET_AT,
+    QUEUE_OFFSET_AT,
+    RECONSUME_TIMES_AT,
+    STORE_HOST_AT,
     STORE_HOST_V6,
+    STORED_AT,
+    SYS_FLAG_AT,
 )
 
 Buffer = bytes | bytearray | memoryview
 Places = NDArray[np.int64]
 
-QUEUE_NUMBER_AT = 12
-QUEUE_OFFSET_AT = 20
-LOG_OFFSET_AT = 28
-SYS_FLAG_AT = 36
-BORN_AT = 40
-BORN_HOST_AT = 48
-_V6_MORE_BYTES = 12
 _SIZE = struct.Struct(">i")
 
 
@@ -92,13 +95,23 @@ class Layout:
 
     @property
     def stored_at(self) -> Places:
-        """Where the store time stands, and the store host after it."""
-        return self.starts + 56 + self.born_more
+        """Where the time of storing is."""
+        return self.starts + STORED_AT + self.born_more
 
     @property
-    def tail_at(self) -> Places:
-        """Where the reconsume times stand, and the prepared offset after them."""
-        return self.bodies - 16
+    def store_host_at(self) -> Places:
+        """Where the store host is."""
+        return self.starts + STORE_HOST_AT + self.born_more
+
+    @property
+    def reconsume_times_at(self) -> Places:
+        """Where the reconsume times are."""
+        return self.bodies - (BODY_AT - RECONSUME_TIMES_AT)
+
+    @property
+    def prepared_offset_at(self) -> Places:
+        """Where the log offset of the half message is."""
+        return self.bodies - (BODY_AT - PREPARED_OFFSET_AT)
 
     def of(self, offset: int, kind: str) -> NDArray[Any]:
         """The numbers at a fixed distance from each record's begin."""
@@ -135,11 +148,11 @@ def lay_out_at(buffer: Buffer, begin: Places, end: Places) -> Layout:
     if len(begin) == 0:
         return Layout(buffer, begin, begin, begin.astype(np.int32), *([begin] * 6))
     sys_flags = cast("NDArray[np.int32]", numbers(buffer, begin + SYS_FLAG_AT, "i4"))
-    born_more = np.where(sys_flags & BORN_HOST_V6, _V6_MORE_BYTES, 0)
-    store_more = np.where(sys_flags & STORE_HOST_V6, _V6_MORE_BYTES, 0)
-    body = begin + 88 + born_more + store_more
+    born_more = np.where(sys_flags & BORN_HOST_V6, V6_MORE_BYTES, 0)
+    store_more = np.where(sys_flags & STORE_HOST_V6, V6_MORE_BYTES, 0)
+    body = begin + BODY_AT + born_more + store_more
     _check(buffer, begin, body + 3 <= end, "no room for a body")
-    body_bytes = numbers(buffer, body - 4, "i4").astype(np.int64)
+    body_bytes = numbers(buffer, body - (BODY_AT - BODY_LENGTH_AT), "i4").astype(np.int64)
     body_end = body + body_bytes
     topic_length_bytes = _topic_length_bytes(buffer, begin)
     topic = body_end + topic_length_bytes
@@ -155,7 +168,7 @@ def lay_out_at(buffer: Buffer, begin: Places, end: Places) -> Layout:
 
 
 def _topic_length_bytes(buffer: Buffer, begin: Places) -> Places:
-    magic = numbers(buffer, begin + 4, "i4")
+    magic = numbers(buffer, begin + MAGIC_AT, "i4")
     _check(buffer, begin, (magic == MAGIC) | (magic == MAGIC_LONG_TOPIC), "an unknown magic")
     return np.where(magic == MAGIC, 1, 2)
 
