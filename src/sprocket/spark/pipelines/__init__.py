@@ -6,7 +6,7 @@
     archive = Archive(nameservers="127.0.0.1:9876", topics=("orders",), folder="orders-archive")
     done = archive.run(session())
 
-All can be stopped and started again. What each promises stands in its module and in the guide.
+Each can be stopped and started again. Its module and the guide describe what it promises.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from sprocket.spark.pipelines.trace import Trace as Trace
     from sprocket.spark.pipelines.volume import Volume as Volume
 
-#: The module of each.
+#: The module of each pipeline.
 _WHERE = {
     "Archive": "archive",
     "Replay": "replay",
@@ -38,7 +38,7 @@ __all__ = ["Archive", "DeadLetters", "Lag", "Mirror", "Replay", "Trace", "Volume
 
 
 def __getattr__(name: str) -> object:
-    # Executors import this package for tasks: they get only what they ask for.
+    # Executors import this package for tasks, so a pipeline's module is loaded when it is used.
     if name in _WHERE:
         return getattr(importlib.import_module(f"{__name__}.{_WHERE[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
