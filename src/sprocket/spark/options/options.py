@@ -1,9 +1,9 @@
 # ruff: noqa: RUF009 - `option` makes a dataclass field
-"""What a user may say with `.option(…)` when reading, checked once and frozen.
+"""The options of `.option(…)` for reading, checked once and frozen.
 
-Names are those of Spark's Kafka source where the meaning is the same, RocketMQ's own where it is
-not. Spark hands options over as text; names count without regard to upper and lower case. An
-option that does not exist is refused with the nearest one that does. The result can be pickled.
+Names are those of Spark's Kafka source where the meaning is the same, and RocketMQ's own elsewhere.
+Spark passes options as texts, and case does not matter in names. An unknown option is refused, and
+the error names the nearest one that exists. The result can be pickled.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from sprocket.spark.options import declare, positions, values
 from sprocket.spark.options.declare import option
 from sprocket.spark.options.positions import Kind, Positions
 
-#: A group that every RocketMQ broker knows from its start: reading leaves nothing behind.
+#: A group that every RocketMQ broker has from its start, so reading creates no group.
 READER_GROUP = "TOOLS_CONSUMER"
 
 
 @dataclass(frozen=True)
 class Choice:
-    """Which messages, wherever they are read from."""
+    """Options that choose messages, for reads from brokers and from files."""
 
     topics: tuple[str, ...] = option(
         "subscribe", values.topics, "Topics to read, with commas in between.", default=()
@@ -71,13 +71,13 @@ class Choice:
 
     @property
     def filter(self) -> Filter:
-        """Which messages are wanted, by tag or by SQL."""
+        """The filter by tag or by SQL."""
         return filter_of(self.tags, self.sql)
 
 
 @dataclass(frozen=True)
 class Credentials:
-    """Who is reading or writing, for brokers with access control."""
+    """Keys of the user, for brokers with access control."""
 
     access_key: str | None = option(
         "accessKey", values.text, "Who is asking, for brokers with access control (`aclEnable`)."
@@ -94,7 +94,7 @@ class Credentials:
 
     @property
     def signer(self) -> Signer | None:
-        """What signs requests; None if there are no keys.
+        """The signer of requests; None without keys.
 
         Raises:
             ConfigError: one key is given without the other.
@@ -104,7 +104,7 @@ class Credentials:
 
 @dataclass(frozen=True)
 class ReadOptions(Credentials, Choice):
-    """How to read, as the user asked."""
+    """Options of all reads from brokers."""
 
     nameservers: tuple[str, ...] = option(
         "namesrvAddr",
@@ -187,7 +187,7 @@ class ReadOptions(Credentials, Choice):
 
 @dataclass(frozen=True)
 class Pushed:
-    """Whether conditions are taken over from Spark, in batch reads."""
+    """Whether batch reads accept pushed filters from Spark."""
 
     takes_filters: bool = option(
         "pushDownPredicate",
@@ -200,7 +200,7 @@ class Pushed:
 
 @dataclass(frozen=True)
 class BatchOptions(Pushed, ReadOptions):
-    """How to read once: where it ends, too."""
+    """Options of batch reads from brokers, with their end."""
 
     ending: Positions | None = option(
         "endingOffsets",
@@ -223,7 +223,7 @@ class BatchOptions(Pushed, ReadOptions):
 
 @dataclass(frozen=True)
 class StreamOptions(ReadOptions):
-    """How to read on and on: how much at a time, too."""
+    """Options of streaming reads, with the size of micro-batches."""
 
     trigger_records_max: int = option(
         "maxOffsetsPerTrigger",
@@ -253,7 +253,7 @@ class StreamOptions(ReadOptions):
 
 @dataclass(frozen=True)
 class StoreOptions(Pushed, Choice):
-    """How to read the files of a broker's store."""
+    """Options of reads from the files of a broker's store."""
 
     store: str = option(
         "store",
@@ -320,23 +320,23 @@ def store_options(given: Mapping[str, str]) -> StoreOptions:
 
 
 def check_names(given: Iterable[str]) -> None:
-    """Raises ConfigError for a name that is no option of any way of reading."""
+    """Raises ConfigError for a name that is no option of any read."""
     declare.check_names(given, (BatchOptions, StreamOptions, StoreOptions))
 
 
 def check_source(options: ReadOptions) -> None:
-    """Raises ConfigError unless it is clear what to read, where from, and as whom."""
+    """Raises ConfigError if an option of a read is missing, or two contradict each other."""
     if not options.nameservers:
         raise ConfigError("option namesrvAddr is missing: the name servers, host:port")
-    ways = {
+    choices = {
         "subscribe": options.topics,
         "subscribePattern": options.pattern,
         "assign": options.queues,
     }
-    chosen = [name for name, value in ways.items() if value]
+    chosen = [name for name, value in choices.items() if value]
     if len(chosen) != 1:
-        said = f"not {' and '.join(chosen)} together" if chosen else "none is given"
-        raise ConfigError(f"give one of subscribe, subscribePattern, assign: {said}")
+        fault = f"not {' and '.join(chosen)} together" if chosen else "none is given"
+        raise ConfigError(f"give one of subscribe, subscribePattern, assign: {fault}")
     _check_filter(options)
     check_credentials(options)
     begins = options.starting.everywhere if options.starting else None
@@ -345,7 +345,7 @@ def check_source(options: ReadOptions) -> None:
 
 
 def check_credentials(options: Credentials) -> None:
-    """Raises ConfigError for half a pair of keys."""
+    """Raises ConfigError if only one of the two keys is given, or a token without them."""
     if bool(options.access_key) != bool(options.secret_key):
         missing = "secretKey" if options.access_key else "accessKey"
         raise ConfigError(f"option {missing} is missing: accessKey and secretKey go together")

@@ -1,4 +1,4 @@
-"""What a user may say with `.option(…)` when writing, checked once and frozen."""
+"""The options of `.option(…)` for writing, checked once and frozen."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from sprocket.spark.options import values
 from sprocket.spark.options.declare import option, parse
 from sprocket.spark.options.options import Credentials, check_credentials
 
-#: Options that Spark itself adds for streams.
+#: Options that Spark adds itself for streams.
 _SPARKS_OWN = {"checkpointlocation", "queryname", "outputmode"}
 
 
 @dataclass(frozen=True)
 class WriteOptions(Credentials):
-    """How to write, as the user asked."""
+    """Options of writes."""
 
     nameservers: tuple[str, ...] = option(
         "namesrvAddr",
