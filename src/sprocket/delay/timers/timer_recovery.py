@@ -84,8 +84,8 @@ async def recover(
 
 
 # The cases are in the order of what is lost: no checkpoint, one of Java, no timer log, nothing, and
-# the end of the timer log. Only the checkpoint says which part of the timer log is on the disk. What
-# is lost is read from the topic again, and the scan in `recover` finds what was delivered of it.
+# the end of the timer log. Only the checkpoint says which part of that is on the disk. What is lost
+# is read from the topic again, and the scan in `recover` finds what was delivered of it.
 def _recovered(
     files: TimerFiles, store: Store, counts: Counts, *, saved: Progress | None, now_ms: int
 ) -> tuple[Progress, int]:
