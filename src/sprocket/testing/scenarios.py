@@ -1,10 +1,9 @@
-"""Histories of sending and consuming: groups of all kinds in all weathers, by name and seed.
+"""Scenarios of sending and consuming: groups of all kinds with all faults, by name and seed.
 
 outcome = play("ordered", seed=17)      # raises Violation if an invariant does not hold
 
-A seed tells the same history as long as its scenario's row, and all that draws from its entropy,
-stay as they are. So a seed that is kept as a test keeps its meaning only if these do: change no row
-that has one, add another.
+A seed gives the same history only while its scenario's row, and all code that draws from its
+entropy, do not change. So never change a row that has a seed kept as a test: add another row.
 """
 
 from __future__ import annotations
@@ -35,19 +34,20 @@ _TWO = ("orders", "bills")
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """What there is, and what goes wrong with it.
+    """A cluster, its clients, and the faults that happen to them.
 
     Attributes:
         doc: one sentence.
         styles: the groups.
-        faults: names of `weather` and of `Crowd.faults`, drawn with equal chances.
-        count: how many faults.
-        nameservers, brokers: how many of each.
+        faults: names of faults of `weather` and `Crowd.faults`, drawn with equal probability.
+        count: number of faults.
+        nameservers, brokers: number of each.
         traffic: what is sent.
         store: settings of the brokers' stores.
-        sync_seconds: the shortest and longest time that their disks take to sync.
-        pause_seconds: if set, faults are at least so far apart.
-        gap_seconds_max, overlap_seconds_max: how long a queue may have no owner, or two, at most.
+        sync_seconds: the shortest and the longest time of a sync of their disks.
+        pause_seconds: the least time between faults; 0 for any.
+        gap_seconds_max, overlap_seconds_max: the longest time that a queue may have no owner, or
+            two.
     """
 
     doc: str
@@ -260,10 +260,11 @@ SCENARIOS: dict[str, Scenario] = {
 
 
 def play(name: str, seed: int, *, instead: Scenario | None = None) -> Outcome:
-    """Plays a scenario of `SCENARIOS`.
+    """Runs a scenario of `SCENARIOS`.
 
     Args:
-        instead: another form of it, to find the smallest that still fails.
+        name, seed: the history.
+        instead: replaces the scenario, to find the smallest form that still fails.
 
     Raises:
         Violation: an invariant does not hold; the text has scenario, seed and a story.
