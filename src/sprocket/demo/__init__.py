@@ -1,4 +1,4 @@
-"""The main job: messages in, shared by a group, and read as a table by Spark, on one machine.
+"""The demonstration: sends messages, consumes them in a group, and reads them with Spark.
 
 `make run`, or `python -m sprocket.demo --help`.
 """

@@ -1,4 +1,4 @@
-"""The main job's options, its exit codes, and what is said when it ends."""
+"""The command line of the demonstration: options and exit codes."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _PORTS = "default: {}, or a free one if that is taken"
 
 def command(
     store: Annotated[
-        Path, typer.Option(help="Folder of everything that is kept; made if it is missing.")
+        Path, typer.Option(help="Folder of all data; created if it is missing.")
     ] = _USUAL.store,
-    messages: Annotated[int, typer.Option(min=10, max=10_000_000, help="How many to send.")] = (
+    messages: Annotated[int, typer.Option(min=10, max=10_000_000, help="Orders to send.")] = (
         _USUAL.messages
     ),
     spark: Annotated[bool, typer.Option("--spark/--no-spark", help="Whether Spark runs.")] = True,
@@ -47,7 +47,7 @@ def command(
 
 
 def demonstrate(plan: Plan, screen: Screen) -> int:
-    """Does it, says how it went, and returns the exit code."""
+    """Runs the demonstration, shows its outcome, and returns the exit code."""
 
     async def whole() -> int:
         result = await tour(plan, screen, clock=SystemClock(), entropy=SystemEntropy())

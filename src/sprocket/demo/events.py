@@ -1,4 +1,4 @@
-"""What the demonstration and its Spark process tell each other, a line of JSON each."""
+"""Messages between the demonstration and its Spark process, each a line of JSON."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import msgspec
 
 
 class Task(msgspec.Struct):
-    """What Spark is to do.
+    """The task of the Spark process.
 
     Attributes:
-        nameservers: the cluster.
-        topic: what to read.
-        folder: where Parquet goes; what lies there is replaced.
+        nameservers: name servers of the cluster.
+        topic: the topic to read.
+        folder: folder for Parquet; its content is replaced.
     """
 
     nameservers: str
@@ -20,13 +20,13 @@ class Task(msgspec.Struct):
 
 
 class Step(msgspec.Struct, tag=True):
-    """What is being done now, in words."""
+    """The present step, in words."""
 
     doing: str
 
 
 class RegionTotal(msgspec.Struct):
-    """Orders of one region: how many of each status, and their worth."""
+    """Orders of one region: their numbers by status, and their total amount."""
 
     region: str
     orders: dict[str, int]
@@ -34,12 +34,12 @@ class RegionTotal(msgspec.Struct):
 
 
 class Report(msgspec.Struct, tag=True):
-    """What was found and written.
+    """The result of the Spark job.
 
     Attributes:
-        messages: read from the topic, those of earlier runs too.
+        messages: messages read from the topic, with those of earlier runs.
         others: messages that are no orders.
-        files, file_bytes: of the Parquet that was written.
+        files, file_bytes: number and size of the Parquet files written.
     """
 
     messages: int

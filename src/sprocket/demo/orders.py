@@ -1,6 +1,6 @@
-"""Orders of a shop that does not exist: what the demonstration sends. Pure.
+"""The messages of the demonstration: orders of an invented shop. Pure.
 
-Bodies are JSON, but for one: a parcel label, which is an image, since bodies may be any bytes.
+Bodies are JSON, except for a parcel label, which is an image: bodies may be any bytes.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from sprocket.message.message import Message
 
 TOPIC = "orders"
 REGIONS = ("africa", "americas", "asia", "europe")
-#: What became of an order, and how many of a hundred did. It is the message's tag.
+#: Statuses of orders with their shares in percent. The status is the message's tag.
 STATUSES = {"new": 35, "paid": 40, "shipped": 20, "returned": 5}
 LABEL_TAG = "label"
 
@@ -22,10 +22,12 @@ _BY_PERCENT = [status for status, share in STATUSES.items() for _ in range(share
 
 
 def orders(count: int, *, run: str, entropy: Entropy) -> Iterator[Message]:
-    """So many messages; the second is the label, the others are orders.
+    """Makes `count` messages; the second is the label, the others are orders.
 
     Args:
-        run: stands in the keys, so that those of two runs differ.
+        count: number of messages.
+        run: begin of the keys, so that keys of two runs differ.
+        entropy: chooses their contents.
     """
     for number in range(count):
         region = REGIONS[entropy.below(len(REGIONS))]
@@ -55,7 +57,7 @@ def _label(name: str, region: str) -> Message:
 
 
 def black_square(size: int) -> bytes:
-    """A PNG image."""
+    """A black PNG image of `size` by `size` pixels."""
 
     def chunk(kind: bytes, data: bytes) -> bytes:
         crc = zlib.crc32(kind + data).to_bytes(4, "big")

@@ -1,4 +1,4 @@
-"""What the demonstration was asked to do, and what it did: plain values."""
+"""The settings of the demonstration, and its result: plain values."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ BROKER_PORT = 10911
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What the user asked for.
+    """The settings.
 
     Attributes:
-        store: folder of everything that is kept.
-        messages: how many to send.
-        nameserver_port, broker_port: None for the usual ones, or others where those are taken.
+        store: folder of all data.
+        messages: number of orders to send.
+        has_spark: whether Spark runs.
+        nameserver_port, broker_port: None for the usual port, or a free one if it is in use.
     """
 
     store: Path = Path("sprocket-data")
@@ -36,13 +37,13 @@ class Plan:
 
     @property
     def spark_log(self) -> Path:
-        """Where Spark's own words go."""
+        """The file for Spark's standard error."""
         return self.store / "spark.log"
 
 
 @dataclass(slots=True)
 class Tally:
-    """What one member of the group did: orders billed, and the numbers of its queues."""
+    """The result of one member of the group: number of orders billed, and its queue numbers."""
 
     member: str
     orders: int = 0
@@ -51,7 +52,7 @@ class Tally:
 
 @dataclass(slots=True)
 class Result:
-    """What was done; no report if Spark was not wanted."""
+    """The result of the demonstration; `report` is None without Spark."""
 
     sent: int
     tallies: list[Tally]

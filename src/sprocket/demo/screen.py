@@ -1,4 +1,4 @@
-"""What the demonstration shows on the console."""
+"""The console output of the demonstration."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ class Bars:
         self._billed: TaskID = progress.add_task(f"billed by group {GROUP}", total=messages)
 
     def sent(self, count: int) -> None:
-        """So many more were sent."""
+        """Adds to the number of orders sent."""
         self._progress.advance(self._sent, count)
 
     def billed(self, count: int) -> None:
-        """So many more were consumed."""
+        """Adds to the number of orders consumed."""
         self._progress.advance(self._billed, count)
 
 
 class Screen:
-    """Shows things on a console."""
+    """Shows steps and results on a console."""
 
     Show = Callable[[str], None]
 
@@ -50,7 +50,7 @@ class Screen:
         self._console = console
 
     def started(self, nameserver: str, broker: str, store: Path) -> None:
-        """The node runs."""
+        """Shows that the node runs, and its addresses."""
         self._console.print(
             f"[bold]Sprocket[/] runs: name server {nameserver}, broker {broker}, store {store}/",
             highlight=False,
@@ -59,7 +59,7 @@ class Screen:
 
     @contextlib.contextmanager
     def bars(self, messages: int) -> Iterator[Bars]:
-        """Progress of sending and consuming."""
+        """Shows the progress of sending and consuming while the context is open."""
         columns = (
             TextColumn("{task.description:<24}"),
             BarColumn(),
@@ -71,17 +71,17 @@ class Screen:
 
     @contextlib.contextmanager
     def working(self) -> Iterator[Show]:
-        """A line that says what is being done, with something that moves."""
+        """Shows the present step with a spinner; yields a function that changes the step."""
         with self._console.status("waiting for Spark") as status:
             yield status.update
 
     def finished(self, result: Result, plan: Plan) -> None:
-        """What was done, where it lies, what to try next."""
+        """Shows the result, where the data is, and commands to try next."""
         if result.report is not None:
             self._console.print(_table(result.report))
         sections = (
             _done(result),
-            ["[bold]Where the data lies[/]", *_places(result, plan)],
+            ["[bold]Where the data is[/]", *_places(result, plan)],
             ["[bold]What to try next[/]", *_next(plan)],
         )
         text = "\n\n".join("\n".join(section) for section in sections)
@@ -90,11 +90,11 @@ class Screen:
         )
 
     def failed(self, reason: str) -> None:
-        """It could not be done."""
+        """Shows why the demonstration failed."""
         self._console.print(f"[red]failed:[/] {reason}", highlight=False, soft_wrap=True)
 
     def stopped(self) -> None:
-        """The user pressed Ctrl-C."""
+        """Shows that Ctrl-C ended the demonstration."""
         self._console.print("stopped; everything is closed, and the data is kept")
 
 
@@ -143,7 +143,7 @@ def _places(result: Result, plan: Plan) -> list[str]:
 
 
 def _next(plan: Plan) -> list[str]:
-    """Commands, each a line that can be pasted."""
+    """Commands to try next, each a line that can be pasted."""
     return [
         'make run ARGS="--messages 50000"',
         f".venv/bin/sprocket standalone --store {plan.store}",

@@ -1,6 +1,6 @@
 """The demonstration itself: a node, a producer, a group of two members, a Spark job.
 
-It reads from top to bottom as a user's own program would. What it shows is in `screen`.
+It is written from top to bottom like a user's own program. `screen` has its output.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from sprocket.message.message import Message, StoredMessage
 from sprocket.standalone import Standalone
 
 _HOST = "127.0.0.1"
-#: Sends under way at once.
+#: Concurrent sends.
 _AT_ONCE = 256
 _JOIN_S = 20.0
 _BILL_S = 60.0
@@ -34,10 +34,10 @@ _LOOK_AGAIN_S = 0.02
 
 
 async def tour(plan: Plan, screen: Screen, *, clock: Clock, entropy: Entropy) -> Result:
-    """Does everything.
+    """Runs the whole demonstration.
 
     Raises:
-        SprocketError: a port or the store is taken, or a part failed; the text says which.
+        SprocketError: a port or the store is in use, or a part failed; the text names it.
     """
     plan.store.mkdir(parents=True, exist_ok=True)
     node = Standalone(
@@ -82,7 +82,7 @@ async def _sell_and_bill(
 
 
 async def _shared(members: list[PushConsumer], queues: int) -> None:
-    """Returns when every member has its part of the queues."""
+    """Returns when every member has a share of the queues."""
     try:
         async with asyncio.timeout(_JOIN_S):
             while not all(0 < len(one.queues) < queues for one in members):  # noqa: ASYNC110
@@ -92,7 +92,7 @@ async def _shared(members: list[PushConsumer], queues: int) -> None:
 
 
 class Billing:
-    """The consumer group: counts what each member gets, and knows what is still to come."""
+    """The consumer group: counts the orders of each member, and knows which are still missing."""
 
     def __init__(self, bars: Bars) -> None:
         self._bars = bars
@@ -101,13 +101,13 @@ class Billing:
         self.tallies: list[Tally] = []
 
     def expect(self, messages: list[Message]) -> None:
-        """These are about to be sent."""
+        """Adds messages that are about to be sent."""
         self._waiting.update(key for message in messages for key in message.keys)
         self._is_done.clear()
 
     @contextlib.asynccontextmanager
     async def members(self, nameserver: str, count: int) -> AsyncIterator[list[PushConsumer]]:
-        """So many members, while inside."""
+        """Runs `count` members while the context is open."""
         async with contextlib.AsyncExitStack() as stack:
             joined = []
             for number in range(1, count + 1):
@@ -122,7 +122,7 @@ class Billing:
 
         @member.on(TOPIC)
         async def bill(message: StoredMessage) -> None:
-            # A message may come twice, and those of an earlier run may come now.
+            # A message may come twice, and messages of an earlier run may come now.
             for key in message.keys:
                 if key in self._waiting:
                     self._waiting.discard(key)
@@ -132,7 +132,7 @@ class Billing:
                 self._is_done.set()
 
     async def finished(self) -> None:
-        """Returns when everything that was expected has been billed."""
+        """Returns when all expected messages have been billed."""
         try:
             async with asyncio.timeout(_BILL_S):
                 await self._is_done.wait()
@@ -144,7 +144,7 @@ class Billing:
 
 @contextlib.asynccontextmanager
 async def _spark(plan: Plan) -> AsyncIterator[Child | None]:
-    """The Spark process, which starts while orders are sent."""
+    """The Spark process, which starts while orders are sent; None without Spark."""
     if not plan.has_spark:
         yield None
         return
@@ -174,7 +174,7 @@ async def _report(spark: Child, task: Task, show: Screen.Show) -> Report:
 
 
 def _port(wanted: int | None, usual: int) -> int:
-    """The wanted port; else the usual one, or 0 for any if that is taken."""
+    """The wanted port, or the usual one; 0 for any if that is in use."""
     if wanted is not None:
         return wanted
     with socket.socket() as probe:
