@@ -1,4 +1,4 @@
-"""The demonstration: sends messages, consumes them in a group, and reads them with Spark.
+"""The demo: sends messages, consumes them in a group, reads them with Spark, on one machine.
 
 `make run`, or `python -m sprocket.demo --help`.
 """

@@ -1,8 +1,9 @@
-"""A child process that ends, with all its own children, when its `async with` block ends.
+"""A child process that ends, with all its own children, at the end of an `async with` block.
 
-It runs in a process group of its own, so that Ctrl-C reaches only this process, which then ends it.
-It reads lines from its standard input and writes lines to its standard output. It must end when its
-input ends, or it is killed. Process groups need POSIX; elsewhere only the process itself is ended.
+It runs in a process group of its own, so that Ctrl-C reaches only the parent. The parent writes
+lines to its standard input and reads lines from its standard output. The child must end at the end
+of its input; otherwise it is killed. Process groups are POSIX only; on other systems only the
+process itself is ended.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import Self
 
 _GRACE_S = 3.0
 _LOOK_AGAIN_S = 0.02
-#: The longest line that the child may write.
+#: Longest line that the child may write.
 _LINE_BYTES_MAX = 1024 * 1024
 
 
@@ -54,7 +55,7 @@ class Child:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Ends the child; returns when no process of its group runs any more."""
+        """Returns when no process of its group runs any more."""
         process = self._running()
         if process.stdin is not None:
             process.stdin.close()
@@ -71,10 +72,10 @@ class Child:
             await process.wait()
 
     def tell(self, line: bytes) -> None:
-        """Writes a line to its standard input; ignores that it has ended."""
+        """Writes a line to its standard input. Does nothing if it has ended."""
         stdin = self._running().stdin
         assert stdin is not None
-        # What a closed pipe raises depends on the loop: uvloop's is a RuntimeError.
+        # The exception of a closed pipe depends on the event loop: uvloop raises RuntimeError.
         with contextlib.suppress(ConnectionError, RuntimeError):
             stdin.write(line + b"\n")
 
@@ -90,7 +91,7 @@ class Child:
         return self._process
 
     async def _group_gone(self) -> None:
-        while self._signal(0):  # noqa: ASYNC110 - nothing signals the end of a grandchild
+        while self._signal(0):  # noqa: ASYNC110 - the end of a grandchild gives no notice
             await asyncio.sleep(_LOOK_AGAIN_S)
 
     def _kill(self) -> None:

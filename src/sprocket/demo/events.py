@@ -1,4 +1,4 @@
-"""Messages between the demonstration and its Spark process, each a line of JSON."""
+"""The messages between the demo and its Spark process, each a line of JSON."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class Task(msgspec.Struct):
     Attributes:
         nameservers: name servers of the cluster.
         topic: the topic to read.
-        folder: folder for Parquet; its content is replaced.
+        folder: where to write Parquet; its old content is replaced.
     """
 
     nameservers: str
@@ -20,13 +20,13 @@ class Task(msgspec.Struct):
 
 
 class Step(msgspec.Struct, tag=True):
-    """The present step, in words."""
+    """The current step, in words."""
 
     doing: str
 
 
 class RegionTotal(msgspec.Struct):
-    """Orders of one region: their numbers by status, and their total amount."""
+    """Orders of one region: how many of each status, and their total amount."""
 
     region: str
     orders: dict[str, int]
@@ -37,9 +37,9 @@ class Report(msgspec.Struct, tag=True):
     """The result of the Spark job.
 
     Attributes:
-        messages: messages read from the topic, with those of earlier runs.
-        others: messages that are no orders.
-        files, file_bytes: number and size of the Parquet files written.
+        messages: number of messages in the topic, also of earlier runs.
+        others: number of messages that are not orders.
+        files, file_bytes: number and size of the Parquet files.
     """
 
     messages: int
@@ -50,7 +50,7 @@ class Report(msgspec.Struct, tag=True):
 
 
 class Failure(msgspec.Struct, tag=True):
-    """Why there is no report."""
+    """The reason why there is no report."""
 
     reason: str
 

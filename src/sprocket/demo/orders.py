@@ -1,6 +1,6 @@
-"""The messages of the demonstration: orders of an invented shop. Pure.
+"""Orders of an invented shop, which the demo sends. Pure.
 
-Bodies are JSON, except for a parcel label, which is an image: bodies may be any bytes.
+Bodies are JSON, except one: a parcel label, which is an image, because bodies may be any bytes.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from sprocket.message.message import Message
 
 TOPIC = "orders"
 REGIONS = ("africa", "americas", "asia", "europe")
-#: Statuses of orders with their shares in percent. The status is the message's tag.
+#: Percent of orders by status. The status is the message's tag.
 STATUSES = {"new": 35, "paid": 40, "shipped": 20, "returned": 5}
 LABEL_TAG = "label"
 
@@ -22,12 +22,10 @@ _BY_PERCENT = [status for status, share in STATUSES.items() for _ in range(share
 
 
 def orders(count: int, *, run: str, entropy: Entropy) -> Iterator[Message]:
-    """Makes `count` messages; the second is the label, the others are orders.
+    """Yields `count` messages; the second is the label, the others are orders.
 
     Args:
-        count: number of messages.
-        run: begin of the keys, so that keys of two runs differ.
-        entropy: chooses their contents.
+        run: a part of the keys, so that the keys of two runs differ.
     """
     for number in range(count):
         region = REGIONS[entropy.below(len(REGIONS))]
@@ -57,7 +55,7 @@ def _label(name: str, region: str) -> Message:
 
 
 def black_square(size: int) -> bytes:
-    """A black PNG image of `size` by `size` pixels."""
+    """A PNG image of a black square."""
 
     def chunk(kind: bytes, data: bytes) -> bytes:
         crc = zlib.crc32(kind + data).to_bytes(4, "big")

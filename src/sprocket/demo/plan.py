@@ -1,4 +1,4 @@
-"""The settings of the demonstration, and its result: plain values."""
+"""The options and the result of the demo, as plain values."""
 
 from __future__ import annotations
 
@@ -15,13 +15,12 @@ BROKER_PORT = 10911
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The settings.
+    """The user's options.
 
     Attributes:
         store: folder of all data.
-        messages: number of orders to send.
-        has_spark: whether Spark runs.
-        nameserver_port, broker_port: None for the usual port, or a free one if it is in use.
+        messages: number of messages to send.
+        nameserver_port, broker_port: None for the default ports, or free ones if those are taken.
     """
 
     store: Path = Path("sprocket-data")
@@ -32,18 +31,18 @@ class Plan:
 
     @property
     def parquet(self) -> Path:
-        """Where the Spark job writes."""
+        """Folder of the Spark job's output."""
         return self.store / "parquet" / TOPIC
 
     @property
     def spark_log(self) -> Path:
-        """The file for Spark's standard error."""
+        """File for Spark's own log."""
         return self.store / "spark.log"
 
 
 @dataclass(slots=True)
 class Tally:
-    """The result of one member of the group: number of orders billed, and its queue numbers."""
+    """The work of one member of the group: orders billed, and the numbers of its queues."""
 
     member: str
     orders: int = 0
@@ -52,7 +51,7 @@ class Tally:
 
 @dataclass(slots=True)
 class Result:
-    """The result of the demonstration; `report` is None without Spark."""
+    """The result of the demo; without a report if Spark was switched off."""
 
     sent: int
     tallies: list[Tally]
