@@ -28,7 +28,7 @@ class Choice:
     """Options that choose messages, for reads from brokers and from files."""
 
     topics: tuple[str, ...] = option(
-        "subscribe", values.topics, "Topics to read, with commas in between.", default=()
+        "subscribe", values.topics, "Topics to read, separated by commas.", default=()
     )
     pattern: str | None = option(
         "subscribePattern",
@@ -39,7 +39,7 @@ class Choice:
     starting_time: Positions | None = option(
         "startingTimestamp",
         positions.parse_time,
-        "Where to begin in every queue, by store time in ms since 1970. Goes before the other two.",
+        "Where to begin in every queue, by store time in ms since 1970. Overrides the other two.",
     )
     tags: str = option(
         "tags",
@@ -56,7 +56,7 @@ class Choice:
     fails_on_loss: bool = option(
         "failOnDataLoss",
         values.switch,
-        "Fail when messages to be read are no longer there; otherwise warn and go on.",
+        "Fail if messages to read are no longer there; otherwise warn and continue.",
         default=True,
     )
     partitions_min: int = option(
@@ -80,16 +80,16 @@ class Credentials:
     """Keys of the user, for brokers with access control."""
 
     access_key: str | None = option(
-        "accessKey", values.text, "Who is asking, for brokers with access control (`aclEnable`)."
+        "accessKey", values.text, "The user's key, for brokers with access control (`aclEnable`)."
     )
     secret_key: str | None = option(
         "secretKey",
         values.text,
-        "What requests are signed with. It is never sent.",
+        "The key that signs requests. It is never sent.",
         is_secret=True,
     )
     security_token: str | None = option(
-        "securityToken", values.text, "Goes with keys that were lent for a time.", is_secret=True
+        "securityToken", values.text, "Token that belongs to temporary keys.", is_secret=True
     )
 
     @property
@@ -124,13 +124,13 @@ class ReadOptions(Credentials, Choice):
         "Where to begin: `earliest`, `latest`, `committed` (where the group is, and earliest in "
         'queues where it is nowhere), or `{"orders": {"broker-a": {"0": 17}}}` with -2 for '
         "earliest and -1 for latest. Default: earliest, in streams latest. A stream that has a "
-        "checkpoint goes on from there.",
+        "checkpoint continues from there.",
     )
     starting_times: Positions | None = option(
         "startingOffsetsByTimestamp",
         positions.parse_times,
         'Where to begin, by store time in ms: `{"orders": 1700000000000}`, or for each queue. '
-        "Goes before `startingOffsets`.",
+        "Overrides `startingOffsets`.",
     )
     time_strategy: str = option(
         "startingOffsetsByTimestampStrategy",
@@ -149,7 +149,7 @@ class ReadOptions(Credentials, Choice):
     partition_records_max: int = option(
         "maxRecordsPerPartition",
         values.whole(1),
-        "Read at most so many offsets in one task.",
+        "Most offsets that one task reads.",
         default=0,
     )
     pull_timeout_ms: int = option(
@@ -162,25 +162,25 @@ class ReadOptions(Credentials, Choice):
     pull_bytes: int = option(
         "pullMaxBytes",
         values.whole(1024, 8 * 1024 * 1024),
-        "Most bytes to ask of a broker at once. Brokers may give less.",
+        "Most bytes in one pull. Brokers may return fewer.",
         default=1024 * 1024,
     )
     pull_records: int = option(
         "pullMaxRecords",
         values.whole(1, 65_536),
-        "Most messages to ask of a broker at once. Brokers may give less.",
+        "Most messages in one pull. Brokers may return fewer.",
         default=8192,
     )
     offset_retries: int = option(
         "fetchOffset.numRetries",
         values.whole(0, 1000),
-        "How many times to ask again when offsets cannot be had.",
+        "How many times a failed query of offsets is repeated.",
         default=3,
     )
     offset_retry_ms: int = option(
         "fetchOffset.retryIntervalMs",
         values.whole(0, 3_600_000),
-        "Pause before asking for offsets again, ms.",
+        "Pause before a query of offsets is repeated, ms.",
         default=200,
     )
 
@@ -211,13 +211,13 @@ class BatchOptions(Pushed, ReadOptions):
     ending_times: Positions | None = option(
         "endingOffsetsByTimestamp",
         positions.parse_times,
-        "Where to end, by store time in ms, for each topic or queue. Goes before `endingOffsets`.",
+        "Where to end, by store time in ms, for each topic or queue. Overrides `endingOffsets`.",
     )
     ending_time: Positions | None = option(
         "endingTimestamp",
         positions.parse_time,
         "Where to end in every queue, by store time in ms since 1970; a message stored at that "
-        "time is not read. Goes before the other two.",
+        "time is not read. Overrides the other two.",
     )
 
 
@@ -246,7 +246,7 @@ class StreamOptions(ReadOptions):
     route_refresh_ms: int = option(
         "routeRefreshMs",
         values.whole(0, 3_600_000),
-        "How often topics and queues are looked up anew, ms.",
+        "Time between two updates of topics and queues, ms.",
         default=5_000,
     )
 
@@ -259,8 +259,8 @@ class StoreOptions(Pushed, Choice):
         "store",
         values.text,
         "Folder of a broker's store: its log files are read, and no broker need run. All tasks "
-        "must see it under this name. Where the log lies on several disks, the others follow, with "
-        "`;` in between.",
+        "must reach it under this path. For a log on several disks the other folders follow, "
+        "separated by `;`.",
         default="",
     )
     broker: str | None = option(
@@ -270,7 +270,7 @@ class StoreOptions(Pushed, Choice):
         "endingTimestamp",
         positions.parse_time,
         "Where to end in every queue, by store time in ms since 1970; a message stored at that "
-        "time is not read. Goes before the other two.",
+        "time is not read. Overrides the other two.",
     )
     checks_bodies: bool = option(
         "checkBodies",

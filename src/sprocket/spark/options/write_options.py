@@ -25,10 +25,10 @@ class WriteOptions(Credentials):
         default=(),
     )
     topic: str | None = option(
-        "topic", values.topic, "Where messages go that have no column `topic`, or null there."
+        "topic", values.topic, "Topic of messages without a column `topic`, or with null there."
     )
     tag: str | None = option(
-        "tag", values.text, "Tag of messages that have no column `tag`, or null there."
+        "tag", values.text, "Tag of messages without a column `tag`, or with null there."
     )
     delay_level: int = option(
         "delayLevel",
@@ -50,7 +50,7 @@ class WriteOptions(Credentials):
         "can drop repeats by it.",
     )
     group: str = option(
-        "group", values.group, "Producer group that brokers are told.", default="sprocket-spark"
+        "group", values.group, "Producer group in requests to brokers.", default="sprocket-spark"
     )
     batch_records: int = option(
         "batchMaxRecords",
@@ -65,7 +65,7 @@ class WriteOptions(Credentials):
         default=512 * 1024,
     )
     timeout_ms: int = option(
-        "sendTimeoutMs", values.whole(1, 600_000), "How long an answer may take.", default=10_000
+        "sendTimeoutMs", values.whole(1, 600_000), "Longest wait for a reply, ms.", default=10_000
     )
     retries: int = option(
         "sendRetries",

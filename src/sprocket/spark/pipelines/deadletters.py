@@ -108,16 +108,16 @@ class DeadLetters(Job):
     """Reports dead letters of groups, and sends the chosen ones back."""
 
     groups: tuple[str, ...] = setting(
-        "Consumer group; all without it. May be given again.",
+        "Consumer group; without it, all groups. May be repeated.",
         option="group",
         kind="words",
         default=(),
     )
     since_ms: int | None = setting(
-        "Only what was given up from then on.", option="since", kind="time", default=None
+        "Only letters given up at that time or later.", option="since", kind="time", default=None
     )
     until_ms: int | None = setting(
-        "Only what was given up before that time.", option="until", kind="time", default=None
+        "Only letters given up before that time.", option="until", kind="time", default=None
     )
     where: str | None = setting(
         "Only letters for which this SQL expression is true, over the columns of the source, "
@@ -126,13 +126,13 @@ class DeadLetters(Job):
         default=None,
     )
     ids: tuple[str, ...] = setting(
-        "Only this letter, by its offset id. May be given again.",
+        "Only this letter, by its offset id. May be repeated.",
         option="id",
         kind="words",
         default=(),
     )
     reason_property: str | None = setting(
-        "Property in which your consumers say why they give a message up.",
+        "Property in which your consumers write why they give a message up.",
         option="reason",
         default=None,
     )
@@ -146,13 +146,13 @@ class DeadLetters(Job):
         "Most letters a second to send back.", option="rate", kind="number", default=None
     )
     slice_rows: int = setting(
-        "Most letters looked at between two notes of how far it is.",
+        "Most letters read between two saves of the progress.",
         option="slice-rows",
         kind="whole",
         default=10_000,
     )
     state: str | None = setting(
-        "Folder that remembers how far sending back is.", option="state", default=None
+        "Folder for the saved progress of sending back.", option="state", default=None
     )
 
     def run(self, session: SparkSession, watch: Watch = unwatched) -> Letters:

@@ -122,9 +122,9 @@ class Sampled:
 class Lag(Job):
     """Samples the lag of groups, and reports it over time."""
 
-    folder: str = setting("Where samples are added.", option="to")
+    folder: str = setting("Folder to which samples are added.", option="to")
     groups: tuple[str, ...] = setting(
-        "Consumer group; all without it. May be given again.",
+        "Consumer group; without it, all groups. May be repeated.",
         option="group",
         kind="words",
         default=(),
@@ -133,13 +133,13 @@ class Lag(Job):
         "Seconds between two rounds.", option="every", kind="number", default=10.0
     )
     rounds: int | None = setting(
-        "How many rounds; 0 only reports. Without it until Ctrl-C.",
+        "Number of rounds; 0 only reports. Without it, until Ctrl-C.",
         option="rounds",
         kind="whole",
         default=None,
     )
     form: str = setting(
-        "Form of the files.", option="format", default="parquet", choices=("parquet", "csv")
+        "Format of the files.", option="format", default="parquet", choices=("parquet", "csv")
     )
 
     def run(self, session: SparkSession, watch: Watch = unwatched) -> Sampled:

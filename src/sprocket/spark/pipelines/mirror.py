@@ -97,14 +97,12 @@ class Mirror(TopicJob):
 
     to_nameservers: str = setting("Name servers of the target.", option="to-nameserver")
     folder: str = setting(
-        "Folder of its own: how far it is, and which offset became which.", option="state"
+        "Folder of its own for the progress and the map of offsets.", option="state"
     )
-    prefix: str = setting(
-        "What names of topics begin with at the target.", option="prefix", default=""
-    )
+    prefix: str = setting("Prefix of topic names at the target.", option="prefix", default="")
     groups: tuple[str, ...] = setting(
-        "Consumer group whose offsets are translated to the target when a run ends. May be given "
-        "again.",
+        "Consumer group whose offsets are translated to the target when a run ends. May be "
+        "repeated.",
         option="group",
         kind="words",
         default=(),
@@ -113,8 +111,8 @@ class Mirror(TopicJob):
     every_s: float = every_setting(1.0)
     batch_rows: int = batch_rows_setting(200_000)
     again: bool = setting(
-        "Also what a mirror brought to the source; else it is left, so that two clusters can "
-        "mirror each other.",
+        "Copy messages that a mirror wrote to the source, too; otherwise they are left out, so "
+        "that two clusters can mirror each other.",
         option="mirrored-too",
         kind="switch",
         default=False,

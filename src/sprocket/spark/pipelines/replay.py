@@ -85,16 +85,16 @@ class Replay(Job):
     to: str = setting("Topic that gets the messages.", option="to")
     archive: str | None = setting("Folder of an archive to read.", option="archive", default=None)
     topics: tuple[str, ...] = setting(
-        "Topic to read; of an archive, all without it. May be given again.",
+        "Topic to read; without it, all of an archive. May be repeated.",
         option="topic",
         kind="words",
         default=(),
     )
     since_ms: int | None = setting(
-        "Only what was stored from then on.", option="since", kind="time", default=None
+        "Only messages stored at that time or later.", option="since", kind="time", default=None
     )
     until_ms: int | None = setting(
-        "Only what was stored before that time.", option="until", kind="time", default=None
+        "Only messages stored before that time.", option="until", kind="time", default=None
     )
     where: str | None = setting(
         "Only rows for which this SQL expression is true: `tag = 'paid'`.",
@@ -102,10 +102,13 @@ class Replay(Job):
         default=None,
     )
     rate: float | None = setting(
-        "Most messages a second, on average over two.", option="rate", kind="number", default=None
+        "Most messages a second, averaged over two seconds.",
+        option="rate",
+        kind="number",
+        default=None,
     )
     slice_rows: int = setting(
-        "Most messages sent between two notes of how far it is.",
+        "Most messages sent between two saves of the progress.",
         option="slice-rows",
         kind="whole",
         default=100_000,
@@ -122,13 +125,13 @@ class Replay(Job):
         default=None,
     )
     allows_loss: bool = setting(
-        "Go on where messages are gone before they were read, instead of failing.",
+        "Continue if messages were deleted before they were read, instead of failing.",
         option="allow-loss",
         kind="switch",
         default=False,
     )
     state: str | None = setting(
-        "Folder that remembers how far it is; one of its own for each job.",
+        "Folder for the saved progress; each job needs its own.",
         option="state",
         default=None,
     )

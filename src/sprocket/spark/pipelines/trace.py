@@ -110,10 +110,10 @@ class Trace(Job):
 
     topic: str = setting("Topic of the trace.", option="topic", default=TRACE)
     since_ms: int | None = setting(
-        "Only what was traced from then on.", option="since", kind="time", default=None
+        "Only events stored at that time or later.", option="since", kind="time", default=None
     )
     until_ms: int | None = setting(
-        "Only what was traced before that time.", option="until", kind="time", default=None
+        "Only events stored before that time.", option="until", kind="time", default=None
     )
 
     def run(self, session: SparkSession, watch: Watch = unwatched) -> Traced:

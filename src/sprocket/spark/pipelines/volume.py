@@ -83,7 +83,7 @@ class Volume(TopicJob):
     """Counts messages and bytes by topic, tag and minute."""
 
     until_ms: int | None = setting(
-        "Only what was stored before that time.", option="until", kind="time", default=None
+        "Only messages stored before that time.", option="until", kind="time", default=None
     )
     folder: str | None = setting(
         "Parquet of what was counted; the next run adds what has come since.",

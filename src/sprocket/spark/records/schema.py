@@ -42,7 +42,7 @@ COLUMNS = (
     Column("broker", "string", "Name of the broker that has the queue."),
     Column("queue_id", "int", "Number of the queue."),
     Column("queue_offset", "bigint", "Index of the message in its queue, from 0."),
-    Column("key", "string", "Keys of the message, as sent; several have blanks in between."),
+    Column("key", "string", "Keys of the message, as sent; several are separated by blanks."),
     Column("tag", "string", "Tag of the message, or null."),
     Column(
         "body",
@@ -60,8 +60,8 @@ COLUMNS = (
     Column(
         "message_id", "string", "The id that its sender got; the broker's offset id if it has none."
     ),
-    Column("log_offset", "bigint", "Where its record lies in the broker's log, bytes.", False),
-    Column("flag", "int", "A number of the sender's that RocketMQ carries and never reads.", False),
+    Column("log_offset", "bigint", "Position of its record in the broker's log, bytes.", False),
+    Column("flag", "int", "A number of the sender, which RocketMQ keeps and never reads.", False),
     Column(
         "sys_flag",
         "int",

@@ -57,7 +57,7 @@ def setting(
 
 def follows_setting() -> Any:
     """Declares whether a job runs until it is stopped."""
-    doc = "Go on until Ctrl-C; else end with what is there now."
+    doc = "Run until Ctrl-C; otherwise end with the messages that are there now."
     return setting(doc, option="follow", kind="switch", default=False)
 
 
@@ -94,11 +94,9 @@ class Job:
         keys: for brokers with access control. The command line reads them from its settings.
     """
 
-    nameservers: str = setting(
-        "Name servers of the cluster, with ; in between.", option="nameserver"
-    )
+    nameservers: str = setting("Name servers of the cluster, separated by ;.", option="nameserver")
     options: tuple[str, ...] = setting(
-        "Further option of the rocketmq source, NAME=VALUE; may be given again.",
+        "Further option of the rocketmq source, NAME=VALUE; may be repeated.",
         option="option",
         kind="words",
         default=(),
@@ -154,7 +152,7 @@ class TopicJob(Job):
     """Settings of pipelines that read topics."""
 
     topics: tuple[str, ...] = setting(
-        "Topic to read; may be given again.", option="topic", kind="words", default=()
+        "Topic to read; may be repeated.", option="topic", kind="words", default=()
     )
     pattern: str | None = setting(
         "Topics to read, as a regular expression for the whole name.",
@@ -162,13 +160,13 @@ class TopicJob(Job):
         default=None,
     )
     tags: str = setting(
-        "Only messages with one of these tags, with || in between.", option="tags", default="*"
+        "Only messages with one of these tags, separated by ||.", option="tags", default="*"
     )
     since_ms: int | None = setting(
-        "Only what was stored from then on.", option="since", kind="time", default=None
+        "Only messages stored at that time or later.", option="since", kind="time", default=None
     )
     allows_loss: bool = setting(
-        "Go on where messages are gone before they were read, instead of failing.",
+        "Continue if messages were deleted before they were read, instead of failing.",
         option="allow-loss",
         kind="switch",
         default=False,
