@@ -121,8 +121,8 @@ class ReadOptions(Credentials, Choice):
     starting: Positions | None = option(
         "startingOffsets",
         values.either,
-        "Where to begin: `earliest`, `latest`, `committed` (where the group is, and earliest in "
-        'queues where it is nowhere), or `{"orders": {"broker-a": {"0": 17}}}` with -2 for '
+        "Where to begin: `earliest`, `latest`, `committed` (offsets of the group, and earliest in "
+        'queues without one), or `{"orders": {"broker-a": {"0": 17}}}` with -2 for '
         "earliest and -1 for latest. Default: earliest, in streams latest. A stream that has a "
         "checkpoint continues from there.",
     )
