@@ -70,7 +70,7 @@ TIMED: dict[str, Waiting] = {
         sync_seconds=(0.005, 0.3),
     ),
     "timers-disk": Waiting(
-        "The broker's disk is full, slow, or fails, and the broker ends of it.",
+        "The broker's disk is full, slow, or fails, and the broker ends.",
         ("disk-full", "disk-slow", "disk-error", "kill-broker"),
         store=replace(_SMALL, flush="SYNC_FLUSH"),
     ),

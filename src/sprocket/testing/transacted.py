@@ -57,18 +57,18 @@ class Undecided:
 TRANSACTED: dict[str, Undecided] = {
     "transactions": Undecided("Transactions end in every way, and nothing else goes wrong.", ()),
     "transactions-connections": Undecided(
-        "Connections break, cut off or slow.", ("break", "break", "cut", "slow")
+        "Connections break, and links are cut or slow.", ("break", "break", "cut", "slow")
     ),
     "transactions-restarts": Undecided(
         "The broker is stopped or killed, and its clock jumps.",
         ("restart-broker", "kill-broker", "break", "clock"),
     ),
     "transactions-members": Undecided(
-        "Producers die in the middle, and others of their group are asked.",
+        "Producers die during transactions, and others of their group are checked.",
         ("kill-member", "join", "break", "kill-broker"),
     ),
     "transactions-disk": Undecided(
-        "The broker's disk is full, slow, or fails, and the broker ends of it.",
+        "The broker's disk is full, slow, or fails, and the broker ends.",
         ("disk-full", "disk-slow", "disk-error", "break"),
     ),
     "transactions-power": Undecided(

@@ -154,7 +154,7 @@ class TimerLog:
             raise OffsetOutOfRange(f"no unit of the timer log at {position}")
         unit = _unit(UNIT.unpack_from(segment.buffer, at))
         if unit is None or unit.previous >= position:
-            raise OffsetOutOfRange(f"what stands in the timer log at {position} is no unit")
+            raise OffsetOutOfRange(f"the bytes in the timer log at {position} are no unit")
         return unit
 
     def scan(self, position: int) -> Iterator[tuple[int, Unit]]:

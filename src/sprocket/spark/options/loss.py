@@ -27,5 +27,5 @@ def report_loss(options: Choice, place: object, what: str) -> None:
         ReadFailed: failOnDataLoss is true.
     """
     if options.fails_on_loss:
-        raise ReadFailed(f"{place}: {what}. Set failOnDataLoss to false to go on without them")
-    log.warning("%s: %s; going on without them", place, what)
+        raise ReadFailed(f"{place}: {what}. Set failOnDataLoss to false to continue without them")
+    log.warning("%s: %s; continues without them", place, what)

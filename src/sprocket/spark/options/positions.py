@@ -76,7 +76,7 @@ class Positions:
         found = self.queues.get(queue) or self.topics.get(queue.topic) or self.everywhere
         if found is None:
             raise UsageError(
-                f"option {self.option} says nothing of queue {queue}: name every queue of its "
+                f"option {self.option} has no position for queue {queue}: name every queue of its "
                 f'topic, with {EARLIEST_NUMBER} for "earliest" and {LATEST_NUMBER} for "latest"'
             )
         return found

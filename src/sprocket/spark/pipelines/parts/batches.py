@@ -71,7 +71,7 @@ class Batches:
         elif self.mark.query:
             raise UsageError(
                 f"{self.folder} was written by a query whose checkpoint is gone from {HIDDEN}: "
-                "going on would repeat messages; give a new folder"
+                "to continue would repeat messages; give a new folder"
             )
 
     @property
