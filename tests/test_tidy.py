@@ -21,6 +21,7 @@ LAYERS: dict[str, int] = {
     "filter": 2,
     "store": 3,
     "remoting": 3,
+    "clientcore": 3,
     "delay": 4,
     "transaction": 4,
     "filterserver": 4,
@@ -40,7 +41,7 @@ FORBIDDEN = {
     ("broker", "client"), ("client", "broker"), ("nameserver", "broker"), ("broker", "nameserver"),
     ("client", "store"), ("client", "nameserver"), ("nameserver", "client"),
     ("nameserver", "store"), ("admin", "spark"), ("admin", "standalone"),
-    ("protocol", "filter"), ("filter", "protocol"),
+    ("protocol", "filter"), ("filter", "protocol"), ("spark", "client"),
 }  # fmt: skip
 #: Pairs of one layer that are allowed, one way: pipelines do what an operator does.
 ALLOWED = {("spark", "admin")}
@@ -70,11 +71,11 @@ ROOMS: dict[str, tuple[tuple[str, ...], ...]] = {
 #: for real may take it as a default.
 RUNTIME_USERS = {"client", "standalone", "cli", "demo", "spark", "admin", "testing", "nameserver"}
 
-PURE_PACKAGES = ("message", "protocol", "filter")
+PURE_PACKAGES = ("message", "protocol", "filter", "clientcore")
 PURE_MODULES = (
     "delay/levels/levels", "delay/levels/schedule", "nameserver/routes", "nameserver/settings",
     "broker/sending/rewrite", "broker/tables/queue_locks", "client/assign",
-    "client/sending/queue_choice", "client/group/rebalance", "client/fetching/window",
+    "client/group/rebalance", "client/fetching/window",
     "spark/reading/ranges", "transaction/check", "transaction/half", "transaction/ledger",
     "filter/python", "filterserver/seccomp", "filterserver/exchange", "filterserver/slices",
     "filterserver/uploads",
@@ -86,6 +87,9 @@ IMPURE = {
 
 #: Times are values; these ask the clock for one.
 CLOCK_READS = {"now", "today", "utcnow"}
+
+#: Modules that make the parts of something and give each what it needs.
+ASSEMBLIES = ("parts", "opening", "dispatcher", "broker", "standalone")
 
 BANNED_NAMES = re.compile(
     r"(manager|service|controller|processor|handler|util|utils|helper|helpers|impl|wrapper|context)$",
@@ -310,6 +314,48 @@ def declared_elsewhere() -> set[str]:
         for line in (TESTS / "tested_through.txt").read_text().splitlines()
         if line.strip() and not line.startswith("#")
     }
+
+
+def foreign_assignments(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """(line, target) of every assignment to an attribute of something else than `self`."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store | ast.Del):
+            if not (isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")):
+                yield node.lineno, ast.unparse(node)
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) in ("setattr", "delattr"):
+            yield node.lineno, ast.unparse(node)
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("self.a = 1", 0),
+        ("a = b = 1", 0),
+        ("a.b = 1", 1),
+        ("self.a.b = 1", 1),
+        ("self.a, b.c = d", 1),
+        ("a.b += 1", 1),
+        ("a().b: int = 1", 1),
+        ("setattr(a, 'b', 1)", 1),
+    ],
+)
+def test_the_wiring_test_knows_another_s_attribute(text: str, count: int) -> None:
+    assert len(list(foreign_assignments(ast.parse(text)))) == count
+
+
+def test_parts_get_all_they_need_when_they_are_made() -> None:
+    """Modules that assemble others set no attribute of what they assemble.
+
+    What a part changes of itself, or through an alias of `self`, cannot be told from outside; so
+    this looks only at the modules whose task is assembly.
+    """
+    wrong = [
+        f"{name_of(path)}:{line} sets {target}"
+        for path in modules()
+        if path.stem in ASSEMBLIES
+        for line, target in foreign_assignments(ast.parse(path.read_text()))
+    ]
+    assert not wrong, "\n".join(wrong)
 
 
 def test_nothing_is_left_for_later() -> None:

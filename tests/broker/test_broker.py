@@ -134,6 +134,17 @@ def test_a_setting_out_of_bounds_is_named() -> None:
         broker(new_disk(), port=99999)
 
 
+def test_delay_levels_that_are_none_are_found_before_the_store_is_touched() -> None:
+    async def main() -> None:
+        disk = new_disk()
+        with pytest.raises(ConfigError, match="messageDelayLevel"):
+            async with broker(disk, replace(STORE, delay_levels="1x")):
+                pass
+        assert disk.names(f"{ROOT}/commitlog") == []
+
+    simulate(lambda network: main())
+
+
 def test_a_disk_that_fails_ends_the_service_with_its_error() -> None:
     class BrokenDisk(MemoryDisk):
         is_broken = False

@@ -14,8 +14,10 @@ from typing import Any
 
 import pytest
 
+from sprocket.delay.levels.levels import DelayLevels
 from sprocket.message import ids, record
 from sprocket.message.hosts import pack
+from sprocket.message.topic import SCHEDULE
 from sprocket.runtime.disk import SystemDisk
 from sprocket.store.config import StoreConfig
 from sprocket.store.state.snapshot import Snapshot, decode_state, encode_state
@@ -52,8 +54,14 @@ def manifest(name: str) -> dict[str, Any]:
 
 
 async def opened(root: Path, config: StoreConfig = CONFIG) -> Store:
+    levels = DelayLevels.parse(config.delay_levels)
     return await Store.open(
-        disk=SystemDisk(), clock=ManualClock(), root=str(root), config=config, store_host=HOST
+        disk=SystemDisk(),
+        clock=ManualClock(),
+        root=str(root),
+        config=config,
+        store_host=HOST,
+        tag_codes={SCHEDULE: levels.tag_code},
     )
 
 

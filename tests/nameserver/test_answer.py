@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
+from sprocket.message.record import body_crc
 from sprocket.nameserver.answer import Answer
 from sprocket.nameserver.config import NameServerConfig
 from sprocket.nameserver.configuration import Configuration
@@ -83,7 +84,7 @@ class Desk:
             cluster_name="cluster",
             ha_server_addr=f"10.0.0.1:{port + 1000}",
             broker_id=number,
-            body_crc32=registration.checksum(body),
+            body_crc32=body_crc(body),
         )
         for name, value in more.items():
             setattr(header, name, value)

@@ -8,7 +8,7 @@ from sprocket.protocol.command import Command, Reply
 from sprocket.protocol.frame import encode_reply
 from sprocket.protocol.requests.send import SendReply
 from sprocket.protocol.sent import SentForm
-from sprocket.store.views.view import Entry
+from sprocket.store.views.entry import Entry
 
 HOSTS = (b"\x7f\0\0\1\0\0\x2a\x9f", bytes(range(20)))
 

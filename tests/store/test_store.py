@@ -90,8 +90,8 @@ def test_a_failed_opening_gives_the_folder_back() -> None:
 
 def test_a_bad_configuration_is_found_before_anything_is_touched() -> None:
     async def check() -> None:
-        with pytest.raises(ConfigError, match="messageDelayLevel"):
-            await opened(MemoryDisk(), config=StoreConfig(log_file_bytes=2048, delay_levels="1x"))
+        with pytest.raises(ConfigError, match="deleteWhen"):
+            await opened(MemoryDisk(), config=StoreConfig(log_file_bytes=2048, delete_hours="1x"))
 
     run(check())
 

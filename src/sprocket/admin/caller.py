@@ -7,12 +7,10 @@ from collections.abc import Sequence
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import TransportError, UsageError
 from sprocket.protocol.bodies import ClusterInfo
+from sprocket.protocol.codes import MASTER
 from sprocket.protocol.command import Buffer, Command, Header
 from sprocket.protocol.requests.route import ClusterOf
 from sprocket.remoting.pool import Pool
-
-#: The number of a broker's master among its processes.
-MASTER = 0
 
 
 class Caller:

@@ -6,15 +6,16 @@ import contextlib
 from collections.abc import Sequence
 
 from sprocket.admin import topics, volumes
-from sprocket.admin.caller import MASTER, Caller
+from sprocket.admin.caller import Caller
 from sprocket.base.errors import CorruptRecord, QueryNotFound, TopicNotFound
 from sprocket.message import record
 from sprocket.message.ids import parse_offset_id
 from sprocket.message.message import StoredMessage
+from sprocket.message.offsets import LONG_MAX
 from sprocket.message.topic import dead_letter_topic, retry_topic
+from sprocket.protocol.codes import MASTER
 from sprocket.protocol.requests.query import QueryMessage, ViewMessage
 
-_FOREVER = 2**63 - 1
 _UNIQUE_ID = "UNIQ_KEY"
 
 
@@ -43,7 +44,7 @@ async def query(
     *,
     count_max: int = 64,
     begin_ms: int = 0,
-    end_ms: int = _FOREVER,
+    end_ms: int = LONG_MAX,
 ) -> list[StoredMessage]:
     """Messages of a topic that have a key, oldest first; empty if there are none.
 
@@ -74,7 +75,7 @@ async def by_unique_id(caller: Caller, topic: str, unique_id: str) -> list[Store
             key=unique_id,
             max_num=32,
             begin_timestamp=0,
-            end_timestamp=_FOREVER,
+            end_timestamp=LONG_MAX,
             unique_key_query=True,
         ),
     )

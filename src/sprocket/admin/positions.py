@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from sprocket.admin import known, topics
-from sprocket.admin.caller import MASTER, Caller
+from sprocket.admin.caller import Caller
 from sprocket.base.errors import UsageError
 from sprocket.message.queue import QueueId
 from sprocket.protocol.bodies import ConsumeStats, ResetOffsetBody, TopicList
+from sprocket.protocol.codes import MASTER
 from sprocket.protocol.requests.group import ConsumeStatsOf, GroupTopics
 from sprocket.protocol.requests.offset import CloneOffset, ResetOffset
 

@@ -5,24 +5,24 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 from sprocket.admin import topics
-from sprocket.admin.caller import MASTER, Caller
+from sprocket.admin.caller import Caller
 from sprocket.base.errors import ReplyError
 from sprocket.message.message import StoredMessage
+from sprocket.message.offsets import LONG_MAX
 from sprocket.message.record import scan
-from sprocket.protocol.codes import ResponseCode
+from sprocket.protocol.codes import MASTER, ResponseCode
 from sprocket.protocol.requests.offset import OffsetReply, SearchOffset
 from sprocket.protocol.requests.pull import SUBSCRIPTION, PullMessage, PullReply
 
 #: The group name of RocketMQ's tools. Brokers have this group; reads here commit nothing.
 READER = "TOOLS_CONSUMER"
-FOREVER = 2**63 - 1
 
 _AT_ONCE = 32
 _ENDS = (ResponseCode.PULL_NOT_FOUND, ResponseCode.PULL_OFFSET_MOVED)
 
 
 async def messages(
-    caller: Caller, topic: str, *, begin_ms: int = 0, end_ms: int = FOREVER
+    caller: Caller, topic: str, *, begin_ms: int = 0, end_ms: int = LONG_MAX
 ) -> AsyncIterator[StoredMessage]:
     """Yields messages stored between two times, ms since 1970 UTC, without the end.
 

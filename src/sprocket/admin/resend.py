@@ -10,14 +10,16 @@ from collections.abc import AsyncIterator
 from typing import NamedTuple
 
 from sprocket.admin import groups, reading, topics
-from sprocket.admin.caller import MASTER, Caller
+from sprocket.admin.caller import Caller
 from sprocket.base.errors import ConsumerOffline, RouteNotFound, UsageError
 from sprocket.message import properties as names
 from sprocket.message.hosts import pack
 from sprocket.message.ids import offset_id
 from sprocket.message.message import StoredMessage
-from sprocket.message.topic import dead_letter_topic, retry_topic
+from sprocket.message.offsets import LONG_MAX
+from sprocket.message.topic import dead_letter_topic, is_writable, retry_topic
 from sprocket.protocol.bodies import RunningInfo
+from sprocket.protocol.codes import MASTER
 from sprocket.protocol.requests.client import ConsumerRunning
 from sprocket.protocol.requests.send import SendMessageV2, SendReply
 
@@ -119,7 +121,7 @@ async def check_takes_retries(caller: Caller, group: str) -> None:
 
 
 def dead_letters(
-    caller: Caller, group: str, *, begin_ms: int = 0, end_ms: int = reading.FOREVER
+    caller: Caller, group: str, *, begin_ms: int = 0, end_ms: int = LONG_MAX
 ) -> AsyncIterator[StoredMessage]:
     """Dead letters of a group, stored between two times, ms since 1970 UTC.
 
@@ -134,7 +136,7 @@ async def _writable(caller: Caller, topic: str, *, preferred: str) -> topics.Top
     parts = [
         part
         for part in await topics.route(caller, topic)
-        if MASTER in part.addresses and part.write_queues > 0 and part.permission & 2
+        if MASTER in part.addresses and part.write_queues > 0 and is_writable(part.permission)
     ]
     if not parts:
         raise RouteNotFound(f"no broker accepts messages of topic {topic}")

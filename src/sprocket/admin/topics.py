@@ -5,15 +5,17 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from sprocket.admin import known
-from sprocket.admin.caller import MASTER, Caller
+from sprocket.admin.caller import Caller
 from sprocket.message.topic import (
     TEMPLATE,
     check_topic,
     is_dead_letter_topic,
     is_retry_topic,
     is_system_topic,
+    reply_topic,
 )
 from sprocket.protocol.bodies import Route, TopicList, TopicStatsTable
+from sprocket.protocol.codes import MASTER
 from sprocket.protocol.requests.route import DeleteTopicRoute, RouteOfTopic, TopicNames
 from sprocket.protocol.requests.topic import CreateTopic, DeleteTopic, TopicStats
 
@@ -111,7 +113,7 @@ async def names(caller: Caller, *, with_internal: bool = False) -> list[str]:
         return topics
     info = await caller.cluster_info()
     own = {*info.cluster_addr_table, *info.broker_addr_table}
-    own |= {f"{name}_REPLY_TOPIC" for name in info.cluster_addr_table}
+    own |= {reply_topic(name) for name in info.cluster_addr_table}
     return [topic for topic in topics if topic not in own and not _is_internal(topic)]
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from sprocket.admin import topics
-from sprocket.admin.caller import MASTER, Caller
+from sprocket.admin.caller import Caller
 from sprocket.base.errors import SystemFailure
 from sprocket.protocol.bodies import BrokerStatsBody, GroupList, StatsItem
+from sprocket.protocol.codes import MASTER
 from sprocket.protocol.requests.admin import BrokerStats
 from sprocket.protocol.requests.topic import TopicConsumers
 

@@ -25,7 +25,9 @@ from sprocket.broker.dispatch import Dispatch
 from sprocket.broker.parts import Parts, Place, World
 from sprocket.broker.settings import Settings
 from sprocket.broker.tables.files import Work
+from sprocket.delay.levels.levels import DelayLevels
 from sprocket.message.hosts import pack
+from sprocket.message.topic import SCHEDULE
 from sprocket.protocol.command import Command, Reply
 from sprocket.remoting import address as addresses
 from sprocket.remoting.answers import Answered, Outcome
@@ -98,7 +100,7 @@ class Broker:
         Raises:
             UsageError: the address is in use or not ours.
             DirectoryInUse: another process has the folder.
-            ConfigError: the store was made with other file sizes.
+            ConfigError: the store was made with other file sizes, or the delay levels are none.
             StoreError: the store or a state file cannot be opened.
         """
         self._failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -107,16 +109,23 @@ class Broker:
             await opened.enter_async_context(self._server)
             await opened.enter_async_context(self._pool)
             place = await self._place()
+            levels = DelayLevels.parse(self._settings.store.delay_levels)
             self._store = await Store.open(
                 disk=self._world.disk,
                 clock=self._world.clock,
                 root=self._root,
                 config=self._settings.store,
                 store_host=place.packed,
+                tag_codes={SCHEDULE: levels.tag_code},
             )
             opened.push_async_callback(self._store.close)
             self._parts = Parts(
-                self._store, self._settings, world=self._world, place=place, pool=self._pool
+                self._store,
+                self._settings,
+                levels=levels,
+                world=self._world,
+                place=place,
+                pool=self._pool,
             )
             opened.push_async_callback(self._stop_timers)
             opened.push_async_callback(self._stop_running)

@@ -89,9 +89,15 @@ class Parts:
     """
 
     def __init__(
-        self, store: Store, settings: Settings, *, world: World, place: Place, pool: Pool
+        self,
+        store: Store,
+        settings: Settings,
+        *,
+        levels: DelayLevels,
+        world: World,
+        place: Place,
+        pool: Pool,
     ) -> None:
-        levels = DelayLevels.parse(settings.store.delay_levels)
         tables = self.tables = Tables(
             settings,
             world.clock,
@@ -118,8 +124,10 @@ class Parts:
             ledger=tables.ledger,
             timers=self.timers,
         )
-        self._settling(store, settings, clock=world.clock, host=place.packed)
-        figures = self._delivering(store, settings, levels=levels, clock=world.clock)
+        self.settlement = self._settlement(store, clock=world.clock, host=place.packed)
+        self.asking = self._asking(self.settlement, settings, clock=world.clock, host=place.packed)
+        self.delivery = self._delivery(store, levels, clock=world.clock)
+        self.timed_delivery = self._timed_delivery(store, settings, clock=world.clock)
         self.membership = Membership(
             tables.clients,
             topics=tables.topics,
@@ -128,23 +136,16 @@ class Parts:
             clock=world.clock,
         )
         self.pulls = self._pulls(store, settings)
-        self.state = State(
-            store,
-            self.ingress,
-            pulls=self.pulls,
-            volumes=tables.volumes,
-            clock=world.clock,
-            timers=figures,
-            transactions=Tally(tables.ledger, self.settlement, self.asking),
-        )
+        self.state = self._state(store, clock=world.clock)
         ids = _ids(world.entropy, place)
         self.stamp = Stamp(settings.config, ids=ids, store_host=place.packed)
+        messages, runs = self._messages(store, settings, world=world, address=place.address)
         answers = {
-            **self._messages(store, settings, world=world, address=place.address),
+            **messages,
             **self._consumers(store),
             **self._operators(store, settings, clock=world.clock, address=place.address),
         }
-        self.dispatch = Dispatch(answers, refusals=self.stamp.refusals(), runs=self._runs)
+        self.dispatch = Dispatch(answers, refusals=self.stamp.refusals(), runs=runs)
 
     def _pulls(self, store: Store, settings: Settings) -> Pulls:
         """How messages go out."""
@@ -175,32 +176,56 @@ class Parts:
             store, world.disk, root, shape=shape, clock=world.clock, counts=self.tables.timer_counts
         )
 
-    def _delivering(
-        self, store: Store, settings: Settings, *, levels: DelayLevels, clock: Clock
-    ) -> TimerFigures | None:
-        """How what waited is delivered."""
-        self.delivery = Delivery(
-            store,
-            self.ingress.accept_due,
-            levels=levels,
-            progress=self.tables.progress,
-            clock=clock,
-        )
-        self.timed_delivery: TimedDelivery | None = None
+    def _delivery(self, store: Store, levels: DelayLevels, *, clock: Clock) -> Delivery:
+        """How what waited for a delay level is delivered."""
+        accept, progress = self.ingress.accept_due, self.tables.progress
+        return Delivery(store, accept, levels=levels, progress=progress, clock=clock)
+
+    def _timed_delivery(
+        self, store: Store, settings: Settings, *, clock: Clock
+    ) -> TimedDelivery | None:
+        """How what waited for a time of its own is delivered."""
         if self.timers is None:
             return None
-        self.timed_delivery = TimedDelivery(
+        return TimedDelivery(
             self.timers,
             store,
             self.ingress.accept_due,
             clock=clock,
             save_ms=settings.store.timer_flush_interval_ms,
         )
-        return TimerFigures(self.timers, self.timed_delivery, clock)
 
-    def _settling(self, store: Store, settings: Settings, *, clock: Clock, host: bytes) -> None:
+    def _state(self, store: Store, *, clock: Clock) -> State:
+        """What the broker reports of itself."""
+        timers = None
+        if self.timers is not None and self.timed_delivery is not None:
+            timers = TimerFigures(self.timers, self.timed_delivery, clock)
+        return State(
+            store,
+            self.ingress,
+            pulls=self.pulls,
+            volumes=self.tables.volumes,
+            clock=clock,
+            timers=timers,
+            transactions=Tally(self.tables.ledger, self.settlement, self.asking),
+        )
+
+    def _settlement(self, store: Store, *, clock: Clock, host: bytes) -> Settlement:
         """How transactions end."""
+        tables = self.tables
+        return Settlement(
+            store,
+            ParkingIngress(self.ingress, tables.topics),
+            ledger=tables.ledger,
+            offsets=tables.offsets,
+            clock=clock,
+            host=host,
+        )
 
+    def _asking(
+        self, settlement: Settlement, settings: Settings, *, clock: Clock, host: bytes
+    ) -> Asking:
+        """Who is asked how a transaction ended."""
         tables = self.tables
 
         def rules() -> Rules:
@@ -211,16 +236,8 @@ class Parts:
                 config.transaction_checks_max,
             )
 
-        self.settlement = Settlement(
-            store,
-            ParkingIngress(self.ingress, tables.topics),
-            ledger=tables.ledger,
-            offsets=tables.offsets,
-            clock=clock,
-            host=host,
-        )
-        self.asking = Asking(
-            self.settlement,
+        return Asking(
+            settlement,
             tables.ledger,
             producers=LiveProducers(tables.clients, broker_name=settings.config.name, host=host),
             rules=rules,
@@ -237,8 +254,10 @@ class Parts:
     def _filters_changed(self) -> None:
         self.files.filters.changed()
 
-    def _messages(self, store: Store, settings: Settings, *, world: World, address: str) -> Answers:
-        """Messages in and out."""
+    def _messages(
+        self, store: Store, settings: Settings, *, world: World, address: str
+    ) -> tuple[Answers, Runs]:
+        """Messages in and out; and what answers sends that arrive together."""
         tables = self.tables
         rules = GroupRules(tables.topics, tables.groups, locks=tables.locks)
         placing = Placing(tables.topics, settings=settings, entropy=world.entropy)
@@ -250,7 +269,7 @@ class Parts:
             clock=world.clock,
             batch_bytes_max=settings.store.message_bytes_max,
         )
-        self._runs: Runs = PlainSends(self.ingress, placing, self.stamp).runs()
+        runs = PlainSends(self.ingress, placing, self.stamp).runs()
         send_backs = SendBacks(
             store,
             self.ingress,
@@ -267,7 +286,7 @@ class Parts:
             clock=world.clock,
             address=address,
         )
-        return {
+        answers = {
             **sends.answers(),
             **replies.answers(),
             **send_backs.answers(),
@@ -282,6 +301,7 @@ class Parts:
                 clock=world.clock,
             ).answers(),
         }
+        return answers, runs
 
     def _consumers(self, store: Store) -> Answers:
         """Who is there, how far they are, who has which queue."""

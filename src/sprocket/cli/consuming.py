@@ -19,8 +19,9 @@ from sprocket.base.errors import TransportError, UsageError
 from sprocket.cli import loading, render
 from sprocket.cli.times import moment
 from sprocket.client.config import ConsumerConfig, PullConfig
-from sprocket.client.pull_consumer import PullConsumer, PullStatus
+from sprocket.client.pull_consumer import PullConsumer
 from sprocket.client.push_consumer import PushConsumer
+from sprocket.clientcore.replies import PullStatus
 from sprocket.filter.choice import Choice, filter_of
 from sprocket.filter.python import PythonFilter
 from sprocket.message.message import StoredMessage

@@ -11,6 +11,7 @@ import typer
 from sprocket.base.errors import UsageError
 from sprocket.cli.options import NAMESERVER, Json, NameServers, Timeout, Topic, pair
 from sprocket.cli.times import CLOCK, coming
+from sprocket.message.properties import DELAY_LEVEL_MAX
 
 EXAMPLES = (
     'sprocket send orders "one coffee" --tag new --key o-1 --property shop=7',
@@ -20,6 +21,15 @@ EXAMPLES = (
     'sprocket send reminders "good morning" --deliver-at 08:00',
 )
 
+DelayLevel = Annotated[
+    int,
+    typer.Option(
+        "--delay-level",
+        min=0,
+        max=DELAY_LEVEL_MAX,
+        help="1 (1 s) to 18 (2 h); 0 for no delay.",
+    ),
+]
 DeliverAt = Annotated[
     datetime | None,
     typer.Option(
@@ -57,10 +67,7 @@ def send(
             help="Property of the message; may be given again.",
         ),
     ] = None,
-    delay_level: Annotated[
-        int,
-        typer.Option("--delay-level", min=0, max=18, help="1 (1 s) to 18 (2 h); 0 for no delay."),
-    ] = 0,
+    delay_level: DelayLevel = 0,
     delay: Annotated[float | None, typer.Option("--delay", min=0, help="Delay in seconds.")] = None,
     deliver_at: DeliverAt = None,
     group: Annotated[str, typer.Option("--group", "-g", help="Producer group.")] = "sprocket-cli",

@@ -10,6 +10,7 @@ import typer
 from sprocket.base.errors import UsageError
 from sprocket.cli import render
 from sprocket.cli.options import ConfigFile, Json, Set, Yes, command
+from sprocket.message.offsets import LONG_MAX
 
 if TYPE_CHECKING:
     from sprocket.message.record import Record
@@ -112,7 +113,7 @@ def dump(
         int,
         typer.Option("--from", min=0, help="First log offset; with --queue, first queue offset."),
     ] = 0,
-    end: Annotated[int, typer.Option("--to", min=0, help="Stop before this offset.")] = 2**63 - 1,
+    end: Annotated[int, typer.Option("--to", min=0, help="Stop before this offset.")] = LONG_MAX,
     count: Annotated[
         int | None, typer.Option("--count", "-c", min=1, help="At most this many records.")
     ] = None,

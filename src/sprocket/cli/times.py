@@ -8,9 +8,8 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 from sprocket.base.errors import UsageError
+from sprocket.message.offsets import LONG_MAX
 
-#: Later than any message.
-_FOREVER_MS = 2**63 - 1
 _AGO = re.compile(r"(\d{1,9})([smhd])")
 _AGO_MS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 #: A time of day, as `strptime` reads it.
@@ -54,7 +53,7 @@ def between(since: str | None, until: str | None) -> tuple[int, int]:
 
     return (
         0 if since is None else at_ms(since),
-        _FOREVER_MS if until is None else at_ms(until),
+        LONG_MAX if until is None else at_ms(until),
     )
 
 

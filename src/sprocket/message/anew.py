@@ -1,4 +1,4 @@
-"""A stored message is stored once more: due, given back, committed, parked. Pure."""
+"""Copies a stored message to another topic: one that is due, sent back, committed, parked. Pure."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from sprocket.message.record import Draft, Record
 
 
 def anew(record: Record, properties: Mapping[str, str], topic: str, *, queue_number: int) -> Draft:
-    """The draft of a record's message for another place, with properties as they are now.
+    """Returns a draft of a record's message for another topic and queue, with the given properties.
 
-    It names no half message.
+    Its offset of a half message is 0.
     """
     return Draft(
         topic=topic,

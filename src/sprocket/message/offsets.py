@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import NewType
 
-#: Bytes from the beginning of the whole log; counts on over all its files.
+#: Bytes from the beginning of the whole log, counted through all its files.
 LogOffset = NewType("LogOffset", int)
 
 #: Index of a message in its queue, from 0.
 QueueOffset = NewType("QueueOffset", int)
+
+#: The largest offset, or time in ms: the largest number that a Java long holds.
+LONG_MAX = 2**63 - 1

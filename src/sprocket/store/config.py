@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sprocket.base.config import setting
+from sprocket.message.properties import DELAY_LEVELS
 
 KIB = 1024
 MIB = 1024 * KIB
@@ -213,7 +214,7 @@ class StoreConfig:
         maximum=600_000,
     )
     delay_levels: str = setting(
-        "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h",
+        DELAY_LEVELS,
         "the delays that messages can ask for by level, from level 1",
         rocketmq="messageDelayLevel",
     )

@@ -19,21 +19,21 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 
-from sprocket.base.errors import ClosedError, DiskFull, StoreError
+from sprocket.base.errors import StoreError
 from sprocket.base.ports import Clock, DirectoryLock, Disk
 from sprocket.base.watermark import Watermark
-from sprocket.message.offsets import LogOffset, QueueOffset
+from sprocket.message.offsets import LONG_MAX, LogOffset, QueueOffset
 from sprocket.message.record import Draft
 from sprocket.store.config import StoreConfig
 from sprocket.store.log.watch import put_back, watch
 from sprocket.store.opening.opening import bring_up
-from sprocket.store.opening.parts import Parts
+from sprocket.store.opening.parts import StoreParts
 from sprocket.store.reading.by_time import NO_TIME, Boundary, offset_at, time_of
 from sprocket.store.reading.cold import ColdReads, Sought
 from sprocket.store.reading.finding import Span, find
 from sprocket.store.reading.queue_reader import NO_QUEUE, Read, Wants, read_queue
 from sprocket.store.views.consume_queue import ConsumeQueue
-from sprocket.store.views.queue_ends import ends_of
+from sprocket.store.views.tag_codes import TAGS_ONLY, TagCodes
 from sprocket.store.writing.appending import Appended
 
 
@@ -45,7 +45,7 @@ class Store:
     """
 
     def __init__(
-        self, disk: Disk, *, root: str, config: StoreConfig, parts: Parts, lock: DirectoryLock
+        self, disk: Disk, *, root: str, config: StoreConfig, parts: StoreParts, lock: DirectoryLock
     ) -> None:
         self._disk = disk
         self._root = root
@@ -53,8 +53,8 @@ class Store:
         self._lock = lock
         self._log = parts.log
         self.cold = ColdReads(parts.log, parts.queues.by_name, parts.index)
+        self._abort = parts.abort
         self._deleted = parts.deleted
-        self._ends = parts.ends
         self._queues = parts.queues
         self._by_name = parts.queues.by_name
         self._index = parts.index
@@ -63,16 +63,26 @@ class Store:
         self._appending = parts.appending
         self._checkpoint = parts.checkpoint
         self._flush = parts.flush
-        self._room = parts.room
+        self._flags = parts.flags
+        self._disk_space = parts.disk_space
 
     @classmethod
     async def open(
-        cls, *, disk: Disk, clock: Clock, root: str, config: StoreConfig, store_host: bytes
+        cls,
+        *,
+        disk: Disk,
+        clock: Clock,
+        root: str,
+        config: StoreConfig,
+        store_host: bytes,
+        tag_codes: TagCodes = TAGS_ONLY,
     ) -> Store:
         """Opens the store in a folder, made if it is missing, and recovers it.
 
         Args:
             store_host: packed address of the broker, 8 or 20 bytes, which its records carry.
+            tag_codes: what recovery writes into the queues' entries of topics whose entries hold
+                something else than the hash of a tag.
 
         Raises:
             DirectoryInUse: another process has it.
@@ -86,9 +96,9 @@ class Store:
         except OSError as error:
             raise StoreError(f"cannot use {root}: {error}") from error
         try:
-            parts = Parts(disk, clock, root=root, config=config, store_host=store_host)
+            parts = StoreParts(disk, clock, root=root, config=config, store_host=store_host)
             store = cls(disk, root=root, config=config, parts=parts, lock=lock)
-            await bring_up(parts, disk, root=root, config=config)
+            await bring_up(parts, root=root, config=config, tag_codes=tag_codes)
         except OSError as error:
             lock.release()
             raise StoreError(f"cannot open the store in {root}: {error}") from error
@@ -103,16 +113,13 @@ class Store:
         Raises:
             StoreError: the disk failed; the next opening recovers.
         """
-        refusal = self._appending.refusal
-        if isinstance(refusal, ClosedError):
+        if self._flags.is_closed:
             return
-        has_failed = isinstance(refusal, StoreError) and not isinstance(refusal, DiskFull)
-        self._appending.refusal = ClosedError("the store is closed")
+        self._flags.close()
         try:
-            if not has_failed:
+            if not self._flags.has_failed:
                 await self._flush.finish()
-                self._ends.save(ends_of(self._by_name), log_end=self._log.end)
-                self._disk.remove(f"{self._root}/abort")
+                self._abort.remove()
         except OSError as error:
             raise StoreError(f"cannot close the store in {self._root}: {error}") from error
         finally:
@@ -136,7 +143,7 @@ class Store:
                 tasks.create_task(self._flush.run_views())
                 tasks.create_task(self._index.run())
                 pause = self._config.disk_check_interval_ms / 1000
-                tasks.create_task(self._room.run(pause))
+                tasks.create_task(self._disk_space.run(pause))
                 tasks.create_task(watch(self._log, self._lock, pause_seconds=pause))
         except* (OSError, StoreError) as errors:
             failure = self._failed(errors.exceptions[0])
@@ -146,8 +153,7 @@ class Store:
     def _failed(self, error: Exception) -> StoreError:
         """Ends appending and waiting: what was written since the last good sync is unknown."""
         failure = StoreError(f"the disk of {self._root} failed: {error}")
-        if not isinstance(self._appending.refusal, ClosedError):
-            self._appending.refusal = failure
+        self._flags.fail(failure)
         self.flushed.fail(failure)
         return failure
 
@@ -247,7 +253,7 @@ class Store:
         *,
         count_max: int,
         begin_ms: int = 0,
-        end_ms: int = 2**63 - 1,
+        end_ms: int = LONG_MAX,
         end: int | None = None,
     ) -> list[memoryview]:
         """Records of a topic that carry a key or unique id, stored between two times, newest first.

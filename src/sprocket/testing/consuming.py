@@ -10,7 +10,7 @@ from sprocket.base.errors import ReplyError, TransportError
 from sprocket.client.group.local_offsets import decode
 from sprocket.delay.levels.levels import DelayLevels
 from sprocket.message.message import StoredMessage
-from sprocket.message.properties import REAL_TOPIC
+from sprocket.message.properties import DELAY_LEVEL_MAX, REAL_TOPIC
 from sprocket.message.queue import QueueId
 from sprocket.message.topic import SCHEDULE, dead_letter_topic, retry_topic
 from sprocket.testing import invariants
@@ -121,7 +121,7 @@ class Run:
         for topic in traffic.topics:
             self._topics[topic] = Observer(self.cluster, topic, traffic.queues, group="nobody")
             await self._topics[topic].create_topic()
-        self._topics[SCHEDULE] = Observer(self.cluster, SCHEDULE, 18, group="nobody")
+        self._topics[SCHEDULE] = Observer(self.cluster, SCHEDULE, DELAY_LEVEL_MAX, group="nobody")
         for group in self.crowd.groups:
             name = group.style.name
             for topic, queues in ((retry_topic(name), 1), (dead_letter_topic(name), 1)):

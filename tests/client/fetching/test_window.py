@@ -111,7 +111,7 @@ def test_an_empty_window_has_room_whatever_one_message_weighs() -> None:
 def test_room_is_told_once() -> None:
     window = filled(0, 1, 2, limits=Limits(count_max=2))
     calls: list[str] = []
-    window.on_room = lambda: calls.append("room")
+    window.call_with_room(lambda: calls.append("room"))
     for _ in range(3):
         window.done(taken(window))
     assert calls == ["room"]

@@ -14,7 +14,9 @@ FILE_BYTES = 4096
 
 
 def opened(disk: MemoryDisk) -> TimerLog:
-    return TimerLog(disk, "/timerlog", FILE_BYTES)
+    log = TimerLog(disk, "/timerlog", FILE_BYTES)
+    log.load()
+    return log
 
 
 def unit(number: int, previous: int = -1) -> Unit:
@@ -105,7 +107,7 @@ def test_another_file_size_is_said() -> None:
     disk, log, _ = filled(1)
     log.close()
     with pytest.raises(ConfigError, match="mappedFileSizeTimerLog"):
-        TimerLog(disk, "/timerlog", 2 * FILE_BYTES)
+        TimerLog(disk, "/timerlog", 2 * FILE_BYTES).load()
 
 
 def test_kinds_of_units() -> None:

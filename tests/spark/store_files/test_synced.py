@@ -15,6 +15,7 @@ def of_ours(folder: Path, **numbers: int | None) -> Synced:
     """What is told by a file that our broker wrote."""
     disk = MemoryDisk()
     made = Checkpoint(disk, "checkpoint")
+    made.load()
     for name, value in numbers.items():
         setattr(made, name, value)
     run(made.save())

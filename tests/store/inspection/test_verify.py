@@ -12,7 +12,6 @@ from sprocket.base.errors import ConfigError, DamagedLog, StoreError
 from sprocket.store.inspection.inspected import Finding, Inspected
 from sprocket.store.inspection.verify import Verification
 from sprocket.store.store import Store
-from sprocket.store.views.queue_ends import ends_of
 from sprocket.testing.clock import ManualClock
 from sprocket.testing.disk import MemoryDisk
 from tests.store.making import ROOT, SMALL, a_draft, messages, opened
@@ -48,7 +47,7 @@ async def killed(disk: MemoryDisk) -> int:
     store = await filled(disk)
     await store.sync()
     await store._flush.sync_views(is_thorough=True)
-    store._ends.save(ends_of(store._queues.by_name), log_end=store.log_end)
+    store._flush._ends.save(store._flush._ends.note(store.log_end))
     return int(store.log_end)
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from sprocket.store.inspection.inspected import Inspected
 from sprocket.store.inspection.verify_agreed import Agreement
 from sprocket.store.views.consume_queue import ENTRY
+from sprocket.store.views.entry import Entry
 from sprocket.store.views.record_batch import QueueColumns
-from sprocket.store.views.view import Entry
 from sprocket.testing.disk import MemoryDisk
 from tests.store.making import ROOT, SMALL, a_draft, opened
 from tests.support import run

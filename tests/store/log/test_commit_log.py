@@ -19,6 +19,7 @@ from tests.support import run
 
 def empty(disk: MemoryDisk | None = None, file_bytes: int = 256) -> CommitLog:
     log = CommitLog(disk or MemoryDisk(), LogPaths(("/log",)), file_bytes)
+    log.load()
     log.stand_at(0)
     return log
 

@@ -13,7 +13,9 @@ from tests.support import run
 
 
 def row(disk: MemoryDisk, file_bytes: int = 100) -> Segments:
-    return Segments(disk, "/log", file_bytes, setting="mappedFileSizeCommitLog")
+    found = Segments(disk, "/log", file_bytes, setting="mappedFileSizeCommitLog")
+    found.load()
+    return found
 
 
 def test_files_are_named_after_their_first_offset() -> None:
@@ -120,6 +122,6 @@ def test_only_what_was_synced_outlives_a_power_loss() -> None:
     files.make(0).buffer[:4] = b"abcd"
     files.make(4096).buffer[:4] = b"efgh"
     run(files.sync(2, 4100))
-    later = Segments(disk.after_power_loss(), "/log", 4096, setting="s")
+    later = row(disk.after_power_loss(), 4096)
     assert bytes(later.at(0).buffer[:4]) == b"abcd"
     assert bytes(later.at(4096).buffer[:4]) == b"efgh"

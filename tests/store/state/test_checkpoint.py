@@ -17,8 +17,14 @@ def a_disk() -> FaultyDisk:
     return disk
 
 
+def a_checkpoint(disk: MemoryDisk) -> Checkpoint:
+    checkpoint = Checkpoint(disk, PATH)
+    checkpoint.load()
+    return checkpoint
+
+
 def test_a_new_one_knows_nothing() -> None:
-    checkpoint = Checkpoint(a_disk(), PATH)
+    checkpoint = a_checkpoint(a_disk())
     assert (checkpoint.log_ms, checkpoint.queues_ms, checkpoint.index_ms) == (0, 0, 0)
     assert checkpoint.replay_from is None
     assert checkpoint.safe_ms == 0
@@ -26,17 +32,17 @@ def test_a_new_one_knows_nothing() -> None:
 
 def test_what_was_saved_outlives_a_power_loss() -> None:
     disk = a_disk()
-    checkpoint = Checkpoint(disk, PATH)
+    checkpoint = a_checkpoint(disk)
     checkpoint.log_ms, checkpoint.queues_ms, checkpoint.replay_from = 9000, 8000, 1234
     run(checkpoint.save())
-    again = Checkpoint(disk.after_power_loss(), PATH)
+    again = a_checkpoint(disk.after_power_loss())
     assert (again.log_ms, again.queues_ms, again.replay_from) == (9000, 8000, 1234)
     assert again.safe_ms == 5000
 
 
 def test_java_finds_its_numbers_in_front() -> None:
     disk = a_disk()
-    checkpoint = Checkpoint(disk, PATH)
+    checkpoint = a_checkpoint(disk)
     checkpoint.log_ms, checkpoint.queues_ms, checkpoint.index_ms = 3, 4, 5
     run(checkpoint.save())
     raw = disk.read(PATH)
@@ -48,7 +54,7 @@ def test_java_finds_its_numbers_in_front() -> None:
 def test_numbers_that_are_java_s_alone_are_kept() -> None:
     disk = a_disk()
     disk.replace(PATH, struct.pack(">qqqqq", 1, 2, 3, 77, 88) + bytes(FILE_BYTES - 40))
-    checkpoint = Checkpoint(disk, PATH)
+    checkpoint = a_checkpoint(disk)
     assert checkpoint.replay_from is None
     run(checkpoint.save())
     raw = disk.read(PATH)
@@ -58,13 +64,13 @@ def test_numbers_that_are_java_s_alone_are_kept() -> None:
 
 def test_a_place_is_not_trusted_once_java_has_written_other_times() -> None:
     disk = a_disk()
-    checkpoint = Checkpoint(disk, PATH)
+    checkpoint = a_checkpoint(disk)
     checkpoint.replay_from = 1234
     run(checkpoint.save())
     raw = bytearray(disk.read(PATH) or b"")
     raw[0:8] = (9999).to_bytes(8, "big")
     disk.replace(PATH, bytes(raw))
-    again = Checkpoint(disk, PATH)
+    again = a_checkpoint(disk)
     assert again.replay_from is None
     assert again.log_ms == 9999
 
@@ -72,11 +78,11 @@ def test_a_place_is_not_trusted_once_java_has_written_other_times() -> None:
 def test_a_file_of_another_size_is_made_anew() -> None:
     disk = a_disk()
     disk.replace(PATH, b"short")
-    assert Checkpoint(disk, PATH).log_ms == 0
+    assert a_checkpoint(disk).log_ms == 0
     assert disk.size(PATH) == FILE_BYTES
 
 
 def test_a_plain_memory_disk_will_do() -> None:
     disk = MemoryDisk()
     disk.make_directory("/store")
-    Checkpoint(disk, PATH).close()
+    a_checkpoint(disk).close()

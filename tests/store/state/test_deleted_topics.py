@@ -88,10 +88,12 @@ def test_what_was_deleted_before_the_log_begins_is_forgotten() -> None:
     disk = MemoryDisk()
     disk.make_directory(ROOT)
     deleted = DeletedTopics(disk, ROOT)
+    deleted.load()
     assert not deleted
     deleted.note("a", 100, log_start=0)
     deleted.note("b", 300, log_start=200)
     again = DeletedTopics(disk, ROOT)
+    again.load()
     assert (again.end_of("a"), again.end_of("b"), again.end_of("c")) == (0, 300, 0)
     assert again
 
@@ -112,7 +114,7 @@ def test_a_file_that_holds_something_else_is_refused(content: bytes) -> None:
     disk.make_directory(f"{ROOT}/config")
     disk.replace(FILE, content)
     with pytest.raises(StoreError, match="no such table"):
-        DeletedTopics(disk, ROOT)
+        DeletedTopics(disk, ROOT).load()
 
 
 def test_what_is_written_where_deleted_messages_were_lost_is_kept() -> None:

@@ -12,7 +12,7 @@ from sprocket.store.reading.queue_reader import ReadStatus
 from sprocket.store.store import Store
 from sprocket.store.views.confirmed import Confirmed
 from sprocket.store.views.consume_queue import ENTRY
-from sprocket.store.views.view import Entry
+from sprocket.store.views.entry import Entry
 from sprocket.testing.clock import ManualClock
 from sprocket.testing.disk import FaultyDisk
 from tests.store.making import SMALL, a_draft, bodies, opened

@@ -13,7 +13,9 @@ from tests.support import run
 
 
 def files(disk: MemoryDisk) -> Segments:
-    return Segments(disk, "/q/t/0", 160, setting="mappedFileSizeConsumeQueue")
+    found = Segments(disk, "/q/t/0", 160, setting="mappedFileSizeConsumeQueue")
+    found.load()
+    return found
 
 
 def a_queue(disk: MemoryDisk | None = None) -> ConsumeQueue:

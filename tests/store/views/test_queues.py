@@ -5,15 +5,16 @@ from __future__ import annotations
 import pytest
 
 from sprocket.store.log.drafts import IllegalDraft
+from sprocket.store.views.entry import Entry
 from sprocket.store.views.queues import MAPPED_QUEUES_MAX, ConsumeQueues
 from sprocket.store.views.record_batch import Stretch
-from sprocket.store.views.view import Entry
 from sprocket.testing.disk import MemoryDisk
 from tests.support import run
 
 
 def all_queues(disk: MemoryDisk) -> ConsumeQueues:
     queues = ConsumeQueues(disk, "/cq", 160)
+    queues.load()
     queues.cut(1 << 40, is_torn=False)
     list(queues.follow(0))
     return queues

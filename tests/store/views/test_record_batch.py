@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import struct
 
+from sprocket.store.views.entry import Entry
 from sprocket.store.views.record_batch import KeyColumns, Stretch, keys_of
-from sprocket.store.views.view import Entry
 
 PREPARED, ROLLED_BACK = 0x4, 0xC
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from sprocket.delay.levels.levels import DelayLevels
 from sprocket.message.hosts import pack
 from sprocket.message.record import Draft, Encoder, topic_part
 from sprocket.message.topic import SCHEDULE
@@ -12,12 +13,11 @@ from sprocket.store.log.commit_log import CommitLog
 from sprocket.store.log.paths import LogPaths
 from sprocket.store.views.record_batch import Stretch
 from sprocket.store.views.replay import PIECE_BYTES, after_blank, entry_of, replayed, whole_record
-from sprocket.store.views.tag_codes import TagCodes
 from sprocket.testing.disk import MemoryDisk
 from tests.store.making import HOST, a_draft
 
 FILE_BYTES = 4096
-TAG_CODES = TagCodes([1000, 5000])
+TAG_CODES = {SCHEDULE: DelayLevels((1000, 5000)).tag_code}
 V6 = pack("[2001:db8::1]:10911")
 
 names = st.sampled_from(["TAGS", "KEYS", "UNIQ_KEY", "XTAGS", "DELAY", "a", ""])

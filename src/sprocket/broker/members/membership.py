@@ -14,6 +14,7 @@ import logging
 from collections.abc import Awaitable, Iterator, Sequence
 from typing import TypeVar
 
+from sprocket.base.deadline import loop_ms
 from sprocket.base.errors import RemoteProtocolError, SystemFailure
 from sprocket.base.ports import Clock
 from sprocket.broker.dispatch import Answers
@@ -31,7 +32,7 @@ from sprocket.broker.tables.clients import (
 )
 from sprocket.broker.tables.groups import Groups
 from sprocket.broker.tables.topics import Topics
-from sprocket.message.topic import retry_topic
+from sprocket.message.topic import UNIT_SUBSCRIPTION, retry_topic
 from sprocket.protocol.bodies import (
     CheckClientBody,
     ConsumerData,
@@ -46,7 +47,6 @@ from sprocket.remoting.transport import Peer
 
 log = logging.getLogger(__name__)
 
-_UNIT_SUBSCRIPTION = 0x2
 #: What is in a heartbeat is kept, so it must not be large.
 _BODY_BYTES_MAX = 1 << 20
 _FROM_LAST = "CONSUME_FROM_LAST_OFFSET"
@@ -125,7 +125,7 @@ class Membership:
             command.language,
             command.version,
             self._clock.now_ms(),
-            _steady_ms(),
+            loop_ms(),
         )
         self._watch(peer)
         beat = _Beat(body, client)
@@ -174,7 +174,7 @@ class Membership:
         self._topics.make_for_group(
             retry_topic(name),
             queues=group.retry_queue_nums,
-            sys_flag=_UNIT_SUBSCRIPTION if data.unit_mode else 0,
+            sys_flag=UNIT_SUBSCRIPTION if data.unit_mode else 0,
             order=self._has_ordered_topic(data),
         )
         is_left_out = bool(body.heartbeat_fingerprint) and bool(body.without_sub)
@@ -260,7 +260,7 @@ class Membership:
 
     def drop_silent(self) -> None:
         """Lets go of clients that sent no heartbeat for too long."""
-        before_ms = _steady_ms() - self._settings.config.client_expiry_ms
+        before_ms = loop_ms() - self._settings.config.client_expiry_ms
         for client in self._clients.silent(before_ms):
             log.warning("%s (%s) is silent and let go", client.client_id, client.address)
             peer = peer_of(client)
@@ -272,11 +272,6 @@ class Membership:
         while True:
             await asyncio.sleep(self._settings.config.client_scan_ms / 1000)
             self.drop_silent()
-
-
-def _steady_ms() -> int:
-    """Milliseconds of the loop's clock: a clock that is set does not make everybody silent."""
-    return int(asyncio.get_running_loop().time() * 1000)
 
 
 def _slices(groups: Sequence[G]) -> Iterator[Sequence[G]]:

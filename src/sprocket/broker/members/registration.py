@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import zlib
 from collections.abc import Iterable
 
 from sprocket.base.deadline import Deadline
@@ -20,6 +19,7 @@ from sprocket.base.errors import SprocketError
 from sprocket.base.watermark import Watermark
 from sprocket.broker.settings import Settings
 from sprocket.broker.tables.topics import Topics
+from sprocket.message.record import body_crc
 from sprocket.protocol.bodies import DataVersion, RegisterBody, TopicConfig, TopicTable
 from sprocket.protocol.requests.route import RegisterBroker, UnregisterBroker
 from sprocket.remoting.pool import Pool
@@ -35,7 +35,6 @@ _FIRST_SECONDS = 1.0
 _ANNOUNCE_SECONDS = 1.0
 #: How long leaving may take, s.
 _LEAVE_SECONDS = 2.0
-_CRC_MASK = 0x7FFFFFFF
 _READ_WRITE = 6
 
 
@@ -146,7 +145,7 @@ class Registration:
             ha_server_addr=self._ha_address,
             broker_id=config.id,
             enable_acting_master=False,
-            body_crc32=zlib.crc32(body) & _CRC_MASK,
+            body_crc32=body_crc(body),
         )
         deadline = Deadline.after_ms(config.registration_timeout_ms)
         try:

@@ -28,7 +28,7 @@ from sprocket.protocol.bodies import (
     QueueTimeSpan,
     TopicStatsTable,
 )
-from sprocket.protocol.codes import VERSION, RequestCode
+from sprocket.protocol.codes import VERSION, VERSION_NAME, RequestCode
 from sprocket.protocol.command import Command, Reply
 from sprocket.protocol.requests.group import ConsumeTimeSpan
 from sprocket.protocol.requests.topic import TopicStats
@@ -36,8 +36,6 @@ from sprocket.remoting.transport import Peer
 from sprocket.store.store import Store
 
 _SAMPLE_SECONDS = 5.0
-#: What `VERSION` is called. Source: MQVersion.
-_VERSION_NAME = "V5_3_3"
 
 
 class FigureRequests:
@@ -189,7 +187,7 @@ class State:
                 "bootTimestamp": str(self._started_ms),
                 "brokerActive": "true",
                 "brokerVersion": str(VERSION),
-                "brokerVersionDesc": _VERSION_NAME,
+                "brokerVersionDesc": VERSION_NAME,
                 "commitLogDiskRatio": f"{self._store.disk_usage:.4f}",
                 "commitLogMaxOffset": str(self._store.log_end),
                 "commitLogMinOffset": str(self._store.log_start),

@@ -14,6 +14,7 @@ from sprocket.broker.tables.clients import Clients
 from sprocket.broker.tables.groups import Groups
 from sprocket.broker.tables.offsets import ConsumerOffsets
 from sprocket.broker.tables.volumes import MINUTE, Volumes
+from sprocket.message.offsets import LONG_MAX
 from sprocket.protocol.bodies import (
     ConsumeStats,
     ConsumeStatsList,
@@ -27,8 +28,6 @@ from sprocket.protocol.command import Command, Reply
 from sprocket.protocol.requests.group import ConsumeStatsOf
 from sprocket.protocol.requests.offset import QueryCorrectionOffset
 from sprocket.remoting.transport import Peer
-
-_HIGHEST = 2**63 - 1
 
 
 class ProgressRequests:
@@ -151,5 +150,5 @@ class ProgressRequests:
         compared = self._offsets.queues(header.compare_group or "", topic)
         for number, offset in compared.items():
             if offset < lowest.get(number, offset):
-                lowest[number] = _HIGHEST
+                lowest[number] = LONG_MAX
         return Reply(body=CorrectionOffsets(correction_offsets=lowest).encode())

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable
 
+from sprocket.base.deadline import loop_ms
 from sprocket.base.errors import GroupNotFound, NoPermission, OffsetOutOfRange, SystemFailure
 from sprocket.base.ports import Entropy
 from sprocket.broker.dispatch import Answers
@@ -18,13 +19,18 @@ from sprocket.broker.sending.ingress import Ingress, after
 from sprocket.broker.settings import Settings
 from sprocket.broker.tables.access import FAQ
 from sprocket.broker.tables.groups import Groups
-from sprocket.broker.tables.locks import lease_ms
 from sprocket.broker.tables.queue_locks import QueueLocks
 from sprocket.broker.tables.topics import Topics
 from sprocket.broker.tables.volumes import Volumes
 from sprocket.message.properties import decode_bytes
 from sprocket.message.record import Record, parse
-from sprocket.message.topic import RETRY_PREFIX, dead_letter_topic, is_writable, retry_topic
+from sprocket.message.topic import (
+    RETRY_PREFIX,
+    UNIT_SUBSCRIPTION,
+    dead_letter_topic,
+    is_writable,
+    retry_topic,
+)
 from sprocket.protocol.bodies import GroupConfig
 from sprocket.protocol.codes import RequestCode
 from sprocket.protocol.command import Command, Reply
@@ -34,7 +40,6 @@ from sprocket.store.store import Store
 
 #: From this version on a client's own limit of tries counts. Source: MQVersion V3_4_9.
 _VERSION_OWN_LIMIT = 121
-_UNIT_SUBSCRIPTION = 0x2
 
 
 class GroupRules:
@@ -91,7 +96,7 @@ class GroupRules:
         name = topic.removeprefix(RETRY_PREFIX)
         group = self.group(name)
         times_max = self.times_max(group, told=told_max, version=version)
-        is_ordered = self._locks.is_ordered(name, lease_ms())
+        is_ordered = self._locks.is_ordered(name, loop_ms())
         return self.dead_letters(name) if times > times_max or is_ordered else None
 
 
@@ -135,7 +140,7 @@ class SendBacks:
             raise NoPermission(f"the broker[{config.name}] sending message is forbidden")
         if group.retry_queue_nums <= 0:
             return Reply()
-        self._rules.retries(group, sys_flag=_UNIT_SUBSCRIPTION if header.unit_mode else 0)
+        self._rules.retries(group, sys_flag=UNIT_SUBSCRIPTION if header.unit_mode else 0)
         record = self._record(header.offset)
         properties = decode_bytes(record.properties)
         times_max = self._rules.times_max(

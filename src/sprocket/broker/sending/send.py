@@ -36,6 +36,8 @@ from sprocket.message.record import TRANSACTION_MASK, Draft
 from sprocket.message.topic import (
     CLOSED_TOPICS,
     RETRY_PREFIX,
+    UNIT,
+    UNIT_SUBSCRIPTION,
     fault_of_topic,
     is_retry_topic,
     is_writable,
@@ -52,8 +54,6 @@ Answer = Reply | Awaitable[Reply]
 
 #: Bit of `sys_flag`: the topic's messages carry several tags.
 _MULTI_TAG = 0x2
-#: Bits of a topic's `topic_sys_flag`: its messages, or its subscribers, belong to a unit.
-_UNIT, _UNIT_SUBSCRIPTION = 0x1, 0x2
 #: Messages that one batch may hold.
 BATCH_COUNT_MAX = 10_000
 
@@ -289,4 +289,4 @@ class Placing:
 def _unit_flag(header: SendHeader) -> int:
     if not header.unit_mode:
         return 0
-    return _UNIT_SUBSCRIPTION if is_retry_topic(header.topic) else _UNIT
+    return UNIT_SUBSCRIPTION if is_retry_topic(header.topic) else UNIT

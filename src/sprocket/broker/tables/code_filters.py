@@ -34,6 +34,7 @@ from sprocket.filterserver.judges import Judges, Start
 from sprocket.filterserver.process import Bounds, NotConfined, Process
 from sprocket.filterserver.slices import chosen, passed_over, records, shown_at_once
 from sprocket.filterserver.uploads import Uploaded, Uploads
+from sprocket.message.record import body_crc
 from sprocket.message.topic import fault_of_group, fault_of_topic
 from sprocket.protocol.bodies import FilterFacts, FilterList
 from sprocket.protocol.codes import OwnRequestCode, RequestCode
@@ -47,7 +48,6 @@ log = logging.getLogger(__name__)
 
 #: A signature is good for so long before and after.
 _SIGNED_MS = 300_000
-_CRC_MASK = 0x7FFFFFFF
 #: What a removal signs in place of a version.
 REMOVAL = "-"
 
@@ -173,7 +173,7 @@ class CodeFilters:
             raise InvalidParameter(str(error)) from error
         self._check_names(header.consumer_group, header.topic, header.class_name)
         if header.class_crc and header.class_crc not in (
-            zlib.crc32(source) & _CRC_MASK, zlib.crc32(source),
+            body_crc(source), zlib.crc32(source),
         ):  # fmt: skip
             raise InvalidParameter("the source does not have the checksum that is told")
         asked = Upload(

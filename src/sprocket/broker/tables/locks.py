@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
+from sprocket.base.deadline import loop_ms
 from sprocket.base.errors import RemoteProtocolError
 from sprocket.base.ports import Clock
 from sprocket.broker.dispatch import Answers
@@ -26,11 +27,6 @@ from sprocket.remoting.transport import Peer
 _SCAN_SECONDS = 20.0
 #: What is in it is kept for a while, so it must not be large.
 _BODY_BYTES_MAX = 1 << 20
-
-
-def lease_ms() -> int:
-    """The time by which leases run out, ms."""
-    return int(asyncio.get_running_loop().time() * 1000)
 
 
 class LockTable:
@@ -50,13 +46,13 @@ class LockTable:
         Raises:
             ValueError: it has another form.
         """
-        self._locks.load(state, lease_ms(), wall_ms=self._clock.now_ms())
+        self._locks.load(state, loop_ms(), wall_ms=self._clock.now_ms())
 
     async def run(self) -> None:
         """Forgets leases that ran out, until cancelled."""
         while True:
             await asyncio.sleep(_SCAN_SECONDS)
-            self._locks.expire(lease_ms())
+            self._locks.expire(loop_ms())
 
 
 class Locks:
@@ -78,7 +74,7 @@ class Locks:
     def lock(self, command: Command, peer: Peer) -> Reply:
         """Takes or renews queues; tells which of them the client holds now."""
         group, client_id, queues = _read(command)
-        held = self._locks.lock(group, client_id, queues=queues, now_ms=lease_ms())
+        held = self._locks.lock(group, client_id, queues=queues, now_ms=loop_ms())
         if held:
             self._watch(peer, client_id)
         locked = [

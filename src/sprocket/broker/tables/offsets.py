@@ -52,6 +52,11 @@ _CONNECTIONS_MAX = 1_000
 _COMMITS_PER_VERSION = 500
 
 
+def _key(group: str, topic: str) -> str:
+    """What the file calls a group in a topic."""
+    return f"{topic}{_SEPARATOR}{group}"
+
+
 @dataclass(slots=True)
 class _Told:
     """What a connection knows of a reset.
@@ -124,7 +129,7 @@ class ConsumerOffsets:
 
     def committed(self, group: str, topic: str, queue_number: int) -> int | None:
         """The next offset the group wants to consume; None if it told none."""
-        queues = self._committed.get(f"{topic}{_SEPARATOR}{group}")
+        queues = self._committed.get(_key(group, topic))
         return None if queues is None else queues.get(queue_number)
 
     def commit(
@@ -149,7 +154,7 @@ class ConsumerOffsets:
         Raises:
             SystemBusy: the table is full.
         """
-        key = f"{topic}{_SEPARATOR}{group}"
+        key = _key(group, topic)
         reset = self._reset_of(group, topic, queue_number)
         if reset is not None and not reset.has_heard(address):
             is_member = is_member or self._puller(group, topic, queue_number) == address
@@ -176,7 +181,7 @@ class ConsumerOffsets:
         self, group: str, topic: str, *, queue_number: int, offset: int, address: str
     ) -> None:
         """Remembers where the group pulls, and who; never saved."""
-        key = f"{topic}{_SEPARATOR}{group}"
+        key = _key(group, topic)
         queues = self._pulled.get(key)
         if queues is None:
             if len(self._pulled) >= self._entries_max:
@@ -186,16 +191,16 @@ class ConsumerOffsets:
 
     def pulled_at(self, group: str, topic: str, queue_number: int) -> int | None:
         """Where the group pulled last since the start; None if it did not."""
-        found = self._pulled.get(f"{topic}{_SEPARATOR}{group}", {}).get(queue_number)
+        found = self._pulled.get(_key(group, topic), {}).get(queue_number)
         return None if found is None else found[0]
 
     def _puller(self, group: str, topic: str, queue_number: int) -> str | None:
-        found = self._pulled.get(f"{topic}{_SEPARATOR}{group}", {}).get(queue_number)
+        found = self._pulled.get(_key(group, topic), {}).get(queue_number)
         return None if found is None else found[1]
 
     def reset(self, group: str, topic: str, *, queue_number: int, offset: int) -> None:
         """Sets where the group goes on; see above for what becomes of commits."""
-        self._resets.setdefault(f"{topic}{_SEPARATOR}{group}", {})[queue_number] = _Reset()
+        self._resets.setdefault(_key(group, topic), {})[queue_number] = _Reset()
         self.put(group, topic, queue_number=queue_number, offset=offset)
 
     def pull_at(
@@ -216,7 +221,7 @@ class ConsumerOffsets:
                 reset.heard_ms = self._clock.now_ms()
             return None
         told.times += 1
-        told.offset = self._committed[f"{topic}{_SEPARATOR}{group}"][queue_number]
+        told.offset = self._committed[_key(group, topic)][queue_number]
         return told.offset
 
     def held_at(self, group: str, topic: str, queue_number: int, *, address: str) -> int | None:
@@ -230,14 +235,14 @@ class ConsumerOffsets:
         """Somebody was told the committed offset."""
         reset = self._reset_of(group, topic, queue_number)
         if reset is not None:
-            key = f"{topic}{_SEPARATOR}{group}"
+            key = _key(group, topic)
             reset.known_to(address).offset = self._committed[key][queue_number]
 
     def _reset_of(self, group: str, topic: str, queue_number: int) -> _Reset | None:
         """The reset that is not over."""
         if not self._resets:
             return None
-        key = f"{topic}{_SEPARATOR}{group}"
+        key = _key(group, topic)
         reset = self._resets.get(key, {}).get(queue_number)
         if reset is None or not reset.is_over(self._clock.now_ms()):
             return reset
@@ -249,7 +254,7 @@ class ConsumerOffsets:
 
     def put(self, group: str, topic: str, *, queue_number: int, offset: int) -> None:
         """Sets a committed offset in the name of an operator, whatever the limit."""
-        queues = self._committed.setdefault(f"{topic}{_SEPARATOR}{group}", {})
+        queues = self._committed.setdefault(_key(group, topic), {})
         if queue_number not in queues:
             self._entries += 1
         queues[queue_number] = offset
@@ -265,7 +270,7 @@ class ConsumerOffsets:
 
     def queues(self, group: str, topic: str) -> Mapping[int, int]:
         """All committed offsets of a group in a topic, by queue number."""
-        return self._committed.get(f"{topic}{_SEPARATOR}{group}", {})
+        return self._committed.get(_key(group, topic), {})
 
     def forget_topic(self, topic: str) -> None:
         """Drops all offsets of a topic."""

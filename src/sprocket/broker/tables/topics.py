@@ -28,7 +28,6 @@ READ_WRITE = names.READ | names.WRITE
 QUEUES_MAX = 16_384
 
 #: Parts of the names of topics that brokers keep for themselves.
-_REPLY_SUFFIX = "_REPLY_TOPIC"
 _REVIVE_PREFIX = "rmq_sys_REVIVE_LOG_"
 _MEMBERS_PREFIX = "rmq_sys_SYNC_BROKER_MEMBER_"
 _BENCHMARK_QUEUES = 1024
@@ -52,7 +51,7 @@ def own_topics(config: BrokerConfig, *, delay_levels: int) -> list[TopicConfig]:
         topic(config.name, 1, inherit | (READ_WRITE if config.broker_topic else 0)),
         topic(names.OFFSET_MOVED),
         topic(names.SCHEDULE, delay_levels),
-        topic(config.cluster + _REPLY_SUFFIX),
+        topic(names.reply_topic(config.cluster)),
         topic(_REVIVE_PREFIX + config.cluster, _REVIVE_QUEUES),
         topic(_MEMBERS_PREFIX + config.name, 1, inherit),
         topic(names.HALF),

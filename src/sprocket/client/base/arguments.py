@@ -9,11 +9,11 @@ from typing import Any, TypeVar
 
 from sprocket.base.errors import UsageError
 from sprocket.filter.choice import Choice, Filter, filter_of
+from sprocket.message.offsets import LONG_MAX
 from sprocket.message.queue import QueueId
 
 C = TypeVar("C")
 
-_HIGHEST = 2**63 - 1
 #: Longer than anybody waits: a hundred years.
 _MS_MAX = 100 * 366 * 86_400_000
 
@@ -60,7 +60,7 @@ def queues_of(queues: Iterable[QueueId]) -> list[QueueId]:
 
 def check_offset(offset: int) -> None:
     """Raises UsageError if no message can have that offset."""
-    if not _is_whole(offset) or offset > _HIGHEST:
+    if not _is_whole(offset) or offset > LONG_MAX:
         raise UsageError(f"an offset is a whole number, not below 0: {offset!r}")
 
 
@@ -92,7 +92,7 @@ def moment_ms(at: datetime | int) -> int:
     """A time as ms since 1970 UTC."""
     if isinstance(at, datetime):
         return int(at.timestamp() * 1000)
-    if not isinstance(at, int) or isinstance(at, bool) or abs(at) > _HIGHEST:
+    if not isinstance(at, int) or isinstance(at, bool) or abs(at) > LONG_MAX:
         raise UsageError(f"a time is a datetime or ms since 1970, not {at!r}")
     return at
 

@@ -58,11 +58,15 @@ class Concurrent(Workers):
         config: ConsumerConfig,
         *,
         counters: Counters,
+        pauses: Pauses,
     ) -> None:
+        """
+        Args:
+            pauses: what came back of a topic that is paused waits until that is over.
+        """
         super().__init__(subscriptions, redelivery, config, counters=counters)
         self._timeout = config.consume_timeout_ms / 1000
-        #: What came back of a topic that is paused waits here; its owner may set another one.
-        self.pauses = Pauses()
+        self._pauses = pauses
         self._expiring = asyncio.ensure_future(self._keep_expiring())
 
     async def stop(self, deadline: Deadline) -> None:
@@ -103,7 +107,7 @@ class Concurrent(Workers):
         window = self.ready.next()
         if window is None:
             return
-        waiting, pauses, now = window.waiting, self.pauses, self.loop.time
+        waiting, pauses, now = window.waiting, self._pauses, self.loop.time
         for _ in range(self.messages_in_a_row):
             if not waiting or self.is_stopped:
                 return
@@ -243,7 +247,7 @@ class Ordered(Workers):
 
     async def finish(self, window: Window) -> None:
         """Hands out nothing more of a window, and waits for the end of its batch under way."""
-        window.is_frozen = True
+        window.freeze()
         ended = self._busy.get(window)
         if ended is not None:
             await asyncio.wait([ended])
@@ -263,7 +267,7 @@ class Ordered(Workers):
         try:
             result = await self.call(listener, messages)
         except asyncio.CancelledError:
-            window.has_straggler = self.outlives(listener)
+            window.note_straggler(self.outlives(listener))
             raise
         await self._conclude(window, messages, result, began)
 

@@ -119,13 +119,18 @@ class Outlet:
         if self._is_iterated:
             seconds = config.reoffer_ms / 1000
             self._delivery = Iterated(redelivery, seconds, counters=self._counters)
-        else:
-            strategy = Ordered if self._is_ordered else Concurrent
-            self._delivery = strategy(
+        elif self._is_ordered:
+            self._delivery = Ordered(
                 self._subscriptions, redelivery, config, counters=self._counters
             )
-            if isinstance(self._delivery, Concurrent):
-                self._delivery.pauses = self._pauses
+        else:
+            self._delivery = Concurrent(
+                self._subscriptions,
+                redelivery,
+                config,
+                counters=self._counters,
+                pauses=self._pauses,
+            )
         for window in self._early:
             self._delivery.offer(window)
         self._early.clear()

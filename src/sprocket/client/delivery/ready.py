@@ -13,18 +13,20 @@ from sprocket.message.message import StoredMessage
 class Ready:
     """Windows that have something to hand out, each once, taking turns."""
 
-    __slots__ = ("_windows",)
+    __slots__ = ("_listed", "_windows")
 
     def __init__(self) -> None:
         self._windows: deque[Window] = deque()
+        #: The same windows: membership of a deque would be a search.
+        self._listed: set[Window] = set()
 
     def __bool__(self) -> bool:
         return bool(self._windows)
 
     def add(self, window: Window) -> None:
         """Puts a window on the list if it has something and is not there yet."""
-        if window.waiting and not window.is_listed:
-            window.is_listed = True
+        if window.waiting and window not in self._listed:
+            self._listed.add(window)
             self._windows.append(window)
 
     def next(self) -> Window | None:
@@ -36,21 +38,21 @@ class Ready:
                 windows.rotate(-1)
                 return window
             windows.popleft()
-            window.is_listed = False
+            self._listed.discard(window)
         return None
 
     def drop(self, window: Window) -> None:
         """Takes a window off the list that has nothing any more."""
-        if window.is_listed:
+        if window in self._listed:
             self._windows.remove(window)
-            window.is_listed = False
+            self._listed.discard(window)
 
     def take_window(self) -> Window | None:
         """The next window, which leaves the list."""
         if not self._windows:
             return None
         window = self._windows.popleft()
-        window.is_listed = False
+        self._listed.discard(window)
         return window
 
     def take(self) -> tuple[Window, StoredMessage] | None:
@@ -63,7 +65,7 @@ class Ready:
                 windows.rotate(-1)
             else:
                 windows.popleft()
-                window.is_listed = False
+                self._listed.discard(window)
             if message is not None:
                 return window, message
         return None

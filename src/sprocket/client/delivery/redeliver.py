@@ -15,12 +15,13 @@ from typing import Protocol
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import SprocketError
 from sprocket.client.config import ProducerConfig
-from sprocket.client.sending.envelope import Envelope
 from sprocket.client.sending.sender import Outbox
 from sprocket.client.session.session import Session
+from sprocket.clientcore.envelope import Envelope
 from sprocket.message.message import StoredMessage
 from sprocket.message.properties import (
     DELAY,
+    DELAY_LEVEL_MAX,
     HALF,
     ORIGIN_ID,
     RECONSUME_TIMES,
@@ -38,7 +39,6 @@ logger = logging.getLogger(__name__)
 _INNER_GROUP = "CLIENT_INNER_PRODUCER"
 #: The delay level of the first return; each further one takes the next.
 _FIRST_LEVEL = 3
-_LEVEL_MAX = 18
 
 
 class GivesBack(Protocol):
@@ -132,7 +132,7 @@ class Redelivery:
         properties.setdefault(RETRY_TOPIC, message.topic)
         if not properties[ORIGIN_ID]:
             del properties[ORIGIN_ID]
-        level = delay_level or min(_FIRST_LEVEL + message.reconsume_times, _LEVEL_MAX)
+        level = delay_level or min(_FIRST_LEVEL + message.reconsume_times, DELAY_LEVEL_MAX)
         properties[DELAY] = str(level)
         return Envelope(
             topic=retry_topic(self._group),

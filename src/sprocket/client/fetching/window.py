@@ -41,13 +41,12 @@ class Window:
         "_bytes",
         "_held",
         "_last",
+        "_on_room",
         "has_straggler",
         "is_closed",
         "is_frozen",
-        "is_listed",
         "limits",
         "next_offset",
-        "on_room",
         "trusted_until",
         "waiting",
     )
@@ -69,10 +68,7 @@ class Window:
         self.trusted_until = math.inf
         #: Ordered consumption: a listener call of it goes on in a thread, and cannot be stopped.
         self.has_straggler = False
-        #: Whether delivery has it on its list; delivery alone sets this.
-        self.is_listed = False
-        #: Called once when there is room again; whoever waits for room sets it.
-        self.on_room: Callable[[], None] | None = None
+        self._on_room: Callable[[], None] | None = None
 
     @property
     def count(self) -> int:
@@ -184,13 +180,29 @@ class Window:
         if self._held.pop(message.queue_offset, None) is None:
             return
         self._bytes -= len(message.body)
-        if self.on_room is not None:
+        if self._on_room is not None:
             self._tell_of_room()
 
     def _tell_of_room(self) -> None:
-        if self.on_room is not None and self.has_room:
-            on_room, self.on_room = self.on_room, None
+        if self._on_room is not None and self.has_room:
+            on_room, self._on_room = self._on_room, None
             on_room()
+
+    def call_with_room(self, do: Callable[[], None]) -> None:
+        """Has something done, once, when there is room again; replaces what was to be done."""
+        self._on_room = do
+
+    def freeze(self) -> None:
+        """Ordered consumption: hands out nothing more."""
+        self.is_frozen = True
+
+    def trust(self, until: float) -> None:
+        """Ordered consumption: hands out until the loop's time is `until`, when the lease ends."""
+        self.trusted_until = until
+
+    def note_straggler(self, outlives: bool) -> None:
+        """Ordered consumption: notes whether a cancelled listener call still runs in its thread."""
+        self.has_straggler = outlives
 
     def close(self) -> None:
         """Forgets what waits; what is in flight will change nothing any more."""

@@ -142,7 +142,7 @@ class Membership:
             return
         for queue, held in self._held.items():
             if self._session.routes.address(queue.broker) == address:
-                held.feed.window.trusted_until = -math.inf
+                held.feed.window.trust(-math.inf)
         self._renew_now.set()
 
     async def start(self) -> None:
@@ -275,7 +275,7 @@ class Membership:
             return None
         is_late = queue not in self._routed.known_first.get(queue.topic, frozenset())
         feed = await self._progress.feed(queue, subscription, is_late=is_late)
-        feed.window.trusted_until = trusted_until
+        feed.window.trust(trusted_until)
         return feed
 
     async def _run(self, feed: Feed) -> None:
@@ -333,7 +333,7 @@ class Membership:
         held.feed.window.close()
         feed = Feed(queue, held.feed.subscription, offset, self._parts)
         feed.limit(self._shares.limits(queue.topic))
-        feed.window.trusted_until = held.feed.window.trusted_until
+        feed.window.trust(held.feed.window.trusted_until)
         self._held[queue] = _Held(feed, asyncio.ensure_future(self._run(feed)))
         if commits:
             await self._progress.commit(feed)
@@ -357,7 +357,7 @@ class Membership:
     def _renewed(self, queue: QueueId, feed: Feed, trusted_until: float | None) -> None:
         """Goes on with a queue, or drops it if another member has its lease."""
         if trusted_until is not None:
-            feed.window.trusted_until = trusted_until
+            feed.window.trust(trusted_until)
             self._parts.offer(feed.window)
             return
         logger.warning("%s: the lease on %s was lost", self.group, queue)

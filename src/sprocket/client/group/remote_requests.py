@@ -38,14 +38,13 @@ from sprocket.protocol.bodies import (
     RunningInfo,
     WindowState,
 )
-from sprocket.protocol.codes import ResponseCode
+from sprocket.protocol.codes import VERSION_NAME, ResponseCode
 from sprocket.protocol.command import Buffer, Command, Reply
 from sprocket.protocol.requests.client import ConsumeDirectly, ConsumerRunning
 from sprocket.protocol.requests.offset import ClientConsumeStatus, ResetClientOffset
 
 logger = logging.getLogger(__name__)
 
-_VERSION_NAME = "V5_3_3"
 #: Tasks and threads whose stacks are told at most, and frames of each.
 _STACKS_MAX = 200
 _FRAMES_MAX = 30
@@ -204,7 +203,7 @@ class Operated:
         config, facts = self._facts.config, self._facts
         return {
             **{each.name: _plain(getattr(config, each.name)) for each in fields(config)},
-            "PROP_CLIENT_VERSION": _VERSION_NAME,
+            "PROP_CLIENT_VERSION": VERSION_NAME,
             "PROP_CONSUMEORDERLY": str(facts.is_ordered).lower(),
             "PROP_CONSUMER_START_TIMESTAMP": str(facts.began_ms),
             "PROP_CONSUME_TYPE": facts.consume_type,

@@ -1,13 +1,19 @@
 """The fixed delays that a message can ask for by number, from level 1. Pure.
 
 A delayed message waits in a queue of its own level, so within a queue the due times rise.
-Source: ScheduleMessageService.parseDelayLevel, delayLevel2QueueId of RocketMQ 4.9 and 5.x.
+Source: ScheduleMessageService.parseDelayLevel, delayLevel2QueueId, computeDeliverTimestamp of
+RocketMQ 4.9 and 5.x.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from sprocket.base.errors import ConfigError
-from sprocket.store.views.tag_codes import parse_delay_levels
+from sprocket.message.hashing import tag_code
+from sprocket.message.properties import DELAY, TAGS
+
+_UNIT_MS = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 
 class DelayLevels:
@@ -25,10 +31,15 @@ class DelayLevels:
         Raises:
             ConfigError: an item is something else, or there is none.
         """
-        delays_ms = tuple(parse_delay_levels(text))
+        delays_ms = []
+        for word in text.split():
+            number, unit = word[:-1], word[-1]
+            if unit not in _UNIT_MS or not (number.isascii() and number.isdigit()):
+                raise ConfigError(f"messageDelayLevel: {word!r} is no delay such as 30s or 2h")
+            delays_ms.append(int(number) * _UNIT_MS[unit])
         if not delays_ms:
             raise ConfigError("there are no delay levels")
-        return cls(delays_ms)
+        return cls(tuple(delays_ms))
 
     @property
     def highest(self) -> int:
@@ -43,7 +54,22 @@ class DelayLevels:
         """How long a message of the level waits."""
         return self._delays_ms[level - 1]
 
+    def tag_code(self, stored_ms: int, properties: Mapping[str, str]) -> int:
+        """What the entry of a record in the schedule topic holds: the time when it is due, ms.
+
+        A record that names no level has the hash of its tag, as in any other topic.
+        """
+        level = self.clamp(_level(properties.get(DELAY, "")))
+        return stored_ms + self.delay_ms(level) if level > 0 else tag_code(properties.get(TAGS))
+
     @staticmethod
     def queue_of(level: int) -> int:
         """Number of the schedule topic's queue that messages of the level wait in."""
         return level - 1
+
+
+def _level(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        return 0

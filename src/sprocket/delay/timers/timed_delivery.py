@@ -96,6 +96,10 @@ class TimedDelivery:
     # without a suspension, and an entry is removed only when its message is stored.
     async def _round(self) -> float:
         """Delivers some messages; returns the pause until the next round, s."""
+        # Catching up comes first, because a message that is not on the wheel yet may be the next
+        # one due. Loading a cold record lets others run, and one of them may store a message that
+        # is due earlier: so the first of the agenda is asked for again before anything is
+        # delivered.
         timers = self._timers
         try:
             if timers.catch_up():

@@ -1,16 +1,6 @@
 """The checkpoint of the timers: the file `config/timercheck`, 4096 bytes.
 
-    at  bytes  what
-     0    8    time of the first slot that is not done, ms
-     8    8    position up to which the timer log is on the disk
-    16    8    queue offset of the next message of the timer's topic to put on the wheel
-    24    8    the same at the master
-    32   24    version of the fields above: state version, time in ms, counter
-    64    8    "SPROCKET"
-    72    8    log offset behind which all messages delivered from that slot are
-    80    8    queue offset of the next message when that slot became the current one
-    88    8    1 after an orderly stop
-    96    4    CRC-32 of bytes 0 to 32 and 64 to 96
+`docs/formats/timers.md` has the byte table, which a test compares with the structs below.
 
 Java reads and writes only the first 56 bytes. Our fields are valid while those do not change.
 Source: TimerCheckpoint of RocketMQ 5.3.

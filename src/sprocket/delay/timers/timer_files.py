@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from sprocket.base.errors import OffsetOutOfRange
-from sprocket.base.ports import Disk
+from sprocket.base.ports import Disk, MappedFile
 from sprocket.delay.timers.counts import Counts
 from sprocket.delay.timers.timer_check import Progress, TimerCheck
 from sprocket.delay.timers.timer_log import NORMAL, RECALLS, ROLLS, UNIT_BYTES, TimerLog, Unit
@@ -26,7 +26,26 @@ class TimerFiles:
         had_wheel: whether the wheel's file existed before.
     """
 
-    def __init__(self, disk: Disk, root: str, *, width_ms: int, log_file_bytes: int) -> None:
+    def __init__(
+        self, check: TimerCheck, log: TimerLog, file: MappedFile, *, width_ms: int, had_wheel: bool
+    ) -> None:
+        """
+        Args:
+            check, log: open.
+            file: of the wheel.
+        """
+        self.check = check
+        self.log = log
+        self.had_wheel = had_wheel
+        self._file = file
+        self.wheel = Wheel(file.buffer, width_ms)
+        #: Rows of the wheel that have room on the disk.
+        self._has_room = bytearray(WHEEL_BYTES // _ROW_BYTES + 1)
+        self._unsynced_rows: set[int] = set()
+        self._synced_to = self.log.end
+
+    @classmethod
+    def open(cls, disk: Disk, root: str, *, width_ms: int, log_file_bytes: int) -> TimerFiles:
         """Opens the files; creates those that are missing.
 
         Raises:
@@ -34,19 +53,16 @@ class TimerFiles:
             OSError: the disk refuses it.
         """
         path = f"{root}/timerwheel"
-        self.check = TimerCheck(disk, f"{root}/config/timercheck")
-        self.log = TimerLog(disk, f"{root}/timerlog", log_file_bytes)
+        check = TimerCheck(disk, f"{root}/config/timercheck")
+        log = TimerLog(disk, f"{root}/timerlog", log_file_bytes)
+        log.load()
         size = disk.size(path)
-        self.had_wheel = size == WHEEL_BYTES
-        if size is not None and not self.had_wheel:
+        had_wheel = size == WHEEL_BYTES
+        if size is not None and not had_wheel:
             disk.remove(path)
-        self._file = disk.map(path, WHEEL_BYTES)
-        self.wheel = Wheel(self._file.buffer, width_ms)
-        self.check.open()
-        #: Rows of the wheel for which disk space is reserved.
-        self._has_room = bytearray(WHEEL_BYTES // _ROW_BYTES + 1)
-        self._unsynced_rows: set[int] = set()
-        self._synced_to = self.log.end
+        file = disk.map(path, WHEEL_BYTES)
+        check.open()
+        return cls(check, log, file, width_ms=width_ms, had_wheel=had_wheel)
 
     def enter(
         self, slot_ms: int, magic: int, written_ms: int, message: tuple[int, int, int, int]

@@ -1,15 +1,6 @@
 """The timer log: one unit for each message on the wheel, chained backwards by slot.
 
-    at  bytes  what
-     0    4    52, the unit's size
-     4    8    position of the unit before it in the same slot; -1 for none
-    12    4    bits: 1 always, 2 roll the message (store it anew), 4 recall of another message
-    16    8    when the unit was written, ms, rounded down to the width of a slot
-    24    4    from then to the slot's time, ms
-    28    8    log offset of the message's record
-    36    4    size of the record
-    40    4    Java's hash of the message's own topic
-    44    8    when the message is due, ms; Java writes 0, which means the end of the slot
+`UNIT` declares a unit, and `docs/formats/timers.md` says what its fields mean.
 
 All files have one size; the rest at the end of a file is marked blank. A unit is never changed.
 Positions count through all files.
@@ -24,6 +15,7 @@ from typing import NamedTuple
 
 from sprocket.base.errors import OffsetOutOfRange
 from sprocket.base.ports import Disk
+from sprocket.message.record import BLANK_MAGIC
 from sprocket.store.log.segments import Segment, Segments
 
 UNIT = struct.Struct(">iqiqiqiiq")
@@ -31,7 +23,6 @@ UNIT_BYTES = UNIT.size
 NORMAL, ROLLS, RECALLS = 1, 2, 4
 
 _BLANK = struct.Struct(">iqi")
-_BLANK_MAGIC = -875286124
 _MAGIC_MAX = 0xF
 #: Disk space is reserved in pieces of this size.
 _ROOM_BYTES = 1 << 18
@@ -83,14 +74,19 @@ class TimerLog:
     """
 
     def __init__(self, disk: Disk, directory: str, file_bytes: int) -> None:
-        """Finds the existing files.
-
-        Raises:
-            ConfigError: the files were made with another size.
-        """
         self._segments = Segments(disk, directory, file_bytes, setting="mappedFileSizeTimerLog")
         self._segment: Segment | None = None
         self._room_to = 0
+        self.end = 0
+
+    def load(self) -> None:
+        """Finds the files that are there.
+
+        Raises:
+            ConfigError: they were made with another size.
+            OSError: the disk failed.
+        """
+        self._segments.load()
         self.end = self._segments.limit
 
     @property
@@ -135,7 +131,7 @@ class TimerLog:
             segment.reserve(self.end, segment.end)
             following = self._segments.make(segment.end)
             if left >= _BLANK.size:
-                _BLANK.pack_into(segment.buffer, at, left, 0, _BLANK_MAGIC)
+                _BLANK.pack_into(segment.buffer, at, left, 0, BLANK_MAGIC)
             self.end = segment.end
             segment = following
         self._segment = segment
@@ -168,7 +164,7 @@ class TimerLog:
             for number, fields in enumerate(UNIT.iter_unpack(buffer[:whole])):
                 at = start + number * UNIT_BYTES
                 unit = _unit(fields)
-                if unit is None and fields[2] == _BLANK_MAGIC:
+                if unit is None and fields[2] == BLANK_MAGIC:
                     break
                 if unit is None or at >= self.end:
                     return

@@ -123,7 +123,7 @@ class Timers:
         await self.save()
 
     def _open(self) -> None:
-        self._files = TimerFiles(
+        self._files = TimerFiles.open(
             self._disk,
             self._root,
             width_ms=self._shape.width_ms,
@@ -190,6 +190,8 @@ class Timers:
     # Every timed send passes here. The slots in which a message needs no decision are computed once
     # for all. From a message that does not follow `queue_next` on, `catch_up` reads the topic.
     def _enter_plain(self, fresh: Sequence[Fresh]) -> None:
+        # What came in one turn of the loop shares clock, limits and topic hashes: part of what took
+        # a send from 19.6 to 14.8 µs. One out of order ends it, and `catch_up` reads the topic.
         turn, shape, hash_of = self.turn, self._shape, self.counts.hash_of
         now_ms = self._clock.now_ms()
         now_slot_ms = now_ms - now_ms % shape.width_ms
@@ -277,6 +279,8 @@ class Timers:
     # A message due far ahead is put in a nearer slot, where it is rolled. One whose slot is done is
     # put in the current slot. One beyond the wheel's span must wait until the slots move on.
     def _enter(self, message: Waiting) -> bool:
+        # Behind the roll window a message is stored anew on the way; one that is late goes into the
+        # slot whose turn it is. Further ahead than the wheel reaches, a slot has an earlier time.
         files, turn, shape = self.files, self.turn, self._shape
         now_ms = self._clock.now_ms()
         now_slot_ms = now_ms - now_ms % shape.width_ms

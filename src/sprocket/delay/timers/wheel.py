@@ -2,12 +2,7 @@
 
 It has the slots of fourteen days at a width of one second, 32 bytes each, which are used in a ring:
 
-    at  bytes  what
-     0    8    the slot's time divided by the width
-     8    8    position of its first unit in the timer log; -1 for none
-    16    8    position of its last unit
-    24    4    how many messages wait in it; a recall counts as -1
-    28    4    how many of them are rolled (stored anew) then, because they are due later
+`SLOT` declares a slot, and `docs/formats/timers.md` says what its fields mean.
 
 A slot that has another time is empty. Java writes the last four bytes and never reads them.
 Source: TimerWheel, Slot of RocketMQ 5.3.

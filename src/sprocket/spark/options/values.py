@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from sprocket.base.errors import UsageError
-from sprocket.filter.sql92 import SqlFilter
 from sprocket.filter.tags import TagFilter
+from sprocket.message.offsets import LONG_MAX
 from sprocket.message.properties import check_user_property
 from sprocket.message.topic import check_group, check_topic
 from sprocket.spark.options.positions import Positions, parse_offsets
@@ -24,7 +24,7 @@ def text(name: str, value: str) -> str:
     return value.strip()
 
 
-def whole(minimum: int, maximum: int = 2**63 - 1) -> Parser:
+def whole(minimum: int, maximum: int = LONG_MAX) -> Parser:
     """Makes a parser of whole numbers in [minimum, maximum]."""
 
     def parse(name: str, value: str) -> int:
@@ -124,6 +124,8 @@ def tags(name: str, value: str) -> str:
 
 def sql(name: str, value: str) -> str:
     """An SQL92 condition."""
+    from sprocket.filter.sql92 import SqlFilter
+
     return SqlFilter.parse(value.strip()).expression
 
 

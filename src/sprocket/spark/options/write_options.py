@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sprocket.base.errors import ConfigError
+from sprocket.message.properties import DELAY_LEVEL_MAX
 from sprocket.spark.options import values
 from sprocket.spark.options.declare import option, parse
 from sprocket.spark.options.options import Credentials, check_credentials
@@ -32,7 +33,7 @@ class WriteOptions(Credentials):
     )
     delay_level: int = option(
         "delayLevel",
-        values.whole(0, 18),
+        values.whole(0, DELAY_LEVEL_MAX),
         "Delay of messages that have no column `delay_level`: 0 for none, 1 to 18.",
         default=0,
     )

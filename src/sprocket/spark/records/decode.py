@@ -7,7 +7,7 @@ Only the columns of the schema are decoded. Every record becomes a row, whatever
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -15,17 +15,27 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from sprocket.base.errors import CorruptRecord
-from sprocket.filter.choice import Filter
-from sprocket.filter.sql92 import SqlFilter
 from sprocket.filter.tags import TagFilter
 from sprocket.message.compression import COMPRESSED, open_body
 from sprocket.message.hosts import V4_BYTES, unpack
 from sprocket.message.ids import offset_id
 from sprocket.message.properties import KEYS, TAGS, UNIQUE_KEY
 from sprocket.message.queue import QueueId
+from sprocket.message.record import (
+    BODY_CRC_AT,
+    BORN_AT,
+    BORN_HOST_AT,
+    FLAG_AT,
+    LOG_OFFSET_AT,
+    QUEUE_NUMBER_AT,
+    QUEUE_OFFSET_AT,
+)
 from sprocket.spark.records import layout
 from sprocket.spark.records.layout import Buffer, Layout
 from sprocket.spark.records.property_texts import Texts
+
+if TYPE_CHECKING:
+    from sprocket.filter.sql92 import SqlFilter
 
 #: Years 1 to 9999, in ms, the range of Spark and Python. Times outside are set to its bounds.
 _EARLIEST_MS = -62_135_596_800_000
@@ -35,7 +45,7 @@ _LATEST_MS = 253_402_300_799_999
 class Decoder:
     """Decodes records into batches of one Arrow schema."""
 
-    def __init__(self, schema: pa.Schema, wanted: Filter) -> None:
+    def __init__(self, schema: pa.Schema, wanted: TagFilter | SqlFilter) -> None:
         self._schema = schema
         self._filter = wanted
 
@@ -46,7 +56,7 @@ class Decoder:
             CorruptRecord: the buffer is not a sequence of records.
         """
         places = layout.lay_out(buffer)
-        offsets = places.of(layout.QUEUE_OFFSET_AT, "i8")
+        offsets = places.of(QUEUE_OFFSET_AT, "i8")
         inside = (offsets >= start) & (offsets < end)
         if not inside.all():
             places = places.keep(inside)
@@ -70,7 +80,6 @@ class Decoder:
             found = pc.is_in(rows.tag(), pa.array(self._filter.tags, pa.string()))
             return cast("NDArray[np.bool_]", found.to_numpy(zero_copy_only=False))
         # A broker that can filter by SQL has done so; a second time costs 1 µs a record.
-        assert isinstance(self._filter, SqlFilter)
         is_wanted = self._filter.matches_text
         view = memoryview(rows.layout.buffer)
         spans = zip(rows.layout.properties.tolist(), rows.layout.ends.tolist(), strict=True)
@@ -101,7 +110,7 @@ class _Rows:
     def queue_id(self) -> pa.Array:
         if self.queue is not None:
             return self.constant(self.queue.number, pa.int32())
-        return self.number(layout.QUEUE_NUMBER_AT, "i4")
+        return self.number(QUEUE_NUMBER_AT, "i4")
 
     def number(self, offset: int, kind: str) -> pa.Array:
         return pa.array(self.layout.of(offset, kind))
@@ -149,18 +158,18 @@ class _Rows:
         return pc.coalesce(ids, self.offset_id()) if ids.null_count else ids
 
     def offset_id(self) -> pa.Array:
-        logs = self.layout.of(layout.LOG_OFFSET_AT, "i8").tolist()
-        hosts = self._hosts(self.layout.stored_at + 8, self.layout.store_more)
+        logs = self.layout.of(LOG_OFFSET_AT, "i8").tolist()
+        hosts = self._hosts(self.layout.store_host_at, self.layout.store_more)
         made = [offset_id(host, log) for host, log in zip(hosts, logs, strict=True)]
         return pa.array(made, pa.string())
 
     def born_host(self) -> pa.Array:
         places = self.layout
-        hosts = self._hosts(places.starts + layout.BORN_HOST_AT, places.born_more)
+        hosts = self._hosts(places.starts + BORN_HOST_AT, places.born_more)
         return pa.array([unpack(host) for host in hosts], pa.string())
 
     def store_host(self) -> pa.Array:
-        hosts = self._hosts(self.layout.stored_at + 8, self.layout.store_more)
+        hosts = self._hosts(self.layout.store_host_at, self.layout.store_more)
         return pa.array([unpack(host) for host in hosts], pa.string())
 
     def _hosts(self, at: NDArray[np.int64], more: NDArray[np.int64]) -> list[bytes]:
@@ -204,27 +213,27 @@ _COLUMNS: dict[str, Callable[[_Rows, pa.DataType], pa.Array]] = {
     "topic": lambda rows, _: rows.topic(),
     "broker": lambda rows, kind: rows.constant(rows.broker, kind),
     "queue_id": lambda rows, _: rows.queue_id(),
-    "queue_offset": lambda rows, _: rows.number(layout.QUEUE_OFFSET_AT, "i8"),
+    "queue_offset": lambda rows, _: rows.number(QUEUE_OFFSET_AT, "i8"),
     "key": lambda rows, _: rows.key(),
     "tag": lambda rows, _: rows.tag(),
     "body": lambda rows, kind: rows.body(kind),
     "properties": lambda rows, _: rows.properties(),
-    "born_timestamp": lambda rows, _: rows.time(rows.layout.starts + layout.BORN_AT),
+    "born_timestamp": lambda rows, _: rows.time(rows.layout.starts + BORN_AT),
     "store_timestamp": lambda rows, _: rows.time(rows.layout.stored_at),
     "message_id": lambda rows, _: rows.message_id(),
-    "log_offset": lambda rows, _: rows.number(layout.LOG_OFFSET_AT, "i8"),
-    "flag": lambda rows, _: rows.number(16, "i4"),
+    "log_offset": lambda rows, _: rows.number(LOG_OFFSET_AT, "i8"),
+    "flag": lambda rows, _: rows.number(FLAG_AT, "i4"),
     "sys_flag": lambda rows, _: pa.array(rows.layout.sys_flags),
     "reconsume_times": lambda rows, _: pa.array(
-        layout.numbers(rows.layout.buffer, rows.layout.tail_at, "i4")
+        layout.numbers(rows.layout.buffer, rows.layout.reconsume_times_at, "i4")
     ),
     "prepared_offset": lambda rows, _: pa.array(
-        layout.numbers(rows.layout.buffer, rows.layout.tail_at + 4, "i8")
+        layout.numbers(rows.layout.buffer, rows.layout.prepared_offset_at, "i8")
     ),
     "record_bytes": lambda rows, _: pa.array(
         (rows.layout.ends - rows.layout.starts).astype(np.int32)
     ),
-    "body_crc": lambda rows, _: rows.number(8, "i4"),
+    "body_crc": lambda rows, _: rows.number(BODY_CRC_AT, "i4"),
     "born_host": lambda rows, _: rows.born_host(),
     "store_host": lambda rows, _: rows.store_host(),
     "offset_id": lambda rows, _: rows.offset_id(),

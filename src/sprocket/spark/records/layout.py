@@ -2,7 +2,7 @@
 
 The only loop over records goes from size to size; everything else is arithmetic on whole columns.
 Each length is checked against its record's size before it is used. `sprocket.message.record`
-describes the layout of a record.
+declares the layout of a record.
 """
 
 from __future__ import annotations
@@ -15,24 +15,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sprocket.base.errors import CorruptRecord
+from sprocket.message.hosts import V6_MORE_BYTES
 from sprocket.message.record import (
+    BODY_AT,
+    BODY_LENGTH_AT,
     BORN_HOST_V6,
     FIXED_BYTES,
     MAGIC,
+    MAGIC_AT,
     MAGIC_LONG_TOPIC,
+    PREPARED_OFFSET_AT,
+    QUEUE_OFFSET_AT,
+    RECONSUME_TIMES_AT,
+    STORE_HOST_AT,
     STORE_HOST_V6,
+    STORED_AT,
+    SYS_FLAG_AT,
 )
 
 Buffer = bytes | bytearray | memoryview
 Places = NDArray[np.int64]
 
-QUEUE_NUMBER_AT = 12
-QUEUE_OFFSET_AT = 20
-LOG_OFFSET_AT = 28
-SYS_FLAG_AT = 36
-BORN_AT = 40
-BORN_HOST_AT = 48
-_V6_MORE_BYTES = 12
 _SIZE = struct.Struct(">i")
 
 
@@ -94,13 +97,23 @@ class Layout:
 
     @property
     def stored_at(self) -> Places:
-        """Positions of the store times; the store hosts follow them."""
-        return self.starts + 56 + self.born_more
+        """Positions of the store times."""
+        return self.starts + STORED_AT + self.born_more
 
     @property
-    def tail_at(self) -> Places:
-        """Positions of the reconsume times; the prepared offsets follow them."""
-        return self.bodies - 16
+    def store_host_at(self) -> Places:
+        """Positions of the store hosts."""
+        return self.starts + STORE_HOST_AT + self.born_more
+
+    @property
+    def reconsume_times_at(self) -> Places:
+        """Positions of the reconsume times."""
+        return self.bodies - (BODY_AT - RECONSUME_TIMES_AT)
+
+    @property
+    def prepared_offset_at(self) -> Places:
+        """Positions of the log offset of the half message."""
+        return self.bodies - (BODY_AT - PREPARED_OFFSET_AT)
 
     def of(self, offset: int, kind: str) -> NDArray[Any]:
         """The numbers `offset` bytes behind the begin of each record."""
@@ -139,11 +152,11 @@ def lay_out_at(buffer: Buffer, begin: Places, end: Places) -> Layout:
     # Each length tells where the next field is, so every step first checks all records against the
     # step before; a wrong length would make `numbers` read beyond the buffer.
     sys_flags = cast("NDArray[np.int32]", numbers(buffer, begin + SYS_FLAG_AT, "i4"))
-    born_more = np.where(sys_flags & BORN_HOST_V6, _V6_MORE_BYTES, 0)
-    store_more = np.where(sys_flags & STORE_HOST_V6, _V6_MORE_BYTES, 0)
-    body = begin + 88 + born_more + store_more
+    born_more = np.where(sys_flags & BORN_HOST_V6, V6_MORE_BYTES, 0)
+    store_more = np.where(sys_flags & STORE_HOST_V6, V6_MORE_BYTES, 0)
+    body = begin + BODY_AT + born_more + store_more
     _check(buffer, begin, body + 3 <= end, "no room for a body")
-    body_bytes = numbers(buffer, body - 4, "i4").astype(np.int64)
+    body_bytes = numbers(buffer, body - (BODY_AT - BODY_LENGTH_AT), "i4").astype(np.int64)
     body_end = body + body_bytes
     topic_length_bytes = _topic_length_bytes(buffer, begin)
     topic = body_end + topic_length_bytes
@@ -159,7 +172,7 @@ def lay_out_at(buffer: Buffer, begin: Places, end: Places) -> Layout:
 
 
 def _topic_length_bytes(buffer: Buffer, begin: Places) -> Places:
-    magic = numbers(buffer, begin + 4, "i4")
+    magic = numbers(buffer, begin + MAGIC_AT, "i4")
     _check(buffer, begin, (magic == MAGIC) | (magic == MAGIC_LONG_TOPIC), "an unknown magic")
     return np.where(magic == MAGIC, 1, 2)
 

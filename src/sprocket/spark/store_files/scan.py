@@ -24,9 +24,24 @@ from zlib import crc32
 import numpy as np
 
 from sprocket.base.errors import CorruptRecord, UsageError
-from sprocket.message.record import BLANK_BYTES, BLANK_MAGIC, BORN_HOST_V6, FIXED_BYTES, parse
-from sprocket.message.record import MAGIC as _MAGIC
-from sprocket.message.record import MAGIC_LONG_TOPIC as _MAGIC_LONG_TOPIC
+from sprocket.message.hosts import V6_MORE_BYTES
+from sprocket.message.record import (
+    BLANK,
+    BLANK_BYTES,
+    BLANK_MAGIC,
+    BODY_CRC_AT,
+    BORN_HOST_V6,
+    CRC_MASK,
+    FIXED_BYTES,
+    LOG_OFFSET_AT,
+    MAGIC,
+    MAGIC_AT,
+    MAGIC_LONG_TOPIC,
+    STORED_AT,
+    SYS_FLAG_AT,
+    body_crc,
+    parse,
+)
 from sprocket.spark.records import layout
 from sprocket.spark.records.layout import Layout, Places
 from sprocket.spark.store_files.synced import NOTHING_SYNCED, Synced
@@ -36,13 +51,9 @@ _NAME_DIGITS = 20
 #: A run has at most so many records, and ends after so many bytes.
 _RUN_RECORDS = 16384
 _RUN_BYTES = 4 * 1024 * 1024
-_CRC_MASK = 0x7FFFFFFF
-_CRC_AT = 8
-_STORED_AT = 56
 _SIZE = struct.Struct(">i")
-_HEAD = struct.Struct(">ii")
 _LONG = struct.Struct(">q")
-_MAGICS = tuple(struct.pack(">i", magic) for magic in (_MAGIC, _MAGIC_LONG_TOPIC))
+_MAGICS = tuple(struct.pack(">i", magic) for magic in (MAGIC, MAGIC_LONG_TOPIC))
 #: The bytes with which both begin.
 _MAGIC_BEGIN = _MAGICS[0][:3]
 #: So many bytes are checked for zeros at once.
@@ -125,11 +136,13 @@ def _has_records(path: str) -> bool:
 def first_stored_ms(file: LogFile) -> int | None:
     """Store time of the first record of a file, ms; None if the file begins with no record."""
     with open(file.path, "rb") as opened:
-        head = opened.read(_STORED_AT + 8 + 12)
-    if len(head) < _STORED_AT + 8 + 12 or head[4:8] not in _MAGICS:
+        head = opened.read(STORED_AT + _LONG.size + V6_MORE_BYTES)
+    if len(head) < STORED_AT + _LONG.size + V6_MORE_BYTES:
         return None
-    more = 12 if head[layout.SYS_FLAG_AT + 3] & BORN_HOST_V6 else 0
-    (stored_ms,) = _LONG.unpack_from(head, _STORED_AT + more)
+    if head[MAGIC_AT : MAGIC_AT + _SIZE.size] not in _MAGICS:
+        return None
+    more = V6_MORE_BYTES if head[SYS_FLAG_AT + 3] & BORN_HOST_V6 else 0
+    (stored_ms,) = _LONG.unpack_from(head, STORED_AT + more)
     return int(stored_ms)
 
 
@@ -211,10 +224,10 @@ class LogReader:
     def next_record(self, at: int, end: int | None = None) -> int | None:
         """The position of the next whole record, at `at` or behind it; None if there is none."""
         end = len(self._view) if end is None else min(end, len(self._view))
-        place = self._next_magic(at + 4)
-        while 0 <= place < end + 4:
-            if self._is_record(place - 4):
-                return place - 4
+        place = self._next_magic(at + MAGIC_AT)
+        while 0 <= place < end + MAGIC_AT:
+            if self._is_record(place - MAGIC_AT):
+                return place - MAGIC_AT
             place = self._next_magic(place + 1)
         return None
 
@@ -274,7 +287,7 @@ class LogReader:
 
     def _is_blank(self, at: int, size: int) -> bool:
         """Whether a blank mark is there that reaches to the end of the file: it is unused."""
-        return at + size == len(self._view) and _HEAD.unpack_from(self._view, at)[1] == BLANK_MAGIC
+        return at + size == len(self._view) and BLANK.unpack_from(self._view, at)[1] == BLANK_MAGIC
 
     def _checked(self, begin: Places, end: Places) -> Layout | None:
         """The layout of records; None if one of them is not whole."""
@@ -285,7 +298,7 @@ class LogReader:
         if len(begin) == 0:
             return places
         sizes = layout.numbers(self._view, begin, "i4")
-        logs = places.of(layout.LOG_OFFSET_AT, "i8")
+        logs = places.of(LOG_OFFSET_AT, "i8")
         if not ((sizes == end - begin) & (logs == begin + self.file.start)).all():
             return None
         return None if self._checks_bodies and not self._has_right_bodies(places) else places
@@ -299,10 +312,10 @@ class LogReader:
         spans = zip(
             places.bodies[unsure].tolist(),
             places.body_ends[unsure].tolist(),
-            places.of(_CRC_AT, "i4")[unsure].tolist(),
+            places.of(BODY_CRC_AT, "i4")[unsure].tolist(),
             strict=True,
         )
-        return all(crc32(view[a:b]) & _CRC_MASK == crc & _CRC_MASK for a, b, crc in spans)
+        return all(crc32(view[a:b]) & CRC_MASK == crc & CRC_MASK for a, b, crc in spans)
 
     def _checked_alone(self, start: int, end: int) -> Layout | None:
         return self._checked(np.array([start], np.int64), np.array([end], np.int64))
@@ -321,15 +334,14 @@ class LogReader:
         """Whether a whole record begins there, with that position as its log offset."""
         if at < 0 or len(self._view) - at < FIXED_BYTES:
             return False
-        (log_offset,) = _LONG.unpack_from(self._view, at + layout.LOG_OFFSET_AT)
+        (log_offset,) = _LONG.unpack_from(self._view, at + LOG_OFFSET_AT)
         if log_offset != self.file.start + at:
             return False
         try:
             record = parse(self._view, at)
         except CorruptRecord:
             return False
-        body_crc = crc32(record.body) & _CRC_MASK
-        return not self._checks_bodies or body_crc == record.body_crc & _CRC_MASK
+        return not self._checks_bodies or body_crc(record.body) == record.body_crc & CRC_MASK
 
     def _pass(self, at: int, end: int) -> int:
         """The position to continue at, behind one at which no record begins.

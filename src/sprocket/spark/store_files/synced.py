@@ -17,12 +17,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sprocket.store.state.checkpoint import marks_in
+from sprocket.store.state.checkpoint import SAFETY_MS, marks_in
 
 _NAME = "checkpoint"
 _LOG_MS = struct.Struct(">q")
-#: Java subtracts so much from the times of the file, too.
-_SAFETY_MS = 3000
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,4 +54,4 @@ def synced(store: Path) -> Synced:
         return Synced(before=marks.flushed)
     if len(raw) < _LOG_MS.size:
         return NOTHING_SYNCED
-    return Synced(until_ms=_LOG_MS.unpack_from(raw)[0] - _SAFETY_MS)
+    return Synced(until_ms=_LOG_MS.unpack_from(raw)[0] - SAFETY_MS)

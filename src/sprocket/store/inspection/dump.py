@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from sprocket.base.errors import CorruptRecord, OffsetOutOfRange, UsageError
+from sprocket.message.offsets import LONG_MAX
 from sprocket.message.record import Record
 from sprocket.store.inspection.inspected import Inspected
 from sprocket.store.inspection.walk import Tail, walk
@@ -25,7 +26,7 @@ class Chosen(NamedTuple):
     topic: str | None = None
     queue_number: int | None = None
     begin: int = 0
-    end: int = 2**63 - 1
+    end: int = LONG_MAX
 
 
 def dump(store: Inspected, chosen: Chosen) -> Iterator[Record | Damage]:

@@ -11,13 +11,13 @@ keep their offsets. (Java does not know that code and gives its consumers the re
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
 from sprocket.base.errors import CorruptRecord, OffsetOutOfRange, StoreError, UsageError
 from sprocket.message.record import (
+    BLANK,
     BLANK_BYTES,
     BLANK_MAGIC,
     FIXED_BYTES,
@@ -42,7 +42,6 @@ _FILLER_BYTES_MAX = 1 << 20
 #: No record is smaller.
 _LEAST_BYTES = FIXED_BYTES + 1
 _NOBODY = bytes(8)
-_BLANK = struct.Struct(">ii")
 
 
 class Step(NamedTuple):
@@ -114,6 +113,7 @@ class Repair:
             if self._store.marks is None:
                 return
             checkpoint = Checkpoint(self._disk, f"{self._store.root}/checkpoint")
+            checkpoint.load()
             checkpoint.replay_from = min(self._store.marks.replay_from, log_offset)
             checkpoint.flushed = min(self._store.marks.flushed, log_offset)
             await checkpoint.save()
@@ -229,7 +229,7 @@ def _ending(file_bytes: int, at: int, end: int) -> bytes:
     if end < file_bytes:
         return b""
     left = end - at if end - at < _LEAST_BYTES + BLANK_BYTES else BLANK_BYTES
-    mark = _BLANK.pack(left, BLANK_MAGIC) if left >= BLANK_BYTES else b""
+    mark = BLANK.pack(left, BLANK_MAGIC) if left >= BLANK_BYTES else b""
     return mark.ljust(left, b"\0")
 
 

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import struct
 import sys
 from array import array
 from collections.abc import Iterator
 from operator import lt
 
 from sprocket.store.inspection.inspected import Finding, Inspected
-from sprocket.store.views.index_file import file_bytes
+from sprocket.store.views.index_file import ENTRY, HEADER, SLOT, file_bytes
 
-_HEADER = struct.Struct(">qqqqii")
-_ENTRY = struct.Struct(">iqii")
-_SLOT_BYTES = 4
 #: So many entries are looked at together.
 _STEP = 8192
 
@@ -44,15 +40,15 @@ def _file(
 ) -> Iterator[Finding | int]:
     slots, entries = sizes
     buffer = store.disk.peek(path)
-    begin_ms, end_ms, begin_offset, end_offset, _, count = _HEADER.unpack_from(buffer)
+    begin_ms, end_ms, begin_offset, end_offset, _, count = HEADER.unpack_from(buffer)
     if not 0 <= count <= entries:
         yield Finding("index", path, 36, f"it says it has {count} entries, {entries} fit")
         return
     if count > 1 and (begin_ms > end_ms or begin_offset > end_offset):
         text = "its first record comes after its last one"
         yield Finding("index", path, 0, text, is_fault=False)
-    entries_at = _HEADER.size + slots * _SLOT_BYTES
-    heads = array("i", bytes(buffer[_HEADER.size : entries_at]))
+    entries_at = HEADER.size + slots * SLOT.size
+    heads = array("i", bytes(buffer[HEADER.size : entries_at]))
     if sys.byteorder == "little":
         heads.byteswap()
     lost = []
@@ -60,13 +56,13 @@ def _file(
         lost = [slot for slot, number in enumerate(heads) if not 0 <= number < max(count, 1)]
     if lost and not store.is_live:
         text = f"{len(lost)} slots lead nowhere; a start after a crash mends that"
-        at = _HEADER.size + lost[0] * _SLOT_BYTES
+        at = HEADER.size + lost[0] * SLOT.size
         yield Finding("index", path, at, text, is_fault=store.was_stopped)
     astray = ahead = 0
     for first in range(1, count, _STEP):
         last = min(first + _STEP, count)
-        raw = buffer[entries_at + first * _ENTRY.size : entries_at + last * _ENTRY.size]
-        hashes, offsets, _, before = zip(*_ENTRY.iter_unpack(raw), strict=True)
+        raw = buffer[entries_at + first * ENTRY.size : entries_at + last * ENTRY.size]
+        hashes, offsets, _, before = zip(*ENTRY.iter_unpack(raw), strict=True)
         if max(offsets) >= log_end:
             ahead += sum(offset >= log_end for offset in offsets)
         if min(hashes) < 0 or min(before) < 0 or not all(map(lt, before, range(first, last))):

@@ -60,10 +60,12 @@ def verify_queues(
 
 
 def _deleted(store: Inspected) -> DeletedTopics | None:
+    deleted = DeletedTopics(store.disk, store.root)
     try:
-        return DeletedTopics(store.disk, store.root)
-    except StoreError:  # the file is broken, which is told with the other state files
+        deleted.load()
+    except StoreError:  # the file is broken, which is reported with the other state files
         return None
+    return deleted
 
 
 class _Queue:

@@ -13,13 +13,14 @@ from typing import NamedTuple, TypeVar
 
 from sprocket.base.errors import CorruptRecord, OffsetOutOfRange
 from sprocket.base.ports import Disk
+from sprocket.message.offsets import LONG_MAX
 from sprocket.message.record import Record
 from sprocket.store.log.damage import Damage
 from sprocket.store.log.segments import NAME_DIGITS
 from sprocket.store.log.whole import checked, is_blank, next_whole, written_to
 from sprocket.store.views.record_batch import Stretch
 from sprocket.store.views.replay import Records
-from sprocket.store.views.tag_codes import TagCodes
+from sprocket.store.views.tag_codes import TAGS_ONLY
 
 T = TypeVar("T")
 
@@ -130,7 +131,7 @@ def walk_entries(
 
     Tag codes of delayed messages are those of their tags.
     """
-    records = Records(TagCodes([]), checks_bodies=True)
+    records = Records(TAGS_ONLY, checks_bodies=True)
 
     def take(buffer: memoryview, start: int, at: int, until: int) -> tuple[Stretch, int]:
         return records.take(buffer, start, at, until=until)
@@ -162,7 +163,7 @@ def _walk(
         until: log offset behind which nothing is looked at; None: to the end.
         advance: is told of bytes that were looked through.
     """
-    limit = 2**63 - 1 if until is None else until
+    limit = LONG_MAX if until is None else until
     #: Where a file stopped making sense, with no whole record behind it in that file.
     open_end: Tail | None = None
     missing: list[Damage] = []

@@ -20,12 +20,20 @@ from operator import itemgetter
 
 from sprocket.base.errors import CorruptRecord, OffsetOutOfRange, StoreError
 from sprocket.base.ports import Disk
+from sprocket.message.hosts import V6_MORE_BYTES
 from sprocket.message.offsets import LogOffset
-from sprocket.message.record import BLANK_BYTES, BLANK_MAGIC, BORN_HOST_V6, parse
+from sprocket.message.record import (
+    BLANK,
+    BLANK_BYTES,
+    BLANK_MAGIC,
+    BORN_HOST_V6,
+    STORED_AT,
+    SYS_FLAG_AT,
+    parse,
+)
 from sprocket.store.log.paths import LogPaths
 from sprocket.store.log.segments import Segment, Segments
 
-_BLANK = struct.Struct(">ii")
 _INT = struct.Struct(">i")
 _LONG = struct.Struct(">q")
 _EMPTY = memoryview(b"")
@@ -35,27 +43,26 @@ _START, _END = itemgetter(0), itemgetter(1)
 _PREPARED_BYTES_MIN = 1 << 18
 _PREPARED_BYTES_MAX = 1 << 23
 
-_SYS_FLAG_AT = 36
-_STORED_AT = 56
-_STORED_AT_V6 = 68
-
 
 class CommitLog:
     """Where records are written and read.
 
     `base`, `buffer`, `room_end` and `end` are there so that an append needs no call: a record of n
-    bytes is written at `buffer[end - base]` if `end + n <= room_end`, and `end` rises by n.
+    bytes is written at `buffer[end - base]` if `end + n <= room_end`, `end` rises by n, and
+    `newest_ms` becomes its time.
 
     Attributes:
         end: log offset after the last record.
         base: log offset where the current file begins.
         buffer: the current file.
         room_end: log offset up to which records may reach now; beyond it `make_room` must be asked.
+        newest_ms: when the last record was stored.
         is_low: set when `prepare` should be called soon.
     """
 
     __slots__ = (
-        "_ahead_bytes", "_segment", "base", "buffer", "end", "is_low", "room_end", "segments",
+        "_ahead_bytes", "_segment", "base", "buffer", "end", "is_low", "newest_ms", "room_end",
+        "segments",
     )  # fmt: skip
 
     def __init__(
@@ -78,9 +85,19 @@ class CommitLog:
         self.base = 0
         self.buffer = _EMPTY
         self.room_end = 0
+        self.newest_ms = 0
         self.is_low = asyncio.Event()
         self._segment: Segment | None = None
         self._ahead_bytes = _PREPARED_BYTES_MIN
+
+    def load(self) -> None:
+        """Finds the files that are there.
+
+        Raises:
+            ConfigError: a file has another size, or is in two folders.
+            OSError: the disk failed.
+        """
+        self.segments.load()
 
     @property
     def start(self) -> LogOffset:
@@ -155,7 +172,7 @@ class CommitLog:
         segment = self.segments.make(next_start)
         if self._segment is not None and self.end < next_start:
             self._segment.prepare_to(min(self.end + BLANK_BYTES, next_start))
-            _BLANK.pack_into(self.buffer, self.end - self.base, next_start - self.end, BLANK_MAGIC)
+            BLANK.pack_into(self.buffer, self.end - self.base, next_start - self.end, BLANK_MAGIC)
         self.end = next_start
         self._enter(segment)
         return segment
@@ -259,11 +276,11 @@ class CommitLog:
         """
         segment = self.segments.at(log_offset)
         at = log_offset - segment.start
-        if at + _STORED_AT_V6 + _LONG.size > len(segment.buffer):
+        if at + STORED_AT + V6_MORE_BYTES + _LONG.size > len(segment.buffer):
             raise OffsetOutOfRange(f"no record begins at log offset {log_offset}")
-        sys_flag: int = _INT.unpack_from(segment.buffer, at + _SYS_FLAG_AT)[0]
-        place = _STORED_AT_V6 if sys_flag & BORN_HOST_V6 else _STORED_AT
-        stored_ms: int = _LONG.unpack_from(segment.buffer, at + place)[0]
+        sys_flag: int = _INT.unpack_from(segment.buffer, at + SYS_FLAG_AT)[0]
+        place = at + STORED_AT + (V6_MORE_BYTES if sys_flag & BORN_HOST_V6 else 0)
+        stored_ms: int = _LONG.unpack_from(segment.buffer, place)[0]
         return stored_ms
 
     async def sync(self, start: int, end: int) -> None:

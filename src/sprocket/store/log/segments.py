@@ -94,7 +94,8 @@ class Segments:
     """
 
     __slots__ = (
-        "_disk", "_folders", "_home", "_mapped", "directory", "file_bytes", "on_map", "starts",
+        "_disk", "_folders", "_home", "_mapped", "_on_map", "_others", "_setting", "directory",
+        "file_bytes", "starts",
     )  # fmt: skip
 
     def __init__(
@@ -106,19 +107,20 @@ class Segments:
         setting: str,
         others: Sequence[str] = (),
         home: Callable[[int], str] | None = None,
+        on_map: Callable[[], None] | None = None,
     ) -> None:
-        """Looks which files there are. An empty one, left by a crash, is removed.
-
+        """
         Args:
             setting: what the file size is called, for the error.
             others: folders besides the first one.
             home: the folder for a file that is made, by its number; None: the first folder.
-
-        Raises:
-            ConfigError: a file has another size, or is in two folders.
+            on_map: is called before a file is mapped; must not touch the files of this folder.
         """
         self._disk = disk
+        self._setting = setting
+        self._others = others
         self._home = home
+        self._on_map = on_map
         self.directory = directory
         self.file_bytes = file_bytes
         #: Folders of files that are not in the first one.
@@ -126,15 +128,21 @@ class Segments:
         #: Offsets of the files there are, rising.
         self.starts: list[int] = []
         self._mapped: dict[int, Segment] = {}
-        #: Is told before a file is mapped; must not touch the files of this folder.
-        self.on_map: Callable[[], None] | None = None
-        for folder in (directory, *others):
-            for name in disk.names(folder):
+
+    def load(self) -> None:
+        """Finds the files that are there. An empty one, left by a crash, is removed.
+
+        Raises:
+            ConfigError: a file has another size, or is in two folders.
+            OSError: the disk failed.
+        """
+        for folder in (self.directory, *self._others):
+            for name in self._disk.names(folder):
                 if len(name) == NAME_DIGITS and name.isascii() and name.isdigit():
-                    self._admit(folder, name, setting)
+                    self._admit(folder, name)
         self.starts.sort()
 
-    def _admit(self, folder: str, name: str, setting: str) -> None:
+    def _admit(self, folder: str, name: str) -> None:
         path = f"{folder}/{name}"
         size = self._disk.size(path)
         if not size:
@@ -143,7 +151,7 @@ class Segments:
         start = int(name)
         if size != self.file_bytes or start % self.file_bytes:
             raise ConfigError(
-                f"{path} has {size} bytes, but {setting} is {self.file_bytes}: "
+                f"{path} has {size} bytes, but {self._setting} is {self.file_bytes}: "
                 "a store keeps the file sizes it was made with"
             )
         if start in self.starts:
@@ -209,8 +217,8 @@ class Segments:
         path = self.path_of(start)
         if start in self.starts and not self._disk.size(path):
             raise StoreError(f"{path} is gone")  # else an empty one would be made
-        if self.on_map is not None:
-            self.on_map()
+        if self._on_map is not None:
+            self._on_map()
         try:
             file = self._disk.map(path, self.file_bytes)
         except OSError as error:

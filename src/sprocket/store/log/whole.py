@@ -11,12 +11,19 @@ import struct
 from collections.abc import Iterator
 
 from sprocket.base.errors import CorruptRecord
-from sprocket.message.record import BLANK_BYTES, BLANK_MAGIC, Record, body_crc, parse
+from sprocket.message.record import (
+    BLANK,
+    BLANK_BYTES,
+    BLANK_MAGIC,
+    MAGIC,
+    MAGIC_AT,
+    Record,
+    body_crc,
+    parse,
+)
 
-_BLANK = struct.Struct(">ii")
 #: How both kinds of records begin, behind their size.
-_MAGIC_START = b"\xda\xa3\x20"
-_MAGIC_AT = 4
+_MAGIC_START = struct.pack(">i", MAGIC)[:3]
 _CHUNK = 1 << 20
 _ZEROS = bytes(_CHUNK)
 #: So many zeros in a row are a sector that was never written.
@@ -53,7 +60,7 @@ def is_blank(buffer: memoryview, at: int) -> bool:
     left = len(buffer) - at
     if left < BLANK_BYTES:
         return True
-    size, magic = _BLANK.unpack_from(buffer, at)
+    size, magic = BLANK.unpack_from(buffer, at)
     return bool(magic == BLANK_MAGIC and size == left)
 
 
@@ -75,13 +82,13 @@ def next_whole(buffer: memoryview, start: int, at: int) -> Record | None:
 
 def _candidates(buffer: memoryview, at: int) -> Iterator[int]:
     """Where records may begin."""
-    at += _MAGIC_AT
+    at += MAGIC_AT
     overlap = len(_MAGIC_START) - 1
     while at < len(buffer):
         chunk = bytes(buffer[at : at + _CHUNK + overlap])
         found = -1 if _is_zero(chunk) else chunk.find(_MAGIC_START)
         while found >= 0:
-            yield at + found - _MAGIC_AT
+            yield at + found - MAGIC_AT
             found = chunk.find(_MAGIC_START, found + 1)
         at += _CHUNK
 

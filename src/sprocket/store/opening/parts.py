@@ -1,9 +1,9 @@
-"""The parts of a store, and what each of them is given. Nothing happens here."""
+"""The parts of a store, and what each of them is given. Only `load` touches the disk."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Sequence
+from typing import Protocol
 
 from sprocket.base.ports import Clock, Disk
 from sprocket.base.watermark import Watermark
@@ -11,20 +11,26 @@ from sprocket.message.record import Encoder
 from sprocket.store.config import StoreConfig
 from sprocket.store.log.commit_log import CommitLog
 from sprocket.store.log.paths import LogPaths
+from sprocket.store.state.abort import AbortFile
 from sprocket.store.state.checkpoint import Checkpoint
 from sprocket.store.state.deleted_topics import DeletedTopics
 from sprocket.store.views.confirmed import Confirmed
 from sprocket.store.views.key_index import KeyIndex
-from sprocket.store.views.queue_ends import QueueEnds, ends_of
+from sprocket.store.views.queue_ends import QueueEnds
 from sprocket.store.views.queues import ConsumeQueues
 from sprocket.store.views.view import Fold, View
 from sprocket.store.writing.appending import Appending
-from sprocket.store.writing.disk_space import Place, Room
+from sprocket.store.writing.disk_space import DiskSpace, StorePaths
 from sprocket.store.writing.flush import Flush
 from sprocket.store.writing.retention import Rules
+from sprocket.store.writing.running_flags import RunningFlags
 
 
-class Parts:
+class _HasFiles(Protocol):
+    def load(self) -> None: ...
+
+
+class StoreParts:
     """Everything that a store is made of.
 
     Args:
@@ -36,8 +42,8 @@ class Parts:
     """
 
     __slots__ = (
-        "appending", "checkpoint", "confirmed", "deleted", "ends", "flush", "index", "log",
-        "queues", "room", "views",
+        "abort", "appending", "checkpoint", "confirmed", "deleted", "disk_space", "ends", "flags",
+        "flush", "index", "log", "queues", "views",
     )  # fmt: skip
 
     def __init__(
@@ -47,9 +53,11 @@ class Parts:
         self.log = CommitLog(
             disk, paths, config.log_file_bytes, full_percent=config.disk_forced_percent
         )
+        self.abort = AbortFile(disk, root)
+        self.checkpoint = Checkpoint(disk, f"{root}/checkpoint")
         self.deleted = DeletedTopics(disk, root)
-        self.ends = QueueEnds(disk, root)
         self.queues = ConsumeQueues(disk, f"{root}/consumequeue", config.queue_file_bytes)
+        self.ends = QueueEnds(disk, root, self.queues.by_name)
         self.index = KeyIndex(
             disk,
             clock,
@@ -62,39 +70,54 @@ class Parts:
             self.views += (self.index,)
         flushed = Watermark()
         self.confirmed = Confirmed([flushed]) if config.flush == "SYNC_FLUSH" else None
-        told: tuple[Fold, ...] = (self.index,) if config.index_keys else ()
+        self.flush = Flush(
+            self.log,
+            self.views,
+            self.checkpoint,
+            self.ends,
+            config=config,
+            flushed=flushed,
+            on_flushed=self.confirmed.look if self.confirmed is not None else None,
+        )
+        self.flags = RunningFlags()
+        folds: tuple[Fold, ...] = (self.index,) if config.index_keys else ()
         self.appending = Appending(
             self.log,
             self.queues,
             clock,
             Encoder(store_host),
+            flags=self.flags,
             body_max=config.message_bytes_max,
-            views=told if self.confirmed is None else (self.confirmed, *told),
+            views=folds if self.confirmed is None else (self.confirmed, *folds),
+            on_append=self.flush.want if self.confirmed is not None else None,
         )
-        self.checkpoint = Checkpoint(disk, f"{root}/checkpoint")
-        self.flush = Flush(
-            self.log,
-            self.views,
-            self.checkpoint,
-            config=config,
-            appending=self.appending,
-            flushed=flushed,
-        )
-        self.flush.noting = self._noting
-        if self.confirmed is not None:
-            self.appending.on_append = self.flush.want
-            self.flush.on_flushed = self.confirmed.look
-        self.room = Room(
+        self.disk_space = DiskSpace(
             disk,
             clock,
-            place=Place(root, paths),
+            paths=StorePaths(root, paths),
             rules=Rules.of(config),
             log=self.log,
             views=self.views,
             flush=self.flush,
-            appending=self.appending,
+            flags=self.flags,
+            before_accepting=self._before_accepting,
         )
 
-    def _noting(self) -> Callable[[], None]:
-        """Writes down how far queues are now, once they are on the disk that far."""
-        return partial(self.ends.save, ends_of(self.queues.by_name), log_end=self.log.end)
+    def _before_accepting(self) -> None:
+        """Writes what must be on the disk before the first message is appended."""
+        self.abort.create()
+        self.deleted.lower(self.log.end)
+
+    def load(self) -> None:
+        """Opens and reads the files of all parts.
+
+        Raises:
+            ConfigError: files were made with other sizes.
+            StoreError: a file holds what it cannot.
+            OSError: the disk failed.
+        """
+        parts: Sequence[_HasFiles] = (
+            self.log, self.deleted, self.ends, self.queues, self.index, self.checkpoint,
+        )  # fmt: skip
+        for part in parts:
+            part.load()

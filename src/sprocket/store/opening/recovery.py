@@ -74,6 +74,8 @@ async def recover(
     Raises:
         DamagedLog: it is damaged where it had been on the disk, and messages lie behind that.
     """
+    # Damage is looked for twice: missing files before replaying, which would end at the gap, and
+    # what is broken afterwards, where replaying ended. The log is cut only after both.
     known = Known.of(checkpoint, limit=log.segments.limit, was_stopped=how.was_stopped)
     if how.from_beginning:
         start = _forget_from(log.start, views)

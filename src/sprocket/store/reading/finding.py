@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from sprocket.base.errors import OffsetOutOfRange
+from sprocket.message.offsets import LONG_MAX
 from sprocket.message.properties import KEYS, UNIQUE_KEY, decode_bytes
 from sprocket.message.record import Record, parse
 from sprocket.store.log.commit_log import CommitLog
@@ -23,7 +24,7 @@ class Span(NamedTuple):
     """
 
     begin_ms: int = 0
-    end_ms: int = 2**63 - 1
+    end_ms: int = LONG_MAX
     end: int | None = None
 
 

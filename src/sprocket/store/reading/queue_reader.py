@@ -95,6 +95,9 @@ def read_queue(
         bytes_max: at most so long together; the first comes even if it is longer.
         wants: which of them; None for all.
     """
+    # One call reads entries of one file of the queue only, and slices of one file of the log if it
+    # can. A reader that gets less than it may have asks again from `next_offset`; so there is no
+    # loop over files here, and no call that takes long.
     low, high = queue.min_offset, end
     if not low <= offset < high:
         return _outside(offset, low, high)
@@ -104,17 +107,17 @@ def read_queue(
         raw = queue.entries(offset, min(entries_max, high - offset))
     except OffsetOutOfRange:
         return _nothing(ReadStatus.OFFSET_FOUND_NULL, queue.next_file_offset(offset), low, high)
-    limits = (log.start, count_max, bytes_max)
     by_code, judge = (None, None) if wants is None else (wants.by_code, _judge(log, wants))
-    looked, count, total, runs = _select(raw, limits, by_code, judge)
-    next_offset = offset + looked
-    if not count:
-        status = ReadStatus.MESSAGE_WAS_REMOVING if total < 0 else ReadStatus.NO_MATCHED_MESSAGE
+    selected = _select(raw, log.start, count_max, bytes_max=bytes_max, by_code=by_code, judge=judge)
+    next_offset = offset + selected.looked
+    if not selected.records:
+        removed = ReadStatus.MESSAGE_WAS_REMOVING
+        status = removed if selected.has_removed else ReadStatus.NO_MATCHED_MESSAGE
         return _nothing(status, next_offset, low, high)
     try:
-        parts = log.slices(runs)
+        parts = log.slices(selected.runs)
     except OffsetOutOfRange:  # a file of the log is missing: pass over what it held, one by one
-        if count == 1:
+        if selected.records == 1:
             return _nothing(ReadStatus.MESSAGE_WAS_REMOVING, next_offset, low, high)
         return read_queue(
             log, queue, offset, end=end, count_max=1, bytes_max=bytes_max, wants=wants
@@ -125,8 +128,8 @@ def read_queue(
         QueueOffset(low),
         QueueOffset(high),
         parts,
-        count,
-        total,
+        selected.records,
+        selected.bytes,
     )
 
 
@@ -154,22 +157,41 @@ def _judge(log: CommitLog, wants: Wants) -> _Judge | None:
     return is_wanted
 
 
+class _Selected(NamedTuple):
+    """Records that a read takes.
+
+    Attributes:
+        looked: how many entries were looked at.
+        records, bytes: how many records are taken, and how long they are together.
+        has_removed: whether some of the entries lead to records that are not there any more.
+        runs: where the records lie, [start, end) in the log; records side by side are one run.
+    """
+
+    looked: int
+    records: int
+    bytes: int
+    has_removed: bool
+    runs: list[tuple[int, int]]
+
+
 def _select(
     raw: memoryview,
-    limits: tuple[int, int, int],
+    log_start: int,
+    count_max: int,
+    *,
+    bytes_max: int,
     by_code: Callable[[int], bool] | None,
     judge: _Judge | None,
-) -> tuple[int, int, int, list[tuple[int, int]]]:
+) -> _Selected:
     """Which records to take, by their entries.
 
     Args:
-        limits: where the log starts, how many records at most, how many bytes at most.
-
-    Returns:
-        How many entries were looked at, how many records are taken, their bytes (-1 if none is
-        taken but some were there once), and where they lie; records side by side are one run.
+        log_start: records that begin before it are gone.
+        count_max, bytes_max: how many are taken at most, and how long they are together at most;
+            the first is taken even if it is longer.
     """
-    log_start, count_max, bytes_max = limits
+    # The entries alone decide where the records are, how long, and which follow each other: so a
+    # pull of many messages becomes a few slices of the log, and no record is read for it.
     runs: list[tuple[int, int]] = []
     run_start = run_end = -1
     looked = count = total = 0
@@ -199,7 +221,7 @@ def _select(
             break
     if count:
         runs.append((run_start, run_end))
-    return looked, count, -1 if is_removed and not count else total, runs
+    return _Selected(looked, count, total, is_removed, runs)
 
 
 def _outside(offset: int, low: int, high: int) -> Read:

@@ -1,16 +1,7 @@
 """Up to where log and views are on the disk: the file `checkpoint`, 4096 bytes.
 
-    at  bytes  what
-     0    8    time of the last record that is on the disk, ms
-     8    8    time of the last record whose consume queue entry is, ms
-    16    8    time of the last record whose index entries are, ms
-    24    8    log offset that a master has flushed
-    32    8    log offset confirmed by replicas
-    64    8    "SPROCKET"
-    72    8    log offset from which recovery must replay the views
-    80    4    CRC-32 of bytes 0 to 40 and 64 to 80
-    88    8    log offset up to which the log is on the disk
-    96    4    CRC-32 of bytes 0 to 40, 64 to 80 and 88 to 96
+`docs/formats/state-files.md` has the byte table, which a test compares with the structs below: five
+numbers of Java's, then ours with checksums over both.
 
 Java reads and writes the first five numbers only. Ours are valid while those are what they were, so
 a store that Java has used in between is recovered by their times.
@@ -24,7 +15,7 @@ import struct
 from typing import NamedTuple
 from zlib import crc32
 
-from sprocket.base.ports import Disk
+from sprocket.base.ports import Disk, MappedFile
 
 FILE_BYTES = 4096
 
@@ -38,7 +29,7 @@ _FLUSHED_AT = 88
 _END = _FLUSHED_AT + _FLUSHED.size + _CRC.size
 
 #: Java trusts its times less this much.
-_SAFETY_MS = 3000
+SAFETY_MS = 3000
 
 
 class Marks(NamedTuple):
@@ -86,38 +77,47 @@ class Checkpoint:
     """
 
     __slots__ = (
-        "_confirmed_offset", "_file", "_master_offset", "flushed", "index_ms", "log_ms",
-        "queues_ms", "replay_from",
+        "_confirmed_offset", "_disk", "_file", "_master_offset", "_path", "flushed", "index_ms",
+        "log_ms", "queues_ms", "replay_from",
     )  # fmt: skip
 
     def __init__(self, disk: Disk, path: str) -> None:
-        """Opens the file, made if it is missing or has another size.
+        self._disk = disk
+        self._path = path
+        self._file: MappedFile | None = None
+        self.log_ms = self.queues_ms = self.index_ms = 0
+        self._master_offset = self._confirmed_offset = 0
+        self.replay_from: int | None = None
+        self.flushed: int | None = None
+
+    def load(self) -> None:
+        """Opens the file, made if it is missing or has another size, and reads it.
 
         Raises:
             OSError: the disk refuses it.
         """
-        if disk.size(path) not in (None, FILE_BYTES):
-            disk.remove(path)
-        self._file = disk.map(path, FILE_BYTES)
+        if self._disk.size(self._path) not in (None, FILE_BYTES):
+            self._disk.remove(self._path)
+        self._file = self._disk.map(self._path, FILE_BYTES)
         self._file.reserve(0, FILE_BYTES)
         raw = self._file.buffer
         (
             self.log_ms, self.queues_ms, self.index_ms, self._master_offset, self._confirmed_offset
         ) = _JAVA.unpack_from(raw)  # fmt: skip
         marks = marks_in(raw)
-        self.replay_from: int | None = marks and marks.replay_from
-        self.flushed: int | None = marks and marks.flushed
+        self.replay_from = marks and marks.replay_from
+        self.flushed = marks and marks.flushed
 
     @property
     def safe_ms(self) -> int:
         """Records stored up to here are on the disk with their queue entries."""
-        safe_ms: int = min(self.safe_log_ms, self.queues_ms - _SAFETY_MS)
+        safe_ms: int = min(self.safe_log_ms, self.queues_ms - SAFETY_MS)
         return max(safe_ms, 0)
 
     @property
     def safe_log_ms(self) -> int:
         """Records stored up to here are on the disk."""
-        safe_ms: int = self.log_ms - _SAFETY_MS
+        safe_ms: int = self.log_ms - SAFETY_MS
         return max(safe_ms, 0)
 
     async def save(self) -> None:
@@ -126,6 +126,7 @@ class Checkpoint:
         Raises:
             OSError: the disk failed.
         """
+        assert self._file is not None, "it is loaded before it is saved"
         raw = self._file.buffer
         _JAVA.pack_into(
             raw,
@@ -144,4 +145,5 @@ class Checkpoint:
 
     def close(self) -> None:
         """Lets go of the file."""
-        self._file.close()
+        if self._file is not None:
+            self._file.close()

@@ -22,12 +22,15 @@ class DeletedTopics:
     __slots__ = ("_offsets", "_snapshot")
 
     def __init__(self, disk: Disk, root: str) -> None:
+        self._snapshot = Snapshot(disk, f"{root}/config/deletedTopics.json")
+        self._offsets: dict[str, int] = {}
+
+    def load(self) -> None:
         """Reads the file.
 
         Raises:
             StoreError: it is broken, or holds something else.
         """
-        self._snapshot = Snapshot(disk, f"{root}/config/deletedTopics.json")
         table = self._snapshot.load().get(_TABLE, {})
         try:
             self._offsets = {str(topic): int(offset) for topic, offset in table.items()}

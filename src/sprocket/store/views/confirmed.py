@@ -17,7 +17,7 @@ from collections.abc import Sequence
 
 from sprocket.base.watermark import Watermark
 from sprocket.store.views.consume_queue import ConsumeQueue
-from sprocket.store.views.view import IN_NO_QUEUE, Entry
+from sprocket.store.views.entry import IN_NO_QUEUE, Entry
 
 _Name = tuple[str, int]
 

@@ -1,9 +1,7 @@
 """One queue of a topic: for each of its messages, where the record lies and how its tag hashes.
 
-    at  bytes  what
-     0    8    log offset of the record
-     8    4    size of the record
-    12    8    hash of the tag; for a delayed message the time when it is due, ms
+`ENTRY` declares an entry and `docs/formats/consume-queue.md` says what its fields mean: log offset
+and size of the record, and the hash of the tag or the time when a delayed message is due.
 
 Entry number n is at byte 20 n of the run of files. Where a queue begins later than its first file,
 or messages are missing, stand blank entries of size 2^31 - 1: with log offset 0 at the beginning,

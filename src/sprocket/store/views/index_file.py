@@ -1,15 +1,8 @@
 """One file of the key index: a hash table from keys to log offsets, of fixed size.
 
-    at        bytes  what
-     0          8    time of the first record, ms
-     8          8    time of the last record
-    16          8    log offset of the first record
-    24          8    log offset of the last record
-    32          4    slots in use
-    36          4    number of the next entry, from 1
-    40          4 n  slots: the number of the newest entry in each, 0 if none
-    40 + 4 n   20 m  entries: hash 4, log offset 8, seconds since the first record 4, number of the
-                     entry before it in its slot 4
+A header, then the slots, then the entries: `docs/formats/key-index.md` has the byte tables, which a
+test compares with `HEADER`, `SLOT` and `ENTRY`. A slot holds the number of its newest entry, and
+each entry the number of the one before it in the same slot.
 
 Source: IndexFile and IndexHeader of RocketMQ 4.9 and 5.x.
 """
@@ -27,10 +20,10 @@ from sprocket.base.ports import MappedFile
 from sprocket.store.log.segments import refused
 from sprocket.store.views.columns import INT, LONG, big_endian, rows
 
-_HEADER = struct.Struct(">qqqqii")
-_SLOT = struct.Struct(">i")
-_ENTRY = struct.Struct(">iqii")
-_SLOTS_AT = _HEADER.size
+HEADER = struct.Struct(">qqqqii")
+SLOT = struct.Struct(">i")
+ENTRY = struct.Struct(">iqii")
+_SLOTS_AT = HEADER.size
 _SECONDS_MAX = 2**31 - 1
 #: So many entries get room on the disk at a time: 160 KiB.
 _RESERVED_ENTRIES = 8192
@@ -38,7 +31,7 @@ _RESERVED_ENTRIES = 8192
 
 def file_bytes(slots: int, entries: int) -> int:
     """How large a file with so many slots and entries is."""
-    return _SLOTS_AT + slots * _SLOT.size + entries * _ENTRY.size
+    return _SLOTS_AT + slots * SLOT.size + entries * ENTRY.size
 
 
 class IndexFile:
@@ -60,14 +53,14 @@ class IndexFile:
         self._buffer = file.buffer
         self._slots = slots
         self._entries = entries
-        self._entries_at = _SLOTS_AT + slots * _SLOT.size
+        self._entries_at = _SLOTS_AT + slots * SLOT.size
         #: The slots, as numbers in the byte order of the machine.
         self._table = self._buffer[_SLOTS_AT : self._entries_at].cast(INT)
         #: The slots and so many entries have room on the disk; 0 if that is not known.
         self._reserved = 0
         (
             self.begin_ms, self.end_ms, self.begin_offset, self.end_offset, self._slots_used, count,
-        ) = _HEADER.unpack_from(self._buffer)  # fmt: skip
+        ) = HEADER.unpack_from(self._buffer)  # fmt: skip
         self.count: int = min(max(count, 1), entries)
 
     @property
@@ -101,8 +94,8 @@ class IndexFile:
             hashes, log_offsets, times_ms = hashes[:room], log_offsets[:room], times_ms[:room]
         if first == 1:
             self.begin_offset, self.begin_ms = log_offsets[0], times_ms[0]
-        at = self._entries_at + first * _ENTRY.size
-        self._buffer[at : at + room * _ENTRY.size] = rows(
+        at = self._entries_at + first * ENTRY.size
+        self._buffer[at : at + room * ENTRY.size] = rows(
             big_endian(INT, hashes),
             big_endian(LONG, log_offsets),
             big_endian(INT, self._seconds(times_ms)),
@@ -150,14 +143,14 @@ class IndexFile:
         """Sees to it that there is room on the disk for so many entries, and all slots."""
         if count <= self._reserved:
             return
-        start = self._entries_at + self._reserved * _ENTRY.size if self._reserved else 0
+        start = self._entries_at + self._reserved * ENTRY.size if self._reserved else 0
         more = min(max(count, self.count + _RESERVED_ENTRIES), self._entries)
         try:
             try:
-                self._file.reserve(start, self._entries_at + more * _ENTRY.size)
+                self._file.reserve(start, self._entries_at + more * ENTRY.size)
             except OSError:  # but there may be room for what has to be
                 more = count
-                self._file.reserve(start, self._entries_at + more * _ENTRY.size)
+                self._file.reserve(start, self._entries_at + more * ENTRY.size)
         except OSError as error:
             raise refused(f"cannot write to {self.path}", error) from error
         self._reserved = more
@@ -171,6 +164,9 @@ class IndexFile:
         Returns:
             False if no entry is left.
         """
+        # Slots and entries lie in different pages, and a crash can keep either without the other.
+        # Slots that lead to entries which are there are still right; only the others need a search,
+        # backwards through the entries, because the newest one of a slot is what it leads to.
         first_lost = 1 + bisect_left(
             range(1, self._entries), True, key=lambda number: self._is_lost(number, log_offset)
         )
@@ -196,8 +192,8 @@ class IndexFile:
         return True
 
     def _entry(self, number: int) -> tuple[int, int, int, int]:
-        entry: tuple[int, int, int, int] = _ENTRY.unpack_from(
-            self._buffer, self._entries_at + number * _ENTRY.size
+        entry: tuple[int, int, int, int] = ENTRY.unpack_from(
+            self._buffer, self._entries_at + number * ENTRY.size
         )
         return entry
 
@@ -214,9 +210,9 @@ class IndexFile:
             slot = self._entry(number)[0] % self._slots
             if slot in slots:
                 slots.remove(slot)
-                _SLOT.pack_into(self._buffer, _SLOTS_AT + slot * _SLOT.size, number)
+                SLOT.pack_into(self._buffer, _SLOTS_AT + slot * SLOT.size, number)
         for slot in slots:
-            _SLOT.pack_into(self._buffer, _SLOTS_AT + slot * _SLOT.size, 0)
+            SLOT.pack_into(self._buffer, _SLOTS_AT + slot * SLOT.size, 0)
 
     def set_end(self, log_offset: int) -> None:
         """Says that records from a log offset on are not in it, though entries may be."""
@@ -224,7 +220,7 @@ class IndexFile:
         self._save_header()
 
     def _save_header(self) -> None:
-        _HEADER.pack_into(
+        HEADER.pack_into(
             self._buffer,
             0,
             self.begin_ms,
@@ -241,25 +237,25 @@ class IndexFile:
         Entries of other hashes in the same slot come as well, with log offset -1, so that whoever
         walks can count them.
         """
-        (number,) = _SLOT.unpack_from(self._buffer, _SLOTS_AT + hashed % self._slots * 4)
+        (number,) = SLOT.unpack_from(self._buffer, _SLOTS_AT + hashed % self._slots * SLOT.size)
         highest = self.count
         while 0 < number < highest:
-            found, log_offset, seconds, before = _ENTRY.unpack_from(
-                self._buffer, self._entries_at + number * 20
+            found, log_offset, seconds, before = ENTRY.unpack_from(
+                self._buffer, self._entries_at + number * ENTRY.size
             )
             yield (log_offset if found == hashed else -1), self.begin_ms + seconds * 1000
             number, highest = before, number
 
     def touched(self, hashed: int) -> Iterator[tuple[MappedFile, int, int]]:
         """What `walk` reads for a hash, each before it is needed to know the next."""
-        at = _SLOTS_AT + hashed % self._slots * _SLOT.size
-        yield self._file, at, at + _SLOT.size
-        (number,) = _SLOT.unpack_from(self._buffer, at)
+        at = _SLOTS_AT + hashed % self._slots * SLOT.size
+        yield self._file, at, at + SLOT.size
+        (number,) = SLOT.unpack_from(self._buffer, at)
         highest = self.count
         while 0 < number < highest:
-            at = self._entries_at + number * _ENTRY.size
-            yield self._file, at, at + _ENTRY.size
-            _, _, _, before = _ENTRY.unpack_from(self._buffer, at)
+            at = self._entries_at + number * ENTRY.size
+            yield self._file, at, at + ENTRY.size
+            _, _, _, before = ENTRY.unpack_from(self._buffer, at)
             number, highest = before, number
 
     async def sync(self) -> None:

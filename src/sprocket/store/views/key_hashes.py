@@ -62,6 +62,10 @@ class KeyHashes:
         return hashes
 
     def _of_some(self, topics: Sequence[str], keys: Sequence[bytes]) -> list[int]:
+        # Java's hash is a sum of characters times powers of 31. Keys of one length are added up
+        # column by column: all keys side by side are one large integer, with a lane of bytes for
+        # each key, so Python's big-number arithmetic does in one step what a loop would do for each
+        # key.
         longest = max(map(len, keys))
         joined = b"".join(keys)
         if longest > _CHARACTERS_MAX or not joined.isascii():

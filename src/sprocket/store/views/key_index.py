@@ -20,10 +20,10 @@ from itertools import islice
 
 from sprocket.base.errors import DiskFull, StoreError
 from sprocket.base.ports import Clock, Disk, MappedFile
+from sprocket.store.views.entry import Entry
 from sprocket.store.views.index_file import IndexFile, file_bytes
 from sprocket.store.views.key_hashes import KeyHashes
 from sprocket.store.views.record_batch import KeyColumns, Stretch, keys_of
-from sprocket.store.views.view import Entry
 
 log = logging.getLogger(__name__)
 
@@ -68,11 +68,19 @@ class KeyIndex:
         #: Records up to this log offset may have entries already, since they were cut off.
         self._known_to = -1
         self._files: list[IndexFile] = []
-        size = file_bytes(slots, entries)
-        for name in disk.names(directory):
-            path = f"{directory}/{name}"
-            if name.isdigit() and disk.size(path) == size:
-                self._files.append(IndexFile(disk.map(path, size), slots, entries))
+
+    def load(self) -> None:
+        """Opens the files that are there.
+
+        Raises:
+            OSError: the disk failed.
+        """
+        size = file_bytes(self._slots, self._entries)
+        for name in self._disk.names(self._directory):
+            path = f"{self._directory}/{name}"
+            if name.isdigit() and self._disk.size(path) == size:
+                mapped = self._disk.map(path, size)
+                self._files.append(IndexFile(mapped, self._slots, self._entries))
 
     @property
     def end(self) -> tuple[int, int]:
@@ -126,6 +134,8 @@ class KeyIndex:
 
     def _put_left(self) -> None:
         """Writes what waits, as far as there is room."""
+        # A full disk must not stop sends, so entries without room wait in memory, up to a bound;
+        # beyond it they are given up. A message that cannot be found by key can still be consumed.
         left = self._left
         try:
             while left:

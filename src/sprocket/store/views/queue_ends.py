@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 from sprocket.base.errors import StoreError
 from sprocket.base.ports import Disk
@@ -20,24 +21,42 @@ from sprocket.store.views.consume_queue import ConsumeQueue
 
 log = logging.getLogger(__name__)
 
-Ends = Mapping[str, Mapping[int, int]]
-_Queues = Mapping[tuple[str, int], ConsumeQueue]
 
-
-class QueueEnds:
-    """The file, and what it said at the start.
+class Noted(NamedTuple):
+    """How far all queues were at a moment.
 
     Attributes:
         log_end: where the log ended then.
+        ends: offset after the last message, by topic and number.
     """
 
-    __slots__ = ("_ends", "_snapshot", "log_end")
+    log_end: int
+    ends: Mapping[str, Mapping[int, int]]
 
-    def __init__(self, disk: Disk, root: str) -> None:
-        """Reads the file. One that is broken says nothing: it is written anew."""
+
+class QueueEnds:
+    """The file, and its content at the start.
+
+    Args:
+        queues: all queues, by topic and number.
+
+    Attributes:
+        log_end: where the log ended when the file was written.
+    """
+
+    __slots__ = ("_disk", "_ends", "_queues", "_snapshot", "log_end")
+
+    def __init__(
+        self, disk: Disk, root: str, queues: Mapping[tuple[str, int], ConsumeQueue]
+    ) -> None:
+        self._disk = disk
+        self._queues = queues
         self._snapshot = Snapshot(disk, f"{root}/config/queueEnds.json")
         self._ends: dict[tuple[str, int], int] = {}
         self.log_end = 0
+
+    def load(self) -> None:
+        """Reads the file. A broken one is ignored, and is written anew."""
         try:
             state = self._snapshot.load()
             for topic, queues in state.get("queueEnds", {}).items():
@@ -46,10 +65,10 @@ class QueueEnds:
             self.log_end = int(state.get("logEnd", 0))
         except (StoreError, AttributeError, TypeError, ValueError) as error:
             log.error("%s is not used: %s", self._snapshot.path, error)
-            self._snapshot = Snapshot(disk, self._snapshot.path, begins_anew=True)
+            self._snapshot = Snapshot(self._disk, self._snapshot.path, begins_anew=True)
             self._ends = {}
 
-    def shorter(self, queues: _Queues, deleted: DeletedTopics, *, log_end: int) -> str | None:
+    def shorter(self, deleted: DeletedTopics, *, log_end: int) -> str | None:
         """A queue that lacks messages which it had, in words; None if none does.
 
         Args:
@@ -57,50 +76,51 @@ class QueueEnds:
         """
         if log_end < self.log_end:
             return None
-        for name, end, queue in self._known(queues, deleted):
+        for name, end, queue in self._known(deleted):
             now = 0 if queue is None else queue.max_offset
             if now < end:
                 return f"{name} ends at {now} and had messages up to {end}"
         return None
 
-    def missing(self, queues: _Queues, deleted: DeletedTopics) -> str | None:
+    def missing(self, deleted: DeletedTopics) -> str | None:
         """A queue that lacks files which it had, in words; None if none does."""
-        for name, end, queue in self._known(queues, deleted):
+        for name, end, queue in self._known(deleted):
             if end and (queue is None or queue.lacks_files(end)):
                 return f"{name} lacks files, and had messages up to {end}"
         return None
 
-    def expired(self, queues: _Queues, deleted: DeletedTopics) -> Iterator[tuple[str, int, int]]:
+    def expired(self, deleted: DeletedTopics) -> Iterator[tuple[str, int, int]]:
         """Queues that have no messages any more and had some: topic, number, where they ended."""
         for (topic, number), end in self._ends.items():
-            queue = queues.get((topic, number))
+            queue = self._queues.get((topic, number))
             if end and not deleted.end_of(topic) and (queue is None or not queue.has_entries):
                 yield topic, number, end
 
-    def _known(
-        self, queues: _Queues, deleted: DeletedTopics
-    ) -> Iterator[tuple[str, int, ConsumeQueue | None]]:
+    def _known(self, deleted: DeletedTopics) -> Iterator[tuple[str, int, ConsumeQueue | None]]:
         for (topic, number), end in self._ends.items():
             if not deleted.end_of(topic):
-                yield f"queue {number} of {topic}", end, queues.get((topic, number))
+                yield f"queue {number} of {topic}", end, self._queues.get((topic, number))
 
-    def save(self, ends: Ends, *, log_end: int) -> None:
-        """Writes down how far queues were when the log ended there. It must be on the disk so far.
+    def note(self, log_end: int) -> Noted:
+        """How far all queues are now; `save` it once the log is on the disk up to its end.
+
+        Args:
+            log_end: where the log ends now.
+        """
+        ends: dict[str, dict[int, int]] = {}
+        for (topic, number), queue in sorted(self._queues.items()):
+            if queue.has_files:
+                ends.setdefault(topic, {})[number] = queue.max_offset
+        return Noted(log_end, ends)
+
+    def save(self, noted: Noted) -> None:
+        """Writes the file.
 
         A disk that refuses leaves the file as it is, which is true still: queues only grow.
         """
-        if not ends and not self._ends:
+        if not noted.ends and not self._ends:
             return
         try:
-            self._snapshot.save({"logEnd": log_end, "queueEnds": ends})
+            self._snapshot.save({"logEnd": noted.log_end, "queueEnds": noted.ends})
         except OSError as error:
             log.warning("%s cannot be saved: %s", self._snapshot.path, error)
-
-
-def ends_of(queues: _Queues) -> Ends:
-    """How far all queues are now, by topic and number."""
-    ends: dict[str, dict[int, int]] = {}
-    for (topic, number), queue in sorted(queues.items()):
-        if queue.has_files:
-            ends.setdefault(topic, {})[number] = queue.max_offset
-    return ends

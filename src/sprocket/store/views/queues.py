@@ -38,8 +38,16 @@ class ConsumeQueues:
         self.by_name: dict[tuple[str, int], ConsumeQueue] = {}
         #: Queues with mapped files, in the order they were first mapped.
         self._mapped: dict[ConsumeQueue, None] = {}
-        for topic in disk.names(directory):
-            for number in disk.names(f"{directory}/{topic}"):
+
+    def load(self) -> None:
+        """Finds the queues that are there.
+
+        Raises:
+            ConfigError: a file has another size.
+            OSError: the disk failed.
+        """
+        for topic in self._disk.names(self._directory):
+            for number in self._disk.names(f"{self._directory}/{topic}"):
                 if number.isascii() and number.isdigit():
                     self.make(topic, int(number))
 
@@ -54,19 +62,23 @@ class ConsumeQueues:
             check_queue(topic, number)
             directory = f"{self._directory}/{topic}/{number}"
             segments = Segments(
-                self._disk, directory, self._file_bytes, setting="mappedFileSizeConsumeQueue"
+                self._disk,
+                directory,
+                self._file_bytes,
+                setting="mappedFileSizeConsumeQueue",
+                on_map=partial(self._make_way, topic, number),
             )
+            segments.load()
             queue = self.by_name[topic, number] = ConsumeQueue(segments, topic, number)
-            segments.on_map = partial(self._make_way, queue)
         return queue
 
-    def _make_way(self, queue: ConsumeQueue) -> None:
+    def _make_way(self, topic: str, number: int) -> None:
         """Notes that a queue maps a file, and unmaps others if there are too many.
 
         Each mapped file takes descriptors, of which a process has few. Queues that were used since
         the last time stay, if that leaves enough.
         """
-        mapped = self._mapped
+        mapped, queue = self._mapped, self.by_name[topic, number]
         mapped[queue] = None
         if len(mapped) <= MAPPED_QUEUES_MAX:
             return

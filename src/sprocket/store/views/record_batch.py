@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 from sprocket.message.properties import PAIR_END
 from sprocket.message.record import ROLLED_BACK, TRANSACTION_MASK
 from sprocket.store.views.columns import INT, LONG, big_endian, rows
-from sprocket.store.views.view import IN_NO_QUEUE, Entry
+from sprocket.store.views.entry import IN_NO_QUEUE, Entry
 
 T = TypeVar("T")
 
@@ -160,6 +160,8 @@ def _each_key(
     times_ms: list[int],
 ) -> KeyColumns:
     """The unique key of each record, if it has one, and then each of its other keys once."""
+    # The two usual shapes need no loop over records: no keys besides the unique ones, and exactly
+    # one word each. They are told apart by looking at all texts joined together.
     if not any(words) and all(unique_keys):
         return KeyColumns(topics, unique_keys, log_offsets, times_ms)
     joined = PAIR_END.join(words)

@@ -17,27 +17,28 @@ from sprocket.message.hashing import tag_code
 from sprocket.message.properties import KEYS, TAGS, UNIQUE_KEY, decode_bytes, value_in
 from sprocket.message.record import (
     BORN_HOST_V6,
+    CRC_MASK,
     MAGIC,
     STORE_HOST_V6,
     TRANSACTION_MASK,
     Record,
+    head_struct,
     topic_part,
 )
-from sprocket.message.topic import SCHEDULE
 from sprocket.store.log.commit_log import CommitLog
 from sprocket.store.log.whole import HOLE, checked, is_blank
+from sprocket.store.views.entry import Entry
 from sprocket.store.views.record_batch import Stretch
-from sprocket.store.views.tag_codes import TagCodes
-from sprocket.store.views.view import Entry
+from sprocket.store.views.tag_codes import TagCodes, code_of
 
 #: So much of a file is copied at a time: bytes are quicker to take apart than what is mapped.
 PIECE_BYTES = 1 << 20
 
-#: Size, magic, checksum, queue number, queue offset, log offset, system flag, stored, body length;
-#: see `message.record`.
-_HEAD = struct.Struct(">iiii4xqqi16xq20xi")
+_HEAD = head_struct(
+    "size", "magic", "body_crc", "queue_number", "queue_offset", "log_offset", "sys_flag",
+    "stored_ms", "body_length",
+)  # fmt: skip
 _HEAD_BYTES = _HEAD.size
-_CRC_MASK = 0x7FFFFFFF
 _UNCOMMON = BORN_HOST_V6 | STORE_HOST_V6 | TRANSACTION_MASK
 _TAGS_MAX = 4096
 _PAIR_END = 2
@@ -56,7 +57,7 @@ def entry_of(record: Record, tag_codes: TagCodes) -> Entry:
         record.queue_offset,
         record.log_offset,
         record.size,
-        tag_codes.of(record.topic, record.stored_ms, properties),
+        code_of(tag_codes, record.topic, record.stored_ms, properties),
         record.stored_ms,
         record.sys_flag,
         properties.get(KEYS, ""),
@@ -106,6 +107,8 @@ class Records:
         Raises:
             CorruptRecord: no whole record stands there.
         """
+        # Bytes are quicker to slice and to unpack than a mapping, so a piece is copied first. What
+        # was learnt of kinds refers to lists of this batch: each call begins without any.
         stretch = Stretch()
         self._splits.clear()
         self._kinds.clear()
@@ -123,7 +126,7 @@ class Records:
                 return stretch, at
             stretch.add(entry_of(record, self._tag_codes))
             at += record.size
-            if record.topic != SCHEDULE:
+            if record.topic not in self._tag_codes:
                 self._topics[topic_part(record.topic.encode())] = record.topic
 
     def _take_plain(self, piece: bytes, start: int, at: int, into: Stretch) -> int:
@@ -145,6 +148,11 @@ class Records:
 
     def _take_alike(self, piece: bytes, start: int, at: int, into: Stretch) -> int:
         """As `_take_plain`, of records like others that were taken by `_take_known`."""
+        # Recovery spends most of its time in this loop, so it makes one call to `struct` for the
+        # head and one for the rest, and no object that stays. What surrounds the keys is looked up
+        # whole: if it is known, topic, tag and the lengths of all parts are known too, and nothing
+        # of them is checked again. Whatever is not alike ends the loop, and slower code judges it.
+        # Measured: 4 instead of 10 µs of CPU for a record with keys of its own.
         unpack, split_of, kind_of = _HEAD.unpack_from, self._splits.get, self._kinds.get
         checks_bodies, keyed, piece_bytes = self._checks_bodies, into.keyed, len(piece)
         last_head = piece_bytes - _HEAD_BYTES
@@ -182,7 +190,7 @@ class Records:
                 _PAIR_END in key
                 or _PAIR_END in words
                 or (queue := queues.get(number)) is None
-                or (checks_bodies and crc32(piece[body_at:topic_at]) & _CRC_MASK != crc)
+                or (checks_bodies and crc32(piece[body_at:topic_at]) & CRC_MASK != crc)
             ):
                 break
             queue += (queue_offset, log_offset, size, tag)
@@ -200,6 +208,8 @@ class Records:
         Returns:
             The place behind it; the same place if it was not taken.
         """
+        # Checks one record as strictly as `whole.checked` does, without making a `Record`, and then
+        # teaches `_take_alike` how the next one of its kind is cut into five parts.
         if at > len(piece) - _HEAD_BYTES:
             return at
         (
@@ -218,7 +228,7 @@ class Records:
             topic_end + 2 > end
             or len(properties) != piece[topic_end] << 8 | piece[topic_end + 1]
             or (topic := self._topics.get(piece[topic_at:topic_end])) is None
-            or (self._checks_bodies and crc32(piece[body_at:topic_at]) & _CRC_MASK != crc)
+            or (self._checks_bodies and crc32(piece[body_at:topic_at]) & CRC_MASK != crc)
             or (properties and not (properties[0] and properties[-1]))
             or HOLE in properties
         ):
@@ -243,6 +253,8 @@ class Records:
 
     def _words(self, properties: bytes) -> tuple[int, bytes, bytes, tuple[int, int] | None]:
         """Tag code, unique key and keys; and where the two stand, if others may be told by that."""
+        # A sender's messages differ in the unique key, so what is around it decides the tag, and is
+        # looked up. Properties that are written in an unusual way are decoded in full.
         before, _, rest = properties.partition(_UNIQUE_KEY_MARK)
         unique_key, end, after = rest.partition(_PAIR_END_BYTE)
         is_usual = unique_key and (not before or before[-1] == _PAIR_END)

@@ -1,55 +1,25 @@
-"""What a consume queue entry holds for filters, worked out from a record.
+"""What a consume queue's entry holds for filters: a tag's hash, unless the topic has its own rule.
 
-A tag's hash; for a record of the schedule topic the time when it is due.
-Source: CommitLog.checkMessageAndReturnSize and ScheduleMessageService of RocketMQ 5.x.
+Source: CommitLog.checkMessageAndReturnSize of RocketMQ 5.x.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 
-from sprocket.base.errors import ConfigError
 from sprocket.message.hashing import tag_code
-from sprocket.message.properties import DELAY, TAGS
-from sprocket.message.topic import SCHEDULE
+from sprocket.message.properties import TAGS
 
-_UNIT_MS = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+#: Works out the code of a record from the time when it was stored, ms, and its properties.
+TagCodeOf = Callable[[int, Mapping[str, str]], int]
+#: The rules of topics whose entries hold something else than the hash of a tag.
+TagCodes = Mapping[str, TagCodeOf]
 
-
-def parse_delay_levels(text: str) -> list[int]:
-    """Delays in ms, from level 1 on, as `1s 5s 2h` names them.
-
-    Raises:
-        ConfigError: a word is no number with one of the units s, m, h, d.
-    """
-    delays = []
-    for word in text.split():
-        number, unit = word[:-1], word[-1]
-        if unit not in _UNIT_MS or not (number.isascii() and number.isdigit()):
-            raise ConfigError(f"messageDelayLevel: {word!r} is no delay such as 30s or 2h")
-        delays.append(int(number) * _UNIT_MS[unit])
-    return delays
+TAGS_ONLY: TagCodes = MappingProxyType({})
 
 
-class TagCodes:
-    """Tag codes under one set of delay levels."""
-
-    __slots__ = ("_delays_ms",)
-
-    def __init__(self, delays_ms: list[int]) -> None:
-        self._delays_ms = delays_ms
-
-    def of(self, topic: str, stored_ms: int, properties: Mapping[str, str]) -> int:
-        """The tag code of a record's queue entry."""
-        if topic == SCHEDULE and DELAY in properties:
-            level = min(_level(properties[DELAY]), len(self._delays_ms))
-            if level > 0:
-                return stored_ms + self._delays_ms[level - 1]
-        return tag_code(properties.get(TAGS))
-
-
-def _level(text: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        return 0
+def code_of(tag_codes: TagCodes, topic: str, stored_ms: int, properties: Mapping[str, str]) -> int:
+    """The tag code of a record's queue entry."""
+    own = tag_codes.get(topic)
+    return own(stored_ms, properties) if own else tag_code(properties.get(TAGS))

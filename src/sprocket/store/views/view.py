@@ -6,41 +6,10 @@ The log is the truth. A view may lag, be cut, or be gone: recovery replays it fr
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
-import msgspec
-
-if TYPE_CHECKING:
-    from sprocket.store.views.record_batch import Stretch
-
-#: Bit of the system flag of a prepared or rolled back message: its record is in no queue.
-IN_NO_QUEUE = 0x4
-
-
-class Entry(msgspec.Struct, gc=False):
-    """What a view learns of a record that has been written.
-
-    Attributes:
-        tag_code: hash of the tag, or the due time of a delayed message.
-        sys_flag: RocketMQ's bits; with `IN_NO_QUEUE` the record is in no queue.
-        keys, unique_key: words by which it can be found, and the id its sender gave it.
-    """
-
-    topic: str
-    queue_number: int
-    queue_offset: int
-    log_offset: int
-    record_bytes: int
-    tag_code: int
-    stored_ms: int
-    sys_flag: int
-    keys: str = ""
-    unique_key: str = ""
-
-    @property
-    def end(self) -> int:
-        """Log offset after the record; await `flushed` to reach it to know it on the disk."""
-        return self.log_offset + self.record_bytes
+from sprocket.store.views.entry import Entry
+from sprocket.store.views.record_batch import Stretch
 
 
 class Fold(Protocol):

@@ -9,15 +9,17 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Sequence
 
-from sprocket.base.errors import ClosedError, StoreError
+from sprocket.base.errors import StoreError
 from sprocket.base.ports import Clock
 from sprocket.message.properties import PROPERTIES_BYTES_MAX
 from sprocket.message.record import Draft, Encoder, record_bytes
 from sprocket.store.log.commit_log import CommitLog
 from sprocket.store.log.drafts import IllegalDraft, check_numbers, check_sizes
 from sprocket.store.views.consume_queue import ENTRY, ConsumeQueue
+from sprocket.store.views.entry import IN_NO_QUEUE, Entry
 from sprocket.store.views.queues import ConsumeQueues
-from sprocket.store.views.view import IN_NO_QUEUE, Entry, Fold
+from sprocket.store.views.view import Fold
+from sprocket.store.writing.running_flags import RunningFlags
 
 _pack_entry = ENTRY.pack
 
@@ -26,17 +28,11 @@ Appended = Entry
 
 
 class Appending:
-    """Appends to one log.
-
-    Attributes:
-        refusal: why nothing can be appended now; None if it can.
-        newest_ms: when the last message was stored.
-        on_append: is told of each message; None if nobody wants to know.
-    """
+    """Appends to one log."""
 
     __slots__ = (
-        "_body_max", "_by_name", "_encode", "_log", "_now_ms", "_queues", "_store_host", "_views",
-        "newest_ms", "on_append", "refusal",
+        "_body_max", "_by_name", "_encode", "_flags", "_log", "_now_ms", "_on_append", "_queues",
+        "_store_host", "_views",
     )  # fmt: skip
 
     def __init__(
@@ -46,14 +42,19 @@ class Appending:
         clock: Clock,
         encoder: Encoder,
         *,
+        flags: RunningFlags,
         body_max: int,
         views: Sequence[Fold] = (),
+        on_append: Callable[[], None] | None = None,
     ) -> None:
         """
         Args:
-            body_max: largest body that is taken.
-            views: what besides the queues is told of each record.
+            flags: why nothing can be appended now, if so.
+            body_max: largest body that is accepted.
+            views: what besides the queues receives each record.
+            on_append: is called after each append.
         """
+        self._flags = flags
         self._log = log
         self._queues = queues
         self._by_name = queues.by_name
@@ -62,9 +63,7 @@ class Appending:
         self._store_host = encoder.store_host
         self._body_max = body_max
         self._views = tuple(views)
-        self.refusal: Exception | None = ClosedError("the store is not open")
-        self.newest_ms = 0
-        self.on_append: Callable[[], None] | None = None
+        self._on_append = on_append
 
     def append(self, draft: Draft) -> Appended:
         """See `Store.append`."""
@@ -72,8 +71,8 @@ class Appending:
 
     def append_all(self, drafts: Sequence[Draft]) -> list[Appended]:
         """See `Store.append_all`."""
-        if self.refusal is not None:
-            raise self.refusal.with_traceback(None)  # else it would keep every frame it passed
+        if (refusal := self._flags.refusal) is not None:
+            raise refusal.with_traceback(None)  # else it would keep every frame it passed
         appended: list[Appended] = []
         try:
             self._write(drafts, appended)
@@ -82,14 +81,14 @@ class Appending:
                 raise
         for view in self._views:
             view.apply_all(appended)
-        if self.on_append is not None:
-            self.on_append()
+        if self._on_append is not None:
+            self._on_append()
         return appended
 
     def append_batch(self, drafts: Sequence[Draft]) -> list[Appended]:
         """See `Store.append_batch`."""
-        if self.refusal is not None:
-            raise self.refusal.with_traceback(None)  # else it would keep every frame it passed
+        if (refusal := self._flags.refusal) is not None:
+            raise refusal.with_traceback(None)  # else it would keep every frame it passed
         queues = [self._queues.make(draft.topic, draft.queue_number) for draft in drafts]
         sizes = [self._record_bytes(*each) for each in zip(drafts, queues, strict=True)]
         for draft, size in zip(drafts, sizes, strict=True):
@@ -112,9 +111,13 @@ class Appending:
         Args:
             appended: gets those that are written, also if the next one is refused.
         """
-        written, by_name, encode, note = self._log, self._by_name, self._encode, appended.append
+        # Every send passes through this loop, so the log's end and buffer are used in place,
+        # without a call. Making room in the log and adding the queue's entry can fail, and writing
+        # the record cannot: so the record comes last, and a message that is refused leaves nothing
+        # behind.
+        log, by_name, encode, note = self._log, self._by_name, self._encode, appended.append
         body_max = self._body_max
-        self.newest_ms = stored_ms = self._now_ms()
+        log.newest_ms = stored_ms = self._now_ms()
         for draft in drafts:
             topic, number, sys_flag = draft.topic, draft.queue_number, draft.sys_flag
             queue = by_name.get((topic, number)) or self._queues.make(topic, number)
@@ -123,20 +126,20 @@ class Appending:
             queue_offset = 0 if sys_flag & IN_NO_QUEUE else queue.max_offset
             log_offset = -1
             try:
-                while log_offset != written.end:  # making room may begin the next file
-                    log_offset = written.end
+                while log_offset != log.end:  # making room may begin the next file
+                    log_offset = log.end
                     record = encode(draft, queue.topic_part, log_offset, queue_offset, stored_ms)
                     size = len(record)
-                    if log_offset + size > written.room_end:
+                    if log_offset + size > log.room_end:
                         self._check(draft, size)
-                        written.make_room(size)
+                        log.make_room(size)
                 if not sys_flag & IN_NO_QUEUE:
                     queue.add(_pack_entry(log_offset, size, draft.tag_code), log_offset)
             except struct.error as error:
                 raise IllegalDraft(f"a number does not fit into its field: {error}") from error
-            at = log_offset - written.base
-            written.buffer[at : at + size] = record
-            written.end = log_offset + size
+            at = log_offset - log.base
+            log.buffer[at : at + size] = record
+            log.end = log_offset + size
             note(
                 Entry(
                     topic,

@@ -17,10 +17,11 @@ from sprocket.base.errors import DiskFull, OffsetOutOfRange
 from sprocket.base.ports import Clock, Disk
 from sprocket.store.log.commit_log import CommitLog
 from sprocket.store.log.paths import LogPaths
+from sprocket.store.log.segments import is_no_room
 from sprocket.store.views.view import View
-from sprocket.store.writing.appending import Appending
 from sprocket.store.writing.flush import Flush
 from sprocket.store.writing.retention import Rules, Why
+from sprocket.store.writing.running_flags import RunningFlags
 
 log = logging.getLogger(__name__)
 
@@ -28,7 +29,7 @@ log = logging.getLogger(__name__)
 _STEPS = 16
 
 
-class Place(NamedTuple):
+class StorePaths(NamedTuple):
     """Where a store's files are.
 
     Attributes:
@@ -40,16 +41,16 @@ class Place(NamedTuple):
     log: LogPaths
 
 
-class Room:
+class DiskSpace:
     """Watches over the disk of one store.
 
     Attributes:
-        before_taking: is done before messages are taken again; raises `OSError` if it cannot be.
+        rules: which files go, and from when on messages are refused.
     """
 
     __slots__ = (
-        "_appending", "_clock", "_disk", "_flush", "_log", "_paths", "_root", "_views",
-        "before_taking", "rules",
+        "_before_accepting", "_clock", "_disk", "_flags", "_flush", "_log", "_paths", "_root",
+        "_views", "rules",
     )  # fmt: skip
 
     def __init__(
@@ -57,22 +58,29 @@ class Room:
         disk: Disk,
         clock: Clock,
         *,
-        place: Place,
+        paths: StorePaths,
         rules: Rules,
         log: CommitLog,
         views: Sequence[View],
         flush: Flush,
-        appending: Appending,
+        flags: RunningFlags,
+        before_accepting: Callable[[], None],
     ) -> None:
+        """
+        Args:
+            flags: receives whether the disk is full.
+            before_accepting: must have succeeded before messages are accepted; raises `OSError` if
+                it cannot.
+        """
         self._disk = disk
         self._clock = clock
-        self._root, self._paths = place
+        self._root, self._paths = paths
         self._log = log
         self._views = views
         self._flush = flush
-        self._appending = appending
+        self._flags = flags
+        self._before_accepting = before_accepting
         self.rules = rules
-        self.before_taking: Callable[[], None] = lambda: None
 
     async def run(self, pause_seconds: float) -> None:
         """Looks at the disk again and again, until cancelled.
@@ -85,11 +93,29 @@ class Room:
             await self.remove_old()
             self.look()
 
+    def begin(self) -> None:
+        """Accepts messages once the store is recovered; not yet if the disk is full.
+
+        Raises:
+            OSError: the disk refuses what must be written before, for another reason.
+        """
+        try:
+            self._before_accepting()
+        except OSError as error:
+            if not is_no_room(error):
+                raise
+            full = DiskFull(f"the broker's disk is full: {error}")
+            log.error("%s; messages are accepted once there is room", full)
+            self._flags.fill(full)
+            self._flags.open()
+        else:
+            self._flags.open()
+            self.look()
+
     def look(self) -> None:
-        """Refuses messages from now on if the disk is full, or takes them again."""
-        refusal = self._appending.refusal
+        """Refuses messages from now on if the disk is full, or accepts them again."""
         used = self._used_percent()
-        if refusal is None and self.rules.is_full(used):
+        if self._flags.refusal is None and self.rules.is_full(used):
             ratio = f"{used / 100:.2f}"
             text = (
                 f"the broker's disk is full [CL: {ratio} CQ: {ratio} INDEX: {ratio}]: "
@@ -97,15 +123,15 @@ class Room:
                 f"below {self.rules.full_percent} %"
             )
             log.error("%s", text)
-            self._appending.refusal = DiskFull(text)
-        elif isinstance(refusal, DiskFull) and not self.rules.is_full(used):
+            self._flags.fill(DiskFull(text))
+        elif self._flags.is_full and not self.rules.is_full(used):
             try:
-                self.before_taking()
+                self._before_accepting()
             except OSError as error:
                 log.error("messages are not taken yet: %s", error)
                 return
             log.warning("the disk of %s has room again", self._root)
-            self._appending.refusal = None
+            self._flags.free()
 
     def _used_percent(self) -> float:
         """How full the disk of the views is, or the least full of those of the log."""
@@ -170,7 +196,7 @@ class Room:
         if not self._log.segments.starts or end > self._log.base:
             return None
         if end == self._log.end:
-            return self._appending.newest_ms
+            return self._log.newest_ms
         try:
             return self._log.stored_ms_at(end)
         except OffsetOutOfRange:  # a file is missing: what comes before it is as old as that

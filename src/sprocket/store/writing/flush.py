@@ -19,8 +19,8 @@ from sprocket.store.config import StoreConfig
 from sprocket.store.log.commit_log import CommitLog
 from sprocket.store.log.segments import is_out_of_files
 from sprocket.store.state.checkpoint import Checkpoint
+from sprocket.store.views.queue_ends import QueueEnds
 from sprocket.store.views.view import View
-from sprocket.store.writing.appending import Appending
 
 log = logging.getLogger(__name__)
 
@@ -41,23 +41,20 @@ class Flush:
 
     Attributes:
         flushed: log offset up to which the log is on the disk.
-        on_flushed: is told after it has risen.
-        noting: is asked now and then what is to be done once all that is there is on the disk.
         replay_from: log offset from which a start would replay the log, as the disk has it.
     """
 
     __slots__ = (
-        "_appending",
         "_checkpoint",
         "_config",
+        "_ends",
         "_is_wanted",
         "_log",
+        "_on_flushed",
         "_passes",
         "_told_at",
         "_views",
         "flushed",
-        "noting",
-        "on_flushed",
         "replay_from",
     )  # fmt: skip
 
@@ -66,27 +63,42 @@ class Flush:
         log: CommitLog,
         views: Sequence[View],
         checkpoint: Checkpoint,
+        ends: QueueEnds,
         *,
         config: StoreConfig,
-        appending: Appending,
-        flushed: Watermark | None = None,
+        flushed: Watermark,
+        on_flushed: Callable[[], None] | None,
     ) -> None:
+        """
+        Args:
+            ends: written now and then, once all that is there is on the disk.
+            flushed: raised to the log offset up to which the log is on the disk.
+            on_flushed: is called after it was raised.
+        """
         self._log = log
         self._views = views
         self._checkpoint = checkpoint
+        self._ends = ends
         self._config = config
-        self._appending = appending
         self._is_wanted = asyncio.Event()
         self._told_at = -_TOLD_SECONDS
         self._passes = 0
-        self.flushed = flushed or Watermark()
-        self.on_flushed: Callable[[], None] | None = None
-        self.noting: Callable[[], Callable[[], None]] | None = None
+        self._on_flushed = on_flushed
+        self.flushed = flushed
         self.replay_from = 0
 
     def want(self) -> None:
         """Has the log synced at once, for senders that wait for it."""
         self._is_wanted.set()
+
+    def begin(self, newest_ms: int) -> None:
+        """Notes that all of the log that recovery found is on the disk.
+
+        Args:
+            newest_ms: when the last record of it was stored.
+        """
+        self._log.newest_ms = self._checkpoint.log_ms = newest_ms
+        self._has_flushed(self._log.end)
 
     async def sync_log(self) -> None:
         """Returns when all records written before the call are on the disk.
@@ -94,17 +106,17 @@ class Flush:
         Raises:
             OSError: the disk failed.
         """
-        end, newest_ms = self._log.end, self._appending.newest_ms
+        end, newest_ms = self._log.end, self._log.newest_ms
         if end > self.flushed.value:
             await self._log.sync(self.flushed.value, end)
             self._checkpoint.log_ms = max(self._checkpoint.log_ms, newest_ms)
-            self.has_flushed(end)
+            self._has_flushed(end)
 
-    def has_flushed(self, end: int) -> None:
+    def _has_flushed(self, end: int) -> None:
         """Notes that the log is on the disk up to a log offset."""
         self.flushed.rise(end)
-        if self.on_flushed is not None:
-            self.on_flushed()
+        if self._on_flushed is not None:
+            self._on_flushed()
 
     async def sync_views(self, *, is_thorough: bool) -> None:
         """Syncs the views and saves the checkpoint.
@@ -112,7 +124,7 @@ class Flush:
         Raises:
             OSError: the disk failed.
         """
-        newest_ms = self._appending.newest_ms
+        newest_ms = self._log.newest_ms
         end = self._log.end
         replay_from = min(end, self.flushed.value)
         for view in self._views:
@@ -128,13 +140,14 @@ class Flush:
         self.replay_from = replay_from
 
     async def finish(self) -> None:
-        """Brings everything to the disk.
+        """Brings everything to the disk, and notes how far queues are.
 
         Raises:
             OSError: the disk failed.
         """
         await self.sync_log()
         await self.sync_views(is_thorough=True)
+        self._ends.save(self._ends.note(self._log.end))
 
     async def run_log(self) -> None:
         """Syncs the log until cancelled.
@@ -208,11 +221,12 @@ class Flush:
             await asyncio.sleep(self._config.queue_flush_interval_ms / 1000)
             self._passes += 1
             is_thorough = self._passes % _THOROUGH_PASSES == 0
-            note = self.noting() if self.noting and self._passes % _NOTED_PASSES == 0 else None
+            is_noted = self._passes % _NOTED_PASSES == 0
+            noted = self._ends.note(self._log.end) if is_noted else None
             await self._until_files(partial(self.sync_views, is_thorough=is_thorough))
-            if note is not None:
+            if noted is not None:
                 await self._until_files(self.sync_log)
-                note()
+                self._ends.save(noted)
             if is_thorough:
                 for view in self._views:
                     view.rest()
