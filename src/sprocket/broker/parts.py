@@ -25,11 +25,15 @@ from sprocket.broker.operate.volumes import VolumeRequests
 from sprocket.broker.reading.positions import Positions
 from sprocket.broker.reading.pull import Pulls
 from sprocket.broker.reading.query import Queries
+from sprocket.broker.sending.acknowledgement import Acknowledgement
+from sprocket.broker.sending.destination import DelayRules
+from sprocket.broker.sending.group_rules import GroupRules
 from sprocket.broker.sending.ingress import Ingress
-from sprocket.broker.sending.plain_sends import PlainSends
+from sprocket.broker.sending.intake import Placing, SendReader
 from sprocket.broker.sending.replies import Replies
-from sprocket.broker.sending.retries import GroupRules, SendBacks
-from sprocket.broker.sending.send import Placing, Sends
+from sprocket.broker.sending.retries import SendBacks
+from sprocket.broker.sending.run_reader import RunReader
+from sprocket.broker.sending.send import Sends
 from sprocket.broker.sending.stamp import Stamp
 from sprocket.broker.sending.timers import TimerFigures, TimerRequests
 from sprocket.broker.sending.transactions import LiveProducers, ParkingIngress, Tally, Transactions
@@ -109,10 +113,12 @@ class Parts:
             address=place.address,
             ha_address=place.ha_address,
         )
+        self.delay_rules = DelayRules.of(settings, levels)
         self.ingress = Ingress(
             store,
-            levels=levels,
+            rules=self.delay_rules,
             settings=settings,
+            topics=tables.topics,
             volumes=tables.volumes,
             clock=world.clock,
             ledger=tables.ledger,
@@ -138,13 +144,16 @@ class Parts:
             transactions=Tally(tables.ledger, self.settlement, self.asking),
         )
         ids = _ids(world.entropy, place)
-        self.stamp = Stamp(settings.config, ids=ids, store_host=place.packed)
+        self.stamp = Stamp(settings.config, ids=ids)
+        self.acknowledgement = Acknowledgement(
+            self.ingress, settings.config, store_host=place.packed
+        )
         answers = {
             **self._messages(store, settings, world=world, address=place.address),
             **self._consumers(store),
             **self._operators(store, settings, clock=world.clock, address=place.address),
         }
-        self.dispatch = Dispatch(answers, refusals=self.stamp.refusals(), runs=self._runs)
+        self.dispatch = Dispatch(answers, refusals=self.acknowledgement.refusals(), runs=self._runs)
 
     def _pulls(self, store: Store, settings: Settings) -> Pulls:
         """How messages go out."""
@@ -240,29 +249,32 @@ class Parts:
     def _messages(self, store: Store, settings: Settings, *, world: World, address: str) -> Answers:
         """Messages in and out."""
         tables = self.tables
-        rules = GroupRules(tables.topics, tables.groups, locks=tables.locks)
+        rules = GroupRules(
+            tables.topics,
+            tables.groups,
+            locks=tables.locks,
+            settings=settings,
+            entropy=world.entropy,
+        )
         placing = Placing(tables.topics, settings=settings, entropy=world.entropy)
-        sends = Sends(
-            self.ingress,
+        reader = SendReader(
             placing,
             rules=rules,
             stamp=self.stamp,
             clock=world.clock,
             batch_bytes_max=settings.store.message_bytes_max,
         )
-        self._runs: Runs = PlainSends(self.ingress, placing, self.stamp).runs()
+        runs = RunReader(placing, self.stamp, self.delay_rules, world.clock)
+        sends = Sends(reader, runs, self.ingress, self.acknowledgement)
+        self._runs: Runs = sends.runs()
         send_backs = SendBacks(
-            store,
-            self.ingress,
-            rules=rules,
-            settings=settings,
-            volumes=tables.volumes,
-            entropy=world.entropy,
+            store, self.ingress, self.acknowledgement, rules=rules, volumes=tables.volumes
         )
         replies = Replies(
             tables.clients,
             placing,
             self.ingress,
+            self.acknowledgement,
             stamp=self.stamp,
             clock=world.clock,
             address=address,
@@ -273,7 +285,7 @@ class Parts:
             **send_backs.answers(),
             **self.pulls.answers(),
             **Queries(store).answers(),
-            **Transactions(store, self.ingress, settlement=self.settlement).answers(),
+            **Transactions(store, self.acknowledgement, settlement=self.settlement).answers(),
             **TimerRequests(
                 self.timers,
                 self.ingress,

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
+from sprocket.broker.sending.timed_sends import TimedSends
 
 from sprocket.broker.sending.ingress import Ingress
-from sprocket.broker.sending.timed_sends import TimedSends
 from sprocket.protocol.requests.send import SendMessageV2
 from sprocket.store.config import StoreConfig
 from sprocket.testing.clock import EPOCH_MS

@@ -21,6 +21,7 @@ from sprocket.base.errors import (
 )
 from sprocket.base.ports import Clock
 from sprocket.broker.dispatch import Answers
+from sprocket.broker.sending.destination import Intake
 from sprocket.broker.sending.ingress import Ingress
 from sprocket.broker.settings import Settings
 from sprocket.broker.tables.topics import Topics
@@ -97,11 +98,11 @@ class TimerRequests:
             now_ms=self._clock.now_ms(),
         )
         try:
-            appended = self._ingress.accept(draft, properties)
+            appended, destination = self._ingress.accept(Intake(draft, properties))
         except (SystemFailure, StoreError, DiskFull) as error:
             raise SystemFailure("recall failed, execute error") from error
         reply = RecallReply(msg_id=handle.unique_key, msg_region=config.region)
-        settled = self._ingress.settled(appended, properties)
+        settled = self._ingress.settled(appended, is_awaited=destination.is_awaited)
         return Reply(reply) if settled is None else _after(settled, reply)
 
     def _handle(self, header: RecallMessage) -> RecallHandle:
