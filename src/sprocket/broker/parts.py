@@ -145,9 +145,7 @@ class Parts:
         )
         ids = _ids(world.entropy, place)
         self.stamp = Stamp(settings.config, ids=ids)
-        self.acknowledgement = Acknowledgement(
-            self.ingress, settings.config, store_host=place.packed
-        )
+        self.acknowledgement = Acknowledgement(store, settings, store_host=place.packed)
         answers = {
             **self._messages(store, settings, world=world, address=place.address),
             **self._consumers(store),
@@ -289,6 +287,7 @@ class Parts:
             **TimerRequests(
                 self.timers,
                 self.ingress,
+                self.acknowledgement,
                 topics=tables.topics,
                 settings=settings,
                 clock=world.clock,

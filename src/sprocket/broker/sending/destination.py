@@ -5,14 +5,15 @@ transaction, in the queue of its delay level, or on the timer's wheel. One that 
 back goes to its group's retry topic, and may wait there too, or becomes a dead letter.
 
 Where the next kinds are added: a pop retry is one more topic in `_given_back`; a priority chooses
-the queue in `destination`; a watermark of replicas is one more wait in `Ingress.settled`.
+the queue in `destination`; a watermark of replicas is one more wait in
+`Acknowledgement.settled`.
 Source: HookUtils, SendMessageProcessor and AbstractSendMessageProcessor.consumerSendMsgBack of
 RocketMQ 5.x.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -25,10 +26,8 @@ from sprocket.delay.levels.levels import DelayLevels
 from sprocket.delay.timers import timed
 from sprocket.delay.timers.timed import Limits, TimedWait
 from sprocket.message import properties as names
-from sprocket.message.anew import anew
-from sprocket.message.ids import offset_id
-from sprocket.message.properties import decode_bytes, encode
-from sprocket.message.record import TRANSACTION_MASK, Draft, Record
+from sprocket.message.properties import encode
+from sprocket.message.record import TRANSACTION_MASK, Draft
 from sprocket.message.topic import HALF, SCHEDULE, TIMER, dead_letter_topic, retry_topic
 from sprocket.transaction import half
 
@@ -85,12 +84,14 @@ class Intake(msgspec.Struct, frozen=True, gc=False):
         properties: all of them.
         retry: how it is given back; None for a message that is not.
         is_committed: whether its transaction was committed just now.
+        parts: the messages of a batch, whose draft and properties are those of its envelope.
     """
 
     draft: Draft
     properties: Mapping[str, str]
     retry: Retry | None = None
     is_committed: bool = False
+    parts: Sequence[Intake] = ()
 
 
 class Destination(msgspec.Struct, gc=False):
@@ -164,8 +165,8 @@ def destination(intake: Intake, rules: DelayRules, *, now_ms: int) -> Destinatio
     return Destination(stored, topic, number, is_awaited, handle=handle, wait=wait, half=kept)
 
 
-def destination_in_batch(intake: Intake) -> Destination:
-    """Where a message of a batch goes: to the topic that it was sent to.
+def draft_in_batch(intake: Intake) -> Draft:
+    """A message of a batch as it is stored: always where it was sent to.
 
     Raises:
         IllegalMessage: it asks for a delay, or belongs to a transaction.
@@ -175,22 +176,13 @@ def destination_in_batch(intake: Intake) -> Destination:
         raise IllegalMessage("messages of a batch cannot belong to transactions")
     if names.DELAY in properties or not names.ASK_FOR_TIME.isdisjoint(properties):
         raise IllegalMessage("messages of a batch cannot be delayed")
-    stored = replace(draft, properties=encode(properties).encode("utf-8", "replace"))
-    return Destination(stored, draft.topic, draft.queue_number, is_awaited=True)
+    return replace(draft, properties=encode(properties).encode("utf-8", "replace"))
 
 
-def given_back(record: Record, retry: Retry) -> Intake:
-    """What comes in where a consumer names a stored message that it could not consume."""
-    properties = decode_bytes(record.properties)
-    draft = anew(
-        record,
-        properties,
-        record.topic,
-        queue_number=record.queue_number,
-        reconsume_times=record.reconsume_times + 1,
-    )
-    origin_id = offset_id(record.store_host, record.log_offset)
-    return Intake(draft, properties, retry._replace(origin_id=origin_id))
+def is_given_up(draft: Draft, retry: Retry) -> bool:
+    """Whether a message that is given back becomes a dead letter instead of being tried again."""
+    asks_for_none = retry.level is not None and retry.level < 0
+    return asks_for_none or draft.reconsume_times > retry.times_max
 
 
 def _given_back(
@@ -201,7 +193,7 @@ def _given_back(
     Its first topic and the offset id of its first record stay through all tries.
     """
     changed, level = dict(properties), retry.level
-    if draft.reconsume_times > retry.times_max or (level is not None and level < 0):
+    if is_given_up(draft, retry):
         topic, number, level = dead_letter_topic(retry.group), 0, 0
     else:
         topic, number = retry_topic(retry.group), retry.queue_number

@@ -9,10 +9,9 @@ Source: DefaultMessageStore.asyncPutMessage of RocketMQ 5.x.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from sprocket.base.deadline import Deadline
 from sprocket.base.errors import IllegalMessage, NoPermission, SystemBusy
 from sprocket.base.ports import Clock
 from sprocket.broker.sending.destination import (
@@ -20,15 +19,15 @@ from sprocket.broker.sending.destination import (
     Destination,
     Intake,
     destination,
-    destination_in_batch,
+    draft_in_batch,
 )
 from sprocket.broker.settings import Settings
 from sprocket.broker.tables.topics import Topics
 from sprocket.broker.tables.volumes import Volumes
 from sprocket.delay.timers.timers import Timers
+from sprocket.message.properties import WAIT
 from sprocket.message.record import Draft
 from sprocket.message.topic import is_dead_letter_topic
-from sprocket.protocol.codes import ResponseCode
 from sprocket.store.log.drafts import IllegalDraft
 from sprocket.store.store import Store
 from sprocket.store.writing.appending import Appended
@@ -37,10 +36,21 @@ from sprocket.transaction.ledger import Ledger
 
 
 class Receipt(NamedTuple):
-    """Where a message is stored, and why there."""
+    """What the door did with a message.
 
-    appended: Appended
+    Attributes:
+        stored: where it is; of a batch, where each of its messages is.
+        is_batch: whether it is a batch, even of one message.
+    """
+
+    stored: Sequence[Appended]
     destination: Destination
+    is_batch: bool = False
+
+    @property
+    def last(self) -> Appended:
+        """What is stored last: once that is safe, all is."""
+        return self.stored[-1]
 
 
 class Ingress:
@@ -51,7 +61,6 @@ class Ingress:
 
     Attributes:
         count: messages accepted since the start.
-        is_settling: whether replies have to wait for what `settled` gives.
     """
 
     def __init__(
@@ -74,39 +83,42 @@ class Ingress:
         self._clock = clock
         self._ledger = ledger
         self._timers = timers
-        self.is_settling = settings.store.flush == "SYNC_FLUSH"
         self.count = 0
 
     def accept(self, intake: Intake) -> Receipt:
         """Takes in a message: decides where it goes, and stores it there.
 
-        A group's dead-letter topic is made if it is missing.
+        Of a batch all messages are stored, or none. A group's dead-letter topic is made if it is
+        missing.
 
         Raises:
             IllegalMessage: body or properties are too large, its name cannot be stored, or the
-                time that it asks for cannot be.
+                time that it asks for cannot be; or a message of a batch asks for a delay, or
+                belongs to a transaction.
             NoPermission: it belongs to a transaction, and the broker takes none.
             SystemBusy: there are too many undecided transactions.
             SystemFailure: its delay level is no number, or the broker keeps no times.
             DiskFull, StoreError, ClosedError: the store takes nothing now.
         """
+        if intake.parts:
+            return self._accept_batch(intake)
         decided = destination(intake, self._rules, now_ms=self._clock.now_ms())
         if intake.retry is not None and is_dead_letter_topic(decided.topic):
             self._topics.make_for_group(decided.topic, queues=1)
         if decided.half is not None:
             self._check_transactions()
-        appended = self.store((decided,))[0]
+        stored = self.store((decided,))
         if decided.half is not None:
             self._ledger.add(
                 Half.of(
                     decided.half,
-                    offset=appended.queue_offset,
-                    log_offset=appended.log_offset,
+                    offset=stored[0].queue_offset,
+                    log_offset=stored[0].log_offset,
                     born_ms=decided.draft.born_ms,
-                    stored_ms=appended.stored_ms,
+                    stored_ms=stored[0].stored_ms,
                 )
             )
-        return Receipt(appended, decided)
+        return Receipt(stored, decided)
 
     def store(self, destinations: Sequence[Destination]) -> list[Appended]:
         """Takes in messages of which it is known where they go, and that are no half messages.
@@ -132,22 +144,19 @@ class Ingress:
             self._timers.stored(waiting)
         return appended
 
-    def accept_batch(self, intakes: Sequence[Intake]) -> list[Appended]:
-        """Takes in messages that were sent together: all of them, or none.
-
-        Raises:
-            IllegalMessage: also where one of them asks for a delay, or belongs to a transaction.
-            DiskFull, StoreError, ClosedError: as `accept`.
-        """
-        drafts = [destination_in_batch(each).draft for each in intakes]
+    def _accept_batch(self, intake: Intake) -> Receipt:
+        envelope = intake.draft
+        drafts = [draft_in_batch(each) for each in intake.parts]
         self.count += len(drafts)
         try:
             appended = self._store.append_batch(drafts)
         except IllegalDraft as error:
             raise IllegalMessage(f"a message of the batch is illegal: {error}") from error
         size = sum(each.record_bytes for each in appended)
-        self._volumes.put(drafts[0].topic, size, count=len(drafts))
-        return appended
+        self._volumes.put(envelope.topic, size, count=len(drafts))
+        is_awaited = intake.properties.get(WAIT) != "false"
+        decided = Destination(envelope, envelope.topic, envelope.queue_number, is_awaited)
+        return Receipt(appended, decided, is_batch=True)
 
     def accept_due(self, draft: Draft) -> Appended:
         """Takes in a message of the broker's own, such as one whose delay is over, as it is.
@@ -158,18 +167,6 @@ class Ingress:
         appended = self._store.append(draft)
         self._volumes.put(draft.topic, appended.record_bytes)
         return appended
-
-    def settled(self, appended: Appended, *, is_awaited: bool = True) -> Awaitable[int] | None:
-        """What a reply has to wait for: a response code once it is known; None for nothing."""
-        if not self.is_settling or not is_awaited:
-            return None
-        return self._flushed(appended.end)
-
-    async def _flushed(self, end: int) -> int:
-        deadline = Deadline.after_ms(self._settings.config.flush_timeout_ms)
-        if await self._store.flushed.reach(end, deadline):
-            return ResponseCode.SUCCESS
-        return ResponseCode.FLUSH_DISK_TIMEOUT
 
     def _check_transactions(self) -> None:
         config = self._settings.config

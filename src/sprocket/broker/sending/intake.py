@@ -7,8 +7,6 @@ Source: SendMessageProcessor of RocketMQ 5.x.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from sprocket.base.errors import (
     IllegalMessage,
     InvalidParameter,
@@ -24,9 +22,9 @@ from sprocket.broker.sending.stamp import Stamp
 from sprocket.broker.settings import Settings
 from sprocket.broker.tables.topics import Topics
 from sprocket.message import properties as names
+from sprocket.message.anew import drafted
 from sprocket.message.batch import decode as decode_batch
 from sprocket.message.compression import COMPRESSED
-from sprocket.message.hashing import tag_code
 from sprocket.message.hosts import pack
 from sprocket.message.properties import PROPERTIES_BYTES_MAX, decode
 from sprocket.message.record import TRANSACTION_MASK, Draft
@@ -38,8 +36,8 @@ from sprocket.message.topic import (
     permission_text,
 )
 from sprocket.protocol.bodies import TopicConfig
-from sprocket.protocol.command import Buffer, Command
-from sprocket.protocol.requests.send import SendMessage, SendMessageV2
+from sprocket.protocol.command import Command
+from sprocket.protocol.requests.send import SendBatch, SendMessage, SendMessageV2
 from sprocket.remoting.transport import Peer
 
 SendHeader = SendMessage | SendMessageV2
@@ -50,21 +48,6 @@ _MULTI_TAG = 0x2
 _UNIT, _UNIT_SUBSCRIPTION = 0x1, 0x2
 #: Messages that one batch may hold.
 BATCH_COUNT_MAX = 10_000
-
-
-class IntakeBatch(NamedTuple):
-    """Messages that were sent together.
-
-    Attributes:
-        queue_number: the queue of all of them.
-        unique_key: of the batch as a whole.
-        is_awaited: whether the reply waits until all are safe.
-    """
-
-    intakes: list[Intake]
-    queue_number: int
-    unique_key: str
-    is_awaited: bool
 
 
 class SendReader:
@@ -89,49 +72,47 @@ class SendReader:
         self._clock = clock
         self._batch_bytes_max = batch_bytes_max
 
-    def read_one(self, header: SendHeader, command: Command, peer: Peer) -> Intake:
-        """One message.
+    def read_send(self, header: SendHeader, command: Command, peer: Peer) -> Intake:
+        """A message, or a batch.
 
         Raises:
-            IllegalMessage: it has no body, or properties that are too long.
+            IllegalMessage: it has no body, properties that are too long, or is a batch that is too
+                large or meant for a retry topic.
             InvalidParameter, NoPermission, TopicNotFound: as `Placing.place`.
+            RemoteProtocolError: it is no batch, but is called one.
             GroupNotFound: it goes to the retry topic of a group that may not be made.
         """
+        is_batch = header.batch or isinstance(header, SendBatch)
         if not command.body:
             raise IllegalMessage("the message body is empty")
+        if is_batch and is_retry_topic(header.topic):
+            raise IllegalMessage(f"batch request does not support retry group {header.topic}")
         topic, number = self._placing.place(header, peer)
-        properties = decode(_checked(header.properties or ""))
-        self._stamp.mark(properties, self._clock.now_ms())
-        if names.HALF in properties:
+        if is_batch:
+            self._check_batch(header, command)
+        text, sys_flag = _checked(header.properties or ""), stored_flag(header.sys_flag, topic)
+        properties, now_ms = decode(text), self._clock.now_ms()
+        self._stamp.mark(properties, now_ms)
+        if names.HALF in properties and not is_batch:
             properties.setdefault(names.PRODUCER_GROUP, header.producer_group)
-        draft = draft_of(
+        draft = drafted(
             properties,
             topic=topic.topic_name,
             queue_number=number,
             body=command.body,
             flag=header.flag,
-            sys_flag=stored_flag(header.sys_flag, topic),
+            sys_flag=sys_flag,
             born_ms=header.born_timestamp,
             born_host=pack(peer.address),
             reconsume_times=header.reconsume_times,
         )
+        if is_batch:
+            return Intake(draft, properties, parts=self._parts(draft, now_ms))
         if not is_retry_topic(draft.topic):
             return Intake(draft, properties)
         return Intake(draft, properties, self._rules.retry_of_send(header, draft, command.version))
 
-    def read_batch(self, header: SendHeader, command: Command, peer: Peer) -> IntakeBatch:
-        """The messages of a batch.
-
-        Raises:
-            IllegalMessage: it is empty or too large, or is meant for a retry topic.
-            InvalidParameter, NoPermission, TopicNotFound: as `Placing.place`.
-            RemoteProtocolError: its bytes are no batch.
-        """
-        if not command.body:
-            raise IllegalMessage("the message body is empty")
-        if is_retry_topic(header.topic):
-            raise IllegalMessage(f"batch request does not support retry group {header.topic}")
-        topic, number = self._placing.place(header, peer)
+    def _check_batch(self, header: SendHeader, command: Command) -> None:
         if header.sys_flag & COMPRESSED:
             raise RemoteProtocolError("a batch cannot be compressed as a whole")
         if len(command.body) > self._batch_bytes_max:
@@ -139,58 +120,28 @@ class SendReader:
                 f"the batch has {len(command.body)} bytes, at most {self._batch_bytes_max} are "
                 "allowed"
             )
-        now_ms = self._clock.now_ms()
-        envelope = decode(_checked(header.properties or ""))
-        batch_key = self._stamp.mark(envelope, now_ms)
-        born_host, sys_flag = pack(peer.address), stored_flag(header.sys_flag, topic)
-        parts = decode_batch(command.body)
+
+    def _parts(self, envelope: Draft, now_ms: int) -> list[Intake]:
+        """The messages of a batch, each with properties of its own."""
+        parts = decode_batch(envelope.body)
         if not 0 < len(parts) <= BATCH_COUNT_MAX:
             raise IllegalMessage(f"a batch has 1 to {BATCH_COUNT_MAX} messages, not {len(parts)}")
         intakes = []
         for flag, body, text in parts:
             properties = decode(text)
             self._stamp.mark(properties, now_ms)
-            draft = draft_of(
+            draft = drafted(
                 properties,
-                topic=topic.topic_name,
-                queue_number=number,
+                topic=envelope.topic,
+                queue_number=envelope.queue_number,
                 body=body,
                 flag=flag,
-                sys_flag=sys_flag,
-                born_ms=header.born_timestamp,
-                born_host=born_host,
+                sys_flag=envelope.sys_flag,
+                born_ms=envelope.born_ms,
+                born_host=envelope.born_host,
             )
             intakes.append(Intake(draft, properties))
-        return IntakeBatch(intakes, number, batch_key, envelope.get(names.WAIT) != "false")
-
-
-def draft_of(
-    properties: dict[str, str],
-    *,
-    topic: str,
-    queue_number: int,
-    body: Buffer,
-    flag: int,
-    sys_flag: int,
-    born_ms: int,
-    born_host: bytes,
-    reconsume_times: int = 0,
-) -> Draft:
-    """A message without the text of its properties, which are marked."""
-    return Draft(
-        topic=topic,
-        queue_number=queue_number,
-        body=body,
-        properties=b"",
-        tag_code=tag_code(properties.get(names.TAGS)),
-        flag=flag,
-        sys_flag=sys_flag,
-        born_ms=born_ms,
-        born_host=born_host,
-        reconsume_times=reconsume_times,
-        keys=properties.get(names.KEYS, ""),
-        unique_key=properties[names.UNIQUE_KEY],
-    )
+        return intakes
 
 
 def _checked(text: str) -> str:

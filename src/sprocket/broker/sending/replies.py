@@ -14,10 +14,11 @@ from sprocket.broker.members.callbacks import ask
 from sprocket.broker.sending.acknowledgement import Acknowledgement
 from sprocket.broker.sending.destination import Intake
 from sprocket.broker.sending.ingress import Ingress
-from sprocket.broker.sending.intake import Placing, draft_of
+from sprocket.broker.sending.intake import Placing
 from sprocket.broker.sending.stamp import Stamp
 from sprocket.broker.tables.clients import Clients
 from sprocket.message import properties as names
+from sprocket.message.anew import drafted
 from sprocket.message.hosts import pack
 from sprocket.message.properties import PROPERTIES_BYTES_MAX, decode, encode
 from sprocket.protocol.codes import RequestCode, ResponseCode
@@ -81,9 +82,9 @@ class Replies:
             raise IllegalMessage("an answer has a body, and properties that can be stored")
         topic, queue_number = self._placing.place(header, peer)
         properties = decode(text)
-        unique_key = self._stamp.mark(properties, self._clock.now_ms())
+        self._stamp.mark(properties, self._clock.now_ms())
         remark = await self._push(header, properties, body, peer)
-        draft = draft_of(
+        draft = drafted(
             properties,
             topic=topic.topic_name,
             queue_number=queue_number,
@@ -94,8 +95,8 @@ class Replies:
             born_host=pack(peer.address),
             reconsume_times=header.reconsume_times,
         )
-        appended, _ = self._ingress.accept(Intake(draft, properties))
-        stored = self._acknowledgement.header(appended, queue_number, unique_key)
+        receipt = self._ingress.accept(Intake(draft, properties))
+        stored = self._acknowledgement.header(receipt)
         stored.transaction_id = None
         code = ResponseCode.SUCCESS if remark is None else ResponseCode.SYSTEM_ERROR
         return Reply(stored, code=code, remark=remark)

@@ -13,10 +13,13 @@ from collections.abc import Awaitable
 from sprocket.base.errors import OffsetOutOfRange, SystemFailure
 from sprocket.broker.dispatch import Answers
 from sprocket.broker.sending.acknowledgement import Acknowledgement
-from sprocket.broker.sending.destination import given_back
+from sprocket.broker.sending.destination import Intake
 from sprocket.broker.sending.group_rules import GroupRules
 from sprocket.broker.sending.ingress import Ingress
 from sprocket.broker.tables.volumes import Volumes
+from sprocket.message.anew import anew
+from sprocket.message.ids import offset_id
+from sprocket.message.properties import decode_bytes
 from sprocket.message.record import parse
 from sprocket.protocol.codes import RequestCode
 from sprocket.protocol.command import Command, Reply
@@ -61,9 +64,14 @@ class SendBacks:
         if retry is None:
             return Reply()
         try:
-            record = parse(self._store.lookup(header.offset))
+            raw = self._store.lookup(header.offset)
         except OffsetOutOfRange:
             raise SystemFailure(f"look message by offset failed, {header.offset}") from None
-        appended, _ = self._ingress.accept(given_back(record, retry))
+        record = parse(raw)
+        properties = decode_bytes(record.properties)
+        draft = anew(record, properties, record.topic, queue_number=record.queue_number, tries=1)
+        origin_id = offset_id(record.store_host, record.log_offset)
+        intake = Intake(draft, properties, retry._replace(origin_id=origin_id))
+        receipt = self._ingress.accept(intake)
         self._volumes.returned(header.group, record.topic)
-        return self._acknowledgement.without_header(appended)
+        return self._acknowledgement.without_header(receipt.last)

@@ -43,7 +43,7 @@ class RunReader:
     # A draft by keyword costs 30 ns more than by position, of some 230; the topic is looked up once
     # for messages of one topic. No error leaves here: what is wrong with a message is said when it
     # is read by itself, by the same code as for a message that comes alone.
-    def read(
+    def read_run(
         self, kind: type[SendHeader], commands: Sequence[Command], peer: Peer
     ) -> list[Destination]:
         """Where messages go, up to the first that needs a closer look."""

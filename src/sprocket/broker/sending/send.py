@@ -55,12 +55,8 @@ class Sends:
     def send(self, kind: type[SendHeader], command: Command, peer: Peer) -> Outcome:
         """Stores one message, or a batch."""
         header = command.read(kind)
-        if header.batch or kind is SendBatch:
-            batch = self._reader.read_batch(header, command, peer)
-            return self._acknowledgement.of_batch(self._ingress.accept_batch(batch.intakes), batch)
-        intake = self._reader.read_one(header, command, peer)
-        appended, destination = self._ingress.accept(intake)
-        return self._acknowledgement.of_one(command, appended, destination)
+        intake = self._reader.read_send(header, command, peer)
+        return self._acknowledgement.of_one(command, self._ingress.accept(intake))
 
     def send_run(
         self, kind: type[SendHeader], commands: Sequence[Command], peer: Peer
@@ -70,7 +66,7 @@ class Sends:
         Raises:
             IllegalMessage, DiskFull, StoreError, ClosedError: the store refuses the first.
         """
-        destinations = self._run_reader.read(kind, commands, peer)
+        destinations = self._run_reader.read_run(kind, commands, peer)
         if not destinations:
             return ()
         appended = self._ingress.store(destinations)

@@ -108,7 +108,7 @@ class ParkingIngress:
         Raises:
             IllegalMessage, SystemFailure, DiskFull, StoreError, ClosedError: as `Ingress.accept`.
         """
-        return self._ingress.accept(Intake(draft, properties, is_committed=True)).appended
+        return self._ingress.accept(Intake(draft, properties, is_committed=True)).last
 
     def accept_due(self, draft: Draft) -> Appended:
         """As `Ingress.accept_due`."""
