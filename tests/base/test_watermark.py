@@ -133,3 +133,22 @@ def test_waiters_are_done_exactly_when_their_target_is_reached(
             waiter.cancel()
 
     run(main())
+
+
+@pytest.mark.timeout(60)
+def test_very_many_that_give_up_beside_others_that_stay_cost_no_look_at_all_for_each() -> None:
+    """With a look at all waiters for each that gives up this takes minutes."""
+
+    async def main() -> None:
+        mark = Watermark()
+        stay = [asyncio.ensure_future(mark.reach(2, Deadline.never())) for _ in range(30_000)]
+        leave = [asyncio.ensure_future(mark.reach(1, Deadline.never())) for _ in range(25_000)]
+        await asyncio.sleep(0)
+        for each in leave:
+            each.cancel()
+        await asyncio.gather(*leave, return_exceptions=True)
+        assert mark.waiting == len(stay)
+        mark.rise(2)
+        assert all(await asyncio.gather(*stay))
+
+    run(main())

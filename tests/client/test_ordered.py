@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from sprocket.client.base.outcome import Outcome
-from sprocket.client.base.subscription import Later
+from sprocket.client.base.subscription import Later, Outcome
 from sprocket.client.config import ConsumerConfig
 from sprocket.client.push_consumer import PushConsumer
 from sprocket.message.message import Message, StoredMessage

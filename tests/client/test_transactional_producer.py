@@ -125,14 +125,21 @@ def test_another_member_answers_for_one_that_has_left() -> None:
     play(test)
 
 
-def test_a_check_that_fails_or_says_nonsense_leaves_it_open() -> None:
-    answers: list[object] = [ZeroDivisionError(), None, "commit", Outcome.ROLLBACK]
+@pytest.mark.parametrize("plain", [False, True], ids=["async", "plain"])
+def test_a_check_that_fails_or_says_nonsense_leaves_it_open(plain: bool) -> None:
+    failures = [ZeroDivisionError(), StopIteration(), SystemExit()]
+    answers: list[object] = [*failures, None, "commit", Outcome.ROLLBACK]
 
-    async def check(message: StoredMessage) -> object:
+    def answer(message: StoredMessage) -> object:
         answer = answers.pop(0)
-        if isinstance(answer, Exception):
+        if isinstance(answer, BaseException):
             raise answer
         return answer
+
+    async def answer_later(message: StoredMessage) -> object:
+        return answer(message)
+
+    check = answer if plain else answer_later
 
     async def test(stage: Stage) -> None:
         async with stage.producer(check=check) as producer:

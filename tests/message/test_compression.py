@@ -36,6 +36,19 @@ def test_gzip_and_raw_deflate_from_the_field_are_opened() -> None:
     assert open_body(raw.compress(BODY) + raw.flush(), 0x301) == BODY
 
 
+@pytest.mark.parametrize("kind", [Compression.LZ4, Compression.ZSTD])
+def test_frames_that_follow_each_other_are_one_body(kind: Compression) -> None:
+    first, second = compress(BODY, kind), compress(b"more", kind)
+    assert open_body(first + second, kind.sys_flag) == BODY + b"more"
+    many = compress(b"", kind) * 2_000 + second
+    assert open_body(many, kind.sys_flag) == b"more"
+    with pytest.raises(CorruptRecord, match="more than"):
+        open_body(first + first, kind.sys_flag, len(BODY))
+    for broken in (first + second[:-3], first + b"what is this"):
+        with pytest.raises(CorruptRecord):
+            open_body(broken, kind.sys_flag)
+
+
 @pytest.mark.parametrize("kind", [4, 5, 6, 7])
 def test_an_unknown_kind_is_named(kind: int) -> None:
     with pytest.raises(CorruptRecord, match=f"type {kind}"):

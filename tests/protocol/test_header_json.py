@@ -86,3 +86,9 @@ def test_any_bytes_are_a_header_or_refused(header: bytes) -> None:
 def test_a_text_that_is_not_unicode_is_our_own_fault() -> None:
     with pytest.raises(LocalProtocolError):
         header_json.encode_own(0, 0, 1, "\ud800", {})
+
+
+@pytest.mark.parametrize(("number", "name"), [("0", "JAVA"), ("9", "GO"), ("99", "OTHER")])
+def test_a_language_may_be_a_number(number: str, name: str) -> None:
+    command = header_json.decode(b'{"code":10,"language":%s,"opaque":3}' % number.encode())
+    assert (command.language, command.opaque) == (name, 3)

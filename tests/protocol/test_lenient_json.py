@@ -6,11 +6,11 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sprocket.base.errors import RemoteProtocolError
-from sprocket.protocol import lenient_json
+from sprocket.protocol import bodies, header_json, lenient_json
 from sprocket.protocol.lenient_json import ObjectKey
 
 values = st.recursive(
@@ -122,3 +122,30 @@ def test_empty_things_are_written() -> None:
 @given(st.dictionaries(st.integers(-9, 9), st.text()))
 def test_what_was_written_is_read(value: dict[int, str]) -> None:
     assert lenient_json.parse(lenient_json.write(value)) == value
+
+
+#: What a hostile sender strings together: structure, keys of all kinds, values of all kinds.
+_TOKENS = [
+    "{", "}", "[", "]", ":", ",", "{1:2}", "{'a':1}", "{{1:2}:3}", "code", "'code'", "extFields",
+    '"language"', "10", "-1", "0.5", "1e999", "true", "null", "'x'", '"\\uD800"', "'{\"a\":1}'",
+    "topic", "offsetTable", "topicConfigTable", "subscriptionDataSet", "{1:2,'a':3}",
+]  # fmt: skip
+_ALL_BODIES = sorted(
+    (
+        each
+        for each in vars(bodies).values()
+        if isinstance(each, type) and issubclass(each, bodies.Body)
+    ),
+    key=lambda each: each.__name__,
+)
+
+
+@given(st.lists(st.sampled_from(_TOKENS), max_size=14).map("".join), st.booleans())
+@settings(max_examples=300)
+def test_whatever_is_sent_is_read_or_refused(text: str, is_wrapped: bool) -> None:
+    data = (f"{{'code':10,'extFields':{text}}}" if is_wrapped else text).encode()
+    with contextlib.suppress(RemoteProtocolError):
+        header_json.decode(data)
+    for body in _ALL_BODIES:
+        with contextlib.suppress(RemoteProtocolError):
+            body.decode(data)

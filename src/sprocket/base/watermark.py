@@ -15,7 +15,7 @@ from sprocket.base.deadline import Deadline
 class Watermark:
     """A rising number. One loop only; no locks."""
 
-    __slots__ = ("_failure", "_sequence", "_value", "_waiting")
+    __slots__ = ("_failure", "_gone", "_sequence", "_value", "_waiting")
 
     def __init__(self, value: int = 0) -> None:
         self._value = value
@@ -23,6 +23,8 @@ class Watermark:
         self._failure: BaseException | None = None
         #: A heap of (target, tie-breaker, future). Every target is above `_value`.
         self._waiting: list[tuple[int, int, asyncio.Future[bool]]] = []
+        #: How many entries of the heap belong to waiters that have given up.
+        self._gone = 0
 
     @property
     def value(self) -> int:
@@ -42,7 +44,9 @@ class Watermark:
         waiting = self._waiting
         while waiting and waiting[0][0] <= value:
             future = heapq.heappop(waiting)[2]
-            if not future.done():
+            if future.done():
+                self._gone -= 1
+            else:
                 future.set_result(True)
 
     def fail(self, error: BaseException) -> None:
@@ -52,6 +56,7 @@ class Watermark:
             if not future.done():
                 future.set_exception(error)
         self._waiting.clear()
+        self._gone = 0
 
     async def reach(self, target: int, deadline: Deadline) -> bool:
         """Waits until the mark is at `target` or above.
@@ -74,19 +79,28 @@ class Watermark:
         self._sequence += 1
         heapq.heappush(self._waiting, (target, self._sequence, future))
         timer = None if deadline.is_never else loop.call_later(remaining, _give_up, future)
+        is_reached = False
         try:
-            return await future
+            is_reached = await future
+            return is_reached
         finally:
             if timer is not None:
                 timer.cancel()
-            self._forget_settled()
+            if not is_reached:
+                self._gone += 1
+                self._forget_gone()
 
-    def _forget_settled(self) -> None:
-        """Drops waiters that gave up once they are the larger part, so memory stays bounded."""
-        settled = sum(1 for _, _, future in self._waiting if future.done())
-        if settled * 2 > len(self._waiting):
+    def _forget_gone(self) -> None:
+        """Drops waiters that gave up once they are the larger part, so memory stays bounded.
+
+        They are counted as they leave, because a count over the heap for each of them would make
+        thousands of waiters that leave together cost quadratically. A waiter may be counted here
+        after its entry is gone already; that only brings the next sweep forward.
+        """
+        if self._gone * 2 > len(self._waiting):
             self._waiting = [entry for entry in self._waiting if not entry[2].done()]
             heapq.heapify(self._waiting)
+            self._gone = 0
 
 
 def _give_up(future: asyncio.Future[bool]) -> None:

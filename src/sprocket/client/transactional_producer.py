@@ -24,7 +24,7 @@ from sprocket.base.errors import (
     TransportError,
     UsageError,
 )
-from sprocket.client.base.outcome import Outcome
+from sprocket.client.base.subscription import Outcome
 from sprocket.client.base.world import World
 from sprocket.client.config import ProducerConfig
 from sprocket.client.producer import Producer

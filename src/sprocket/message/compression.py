@@ -9,6 +9,7 @@ Pure. Source: MessageSysFlag and CompressionType of RocketMQ 5.x.
 from __future__ import annotations
 
 import zlib
+from collections.abc import Callable
 from enum import IntEnum
 from typing import Any
 
@@ -22,7 +23,8 @@ _KIND_MASK = 0x7
 OPENED_BYTES_MAX = 64 * 1024 * 1024
 
 #: Zstandard cannot be told how much to give, so it gets little at a time: 1 KiB can grow to 32 MiB.
-_ZSTD_STEP_BYTES = 1024
+#: Frames that follow each other cost a copy of the rest of a piece each, which stays small too.
+_PIECE_BYTES = 1024
 
 
 class Compression(IntEnum):
@@ -98,20 +100,28 @@ def _window_bits(body: bytes) -> int:
 def _open_lz4(body: bytes, bytes_max: int) -> tuple[bytes, bool]:
     import lz4.frame
 
-    stream: Any = lz4.frame.LZ4FrameDecompressor()
-    opened = bytes(stream.decompress(body, max_length=bytes_max + 1))
-    return opened, stream.eof
+    return _open_frames(lz4.frame.LZ4FrameDecompressor, body, bytes_max)
 
 
 def _open_zstd(body: bytes, bytes_max: int) -> tuple[bytes, bool]:
     import zstandard
 
-    stream = zstandard.ZstdDecompressor().decompressobj()
+    return _open_frames(zstandard.ZstdDecompressor().decompressobj, body, bytes_max)
+
+
+def _open_frames(new_stream: Callable[[], Any], body: bytes, bytes_max: int) -> tuple[bytes, bool]:
+    """Opens a body of one frame or of several that follow each other, which both formats permit."""
+    stream = new_stream()
     opened = bytearray()
-    for start in range(0, len(body), _ZSTD_STEP_BYTES):
-        opened += stream.decompress(body[start : start + _ZSTD_STEP_BYTES])
-        if stream.eof or len(opened) > bytes_max:
-            break
+    for start in range(0, len(body), _PIECE_BYTES):
+        piece = body[start : start + _PIECE_BYTES]
+        while piece:
+            if stream.eof:
+                stream = new_stream()
+            opened += stream.decompress(piece)
+            if len(opened) > bytes_max:
+                return bytes(opened), False
+            piece = stream.unused_data if stream.eof else b""
     return bytes(opened), stream.eof
 
 

@@ -18,7 +18,7 @@ import msgspec
 
 from sprocket.base.errors import LocalProtocolError, RemoteProtocolError
 from sprocket.protocol import lenient_json
-from sprocket.protocol.codes import LANGUAGE, VERSION
+from sprocket.protocol.codes import LANGUAGE, LANGUAGE_NAMES, VERSION
 from sprocket.protocol.command import JSON, Command, H, Int
 from sprocket.protocol.fields import MALFORMED, fields_in_header
 from sprocket.protocol.requests.pull import PullMessage
@@ -127,8 +127,11 @@ def _leniently(header: bytes) -> _Incoming:
     try:
         found = {key: item for key, item in value.items() if item is not None}
         found["extFields"] = msgspec.Raw(_encode(found.get("extFields")))
+        if isinstance(found.get("language"), int):
+            # fastjson takes an enum by its number as well.
+            found["language"] = LANGUAGE_NAMES.get(found["language"], "OTHER")
         return msgspec.convert(found, _Incoming, strict=False)
-    except MALFORMED as error:
+    except (*MALFORMED, TypeError) as error:  # a TypeError where an object is a name
         raise RemoteProtocolError(f"no header: {error}") from None
 
 

@@ -45,7 +45,8 @@ class ObjectKey(dict[str, Any]):
 
     def __hash__(self) -> int:  # type: ignore[override]
         # Of the text, since its hash is salted: a sender could choose numbers that all collide.
-        return hash(repr(sorted(self.items())))
+        # The items are sorted as text too, because numbers and texts have no order among them.
+        return hash(repr(sorted(map(repr, self.items()))))
 
 
 def parse(

@@ -150,8 +150,9 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         future = self.create_future()
         try:
             future.set_result(func(*args))
-        except Exception as error:  # it is the caller's, as with a real executor
-            future.set_exception(error)
+        except BaseException as error:  # it is the caller's, as with a real executor
+            with contextlib.suppress(TypeError):  # StopIteration, which leaves a real one pending
+                future.set_exception(error)
         return future
 
     async def create_server(  # type: ignore[override]

@@ -4,8 +4,7 @@ import logging
 
 import pytest
 
-from sprocket.client.base.outcome import Outcome
-from sprocket.client.base.subscription import Later
+from sprocket.client.base.subscription import Later, Outcome
 from sprocket.client.delivery.verdict import verdict_on
 
 SOON = Later(1)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
@@ -137,3 +138,15 @@ class Group(RuleBasedStateMachine):
 
 TestGroup = Group.TestCase
 TestGroup.settings = settings(max_examples=40, stateful_step_count=30, deadline=None)
+
+
+@pytest.mark.timeout(60)
+def test_a_share_of_very_many_queues_costs_no_look_at_all_of_them_for_each() -> None:
+    """With a look at all for each queue this takes many minutes."""
+    queues = [QueueId("orders", "b", number) for number in range(50_000)]
+    rebalance = Rebalance("me")
+    for instruction in rebalance.seen("orders", queues, ["me"]):
+        assert rebalance.acquired(instruction.queue) == []
+    assert rebalance.held == queues
+    releases = rebalance.left()
+    assert [rebalance.released(each.queue) for each in releases] == [[]] * len(queues)

@@ -1,17 +1,26 @@
-"""What a consumer wants of a topic, and who gets it. Values."""
+"""What a consumer wants of a topic, who gets it, and what a listener may return. Values."""
 
 from __future__ import annotations
 
 import functools
 import inspect
 from collections.abc import Awaitable, Callable, Sequence
+from enum import Enum
 from typing import Any, NamedTuple
 
 from sprocket.client.base.arguments import check_count, check_takes
-from sprocket.client.base.outcome import Outcome
 from sprocket.filter.choice import Filter
 from sprocket.message.message import StoredMessage
 from sprocket.protocol.bodies import SubscriptionData
+from sprocket.protocol.requests.transaction import COMMIT, ROLLBACK, UNKNOWN
+
+
+class Outcome(Enum):
+    """How a transaction ended, or what an ordered listener commits by hand."""
+
+    COMMIT = COMMIT
+    ROLLBACK = ROLLBACK
+    UNKNOWN = UNKNOWN
 
 
 class Later(NamedTuple):

@@ -19,11 +19,10 @@ import logging
 from collections.abc import Mapping, Sequence
 
 from sprocket.base.deadline import Deadline
-from sprocket.client.base.outcome import Outcome
-from sprocket.client.base.subscription import Later, Listener, Subscription
+from sprocket.client.base.subscription import Later, Listener, Outcome, Subscription
 from sprocket.client.config import ConsumerConfig
 from sprocket.client.delivery.redeliver import GivesBack
-from sprocket.client.delivery.verdict import Verdict, cancelled, failed, verdict_on
+from sprocket.client.delivery.verdict import Verdict, raised, verdict_on
 from sprocket.client.delivery.workers import Turn, Workers
 from sprocket.client.fetching.pauses import Pauses
 from sprocket.client.fetching.statistics import Counters
@@ -127,10 +126,8 @@ class Concurrent(Workers):
             # As `_serve_batch` would, without its cost: this is where most messages pass.
             try:
                 result = await listener.function(message)
-            except Exception as error:  # a user's listener
-                result = failed(error, message)
-            except asyncio.CancelledError as error:
-                result = cancelled(error, message)
+            except BaseException as error:  # a user's listener
+                result = raised(error, message)
             if result is None:
                 ended = now()
                 self.counters.consumed(message.queue.topic, ended, ended - began)
@@ -233,10 +230,8 @@ class Ordered(Workers):
                 began = now()
                 try:
                     result = await listener.function(message)
-                except Exception as error:  # a user's listener
-                    result = failed(error, message)
-                except asyncio.CancelledError as error:
-                    result = cancelled(error, message)
+                except BaseException as error:  # a user's listener
+                    result = raised(error, message)
                 if result is None and self._auto_commit:
                     ended = now()
                     self.counters.consumed(message.queue.topic, ended, ended - began)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 
 from sprocket.client.base.subscription import Later
+from sprocket.client.base.user_code import is_from_outside
 from sprocket.message.message import StoredMessage
 
 logger = logging.getLogger(__name__)
@@ -34,8 +34,14 @@ def verdict_on(result: object, count: int) -> Verdict:
     return [Later()] * count
 
 
-def failed(error: BaseException, message: StoredMessage) -> Later:
-    """What it means that a listener raised something."""
+def raised(error: BaseException, message: StoredMessage) -> Later:
+    """What it means for a message that its listener raised something.
+
+    Raises:
+        BaseException: the error, if it does not come from the listener.
+    """
+    if is_from_outside(error):
+        raise error
     logger.warning(
         "the listener failed at %s, offset %d; it comes again later",
         message.queue,
@@ -43,11 +49,3 @@ def failed(error: BaseException, message: StoredMessage) -> Later:
         exc_info=error,
     )
     return Later()
-
-
-def cancelled(error: asyncio.CancelledError, message: StoredMessage) -> Later:
-    """Tells whether the worker is to end, or only the listener let something be cancelled."""
-    worker = asyncio.current_task()
-    if worker is not None and worker.cancelling():
-        raise error
-    return failed(error, message)

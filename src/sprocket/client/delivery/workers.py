@@ -8,6 +8,7 @@ is served by one.
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -15,11 +16,12 @@ from typing import Any
 
 from sprocket.base.deadline import Deadline
 from sprocket.client.base.subscription import Listener, Subscription
+from sprocket.client.base.user_code import call_contained
 from sprocket.client.config import ConsumerConfig
 from sprocket.client.delivery.processes import Processes
 from sprocket.client.delivery.ready import Ready, Shelf
 from sprocket.client.delivery.redeliver import GivesBack
-from sprocket.client.delivery.verdict import Verdict, cancelled, failed
+from sprocket.client.delivery.verdict import Verdict, raised
 from sprocket.client.fetching.statistics import Counters
 from sprocket.client.fetching.window import Window
 from sprocket.message.message import StoredMessage
@@ -112,17 +114,23 @@ class Workers:
             worker.add_done_callback(self._ended)
 
     async def stop(self, deadline: Deadline) -> None:
-        """Hands out nothing more, and waits for listeners under way; at the deadline no longer."""
+        """Hands out nothing more, and waits for listeners under way; at the deadline no longer.
+
+        A listener that closes its own consumer calls this from its worker: that one is not waited
+        for, because it waits here itself. It ends when the listener returns.
+        """
         self.is_stopped = True
         for waiting in self._idle:
             if not waiting.done():
                 waiting.set_result(None)
         self.shelf.clear()
-        if self._workers:
-            await asyncio.wait(self._workers, timeout=deadline.left())
-        for worker in self._workers:
+        others = self._workers - {asyncio.current_task()}
+        if others:
+            await asyncio.wait(others, timeout=deadline.left())
+        others &= self._workers
+        for worker in others:
             worker.cancel()
-        await asyncio.gather(*self._workers, return_exceptions=True)
+        await asyncio.gather(*others, return_exceptions=True)
         if self._processes is not None:
             self._processes.end()
         if self._threads is not None:
@@ -149,10 +157,8 @@ class Workers:
             if listener.is_blocking:
                 return await (self._elsewhere(listener.function, payload) or self._never())
             return await listener.function(payload)
-        except Exception as error:  # a user's listener
-            return failed(error, messages[0])
-        except asyncio.CancelledError as error:
-            return cancelled(error, messages[0])
+        except BaseException as error:  # a user's listener
+            return raised(error, messages[0])
 
     def count(self, messages: Sequence[StoredMessage], verdict: Verdict, began: float) -> None:
         """Counts a listener's call that has ended."""
@@ -180,9 +186,10 @@ class Workers:
         try:
             if self._threads is None:
                 self._threads = ThreadPoolExecutor(self._workers_max, "sprocket-listener")
-            if self._processes is None:
-                return self.loop.run_in_executor(self._threads, function, payload)
-            return self.loop.run_in_executor(self._threads, self._processes.call, function, payload)
+            call = functools.partial(function, payload)
+            if self._processes is not None:
+                call = functools.partial(self._processes.call, function, payload)
+            return self.loop.run_in_executor(self._threads, call_contained, call)
         except RuntimeError:
             return None
 

@@ -47,14 +47,16 @@ class Rebalance:
     def __init__(self, member: str, strategy: Strategy = average) -> None:
         self.member = member
         self._strategy = strategy
-        self._stages: dict[QueueId, _Stage] = {}
+        #: By topic: a topic's look goes over its own queues only.
+        self._stages: dict[str, dict[QueueId, _Stage]] = {}
         #: By topic, the queues that the last look gave this member.
         self._wanted: dict[str, frozenset[QueueId]] = {}
 
     @property
     def held(self) -> list[QueueId]:
         """Queues that are held now."""
-        return sorted(queue for queue, stage in self._stages.items() if stage is _Stage.HELD)
+        stages = (item for topic in self._stages.values() for item in topic.items())
+        return sorted(queue for queue, stage in stages if stage is _Stage.HELD)
 
     def wanted(self, topic: str) -> list[QueueId]:
         """The topic's queues that the last look gave this member, sorted."""
@@ -82,48 +84,66 @@ class Rebalance:
 
     def left(self) -> list[Instruction]:
         """The consumer stops: everything is to be released."""
-        topics = {queue.topic for queue in self._stages}
         self._wanted.clear()
-        return [each for topic in sorted(topics) for each in self._settle(topic)]
+        return [each for topic in sorted(self._stages) for each in self._settle(topic)]
 
     def acquired(self, queue: QueueId) -> list[Instruction]:
         """An `Acquire` succeeded."""
-        assert self._stages.get(queue) is _Stage.ACQUIRING, queue
-        self._stages[queue] = _Stage.HELD
-        return self._settle(queue.topic)
+        assert self._stage(queue) is _Stage.ACQUIRING, queue
+        self._stages[queue.topic][queue] = _Stage.HELD
+        return self._settle_queues(queue.topic, [queue])
 
     def gave_up(self, queue: QueueId) -> None:
         """An `Acquire` failed, or a held queue was lost; the next look tries again."""
-        assert queue in self._stages, queue
-        if self._stages[queue] is not _Stage.RELEASING:
-            del self._stages[queue]
+        stage = self._stage(queue)
+        assert stage is not None, queue
+        if stage is not _Stage.RELEASING:
+            self._forget(queue)
 
     def released(self, queue: QueueId) -> list[Instruction]:
         """A `Release` is done."""
-        assert self._stages.get(queue) is _Stage.RELEASING, queue
-        del self._stages[queue]
-        return self._settle(queue.topic)
+        assert self._stage(queue) is _Stage.RELEASING, queue
+        self._forget(queue)
+        return self._settle_queues(queue.topic, [queue])
+
+    def _stage(self, queue: QueueId) -> _Stage | None:
+        return self._stages.get(queue.topic, {}).get(queue)
+
+    def _forget(self, queue: QueueId) -> None:
+        stages = self._stages[queue.topic]
+        del stages[queue]
+        if not stages:
+            del self._stages[queue.topic]
 
     def _settle(self, topic: str) -> list[Instruction]:
-        """Releases first, so that a queue never counts twice against anything."""
+        queues = self._wanted.get(topic, frozenset()) | self._stages.get(topic, {}).keys()
+        return self._settle_queues(topic, sorted(queues))
+
+    def _settle_queues(self, topic: str, queues: Sequence[QueueId]) -> list[Instruction]:
+        """What is to be done with some queues of a topic, releases first.
+
+        Releases come first so that a queue never counts twice against anything. After each report
+        only the queue it is about is settled: a look at all of them for each one that was acquired
+        would cost quadratically, and keep the loop for seconds at some thousand queues.
+        """
         wanted = self._wanted.get(topic, frozenset())
-        instructions: list[Instruction] = []
-        for queue in sorted(self._stages):
-            if queue.topic != topic or queue in wanted:
-                continue
-            if self._stages[queue] is _Stage.HELD:
-                self._stages[queue] = _Stage.RELEASING
-                instructions.append(Release(queue))
-        for queue in sorted(wanted):
-            if queue not in self._stages:
-                self._stages[queue] = _Stage.ACQUIRING
-                instructions.append(Acquire(queue))
-        return instructions
+        releases: list[Instruction] = []
+        acquires: list[Instruction] = []
+        for queue in queues:
+            stage = self._stage(queue)
+            if stage is _Stage.HELD and queue not in wanted:
+                self._stages[topic][queue] = _Stage.RELEASING
+                releases.append(Release(queue))
+            elif stage is None and queue in wanted:
+                self._stages.setdefault(topic, {})[queue] = _Stage.ACQUIRING
+                acquires.append(Acquire(queue))
+        return releases + acquires
 
     def validate(self) -> None:
         """Checks what must always hold."""
         for topic, wanted in self._wanted.items():
             assert all(queue.topic == topic for queue in wanted), topic
-        for queue, stage in self._stages.items():
-            if stage is _Stage.HELD:
-                assert queue in self._wanted.get(queue.topic, ()), f"{queue} is held unwanted"
+        for topic, stages in self._stages.items():
+            for queue, stage in stages.items():
+                if stage is _Stage.HELD:
+                    assert queue in self._wanted.get(topic, ()), f"{queue} is held unwanted"

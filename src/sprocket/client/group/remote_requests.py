@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, Protocol
 from sprocket.base.errors import CorruptRecord, RemoteProtocolError
 from sprocket.base.ports import Clock
 from sprocket.client.base.subscription import Later, Listener, Subscription
+from sprocket.client.base.user_code import call_contained, is_from_outside
 from sprocket.client.config import FetchConfig
 from sprocket.client.fetching.fetcher import Feed, as_sent
 from sprocket.client.fetching.statistics import Statistics, TopicStatistics
@@ -280,10 +281,12 @@ async def _outcome(listener: Listener, message: StoredMessage) -> tuple[str, str
     payload: Any = message if listener.batch is None else [message]
     try:
         if listener.is_blocking:
-            result = await asyncio.to_thread(listener.function, payload)
+            result = await asyncio.to_thread(call_contained, listener.function, payload)
         else:
             result = await listener.function(payload)
-    except Exception as error:  # a user's listener
+    except BaseException as error:  # a user's listener
+        if is_from_outside(error):
+            raise
         logger.warning("the listener failed at %s", message.queue, exc_info=error)
         return "CR_THROW_EXCEPTION", f"{type(error).__name__}: {error}"
     if result is None:

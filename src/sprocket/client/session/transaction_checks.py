@@ -12,8 +12,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from sprocket.base.errors import CorruptRecord, ProtocolError, TransportError
-from sprocket.client.base.outcome import Outcome
-from sprocket.client.base.subscription import Listener
+from sprocket.client.base.subscription import Listener, Outcome
+from sprocket.client.base.user_code import call_contained, is_from_outside
 from sprocket.message.message import StoredMessage
 from sprocket.message.properties import PRODUCER_GROUP, UNIQUE_KEY
 from sprocket.message.record import decode
@@ -67,16 +67,19 @@ class Checks:
 
     async def close(self) -> None:
         """Gives up what is being answered."""
-        for task in self._running:
+        others = self._running - {asyncio.current_task()}  # a check may close its own producer
+        for task in others:
             task.cancel()
-        await asyncio.gather(*self._running, return_exceptions=True)
+        await asyncio.gather(*others, return_exceptions=True)
 
     async def _ask(
         self, header: CheckTransaction, message: StoredMessage, peer: Peer, check: Check
     ) -> None:
         try:
             outcome = await call(check, message)
-        except Exception:  # the user's function
+        except BaseException as error:  # the user's function
+            if is_from_outside(error):
+                raise
             log.exception("the check of transaction %s failed", header.transaction_id)
             outcome = Outcome.UNKNOWN
         self._tell(header, message, peer, outcome)
@@ -131,7 +134,7 @@ async def call(function: Callable[[Any], Any], argument: object) -> Outcome:
         TypeError: that is no outcome.
     """
     if Listener.of(function, None).is_blocking:
-        outcome = await asyncio.to_thread(function, argument)
+        outcome = await asyncio.to_thread(call_contained, function, argument)
     else:
         outcome = await function(argument)
     if not isinstance(outcome, Outcome):

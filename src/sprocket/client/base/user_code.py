@@ -1,0 +1,35 @@
+"""What users' functions may raise, in threads and on the loop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+
+def call_contained(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Calls a function in a thread and raises what it raises, in a form that a future can carry.
+
+    An asyncio future refuses StopIteration, and whoever awaits it would wait for ever. SystemExit
+    and KeyboardInterrupt would end the event loop. So these are raised as a RuntimeError.
+    """
+    try:
+        return function(*arguments)
+    except Exception as error:  # a user's function
+        if isinstance(error, StopIteration):
+            raise RuntimeError(f"the function raised {error!r}") from error
+        raise
+    except BaseException as error:  # a user's function
+        raise RuntimeError(f"the function raised {error!r}") from error
+
+
+def is_from_outside(error: BaseException) -> bool:
+    """Whether an error at an `await` of a user's coroutine is meant for whoever awaits it.
+
+    These are Ctrl-C, the end of the awaiting coroutine, and the cancellation of its task; not the
+    cancellation of something that the user's function itself waited for.
+    """
+    if isinstance(error, asyncio.CancelledError):
+        task = asyncio.current_task()
+        return task is not None and task.cancelling() > 0
+    return isinstance(error, KeyboardInterrupt | GeneratorExit)
