@@ -17,6 +17,10 @@ SUBSCRIPTION = 4
 CLASS_FILTER = 8
 LITE_PULL = 16
 
+#: Begins the remark of a broker that has no such filters, ours or Java's: they come with code 1 as
+#: many other errors do, so a client knows this one by its remark only.
+CANNOT_FILTER = "The broker does not support consumer to filter message by"
+
 
 class PullReply(Header, kw_only=True):
     """Where to go on. It comes with every status that is no error; the remark is the store's word.

@@ -20,7 +20,13 @@ from sprocket.filter.tags import ALL, TagFilter
 from sprocket.message.queue import QueueId
 from sprocket.protocol.codes import ResponseCode
 from sprocket.protocol.command import Command
-from sprocket.protocol.requests.pull import SUBSCRIPTION, SUSPEND, PullMessage, PullReply
+from sprocket.protocol.requests.pull import (
+    CANNOT_FILTER,
+    SUBSCRIPTION,
+    SUSPEND,
+    PullMessage,
+    PullReply,
+)
 from sprocket.spark.brokers.connection import Wire
 from sprocket.spark.brokers.pool import Wires
 from sprocket.spark.options.loss import ReadFailed, report_loss
@@ -190,7 +196,7 @@ class Fetcher:
             isinstance(error, ReplyError)
             and isinstance(self._filter, SqlFilter)
             and queue.broker not in self._unfiltered
-            and "does not support consumer to filter" in str(error)
+            and CANNOT_FILTER in error.remark
         )
 
     def _look_up(self, queue: QueueId) -> None:
