@@ -13,6 +13,7 @@ from functools import partial
 import msgspec
 
 from sprocket.base.deadline import Deadline
+from sprocket.base.errors import LocalProtocolError
 from sprocket.broker.dispatch import Together
 from sprocket.broker.sending.destination import Destination
 from sprocket.broker.sending.ingress import Receipt
@@ -125,11 +126,13 @@ class Acknowledgement:
     def _at_once(self, command: Command, appended: Appended, destination: Destination) -> Answered:
         if command.flag & ONEWAY:
             return None
-        if command.serialization != JSON or not appended.unique_key.isascii():
-            return Reply(self._header_of(appended, destination))
-        return self._form.frame(
-            command.opaque, appended, destination.queue_number, destination.handle
-        )
+        if command.serialization == JSON:
+            number, handle = destination.queue_number, destination.handle
+            try:
+                return self._form.frame(command.opaque, appended, number, handle)
+            except LocalProtocolError:  # it cannot be written at all, which its connection reports
+                pass
+        return Reply(self._header_of(appended, destination))
 
     def _together(
         self,

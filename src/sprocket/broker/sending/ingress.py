@@ -10,6 +10,7 @@ Source: DefaultMessageStore.asyncPutMessage of RocketMQ 5.x.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import NamedTuple
 
 from sprocket.base.errors import IllegalMessage, NoPermission, SystemBusy
@@ -33,6 +34,8 @@ from sprocket.store.store import Store
 from sprocket.store.writing.appending import Appended
 from sprocket.transaction.half import Half
 from sprocket.transaction.ledger import Ledger
+
+_draft = attrgetter("draft")
 
 
 class Receipt(NamedTuple):
@@ -123,6 +126,9 @@ class Ingress:
     def store(self, destinations: Sequence[Destination]) -> list[Appended]:
         """Takes in messages of which it is known where they go, and that are no half messages.
 
+        Args:
+            destinations: those that wait for a time come last.
+
         Returns:
             Where they are stored. It ends before the first that the store refuses.
 
@@ -130,18 +136,22 @@ class Ingress:
             IllegalMessage, DiskFull, StoreError, ClosedError: as `accept`, for the first of them.
         """
         try:
-            appended = self._store.append_all([each.draft for each in destinations])
+            appended = self._store.append_all(list(map(_draft, destinations)))
         except IllegalDraft as error:
             raise IllegalMessage(f"the message is illegal: {error}") from error
         self.count += len(appended)
-        put, waiting = self._volumes.put, []
-        for each, decided in zip(appended, destinations, strict=False):
+        put = self._volumes.put
+        for each in appended:
             put(each.topic, each.record_bytes)
-            if (wait := decided.wait) is not None:
-                place = (each.queue_offset, each.log_offset, each.record_bytes)
-                waiting.append((*place, wait.slot_ms, wait.due_ms, decided.topic, wait.is_recall))
-        if waiting and self._timers is not None:
-            self._timers.stored(waiting)
+        if destinations[-1].wait is not None and self._timers is not None:
+            self._timers.stored(
+                (
+                    each.queue_offset, each.log_offset, each.record_bytes,
+                    wait.slot_ms, wait.due_ms, decided.topic, wait.is_recall,
+                )
+                for each, decided in zip(appended, destinations, strict=False)
+                if (wait := decided.wait) is not None
+            )  # fmt: skip
         return appended
 
     def _accept_batch(self, intake: Intake) -> Receipt:

@@ -40,17 +40,20 @@ class RunReader:
         self._clock = clock
         self._texts = PlainTexts()
 
-    # One loop with few calls for each message: this is where a broker spends its time. Keywords cost
-    # a draft 30 ns of some 230. No error leaves here: a message that is refused ends the run, and
-    # the reader of single sends reports what is wrong.
+    # One loop with few calls for each message: a broker does nothing more often. A draft by place
+    # saves 30 ns of some 9 µs, a destination with few values too. No error leaves here: a message
+    # that is refused ends the run, and the reader of single sends reports what is wrong.
     def read_run(
         self, kind: type[SendHeader], commands: Sequence[Command], peer: Peer
     ) -> list[Destination]:
-        """Where messages go, up to the first that has to be read by itself."""
-        now_ms = self._clock.now_ms()
+        """Where messages go, up to the first that has to be read by itself, or that does not wait
+        for a time after some that do.
+        """
         destinations: list[Destination] = []
-        read, behind = self._texts.read, self._stamp.behind
+        read, behind, put = self._texts.read, self._stamp.behind, destinations.append
         name, queues, more_flags = "", 0, 0  # of the topic of the message before
+        wait: TimedWait | None = None
+        now_ms = 0
         try:
             born_host = pack(peer.address)
             for command in commands:
@@ -68,37 +71,43 @@ class RunReader:
                     text += PAIR_END
                 if len(text) > PROPERTIES_BYTES_MAX or header.batch or not command.body:
                     break
-                wait, handle = None, b""
-                stored_topic, stored_number, more = name, number, ""
-                if _TIME_MARK not in text:
-                    plain = read(text)
-                else:
+                plain = read(text) if wait is None else None
+                if plain is None:
+                    now_ms = now_ms or self._clock.now_ms()
                     plain, wait = self._read_timed(text, name, now_ms)
                 if plain is None or not 0 <= number < queues:
                     break
                 unique_key, rest = plain
-                if wait is not None:
-                    more = waiting_text(wait.slot_ms, name, number)
-                    handle = encode_handle(name, self._rules.broker, wait.slot_ms + 1, unique_key)
-                    stored_topic, stored_number = TIMER, QUEUE
                 draft = Draft(
-                    topic=stored_topic,
-                    queue_number=stored_number,
-                    body=command.body,
-                    properties=behind(text, more),
-                    tag_code=rest.tag_code,
-                    flag=header.flag,
-                    sys_flag=header.sys_flag & ~TRANSACTION_MASK | more_flags,
-                    born_ms=header.born_timestamp,
-                    born_host=born_host,
-                    reconsume_times=header.reconsume_times,
-                    keys=rest.keys,
-                    unique_key=unique_key,
+                    name,
+                    number,
+                    command.body,
+                    behind(text) if wait is None else b"",
+                    rest.tag_code,
+                    header.flag,
+                    header.sys_flag & ~TRANSACTION_MASK | more_flags,
+                    header.born_timestamp,
+                    born_host,
+                    header.reconsume_times,
+                    0,
+                    rest.keys,
+                    unique_key,
                 )
-                destinations.append(Destination(draft, name, number, rest.is_awaited, handle, wait))
+                if wait is None:
+                    put(Destination(draft, name, number, rest.is_awaited))
+                else:
+                    put(self._put_off(draft, wait, text, rest.is_awaited))
         except SprocketError:
             pass
         return destinations
+
+    def _put_off(self, draft: Draft, wait: TimedWait, text: str, is_awaited: bool) -> Destination:
+        """Lets a message wait for a time."""
+        topic, number, slot_ms = draft.topic, draft.queue_number, wait.slot_ms
+        draft.topic, draft.queue_number = TIMER, QUEUE
+        draft.properties = self._stamp.behind(text, waiting_text(slot_ms, topic, number))
+        handle = encode_handle(topic, self._rules.broker, slot_ms + 1, draft.unique_key)
+        return Destination(draft, topic, number, is_awaited, handle, wait)
 
     def _read_timed(
         self, text: str, topic: str, now_ms: int
@@ -108,7 +117,9 @@ class RunReader:
         Nothing if the message has to be read by itself: its time has come, is too far away or is
         not written as the broker would write it, or it has properties of messages that wait.
         """
-        before, _, rest = text.partition(_TIME_MARK)
+        before, mark, rest = text.partition(_TIME_MARK)
+        if not mark:
+            return None, None
         asked, _, after = rest.partition(PAIR_END)
         limits, plain = self._rules.timer, self._texts.read(before + after)
         if (
