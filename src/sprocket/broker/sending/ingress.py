@@ -124,7 +124,7 @@ class Ingress:
         return Receipt(stored, decided)
 
     def store(self, destinations: Sequence[Destination]) -> list[Appended]:
-        """Takes in messages of which it is known where they go, and that are no half messages.
+        """Takes in messages of which it is known where they go.
 
         Args:
             destinations: those that wait for a time come last.

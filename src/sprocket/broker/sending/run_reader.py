@@ -79,20 +79,11 @@ class RunReader:
                     break
                 unique_key, rest = plain
                 draft = Draft(
-                    name,
-                    number,
-                    command.body,
-                    behind(text) if wait is None else b"",
-                    rest.tag_code,
-                    header.flag,
-                    header.sys_flag & ~TRANSACTION_MASK | more_flags,
-                    header.born_timestamp,
-                    born_host,
-                    header.reconsume_times,
-                    0,
-                    rest.keys,
+                    name, number, command.body, behind(text) if wait is None else b"",
+                    rest.tag_code, header.flag, header.sys_flag & ~TRANSACTION_MASK | more_flags,
+                    header.born_timestamp, born_host, header.reconsume_times, 0, rest.keys,
                     unique_key,
-                )
+                )  # fmt: skip
                 if wait is None:
                     put(Destination(draft, name, number, rest.is_awaited))
                 else:
