@@ -1,7 +1,8 @@
-"""A topic as a table: how much of each kind of order came from where.
+"""Reads a topic as a table: the number and amount of orders by region and status.
 
-Start a node first, with messages in it: `make run` leaves some, then
-`sprocket standalone --store sprocket-data`. Name servers are the first argument, or 127.0.0.1:9876.
+First start a node that has messages: `make run` creates some, then
+`sprocket standalone --store sprocket-data` serves them. The first argument is the name servers,
+by default 127.0.0.1:9876.
 """
 
 import sys
@@ -27,7 +28,7 @@ orders = messages.withColumn(
 )
 (
     orders.groupBy(f.col("properties")["region"].alias("region"), f.col("tag").alias("status"))
-    .agg(f.count("*").alias("messages"), f.round(f.sum("order.amount"), 2).alias("worth"))
+    .agg(f.count("*").alias("messages"), f.round(f.sum("order.amount"), 2).alias("amount"))
     .orderBy("region", "status")
     .show()
 )

@@ -21,6 +21,7 @@ LAYERS: dict[str, int] = {
     "filter": 2,
     "store": 3,
     "remoting": 3,
+    "clientcore": 3,
     "delay": 4,
     "transaction": 4,
     "filterserver": 4,
@@ -40,7 +41,7 @@ FORBIDDEN = {
     ("broker", "client"), ("client", "broker"), ("nameserver", "broker"), ("broker", "nameserver"),
     ("client", "store"), ("client", "nameserver"), ("nameserver", "client"),
     ("nameserver", "store"), ("admin", "spark"), ("admin", "standalone"),
-    ("protocol", "filter"), ("filter", "protocol"),
+    ("protocol", "filter"), ("filter", "protocol"), ("spark", "client"),
 }  # fmt: skip
 #: Pairs of one layer that are allowed, one way: pipelines do what an operator does.
 ALLOWED = {("spark", "admin")}
@@ -70,11 +71,11 @@ ROOMS: dict[str, tuple[tuple[str, ...], ...]] = {
 #: for real may take it as a default.
 RUNTIME_USERS = {"client", "standalone", "cli", "demo", "spark", "admin", "testing", "nameserver"}
 
-PURE_PACKAGES = ("message", "protocol", "filter")
+PURE_PACKAGES = ("message", "protocol", "filter", "clientcore")
 PURE_MODULES = (
     "delay/levels/levels", "delay/levels/schedule", "nameserver/routes", "nameserver/settings",
     "broker/sending/destination", "broker/tables/queue_locks", "client/assign",
-    "client/sending/queue_choice", "client/group/rebalance", "client/fetching/window",
+    "client/group/rebalance", "client/fetching/window",
     "spark/reading/ranges", "transaction/check", "transaction/half", "transaction/ledger",
     "filter/python", "filterserver/seccomp", "filterserver/exchange", "filterserver/slices",
     "filterserver/uploads",

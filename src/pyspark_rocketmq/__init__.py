@@ -1,4 +1,4 @@
-"""Lets Spark find `.format("rocketmq")` by itself: it looks into packages named `pyspark_*`."""
+"""Registers `.format("rocketmq")` with Spark, which imports all packages named `pyspark_*`."""
 
 from sprocket.spark.source import RocketMQSource as DefaultSource
 

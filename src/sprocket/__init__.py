@@ -39,11 +39,12 @@ if TYPE_CHECKING:
     from sprocket.client.base.subscription import Later
     from sprocket.client.lite_pull_consumer import LitePullConsumer
     from sprocket.client.producer import Producer
-    from sprocket.client.pull_consumer import PullConsumer, Pulled, PullStatus
+    from sprocket.client.pull_consumer import PullConsumer, Pulled
     from sprocket.client.push_consumer import PushConsumer
-    from sprocket.client.sending.sender import SendStatus, Sent
+    from sprocket.client.sending.sender import Sent
     from sprocket.client.tracing import Tracer
     from sprocket.client.transactional_producer import Outcome, Transaction, TransactionalProducer
+    from sprocket.clientcore.replies import PullStatus, SendStatus
     from sprocket.filter.python import PythonFilter
     from sprocket.message.message import Message, StoredMessage
     from sprocket.message.queue import QueueId
@@ -98,12 +99,12 @@ _HOMES = {
     "Outcome": "sprocket.client.transactional_producer",
     "Producer": "sprocket.client.producer",
     "PullConsumer": "sprocket.client.pull_consumer",
-    "PullStatus": "sprocket.client.pull_consumer",
+    "PullStatus": "sprocket.clientcore.replies",
     "Pulled": "sprocket.client.pull_consumer",
     "PushConsumer": "sprocket.client.push_consumer",
     "PythonFilter": "sprocket.filter.python",
     "QueueId": "sprocket.message.queue",
-    "SendStatus": "sprocket.client.sending.sender",
+    "SendStatus": "sprocket.clientcore.replies",
     "Sent": "sprocket.client.sending.sender",
     "Standalone": "sprocket.standalone",
     "StoredMessage": "sprocket.message.message",

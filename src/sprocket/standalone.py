@@ -1,4 +1,4 @@
-"""A name server and a broker in one loop: a whole RocketMQ for one machine, or for a test.
+"""A name server and a broker in one event loop: a whole RocketMQ for one machine, or for a test.
 
 async with sprocket.Standalone() as node:
     async with sprocket.Producer("app", nameservers=node.nameserver_address) as producer:
@@ -29,18 +29,18 @@ Config = NameServerConfig | BrokerConfig | StoreConfig
 
 
 class Standalone:
-    """Use it with `async with`: inside, both run and the broker is on the name server's routes.
+    """Use it with `async with`. Inside, both run and the broker is registered.
 
     Args:
-        store: the folder that everything is kept in, made if it is missing. None: a temporary
-            one, removed at the end.
+        store: folder of all data, created if it is missing. None takes a temporary one, which is
+            removed at the end.
         nameserver_port, broker_port: 0 takes free ones.
         host: address to listen at.
-        configs: settings of the parts, at most one each. Host and port of a part whose settings
-            are given are those; the arguments count for the others.
+        configs: settings of the parts, at most one for each. For these parts, host and port come
+            from the settings, and the arguments above are ignored.
 
     Attributes:
-        store: the folder, while it runs.
+        store: the folder, while the node runs.
     """
 
     def __init__(
@@ -87,8 +87,8 @@ class Standalone:
 
         Raises:
             UsageError: a port is in use, or the node runs already.
-            ConfigError: a setting cannot be.
-            DirectoryInUse: another process has the store.
+            ConfigError: a setting is invalid.
+            DirectoryInUse: another process uses the store.
             StoreError: the store cannot be opened.
         """
         if self._stack is not None:
@@ -122,18 +122,18 @@ class Standalone:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Answers what is in flight, keeps everything, and ends both, the broker first."""
+        """Finishes requests in flight, saves everything, and stops both, the broker first."""
         stack, self._stack = self._stack, None
         if stack is not None:
             await stack.__aexit__(kind, error, trace)
         self._nameserver = self._broker = None
 
     async def serve(self) -> None:
-        """Returns never; for whoever has nothing to do but keep it running.
+        """Keeps the node running. Never returns.
 
         Raises:
-            StoreError: the disk failed; leave the node.
-            UsageError: it does not run.
+            StoreError: the disk failed; leave the `async with` block.
+            UsageError: the node does not run.
         """
         if self._broker is None:
             raise UsageError("the node does not run")
@@ -145,6 +145,6 @@ class Standalone:
         return replace(self._nameserver_config, kv_path=f"{store}/nameserver/kvConfig.json")
 
     def _broker_settings(self, nameserver: str) -> BrokerConfig:
-        """Its own name server, and whichever else the broker was told."""
+        """The broker's settings, with the node's name server added to its name servers."""
         addresses = dict.fromkeys((nameserver, *self._broker_config.nameservers))
         return replace(self._broker_config, nameservers=tuple(addresses))

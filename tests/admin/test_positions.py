@@ -46,7 +46,7 @@ def test_what_cannot_be_moved_is_refused() -> None:
     async def story() -> None:
         async with shop() as there:
             caller = there.caller
-            with pytest.raises(UsageError, match="say which"):
+            with pytest.raises(UsageError, match="an offset needs a queue"):
                 await positions.reset(caller, "g", "orders", offset=1)
             with pytest.raises(TopicNotFound):
                 await positions.reset(caller, "g", "nothing")

@@ -73,7 +73,7 @@ def test_a_group_that_consumes_in_order_takes_no_retries() -> None:
             await there.sell(b"1")
             async with there.consumer(ordered=True):
                 await until(lambda: len(there.seen) == 1)
-                with pytest.raises(UsageError, match="consumes in order"):
+                with pytest.raises(UsageError, match="uses ordered consumption"):
                     await resend.check_takes_retries(there.caller, "g")
             await resend.check_takes_retries(there.caller, "g")
 

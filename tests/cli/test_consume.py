@@ -87,7 +87,7 @@ def test_json_has_all_that_is_known(node: str) -> None:
         (("no-such-topic", "--end"), 1, "no-such-topic"),
         (("t", "--from", "yesterday"), 2, "a time is first, last, like"),
         (("t", "--tags", "||"), 1, "'||' names no tag"),
-        (("t", "--group", "g", "--end"), 2, "--end is for reading without --group"),
+        (("t", "--group", "g", "--end"), 2, "--end cannot be used with --group"),
     ],
 )
 def test_what_cannot_be_consumed_is_one_line(

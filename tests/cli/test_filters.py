@@ -47,10 +47,10 @@ def filters(names: str, *arguments: str) -> Outcome:
 def test_a_filter_is_checked_and_tried_without_a_broker(cheap: Path) -> None:
     done = sprocket("filter", "check", str(cheap))
     assert (done.code, done.lines) == (
-        0, [f"{PythonFilter(CHEAP, 'cheap').expression}: right (shut in by the kernel here)"],
+        0, [f"{PythonFilter(CHEAP, 'cheap').expression}: valid (sandboxed by the kernel here)"],
     )  # fmt: skip
     done = sprocket("filter", "check", str(cheap), "--property", "amount=3")
-    assert done.lines[1] == "the message is wanted"
+    assert done.lines[1] == "the message matches"
     done = sprocket("filter", "check", str(cheap), "-p", "amount=7", "--json")
     assert json.loads(done.out)["wanted"] is False
 

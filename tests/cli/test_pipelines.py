@@ -54,5 +54,5 @@ def test_values_that_make_no_sense_are_refused_before_spark_starts() -> None:
 
 
 def test_progress_is_told_in_a_line() -> None:
-    assert in_words(Progress(1200, 350.4, 20)) == "1,200 messages, 350/s, 20 behind"
+    assert in_words(Progress(1200, 350.4, 20)) == "1,200 messages, 350/s, lag 20"
     assert in_words(Progress(3, None, None)) == "3 messages"

@@ -83,7 +83,7 @@ def test_a_broker_that_nobody_reaches_at_the_address_it_tells_says_so(tmp_path: 
         first_line(process)
         code, _, said = end(process, signal.SIGTERM)
     assert code == 0
-    assert "clients are told 10.0.0.7 (brokerIP1), but it listens at 127.0.0.1 alone" in said
+    assert "10.0.0.7 (brokerIP1), but the broker listens only at 127.0.0.1" in said
 
 
 def refused(*arguments: str) -> str:

@@ -74,7 +74,7 @@ def test_a_right_file_is_right(tmp_path: Path) -> None:
     file = tmp_path / "broker.conf"
     file.write_text("brokerName=b\nuseEpollNativeSelector=true\n")
     outcome = sprocket("config", "check", str(file))
-    assert (outcome.code, outcome.out) == (0, f"{file}: right\n")
+    assert (outcome.code, outcome.out) == (0, f"{file}: valid\n")
     assert outcome.err == (
         f"sprocket: note: {file}:2: RocketMQ's 'useEpollNativeSelector' has no meaning here\n"
     )

@@ -56,7 +56,7 @@ def test_a_whole_store_is_said_to_be(folder: Path) -> None:
     assert outcome.code == 0
     (line,) = outcome.lines
     assert line.startswith("60 records in log offsets 0 to ")
-    assert line.endswith("60 entries of queues, 0 of the key index: no faults")
+    assert line.endswith("60 queue entries, 0 key index entries: no faults")
 
 
 def test_damage_is_told_with_its_place_and_ends_with_code_1(folder: Path) -> None:
@@ -106,7 +106,7 @@ def test_nothing_is_mended_without_yes(folder: Path) -> None:
     outcome = sprocket("store", "repair", str(folder), "--skip-damaged")
     assert outcome.code == 0
     assert outcome.lines[0].startswith("would pass over ")
-    assert outcome.lines[-1] == "do it with --yes"
+    assert outcome.lines[-1] == "run again with --yes to do it"
     after = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     assert after == before
 
@@ -115,7 +115,7 @@ def test_what_is_damaged_is_passed_over(folder: Path) -> None:
     damage(folder)
     outcome = sprocket("store", "repair", str(folder), "--skip-damaged", "--yes")
     assert outcome.code == 0
-    assert outcome.lines[-1].startswith(f"what is taken away is in {folder}/removed/")
+    assert outcome.lines[-1].startswith(f"removed files are in {folder}/removed/")
     assert sprocket("store", "verify", str(folder), *SET).code == 0
     again = sprocket("store", "repair", str(folder), "--skip-damaged", "--yes")
     assert again.lines == ["there is nothing to do"]

@@ -44,7 +44,7 @@ def test_the_volume_of_a_topic_is_shown(node: str) -> None:
     sprocket("send", "loud", "x", "--nameserver", node)
     (came,) = map(json.loads, topic(node, "volume", "loud", "--json").lines)
     assert (came["group"], came["minute"], came["day"]) == (None, 1, 1)
-    assert topic(node, "volume", "loud").lines[1].split() == ["came", "in", "1", "1", "1", "0.1"]
+    assert topic(node, "volume", "loud").lines[1].split() == ["(sent)", "1", "1", "1", "0.1"]
 
 
 def test_deleting_asks_first(node: str) -> None:

@@ -13,8 +13,9 @@ from sprocket.base.errors import RouteNotFound
 from sprocket.client.base.subscription import Later
 from sprocket.client.config import ConsumerConfig, ProducerConfig
 from sprocket.client.producer import Producer, SendStatus
-from sprocket.client.pull_consumer import PullConsumer, PullStatus
+from sprocket.client.pull_consumer import PullConsumer
 from sprocket.client.push_consumer import PushConsumer
+from sprocket.clientcore.replies import PullStatus
 from sprocket.message.message import Message, StoredMessage
 from tests.compat.javaland import (
     CLIENT_VERSIONS,

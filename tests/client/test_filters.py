@@ -12,7 +12,7 @@ from sprocket import LitePullConsumer, Message, Producer, PullConsumer, PushCons
 from sprocket.base.errors import ReplyError, SubscriptionInvalid, UsageError
 from sprocket.broker.config import BrokerConfig
 from sprocket.client.base.subscription import Later
-from sprocket.client.pull_consumer import PullStatus
+from sprocket.clientcore.replies import PullStatus
 from sprocket.message.message import StoredMessage
 from sprocket.message.queue import QueueId
 from tests.support import run

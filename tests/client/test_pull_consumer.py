@@ -6,7 +6,8 @@ import pytest
 
 from sprocket.base.errors import ClosedError, ConfigError, NoPermission, RouteNotFound, UsageError
 from sprocket.client.config import PullConfig
-from sprocket.client.pull_consumer import PullConsumer, PullStatus
+from sprocket.client.pull_consumer import PullConsumer
+from sprocket.clientcore.replies import PullStatus
 from sprocket.protocol.requests.pull import SUBSCRIPTION, PullMessage
 from tests.client.fakes import FakeBroker, play, queue_of, until, world
 

@@ -27,8 +27,8 @@ from sprocket import (
 from sprocket.client import blocking
 from sprocket.client.base.subscription import Later
 from sprocket.client.config import ConsumerConfig, ProducerConfig, PullConfig
-from sprocket.client.pull_consumer import PullStatus
-from sprocket.client.sending.sender import SendStatus, Sent
+from sprocket.client.sending.sender import Sent
+from sprocket.clientcore.replies import PullStatus, SendStatus
 from tests.compat.javaland import (
     QUICK_REBALANCE,
     JavaBroker,

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from sprocket.message.record import BLANK_MAGIC
-from sprocket.spark.options.options import store_options
+from sprocket.spark.options.options import StoreOptions, read_options
 from sprocket.spark.records.schema import COLUMNS, arrow_schema
 from sprocket.spark.store_files.read import StoreReader
 from sprocket.store.views.consume_queue import ENTRY
@@ -87,7 +87,7 @@ class Store:
 
 def rows(root: Path, **given: str) -> list[dict[str, Any]]:
     """All rows of a scan, all columns."""
-    reader = StoreReader(store_options({"store": str(root), **given}), ALL)
+    reader = StoreReader(read_options({"store": str(root), **given}, StoreOptions), ALL)
     return [
         row
         for partition in reader.partitions()

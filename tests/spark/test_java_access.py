@@ -20,7 +20,7 @@ from sprocket.message.queue import QueueId
 from sprocket.protocol.signing import Signer
 from sprocket.remoting.pool import Pool
 from sprocket.spark.options.loss import ReadFailed
-from sprocket.spark.options.options import batch_options, stream_options
+from sprocket.spark.options.options import BatchOptions, StreamOptions, read_options
 from sprocket.spark.options.write_options import WriteOptions, write_options
 from sprocket.spark.reading.read import RocketMQReader
 from sprocket.spark.reading.stream import StreamPlan
@@ -56,7 +56,7 @@ def names(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def rows(names: str, topic: str, **given: str) -> list[dict[str, Any]]:
-    options = batch_options({"namesrvAddr": names, "subscribe": topic, **given})
+    options = read_options({"namesrvAddr": names, "subscribe": topic, **given}, BatchOptions)
     reader = RocketMQReader(options, arrow_schema([("body", "binary", True)]))
     return [
         row
@@ -122,7 +122,7 @@ def test_spark_with_keys_writes_reads_and_commits(names: str) -> None:
     write(write_options({"namesrvAddr": names, **SPARK_KEYS}), some)
     wait_until(lambda: len(rows(names, "copies", **SPARK_KEYS)) == 100)
     begin = {"namesrvAddr": names, "subscribe": "copies", "group": "archive", **SPARK_KEYS}
-    plan = StreamPlan(stream_options(begin))
+    plan = StreamPlan(read_options(begin, StreamOptions))
     start = dict.fromkeys(plan.initial(), 0)
     end = plan.next(start, None)
     # Java's brokers know a group from its first pull.
@@ -136,8 +136,12 @@ def test_spark_with_keys_writes_reads_and_commits(names: str) -> None:
 def test_a_task_whose_keys_are_wrong_says_topic_queue_and_offset(names: str) -> None:
     given = {"namesrvAddr": names, "subscribe": "copies"}
     schema = arrow_schema([("body", "binary", True)])
-    partition = RocketMQReader(batch_options({**given, **SPARK_KEYS}), schema).partitions()[0]
-    wrong = RocketMQReader(batch_options({**given, "accessKey": "a", "secretKey": "b"}), schema)
+    partition = RocketMQReader(
+        read_options({**given, **SPARK_KEYS}, BatchOptions), schema
+    ).partitions()[0]
+    wrong = RocketMQReader(
+        read_options({**given, "accessKey": "a", "secretKey": "b"}, BatchOptions), schema
+    )
     queue: QueueId = partition.share[0].queue
     with pytest.raises(ReadFailed, match=rf"{queue} at offset 0: "):
         list(wrong.read(partition))

@@ -14,7 +14,7 @@ pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'sp
 from sprocket import Message
 from sprocket.client.blocking import Producer
 from sprocket.message.queue import QueueId
-from sprocket.spark.options.options import batch_options, store_options, stream_options
+from sprocket.spark.options.options import BatchOptions, StoreOptions, StreamOptions, read_options
 from sprocket.spark.options.write_options import write_options
 from sprocket.spark.reading.read import RocketMQReader
 from sprocket.spark.reading.stream import StreamPlan
@@ -51,7 +51,7 @@ def names(broker: JavaBroker) -> str:
 
 
 def rows(names: str, topic: str, **given: str) -> list[dict[str, Any]]:
-    options = batch_options({"namesrvAddr": names, "subscribe": topic, **given})
+    options = read_options({"namesrvAddr": names, "subscribe": topic, **given}, BatchOptions)
     fields = [(*column.split(" "), True) for column in COLUMNS]
     reader = RocketMQReader(options, arrow_schema(fields))  # type: ignore[arg-type]
     return [
@@ -96,7 +96,9 @@ def test_what_is_sent_is_read_exactly_filtered_and_followed(names: str) -> None:
     assert rows(names, "orders", startingTimestamp=str(int(time.time() * 1000) + 60_000)) == []
 
     made = StreamPlan(
-        stream_options({"namesrvAddr": names, "subscribe": "orders", "group": "lag-watchers"})
+        read_options(
+            {"namesrvAddr": names, "subscribe": "orders", "group": "lag-watchers"}, StreamOptions
+        )
     )
     start = {QueueId("orders", "broker-a", number): 0 for number in range(4)}
     end = made.next(start, 100)
@@ -126,7 +128,7 @@ def test_the_files_of_a_broker_that_runs_are_a_table(broker: JavaBroker, names: 
     served = sorted((r["queue_id"], r["queue_offset"], r["body"]) for r in rows(names, "filed"))
     fields = [(*column.split(" "), True) for column in COLUMNS]
     for given in ({}, {"subscribe": "filed"}, {"subscribe": "filed", "tags": "new || old"}):
-        options = store_options({"store": str(broker.store), **given})
+        options = read_options({"store": str(broker.store), **given}, StoreOptions)
         reader = StoreReader(options, arrow_schema([("topic", "string", True), *fields]))  # type: ignore[list-item]
         found = [
             (row["queue_id"], row["queue_offset"], row["body"])
@@ -144,7 +146,7 @@ def test_a_broker_may_restart_during_a_read(broker: JavaBroker, names: str) -> N
             producer.send(Message("restarted", b"%d" % number))
     wait_until(lambda: len(rows(names, "restarted")) == 400)
     given = {"namesrvAddr": names, "subscribe": "restarted", "pullTimeoutMs": "600000"}
-    options = batch_options(given)
+    options = read_options(given, BatchOptions)
     reader = RocketMQReader(options, arrow_schema([("body", "binary", True)]))
     partitions = reader.partitions()
     broker.kill()

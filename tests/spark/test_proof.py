@@ -22,7 +22,7 @@ from sprocket.message.queue import QueueId
 from sprocket.spark.brokers.cluster import Cluster
 from sprocket.spark.brokers.pool import Wires
 from sprocket.spark.options.loss import ReadFailed
-from sprocket.spark.options.options import batch_options, stream_options
+from sprocket.spark.options.options import BatchOptions, StreamOptions, read_options
 from sprocket.spark.reading.read import RocketMQReader
 from sprocket.spark.reading.stream_reader import RocketMQStreamReader
 from sprocket.spark.records.schema import arrow_schema
@@ -45,7 +45,7 @@ class Query:
 
     def __init__(self, names: str, **given: str) -> None:
         options = {"namesrvAddr": names, "routeRefreshMs": "0", "startingOffsets": "earliest"}
-        self._options = stream_options({**options, **given})
+        self._options = read_options({**options, **given}, StreamOptions)
         self.rows: list[Row] = []
         self.start: Any = None
         self.restart()
@@ -90,7 +90,7 @@ def bodies(rows: list[Row]) -> list[bytes]:
 def committed(names: str, group: str, topic: str) -> int:
     with Wires([names]) as wires:
         cluster = Cluster(wires)
-        return sum(cluster.committed(group, cluster.place(topic).queues).values())
+        return sum(cluster.committed(group, cluster.readable(topic)).values())
 
 
 @pytest.fixture
@@ -177,7 +177,7 @@ def test_large_bodies_come_whole(node: Node) -> None:
             producer.send(Message("large", body))
     with Producer("q", nameservers=node.names) as producer:
         producer.send(Message("large", b"pressed" * 500_000))
-    options = batch_options({"namesrvAddr": node.names, "subscribe": "large"})
+    options = read_options({"namesrvAddr": node.names, "subscribe": "large"}, BatchOptions)
     reader = RocketMQReader(options, SCHEMA)
     found = [
         row["body"]
@@ -239,6 +239,6 @@ def test_a_huge_queue_beside_empty_ones_is_shared_among_tasks(broker: FakeBroker
     broker.shelves[A0] = Shelf([record(n) for n in range(1000)])
     broker.shelves[B0] = Shelf()
     options = {"namesrvAddr": broker.address, "subscribe": "orders", "minPartitions": "8"}
-    reader = RocketMQReader(batch_options(options), SCHEMA)
+    reader = RocketMQReader(read_options(options, BatchOptions), SCHEMA)
     sizes = [sum(one.records for one in part.share) for part in reader.partitions()]
     assert sizes == [125] * 8

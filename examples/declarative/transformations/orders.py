@@ -1,4 +1,4 @@
-"""A topic as a streaming table, what is in it by tag, and what was paid sent on."""
+"""A topic as a streaming table, its messages counted by tag, paid orders sent to a topic."""
 
 from pyspark import pipelines as dp
 from pyspark.sql import DataFrame, SparkSession
@@ -10,7 +10,7 @@ NAMESERVERS = spark.conf.get("sprocket.nameservers", "127.0.0.1:9876")
 
 @dp.table
 def orders() -> DataFrame:
-    """Each run reads what has come since the last."""
+    """Each run reads the messages that are new since the last run."""
     return (
         spark.readStream.format("rocketmq")
         .option("namesrvAddr", NAMESERVERS)
@@ -22,7 +22,7 @@ def orders() -> DataFrame:
 
 @dp.materialized_view
 def orders_by_tag() -> DataFrame:
-    """Made anew by each run, of all that has been read."""
+    """Each run computes this again from all messages read so far."""
     return spark.read.table("orders").groupBy("tag").agg(f.count("*").alias("orders"))
 
 
@@ -33,6 +33,6 @@ dp.create_sink(
 
 @dp.append_flow(target="paid_topic")
 def paid() -> DataFrame:
-    """What was paid goes to a topic of its own."""
+    """Sends paid orders to a topic of their own."""
     paid_orders = spark.readStream.table("orders").where("tag = 'paid'")
     return paid_orders.select("key", "tag", "body", "properties")

@@ -1,1 +1,1 @@
-"""What an operator can do, once."""
+"""The operations that an operator can do, each implemented once. Results are typed."""

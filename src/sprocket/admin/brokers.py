@@ -1,4 +1,4 @@
-"""Brokers: who is there, and how they are."""
+"""Brokers: which are registered, and their state."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ class BrokerProcess(NamedTuple):
     """One process of a broker.
 
     Attributes:
-        number: 0 for the master, else a slave's.
+        number: 0 for the master, other numbers for slaves.
         is_reachable: whether it answered.
-        state: what it says of itself, by RocketMQ's names; empty if it did not answer.
+        state: its figures, by RocketMQ's names; empty if it did not answer.
     """
 
     cluster: str
@@ -33,7 +33,7 @@ class BrokerProcess(NamedTuple):
 
 
 async def processes(caller: Caller) -> list[BrokerProcess]:
-    """All registered broker processes, each asked how it is, sorted."""
+    """All registered broker processes with their state, sorted."""
     info = await caller.cluster_info()
     return [
         await _ask(caller, data.cluster or "", broker, number, address)

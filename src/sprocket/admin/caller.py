@@ -1,4 +1,4 @@
-"""Asks name servers and brokers on behalf of an operator."""
+"""Sends requests to name servers and brokers for the functions of this package."""
 
 from __future__ import annotations
 
@@ -7,21 +7,19 @@ from collections.abc import Sequence
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import TransportError, UsageError
 from sprocket.protocol.bodies import ClusterInfo
+from sprocket.protocol.codes import MASTER
 from sprocket.protocol.command import Buffer, Command, Header
 from sprocket.protocol.requests.route import ClusterOf
 from sprocket.remoting.pool import Pool
 
-#: The number of a broker's master among its processes.
-MASTER = 0
-
 
 class Caller:
-    """What the functions of this package ask through.
+    """Sends requests over a pool of connections.
 
     Args:
         pool: the connections.
-        nameservers: `host:port` of each; one that answers is enough to ask.
-        timeout_ms: how long one question may take.
+        nameservers: `host:port` of each; a query needs only one that answers.
+        timeout_ms: time limit of each request.
     """
 
     def __init__(
@@ -34,21 +32,21 @@ class Caller:
         self._timeout_ms = timeout_ms
 
     async def ask(self, address: str, header: Header, *, body: Buffer = b"") -> Command:
-        """Asks one server and returns its reply, whose code is 0.
+        """Sends a request to one server and returns its reply, whose code is 0.
 
         Raises:
             TransportError: it did not answer in time.
-            ReplyError: it said no.
+            ReplyError: it replied with an error.
         """
         deadline = Deadline.after_ms(self._timeout_ms)
         return await self._pool.ask(address, header, body=body, deadline=deadline)
 
     async def ask_nameserver(self, header: Header, *, body: Buffer = b"") -> Command:
-        """Asks the name servers one after the other until one answers.
+        """Sends a query to the name servers, one after the other, until one answers.
 
         Raises:
-            TransportError: none of them did.
-            ReplyError: the first that answered said no.
+            TransportError: none of them answered.
+            ReplyError: the first that answered replied with an error.
         """
         failure: TransportError | None = None
         for address in self._nameservers:
@@ -60,10 +58,10 @@ class Caller:
         raise failure
 
     async def tell_nameservers(self, header: Header) -> None:
-        """Tells all name servers, also when one of them cannot be reached.
+        """Sends a request to all name servers, also if one of them cannot be reached.
 
         Raises:
-            TransportError, ReplyError: of the first that failed.
+            TransportError, ReplyError: the error of the first that failed.
         """
         failure: Exception | None = None
         for address in self._nameservers:
@@ -85,7 +83,7 @@ class Caller:
         """Addresses of masters by broker name, sorted: of all, of a cluster, or of one broker.
 
         Raises:
-            UsageError: there is none.
+            UsageError: there is no such master.
         """
         info = await self.cluster_info()
         found = {

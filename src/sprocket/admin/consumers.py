@@ -1,4 +1,4 @@
-"""Single consumers, asked through their broker: what they hold and do; to consume one message."""
+"""Requests to single consumers through their broker: their state, or to consume one message."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from sprocket.protocol.requests.client import ConsumeDirectly, ConsumerRunning
 
 
 class Outcome(NamedTuple):
-    """How a consumer ended with a message.
+    """The result of a consumer for a message.
 
     Attributes:
         result: `CR_SUCCESS`, `CR_LATER`, `CR_ROLLBACK`, `CR_COMMIT`, `CR_THROW_EXCEPTION`,
             `CR_RETURN_NULL`.
-        remark: what it raised, if it did.
-        spent_ms: how long it took.
+        remark: the text of the exception, if the listener raised one.
+        spent_ms: how long the listener took.
     """
 
     client_id: str
@@ -35,7 +35,7 @@ class Outcome(NamedTuple):
 async def running(
     caller: Caller, group: str, client_id: str, *, with_stacks: bool = False
 ) -> RunningInfo:
-    """What a member of a group is doing.
+    """The state of a member of a group: its queues, rates and settings.
 
     Raises:
         ConsumerOffline: it is not online.
@@ -49,9 +49,10 @@ async def running(
 async def subscribed(
     caller: Caller, group: str, members: Iterable[Member]
 ) -> dict[str, dict[str, str] | None]:
-    """What each member says that it subscribes: expressions by topic, by client id.
+    """Each member's own subscriptions: expressions by topic, by client id.
 
-    A broker keeps one for the whole group. None for a member that does not answer.
+    A broker keeps one subscription for the whole group; members may differ from it. The value is
+    None for a member that does not answer.
     """
     masters = await caller.masters()
 
@@ -70,7 +71,7 @@ async def subscribed(
 
 
 async def owners(caller: Caller, group: str) -> dict[QueueId, str]:
-    """Which member, by client id, holds which queue.
+    """The client id of the member that holds each queue.
 
     Raises:
         ConsumerOffline: no member is online.
@@ -87,14 +88,14 @@ async def owners(caller: Caller, group: str) -> dict[QueueId, str]:
 async def consume_directly(
     caller: Caller, group: str, topic: str, offset_id: str, *, client_id: str | None = None
 ) -> Outcome:
-    """Has a member consume a stored message now; no position changes.
+    """Has a member consume a stored message now; no offset changes.
 
     Args:
-        offset_id: names the message by its place.
-        client_id: which member; the first one without it.
+        offset_id: the message's offset id.
+        client_id: the member; None for the first one.
 
     Raises:
-        UsageError: the text is no offset id.
+        UsageError: the text is not an offset id.
         ConsumerOffline: no such member is online.
         ReplyError: there is no such message, or the member does not answer.
     """

@@ -1,4 +1,4 @@
-"""Filters in Python at all brokers of a cluster: bring, list, take away."""
+"""Filters in Python at all brokers of a cluster: upload, list, remove."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from sprocket.filter.python import PythonFilter, Upload
 from sprocket.protocol.bodies import FilterFacts, FilterList
 from sprocket.protocol.requests.filter import FiltersOf, RemoveFilter, UploadFilter
 
-#: What a removal signs in place of a version.
+#: A removal signs this text in place of a version.
 _REMOVAL = "-"
 
 
 @dataclass(frozen=True, slots=True)
 class Whose:
-    """The group and topic that a filter is for, and the name it has there."""
+    """The group and topic of a filter, and its name."""
 
     group: str
     topic: str
@@ -26,17 +26,17 @@ class Whose:
 async def upload(
     caller: Caller, whose: Whose, wanted: PythonFilter, *, now_ms: int, is_again: bool = False
 ) -> dict[str, str]:
-    """Brings a filter to all masters; returns its version there by broker.
+    """Uploads a filter to all masters; returns its version at each broker.
 
     Args:
-        now_ms: what a signature says, ms since 1970 UTC.
-        is_again: switches it on again where it was switched off.
+        now_ms: the time in the signature, ms since 1970 UTC.
+        is_again: whether to switch it on again if failures have switched it off.
 
     Raises:
-        UsageError: a broker takes no such filters, or the filter has no source.
-        SubscriptionInvalid: the source has a mistake; the text says where.
-        NoPermission: the broker does not take it from here.
-        TransportError, ReplyError: a broker did not answer, or said no.
+        UsageError: a broker does not support such filters, or the filter has no source.
+        SubscriptionInvalid: the source has a mistake; the text has line and column.
+        NoPermission: the broker does not accept uploads from this machine.
+        TransportError, ReplyError: a broker did not answer, or replied with an error.
     """
     if wanted.source is None:
         raise UsageError(f"filter {wanted.name} has no source")
@@ -58,18 +58,18 @@ async def upload(
             reply = await caller.ask(address, header, body=wanted.source)
         except RequestNotSupported:
             raise UsageError(
-                f"broker {broker} takes no filters in Python: its setting filter_workers "
-                "(filterServerNums) is 0, or it is not Sprocket's"
+                f"broker {broker} does not support filters in Python: its setting filter_workers "
+                "(filterServerNums) is 0, or it is not a Sprocket broker"
             ) from None
         versions[broker] = reply.remark or ""
     return versions
 
 
 async def listed(caller: Caller, group: str | None = None) -> dict[str, list[FilterFacts]]:
-    """Filters by broker: all, or those of a group. Brokers that know of none are left out.
+    """Filters by broker: all, or those of a group. Brokers without support are left out.
 
     Raises:
-        TransportError, ReplyError: a broker did not answer, or said no.
+        TransportError, ReplyError: a broker did not answer, or replied with an error.
     """
     found = {}
     for broker, address in (await caller.masters()).items():
@@ -89,12 +89,12 @@ async def remove(
     version: str | None = None,
     secret: str | None = None,
 ) -> list[str]:
-    """Takes a filter away from all masters, one version or all; returns the brokers that had it.
+    """Removes one version or all of a filter from all masters; returns the brokers that had it.
 
     Raises:
         FilterMissing: none of them had it.
-        NoPermission: a broker does not let us.
-        TransportError, ReplyError: a broker did not answer, or said no.
+        NoPermission: a broker does not allow it.
+        TransportError, ReplyError: a broker did not answer, or replied with an error.
     """
     asked = Upload(whose.group, whose.topic, whose.name, _REMOVAL, now_ms)
     header = RemoveFilter(

@@ -1,4 +1,4 @@
-"""Consumer groups: make, delete, list, who is in them and what they want."""
+"""Consumer groups: create, delete, list; their members and subscriptions."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from sprocket.protocol.requests.group import AllGroupConfigs, CreateGroup, Delet
 
 
 class Member(NamedTuple):
-    """A client that is in a group.
+    """A client that is a member of a group.
 
     Attributes:
-        language: of its client, as it says.
-        brokers: names of those that it is connected to.
+        language: the language in its requests.
+        brokers: names of the brokers that it is connected to.
     """
 
     client_id: str
@@ -39,8 +39,8 @@ class Online(NamedTuple):
     Attributes:
         consume_type: `CONSUME_PASSIVELY` (push), `CONSUME_ACTIVELY` (pull), `CONSUME_POP`.
         message_model: `CLUSTERING`, `BROADCASTING`.
-        consume_from: where it begins that never consumed: `CONSUME_FROM_LAST_OFFSET`, ….
-        subscriptions: expressions by topic; the group's retry topic is one of them.
+        consume_from: where it begins without committed offsets: `CONSUME_FROM_LAST_OFFSET`, ….
+        subscriptions: expressions by topic, also for the group's retry topic.
     """
 
     consume_type: str
@@ -59,10 +59,10 @@ async def create(
     is_ordered: bool = False,
     cluster: str | None = None,
 ) -> list[str]:
-    """Makes a consumer group, or changes it, on all masters or those of a cluster.
+    """Creates or changes a consumer group on all masters or those of a cluster.
 
     Args:
-        retry_max_times: deliveries after the first before a message is a dead letter.
+        retry_max_times: retries of a message before it becomes a dead letter.
 
     Returns:
         Names of the brokers that have it now.
@@ -83,12 +83,13 @@ async def create(
 async def delete(
     caller: Caller, group: str, *, with_offsets: bool = True, cluster: str | None = None
 ) -> list[str]:
-    """Deletes a consumer group on all masters or those of a cluster, with its messages to retry.
+    """Deletes a consumer group on all masters or those of a cluster.
 
-    All of them are told, also those that do not know it: no error if there is none.
+    The request goes to all of them, also to those that do not know the group. It is no error if
+    there is no such group.
 
     Args:
-        with_offsets: whether where it stood, and its dead letters, go too.
+        with_offsets: whether to delete its offsets, retries and dead letters too.
 
     Returns:
         Names of the brokers that knew it.
@@ -112,7 +113,7 @@ async def names(caller: Caller, *, cluster: str | None = None) -> list[str]:
 
 
 async def settings(caller: Caller, group: str) -> dict[str, GroupConfig]:
-    """A group's settings by name of the broker.
+    """A group's settings by broker name.
 
     Raises:
         GroupNotFound: no broker knows it.
@@ -128,7 +129,7 @@ async def settings(caller: Caller, group: str) -> dict[str, GroupConfig]:
 
 
 async def online(caller: Caller, group: str) -> Online:
-    """A group's members and what they want, as all brokers together see them.
+    """A group's members and subscriptions, merged from all brokers.
 
     Raises:
         ConsumerOffline: it has no members.
@@ -158,7 +159,7 @@ async def online(caller: Caller, group: str) -> Online:
 
 
 async def producers(caller: Caller, group: str) -> list[Member]:
-    """Who produces as a group, as all brokers together see them, sorted by client id.
+    """The members of a producer group, merged from all brokers, sorted by client id.
 
     Raises:
         ReplyError: no broker knows a producer of the group.

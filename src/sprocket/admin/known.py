@@ -1,5 +1,6 @@
-"""Which brokers know a topic or a group: asked before what would do, or show, nothing of one that
-there is not.
+"""Checks which brokers know a topic or a group.
+
+Callers check this first, so that a misspelt name is an error, not an empty result.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ async def check_group(caller: Caller, group: str) -> None:
 
 
 async def of_topic(caller: Caller, topic: str, masters: Mapping[str, str]) -> list[str]:
-    """Names of those brokers that have a topic."""
+    """Names of the brokers that have a topic."""
     found = []
     for broker, address in masters.items():
         try:
@@ -38,7 +39,7 @@ async def of_topic(caller: Caller, topic: str, masters: Mapping[str, str]) -> li
 
 
 async def of_group(caller: Caller, group: str, masters: Mapping[str, str]) -> list[str]:
-    """Names of those brokers that have a group's settings, or where it stood in some topic."""
+    """Names of the brokers that have a group's settings, or offsets of it in some topic."""
     found = []
     for broker, address in masters.items():
         table = GroupTable.decode((await caller.ask(address, AllGroupConfigs())).body)

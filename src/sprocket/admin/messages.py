@@ -1,4 +1,4 @@
-"""Finding messages: by their place, by key, by unique id."""
+"""Finds messages: by offset id, by key, by unique id."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import contextlib
 from collections.abc import Sequence
 
 from sprocket.admin import topics, volumes
-from sprocket.admin.caller import MASTER, Caller
+from sprocket.admin.caller import Caller
 from sprocket.base.errors import CorruptRecord, QueryNotFound, TopicNotFound
 from sprocket.message import record
 from sprocket.message.ids import parse_offset_id
 from sprocket.message.message import StoredMessage
 from sprocket.message.topic import dead_letter_topic, retry_topic
+from sprocket.protocol.codes import MASTER
 from sprocket.protocol.requests.query import QueryMessage, ViewMessage
 
 _FOREVER = 2**63 - 1
@@ -19,10 +20,10 @@ _UNIQUE_ID = "UNIQ_KEY"
 
 
 async def view(caller: Caller, offset_id: str, *, topic: str | None = None) -> StoredMessage:
-    """The message at the place that an offset id names.
+    """The message with an offset id.
 
     Raises:
-        UsageError: the text is no offset id.
+        UsageError: the text is not an offset id.
         QueryNotFound: no message begins there.
     """
     address, offset = parse_offset_id(offset_id)
@@ -45,12 +46,12 @@ async def query(
     begin_ms: int = 0,
     end_ms: int = _FOREVER,
 ) -> list[StoredMessage]:
-    """Messages of a topic that carry a key, oldest first; empty if there are none.
+    """Messages of a topic that have a key, oldest first; empty if there are none.
 
-    Brokers find by a hash, so other keys may come too; those are dropped here.
+    Brokers search by a hash, so replies may contain other keys; those are dropped here.
 
     Args:
-        count_max: how many each broker may tell.
+        count_max: how many each broker may return.
         begin_ms, end_ms: when they were stored, ms since 1970 UTC.
 
     Raises:
@@ -66,7 +67,7 @@ async def query(
 
 
 async def by_unique_id(caller: Caller, topic: str, unique_id: str) -> list[StoredMessage]:
-    """Messages of a topic that were sent under a unique id: one, or copies of it."""
+    """Messages of a topic that have a unique id: one, or copies of it."""
     found = await _ask_all(
         caller,
         QueryMessage(
@@ -88,10 +89,10 @@ async def by_unique_id(caller: Caller, topic: str, unique_id: str) -> list[Store
 async def journey(
     caller: Caller, topic: str, unique_id: str, *, groups: Sequence[str] = ()
 ) -> list[StoredMessage]:
-    """All that became of a message: as it was sent, and what groups gave back or gave up of it.
+    """All copies of a message: the original, and groups' retries and dead letters of it.
 
     Args:
-        groups: whose retries and dead letters are looked through, besides the topic's own groups.
+        groups: groups to search besides those that consume the topic.
 
     Raises:
         TopicNotFound: no broker has the topic.

@@ -1,28 +1,29 @@
-"""Where consumer groups are: how far behind, moved elsewhere, copied from another."""
+"""Offsets of consumer groups: lag, reset, copy from another group."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 from sprocket.admin import known, topics
-from sprocket.admin.caller import MASTER, Caller
+from sprocket.admin.caller import Caller
 from sprocket.base.errors import UsageError
 from sprocket.message.queue import QueueId
 from sprocket.protocol.bodies import ConsumeStats, ResetOffsetBody, TopicList
+from sprocket.protocol.codes import MASTER
 from sprocket.protocol.requests.group import ConsumeStatsOf, GroupTopics
 from sprocket.protocol.requests.offset import CloneOffset, ResetOffset
 
-#: Moments that `reset` takes besides ms since 1970 UTC: the oldest message, the end.
+#: Values of `at_ms` in `reset` besides ms since 1970 UTC: the oldest message, the end.
 FIRST, LAST = 0, -1
 
 
 class QueueLag(NamedTuple):
-    """How far a group is in a queue.
+    """A group's progress in a queue. Offsets are queue offsets.
 
     Attributes:
-        committed: the next message to consume.
-        end: where the queue's next message goes.
-        pulled: the next message to fetch; at least `committed`.
+        committed: offset of the next message to consume.
+        end: offset that the queue's next message will get.
+        pulled: offset of the next message to fetch; at least `committed`.
         consumed_ms: when the last consumed message was stored, ms since 1970 UTC; 0 for none.
     """
 
@@ -36,15 +37,15 @@ class QueueLag(NamedTuple):
 
     @property
     def behind(self) -> int:
-        """Messages that are not consumed."""
+        """The lag: messages that are not consumed."""
         return max(self.end - self.committed, 0)
 
 
 class Lag(NamedTuple):
-    """How far a group is.
+    """A group's progress in all its queues.
 
     Attributes:
-        per_second: messages that it fetched each second of the last minute.
+        per_second: messages that it fetched per second, over the last minute.
     """
 
     queues: list[QueueLag]
@@ -52,12 +53,12 @@ class Lag(NamedTuple):
 
     @property
     def behind(self) -> int:
-        """Messages that are not consumed, in all queues."""
+        """The lag in all queues: messages that are not consumed."""
         return sum(queue.behind for queue in self.queues)
 
 
 async def lag(caller: Caller, group: str, *, topic: str | None = None) -> Lag:
-    """How far a group is in its topics, or in one; no queues if it never consumed."""
+    """A group's progress in its topics, or in one; without queues if it never consumed."""
     found: list[QueueLag] = []
     per_second = 0.0
     for address in (await caller.masters()).values():
@@ -88,26 +89,27 @@ async def reset(
     queue: QueueId | None = None,
     offset: int | None = None,
 ) -> dict[QueueId, int]:
-    """Moves a group, whether it is online or not: to a moment, or one queue to an offset.
+    """Resets a group's offsets to a time, or in one queue to an offset, online or not.
 
-    Members that consume go on from there within moments; what they had under way may be consumed
-    twice, and commits nothing.
+    Online members continue there within moments. Messages that they were processing may be
+    consumed twice; commits of these are ignored.
 
     Args:
-        at_ms: ms since 1970 UTC, or `FIRST`, or `LAST`. The first message stored at it or later.
-        queue: only this one.
-        offset: of `queue`; then the moment does not count.
+        at_ms: ms since 1970 UTC, or `FIRST`, or `LAST`. The group continues at the first message
+            stored at this time or later.
+        queue: only this queue; None for all.
+        offset: new offset in `queue`; then `at_ms` is ignored.
 
     Returns:
-        Where each queue stands now.
+        The new offset of each queue.
 
     Raises:
-        UsageError: an offset without a queue, or no broker holds the queue.
+        UsageError: an offset without a queue, or no broker has the queue.
         TopicNotFound, GroupNotFound: there is no such topic or group.
-        ReplyError: the offset lies outside the queue.
+        ReplyError: the offset is outside the queue.
     """
     if offset is not None and queue is None:
-        raise UsageError("an offset is of one queue: say which")
+        raise UsageError("an offset needs a queue")
     header = ResetOffset(
         topic=topic,
         group=group,
@@ -135,14 +137,14 @@ async def reset(
 async def clone(
     caller: Caller, source: str, target: str, *, topic: str | None = None
 ) -> dict[QueueId, int]:
-    """Gives a group the positions of another, in one topic or in all.
+    """Copies a group's committed offsets to another group, in one topic or in all.
 
     Returns:
-        Where the target stands now.
+        The target's new offsets.
 
     Raises:
-        TopicNotFound, GroupNotFound: there is no such topic, or no such group to copy from.
-        UsageError: the source has no positions that could be copied.
+        TopicNotFound, GroupNotFound: there is no such topic, or no such source group.
+        UsageError: the source has no offsets to copy.
     """
     await known.check_group(caller, source)
     if topic is not None:

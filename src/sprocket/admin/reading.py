@@ -1,19 +1,19 @@
-"""Reading the messages of a topic, queue after queue, without being a consumer of it."""
+"""Reads the messages of a topic, queue after queue, without joining a consumer group."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
 from sprocket.admin import topics
-from sprocket.admin.caller import MASTER, Caller
+from sprocket.admin.caller import Caller
 from sprocket.base.errors import ReplyError
 from sprocket.message.message import StoredMessage
 from sprocket.message.record import scan
-from sprocket.protocol.codes import ResponseCode
+from sprocket.protocol.codes import MASTER, ResponseCode
 from sprocket.protocol.requests.offset import OffsetReply, SearchOffset
 from sprocket.protocol.requests.pull import SUBSCRIPTION, PullMessage, PullReply
 
-#: The group that RocketMQ's tools read as; brokers have it, and it commits nothing.
+#: The group name of RocketMQ's tools. Brokers have this group; reads here commit nothing.
 READER = "TOOLS_CONSUMER"
 FOREVER = 2**63 - 1
 
@@ -24,9 +24,10 @@ _ENDS = (ResponseCode.PULL_NOT_FOUND, ResponseCode.PULL_OFFSET_MOVED)
 async def messages(
     caller: Caller, topic: str, *, begin_ms: int = 0, end_ms: int = FOREVER
 ) -> AsyncIterator[StoredMessage]:
-    """Messages that were stored between two times, ms since 1970 UTC, the end not included.
+    """Yields messages stored between two times, ms since 1970 UTC, without the end.
 
-    In the order of queues; a queue is read up to where it ended when its turn came.
+    Queues are read one after the other. Each is read up to its end at the time when reading it
+    begins.
 
     Raises:
         TopicNotFound: no broker has the topic.

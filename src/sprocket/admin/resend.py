@@ -1,7 +1,7 @@
-"""Messages sent once more: as new ones, or dead letters back to the group that gave them up.
+"""Sends messages again: as new ones, or dead letters to their group.
 
-What the user set goes along: body, tag, keys, properties, the flag. What RocketMQ set does not:
-a message that carried its old delay or retries would not go where it is wanted.
+The body, tag, keys, flag and the sender's properties are kept. RocketMQ's own properties are not:
+with its old delay or retry properties a message would not arrive at its topic.
 """
 
 from __future__ import annotations
@@ -10,20 +10,21 @@ from collections.abc import AsyncIterator
 from typing import NamedTuple
 
 from sprocket.admin import groups, reading, topics
-from sprocket.admin.caller import MASTER, Caller
+from sprocket.admin.caller import Caller
 from sprocket.base.errors import ConsumerOffline, RouteNotFound, UsageError
 from sprocket.message import properties as names
 from sprocket.message.hosts import pack
 from sprocket.message.ids import offset_id
 from sprocket.message.message import StoredMessage
-from sprocket.message.topic import dead_letter_topic, retry_topic
+from sprocket.message.topic import dead_letter_topic, is_writable, retry_topic
 from sprocket.protocol.bodies import RunningInfo
+from sprocket.protocol.codes import MASTER
 from sprocket.protocol.requests.client import ConsumerRunning
 from sprocket.protocol.requests.send import SendMessageV2, SendReply
 
-#: The producer group that RocketMQ's tools send as.
+#: The producer group of RocketMQ's tools.
 _SENDER = "CLIENT_INNER_PRODUCER"
-#: Names that RocketMQ sets besides those that it reserves.
+#: Properties that RocketMQ sets; some of them are not reserved names.
 _OWN = names.RESERVED | {
     names.TRANSACTION_ID,
     names.CHECK_TIMES,
@@ -34,11 +35,11 @@ _OWN = names.RESERVED | {
 
 
 class Resent(NamedTuple):
-    """A message that was sent once more.
+    """A message that was sent again.
 
     Attributes:
-        message_id: its unique id now.
-        offset_id: names it by its place.
+        message_id: its new unique id.
+        offset_id: its new offset id.
     """
 
     topic: str
@@ -55,12 +56,12 @@ def place_of(message: StoredMessage) -> str:
 
 
 def user_properties(message: StoredMessage) -> dict[str, str]:
-    """What the sender set: its own properties, without RocketMQ's, tag and keys."""
+    """The sender's own properties, without RocketMQ's and without tag and keys."""
     return {name: value for name, value in message.properties.items() if name not in _OWN}
 
 
 def origin_of(message: StoredMessage) -> str:
-    """The topic that a message was sent to, before retries moved it."""
+    """The topic that a message was originally sent to, before any retry."""
     return message.properties.get(names.RETRY_TOPIC) or message.topic
 
 
@@ -69,7 +70,7 @@ async def resend(caller: Caller, message: StoredMessage, *, topic: str | None = 
 
     Raises:
         TopicNotFound: no broker has the topic.
-        RouteNotFound: no broker that has it takes messages.
+        RouteNotFound: no broker with the topic accepts messages.
         ReplyError: the broker refused it.
     """
     target = topic or origin_of(message)
@@ -80,12 +81,12 @@ async def resend(caller: Caller, message: StoredMessage, *, topic: str | None = 
 
 
 async def put_back(caller: Caller, message: StoredMessage, group: str) -> Resent:
-    """Gives a dead letter back to its group alone; it may fail as often as a new one.
+    """Sends a dead letter to its group alone. It has all its retries again.
 
-    The dead letter stays where it is, too.
+    The dead letter also stays in the dead-letter topic.
 
     Raises:
-        UsageError: the group consumes in order, which takes no retries; use `resend`.
+        TopicNotFound, RouteNotFound: no broker has the group's retry topic, or accepts messages.
         ReplyError: the broker refused it.
     """
     target = retry_topic(group)
@@ -98,10 +99,10 @@ async def put_back(caller: Caller, message: StoredMessage, group: str) -> Resent
 
 
 async def check_takes_retries(caller: Caller, group: str) -> None:
-    """Asks a group's members, if there are any, whether they consume in order.
+    """Checks that no online member of a group uses ordered consumption.
 
     Raises:
-        UsageError: they do: what is sent to their retry topic becomes a dead letter again.
+        UsageError: one does, so a message in the retry topic would become a dead letter again.
     """
     try:
         online = await groups.online(caller, group)
@@ -113,18 +114,18 @@ async def check_takes_retries(caller: Caller, group: str) -> None:
         reply = await caller.ask(masters[member.brokers[0]], header)
         if RunningInfo.decode(reply.body).properties.get("PROP_CONSUMEORDERLY") == "true":
             raise UsageError(
-                f"consumer group {group} consumes in order and takes no retries: "
-                "resend to a topic instead"
+                f"consumer group {group} uses ordered consumption and takes no retries: "
+                "resend to the topic instead"
             )
 
 
 def dead_letters(
     caller: Caller, group: str, *, begin_ms: int = 0, end_ms: int = reading.FOREVER
 ) -> AsyncIterator[StoredMessage]:
-    """Dead letters of a group that were given up between two times, ms since 1970 UTC.
+    """Dead letters of a group, stored between two times, ms since 1970 UTC.
 
     Raises:
-        TopicNotFound: it has none.
+        TopicNotFound: the group has none.
     """
     topic = dead_letter_topic(group)
     return reading.messages(caller, topic, begin_ms=begin_ms, end_ms=end_ms)
@@ -134,10 +135,10 @@ async def _writable(caller: Caller, topic: str, *, preferred: str) -> topics.Top
     parts = [
         part
         for part in await topics.route(caller, topic)
-        if MASTER in part.addresses and part.write_queues > 0 and part.permission & 2
+        if MASTER in part.addresses and part.write_queues > 0 and is_writable(part.permission)
     ]
     if not parts:
-        raise RouteNotFound(f"no broker takes messages of topic {topic}")
+        raise RouteNotFound(f"no broker accepts messages of topic {topic}")
     return next((part for part in parts if part.broker == preferred), parts[0])
 
 

@@ -1,4 +1,4 @@
-"""Messages that wait for a time of their own: how many, when they are due, taking one back."""
+"""Delayed messages: how many wait, when they are due; recalls of one."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _GROUP = "sprocket-admin"
 
 
 class Waiting(NamedTuple):
-    """What waits at a broker.
+    """The messages that wait at a broker.
 
     Attributes:
         topics: messages by topic.
-        spans: due within so many seconds, and not within the number before; empty where the broker
-            does not tell, as Java's.
-        later: due later than that; -1 where the broker does not tell.
-        next_ms: when the next may be due, ms since 1970 UTC; 0 for none, or not told.
+        spans: number of messages by seconds until they are due; each span begins where the one
+            before ends. Empty if the broker does not report it, as Java's.
+        later: messages due after the last span; -1 if the broker does not report it.
+        next_ms: when the next may be due, ms since 1970 UTC; 0 for none, or not reported.
     """
 
     broker: str
@@ -32,7 +32,7 @@ class Waiting(NamedTuple):
 
     @property
     def total(self) -> int:
-        """All of them."""
+        """The number of all of them."""
         return sum(self.topics.values())
 
 
@@ -43,7 +43,7 @@ async def waiting(
 
     Raises:
         UsageError: there is no such broker.
-        ReplyError: a broker keeps no times.
+        ReplyError: a broker does not support timed messages.
     """
     found = []
     for name, address in (await caller.masters(cluster=cluster, broker=broker)).items():
@@ -63,11 +63,11 @@ async def waiting(
 
 
 async def recall(caller: Caller, handle: str) -> str:
-    """Takes a message back that waits; returns its unique id.
+    """Recalls a waiting message; returns its unique id.
 
     Raises:
-        UsageError: that is no handle, or its broker is not there.
-        ReplyError: the broker refused: it is too late, or it takes nothing back.
+        UsageError: the text is not a handle, or its broker is not registered.
+        ReplyError: the broker refused: it is too late, or recalls are switched off.
     """
     said = RecallHandle.parse(handle)
     masters = await caller.masters(broker=said.broker)

@@ -1,11 +1,11 @@
-"""Topics: make, delete, list, where they are, how full they are."""
+"""Topics: create, delete, list; routes and offsets."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 from sprocket.admin import known
-from sprocket.admin.caller import MASTER, Caller
+from sprocket.admin.caller import Caller
 from sprocket.message.topic import (
     TEMPLATE,
     check_topic,
@@ -14,6 +14,7 @@ from sprocket.message.topic import (
     is_system_topic,
 )
 from sprocket.protocol.bodies import Route, TopicList, TopicStatsTable
+from sprocket.protocol.codes import MASTER
 from sprocket.protocol.requests.route import DeleteTopicRoute, RouteOfTopic, TopicNames
 from sprocket.protocol.requests.topic import CreateTopic, DeleteTopic, TopicStats
 
@@ -22,7 +23,7 @@ class TopicPart(NamedTuple):
     """A topic's queues on one broker.
 
     Attributes:
-        addresses: of the broker's processes by number, 0 is the master.
+        addresses: addresses of the broker's processes by number; 0 is the master.
         permission: 4 readable, 2 writable, 1 inherited.
     """
 
@@ -35,11 +36,11 @@ class TopicPart(NamedTuple):
 
 
 class QueueStatus(NamedTuple):
-    """How full a queue is.
+    """The offsets of a queue.
 
     Attributes:
-        min_offset: of its first message.
-        max_offset: of the message that comes next.
+        min_offset: offset of its first message.
+        max_offset: offset that its next message will get.
         updated_ms: when its last message was stored, ms since 1970 UTC; 0 if it is empty.
     """
 
@@ -59,13 +60,13 @@ async def create(
     cluster: str | None = None,
     broker: str | None = None,
 ) -> list[str]:
-    """Makes a topic, or changes it, on all masters, those of a cluster, or one.
+    """Creates or changes a topic on all masters, those of a cluster, or one.
 
     Returns:
         Names of the brokers that have it now.
 
     Raises:
-        UsageError: the name cannot be a topic's, or there is no such broker.
+        UsageError: the name is not a valid topic name, or there is no such broker.
         ReplyError: a broker refused.
     """
     check_topic(topic)
@@ -89,7 +90,8 @@ async def create(
 async def delete(caller: Caller, topic: str, *, cluster: str | None = None) -> list[str]:
     """Deletes a topic with its messages on all masters or those of a cluster, then its route.
 
-    All of them are told, also those that do not have it: no error if there is none.
+    The request goes to all of them, also to those without the topic. It is no error if there is
+    no such topic.
 
     Returns:
         Names of the brokers that had it.
@@ -103,7 +105,7 @@ async def delete(caller: Caller, topic: str, *, cluster: str | None = None) -> l
 
 
 async def names(caller: Caller, *, with_internal: bool = False) -> list[str]:
-    """Names of topics, sorted; those that RocketMQ makes for itself only if asked for."""
+    """Names of topics, sorted; RocketMQ's system topics only if `with_internal`."""
     reply = await caller.ask_nameserver(TopicNames())
     topics = sorted(TopicList.decode(reply.body).topic_list)
     if with_internal:
@@ -119,7 +121,7 @@ def _is_internal(topic: str) -> bool:
 
 
 async def route(caller: Caller, topic: str) -> list[TopicPart]:
-    """Where a topic's queues are, sorted by broker.
+    """The brokers that have a topic's queues, sorted by name.
 
     Raises:
         TopicNotFound: no broker has it.
@@ -142,7 +144,7 @@ async def route(caller: Caller, topic: str) -> list[TopicPart]:
 
 
 async def status(caller: Caller, topic: str) -> list[QueueStatus]:
-    """How full a topic's queues are, sorted by broker and number.
+    """The offsets of a topic's queues, sorted by broker and number.
 
     Raises:
         TopicNotFound: no broker has it.

@@ -1,13 +1,14 @@
-"""How much goes through: what came into a topic, and what went out to its groups."""
+"""Volumes: how many messages a topic got, and how many its groups got."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 from sprocket.admin import topics
-from sprocket.admin.caller import MASTER, Caller
+from sprocket.admin.caller import Caller
 from sprocket.base.errors import SystemFailure
 from sprocket.protocol.bodies import BrokerStatsBody, GroupList, StatsItem
+from sprocket.protocol.codes import MASTER
 from sprocket.protocol.requests.admin import BrokerStats
 from sprocket.protocol.requests.topic import TopicConsumers
 
@@ -15,12 +16,12 @@ _IN, _OUT = "TOPIC_PUT_NUMS", "GROUP_GET_NUMS"
 
 
 class Volume(NamedTuple):
-    """Messages of a topic, on all its brokers together.
+    """Numbers of messages of a topic, on all its brokers together.
 
     Attributes:
-        group: who got them; None for what came in.
-        minute, hour, day: how many over the last of each, up to now.
-        per_second: over the last minute.
+        group: the group that got them; None for messages sent to the topic.
+        minute, hour, day: number of messages in the last minute, hour, day.
+        per_second: messages per second, over the last minute.
     """
 
     group: str | None
@@ -31,7 +32,7 @@ class Volume(NamedTuple):
 
 
 async def of_topic(caller: Caller, topic: str) -> list[Volume]:
-    """What came into a topic, then what went out to each group that consumes it.
+    """The messages that a topic got, then those that each consuming group got.
 
     Raises:
         TopicNotFound: no broker has it.
@@ -67,7 +68,7 @@ async def _sum(caller: Caller, addresses: list[str], name: str, key: str) -> Vol
     for address in addresses:
         try:
             reply = await caller.ask(address, BrokerStats(stats_name=name, stats_key=key))
-        except SystemFailure:  # nothing of it went through this broker lately
+        except SystemFailure:  # the broker has no recent figures for this key
             continue
         told = BrokerStatsBody.decode(reply.body)
         nothing = StatsItem()

@@ -1,1 +1,1 @@
-"""The ground: ports, waiting, time budgets, errors, settings. Uses nothing of ours."""
+"""What all packages share: ports, waiting, deadlines, errors, settings."""

@@ -1,4 +1,4 @@
-"""Growing pauses between attempts, as a plain sequence of seconds. Pure."""
+"""Exponential backoff: growing pauses between attempts, in seconds. Pure."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from sprocket.base.ports import Entropy
 def pauses(
     first: float, longest: float, *, factor: float = 2.0, entropy: Entropy | None = None
 ) -> Iterator[float]:
-    """Yields pauses in seconds without end: `first`, then `factor` times more, up to `longest`.
+    """Yields an endless sequence of pauses in seconds: `first`, then each pause times `factor`.
 
-    With `entropy` each pause is drawn from its upper half, so that many clients that lost the
-    same server do not come back in step.
+    No pause is longer than `longest`. With `entropy`, each pause is a random value between half
+    of it and the whole, so that many clients of a lost server do not all reconnect at once.
     """
     pause = first
     while True:

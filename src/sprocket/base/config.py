@@ -1,8 +1,8 @@
-"""Settings as data: each one has a type, a default, bounds, a sentence and RocketMQ's own name.
+"""Settings as data: each has a type, a default, bounds, a description and RocketMQ's own name.
 
-A part declares its settings as a frozen dataclass whose fields are made with `setting`; loading
-them from TOML, from a RocketMQ `broker.conf`, from the environment and from the command line, and
-the reference page, all work from these declarations.
+A part declares its settings as a frozen dataclass whose fields are made with `setting`. The loaders
+of TOML, of RocketMQ's `broker.conf`, of the environment and of the command line use these
+declarations, and so does the reference page.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from sprocket.base.errors import ConfigError
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What is known of a setting besides its type and default."""
+    """What a declaration contains besides the type and the default."""
 
     doc: str
     rocketmq: str | None = None
@@ -43,12 +43,12 @@ def setting(
 
     Args:
         default: its value when nobody sets it; its type comes from the annotation.
-        doc: one sentence; it is what `--help` and the reference page show.
+        doc: one sentence, which `--help` and the reference page show.
         rocketmq: the key that RocketMQ's own configuration files use for it; several spellings
-            are separated by blanks, the one to show first.
-        minimum, maximum: bounds, both allowed.
-        choices: the only texts allowed; letter case does not matter in files.
-        is_secret: whether it is left out where a configuration is shown.
+            are separated by blanks, the preferred one first.
+        minimum, maximum: bounds; both are allowed values.
+        choices: the only allowed texts; letter case does not matter in files.
+        is_secret: whether the setting is left out where a configuration is shown.
     """
     about = Setting(doc, rocketmq, minimum, maximum, choices, is_secret)
     return field(default=default, repr=not is_secret, metadata={"setting": about})
@@ -59,7 +59,7 @@ class Declared:
     """One setting of a part, with everything that loading and the reference page need.
 
     Attributes:
-        part: the part's name, the TOML table it is set in.
+        part: the part's name, which is also the name of its TOML table.
         name: the field's name.
         type: `int`, `float`, `bool`, `str` or `tuple` (of texts).
         optional: whether None is allowed.
@@ -76,7 +76,7 @@ class Declared:
 
     @property
     def key(self) -> str:
-        """`part.name`, as messages and the command line call it."""
+        """`part.name`, its name in messages and on the command line."""
         return f"{self.part}.{self.name}"
 
     @property
@@ -86,16 +86,16 @@ class Declared:
 
     @property
     def rocketmq_names(self) -> list[str]:
-        """Its spellings in RocketMQ's own files, the one to show first."""
+        """Its spellings in RocketMQ's own files, the preferred one first."""
         return (self.about.rocketmq or "").split()
 
     @property
     def is_size(self) -> bool:
-        """Whether texts like `64MiB` are allowed: a whole number that counts bytes."""
+        """Whether it is a whole number of bytes, so that texts like `64MiB` are allowed."""
         return self.type is int and "bytes" in self.name.split("_")
 
     def complaint(self, value: Any) -> str | None:
-        """Why `value` cannot be this setting's value, or None if it can."""
+        """Why `value` is not allowed for this setting, or None if it is."""
         if value is None:
             return None if self.optional else "needs a value"
         if not _is_a(value, self.type):
@@ -145,7 +145,7 @@ def settings_of(kind: Any) -> Mapping[str, Declared]:
 
 
 def check(config: Any) -> None:
-    """Tests every value of a configuration that was made by hand.
+    """Checks every value of a configuration that was built in code.
 
     Raises:
         ConfigError: a value is ill-typed or out of bounds; the text names the setting.
@@ -157,7 +157,7 @@ def check(config: Any) -> None:
 
 
 def _plain_type(hint: Any) -> tuple[type, bool]:
-    """The one plain type behind an annotation, and whether it may be None."""
+    """The plain type of an annotation without None, and whether it allows None."""
     optional = False
     if isinstance(hint, types.UnionType) or typing.get_origin(hint) is typing.Union:
         choices = [each for each in typing.get_args(hint) if each is not type(None)]
@@ -182,5 +182,5 @@ def _is_a(value: Any, kind: type) -> bool:
 
 
 def plain_number(number: float) -> str:
-    """A bound as one would write it."""
+    """A bound as text, without `.0` if it is whole."""
     return str(int(number)) if number == int(number) else str(number)

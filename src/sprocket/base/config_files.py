@@ -1,12 +1,12 @@
-"""Loads settings: file, then environment, then command line; the later one wins.
+"""Loads settings from a file, then the environment, then the command line; the later one wins.
 
-Pure functions over text: who calls them reads the file. A file is TOML with one table per part
-(`[broker]`, `[store]`, `[nameserver]`), or one of RocketMQ's own `broker.conf` / `.properties`,
-where each setting has RocketMQ's name or `part.name`. Environment variables are called
-`SPROCKET_<PART>_<NAME>`.
+These are pure functions over text; the caller reads the file. A file is TOML with one table per
+part (`[broker]`, `[store]`, `[nameserver]`), or one of RocketMQ's own `broker.conf` /
+`.properties`, where each setting has RocketMQ's name or `part.name`. Environment variables are
+called `SPROCKET_<PART>_<NAME>`.
 
-Texts become values so: whole numbers as they are, sizes also as `64MiB`, `1GiB`, `512K` (powers of
-1024), truth as true/false, yes/no, on/off, 1/0; a list of texts is separated by `;` or `,`.
+Texts become values as follows: whole numbers are decimal; sizes may also be `64MiB`, `1GiB`, `512K`
+(powers of 1024); booleans are true/false, yes/no, on/off, 1/0; `;` or `,` separates a list's texts.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from sprocket.base.errors import ConfigError
 
 T = TypeVar("T")
 
-#: Where a value comes from when nobody set it.
+#: The origin of a value that nobody set.
 DEFAULT = "default"
 
 
@@ -36,11 +36,11 @@ class ConfigFile(NamedTuple):
 
 
 class Loaded:
-    """What loading gave.
+    """The result of loading.
 
     Attributes:
-        notes: one line for each thing that is worth a warning.
-        origins: by `part.name`, where the value comes from.
+        notes: warnings, one line each.
+        origins: by `part.name`, the source of its value.
     """
 
     def __init__(self, kinds: Sequence[type]) -> None:
@@ -56,7 +56,7 @@ class Loaded:
         return made
 
     def set(self, declared: Declared, value: Any, origin: str) -> None:
-        """Notes a value; a later one replaces it.
+        """Records a value; a later one replaces it.
 
         Raises:
             ConfigError: it is ill-typed or out of bounds.
@@ -68,7 +68,7 @@ class Loaded:
         self.origins[declared.key] = origin
 
     def make(self) -> None:
-        """Makes the configurations from what was noted."""
+        """Builds the configurations from the recorded values."""
         for kind in self.kinds:
             declared = settings_of(kind).values()
             values = {d.name: self._given[d.key] for d in declared if d.key in self._given}
@@ -87,15 +87,15 @@ def load(
     """Loads the configurations of several parts from the same sources.
 
     Args:
-        kinds: configuration classes. In a RocketMQ file, a name that two of them know belongs to
-            the first.
-        file: TOML or RocketMQ properties, told apart by suffix and content.
-        environment: all environment variables; only `SPROCKET_…` are looked at.
-        overrides: from `part.name` to a value, or to its text; None is as if it were not there.
+        kinds: configuration classes. If two of them declare the same name of RocketMQ's, a value
+            in a RocketMQ file belongs to the first.
+        file: TOML or RocketMQ properties; suffix and content decide which.
+        environment: all environment variables; only `SPROCKET_…` are read.
+        overrides: from `part.name` to a value, or to its text; None is ignored.
 
     Raises:
-        ConfigError: a setting is unknown, ill-typed or out of bounds. The text says where, names
-            the key, and for an unknown one the nearest that exists.
+        ConfigError: a setting is unknown, ill-typed or out of bounds. The text contains the place
+            and the key, and for an unknown one the most similar known name.
     """
     loaded = Loaded(kinds)
     if file is not None:
@@ -138,7 +138,7 @@ def _take_toml(loaded: Loaded, file: ConfigFile) -> None:
             loaded.set(declared, _from_toml(declared, value, where), where)
 
 
-#: Tables that a file may have although the command that reads it has no use for them.
+#: Tables that a file may have even if the command that reads it does not use them.
 ALL_PARTS = ("broker", "client", "nameserver", "store")
 
 
@@ -151,7 +151,11 @@ def _from_toml(declared: Declared, value: Any, where: str) -> Any:
 
 
 def _toml_line(text: str, part: str | None, name: str) -> int:
-    """The line on which a table or a key of a table begins, as well as a plain look can tell."""
+    """The number of the line where a table, or a key of a table, begins; 1 if it is not found.
+
+    `tomllib` reports no positions, so regular expressions search for it. They serve error
+    messages only, and need not understand every form of TOML.
+    """
     key = re.compile(rf"\s*[\"']?{re.escape(name)}[\"']?\s*[=.]")
     dotted = re.compile(rf"\s*{part}\s*\.\s*{re.escape(name)}\s*=")
     table: str | None = None
@@ -169,9 +173,12 @@ def _toml_line(text: str, part: str | None, name: str) -> int:
 def _take_properties(loaded: Loaded, file: ConfigFile) -> None:
     """Reads RocketMQ's own names and ours.
 
-    A real one that means nothing here is a note only, unless it asks for what nobody may believe
-    to have and not have: a broker must not be open, or alone, against its file.
+    One of RocketMQ's settings that has no meaning here gives a warning only, unless it asks for
+    safety that is missing here: a broker must not run without access control, or without
+    replicas, when its file demands them.
     """
+    # The order of the tests matters: a setting that we support counts first, then one that we must
+    # refuse, then one of RocketMQ's that may be ignored. Whatever is left is a typing error.
     known: dict[str, Declared] = {}
     for kind in loaded.kinds:
         for declared in settings_of(kind).values():
@@ -193,7 +200,7 @@ def _take_properties(loaded: Loaded, file: ConfigFile) -> None:
             raise ConfigError(f"{where}: unknown setting '{name}'{nearest}")
 
 
-#: By RocketMQ's name: the values that ask for something, in lower case, and for what.
+#: By RocketMQ's name: the values that demand a feature, in lower case, and the feature.
 _DEMANDS: dict[str, tuple[tuple[str, ...], str]] = {
     "aclEnable": (("true",), "access control"),
     "authenticationEnabled": (("true",), "access control"),
@@ -207,7 +214,7 @@ _DEMANDS: dict[str, tuple[tuple[str, ...], str]] = {
 
 
 def _demanded(name: str, text: str) -> str | None:
-    """What a setting of RocketMQ's asks for and cannot get, in words."""
+    """The missing feature that a setting of RocketMQ's demands, in words; None if there is none."""
     values, what = _DEMANDS.get(name, ((), ""))
     return what if text.strip().lower() in values else None
 
@@ -216,7 +223,7 @@ def properties(text: str) -> Iterator[tuple[int, str, str]]:
     """Yields (line number, key, value) of a Java properties file.
 
     Source: java.util.Properties: comments begin with `#` or `!`, a key ends at `=`, `:` or a
-    blank, a line that ends with a backslash goes on in the next, backslashes escape.
+    blank, a line that ends with a backslash continues in the next, backslashes escape.
     """
     lines = iter(enumerate(text.splitlines(), 1))
     for number, line in lines:
@@ -244,13 +251,13 @@ def _unescape(text: str) -> str:
 
 @cache
 def rocketmq_settings() -> frozenset[str]:
-    """Every name that RocketMQ's own configuration files may contain."""
+    """All names that RocketMQ's own configuration files may contain."""
     text = resources.files("sprocket.base").joinpath("rocketmq_settings.txt").read_text("utf-8")
     return frozenset(line for line in text.splitlines() if line and not line.startswith("#"))
 
 
 def _take_environment(loaded: Loaded, environment: Mapping[str, str]) -> None:
-    """Unknown variables are notes only: container platforms make some with our prefix."""
+    """Unknown variables give warnings only: container platforms set some with our prefix."""
     known = {d.environment: d for kind in loaded.kinds for d in settings_of(kind).values()}
     prefixes = tuple(f"SPROCKET_{part_of(kind)}_".upper() for kind in loaded.kinds)
     for name, text in sorted(environment.items()):
@@ -278,14 +285,14 @@ def _take_overrides(loaded: Loaded, overrides: Mapping[str, Any]) -> None:
 
 
 def _nearest(name: str, known: Any) -> str:
-    """`; did you mean '…'?` if something known is near, else nothing."""
+    """`; did you mean '…'?` if a known name is similar, else an empty text."""
     by_fold = {each.lower(): each for each in sorted(known)}
     near = difflib.get_close_matches(name.lower(), by_fold, n=1, cutoff=0.6)
     return f"; did you mean '{by_fold[near[0]]}'?" if near else ""
 
 
 def _from_text(declared: Declared, text: str, where: str) -> Any:
-    """A text as a setting's value.
+    """Converts a text to a setting's value.
 
     Raises:
         ConfigError: it cannot be read as the setting's type.

@@ -1,4 +1,4 @@
-"""One time budget for a whole operation, handed down and never made anew on the way."""
+"""One time limit for a whole operation: made once, then passed down through all its calls."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ class Deadline:
 
     @classmethod
     def never(cls) -> Deadline:
-        """A deadline that does not come."""
+        """A deadline that never passes."""
         return cls(math.inf)
 
     @property
     def is_never(self) -> bool:
-        """Whether it does not come at all."""
+        """Whether it never passes."""
         return math.isinf(self.at)
 
     def remaining(self, now: float) -> float:

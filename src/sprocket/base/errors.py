@@ -1,29 +1,41 @@
-"""Every error a user can meet, in one tree.
+"""Every error a user can meet, in one tree. Those of another module have its name in parentheses.
 
     SprocketError
-    ├── UsageError            you asked for something that cannot be
+    ├── UsageError            the caller asked for something impossible
     │   ├── ConfigError       a setting is unknown, ill-typed or out of bounds
-    │   └── ClosedError       the object was closed, or not started yet
+    │   └── ClosedError       the object is closed, or not started yet
     ├── ProtocolError
     │   ├── LocalProtocolError    we were about to break the wire format
     │   └── RemoteProtocolError   the peer broke it
-    ├── TransportError        nobody answered
+    ├── TransportError        no server replied
     │   ├── ConnectFailed     no connection could be made
-    │   ├── ConnectionLost    it broke while a reply was awaited
+    │   ├── ConnectionLost    it broke before the reply arrived
     │   └── CallTimeout       no reply in time
-    ├── ReplyError            the server answered, and said no (has `.code` and `.remark`)
-    │   └── one class per answer worth catching: `TopicNotFound`, `NoPermission`, …
+    ├── ReplyError            the server replied with an error (has `.code` and `.remark`)
+    │   ├── one class per code worth catching: `TopicNotFound`, `NoPermission`, …
+    │   │   ├── Forbidden     below NoPermission: reading is forbidden (broker.tables.access)
+    │   │   └── SqlInvalid    below SubscriptionInvalid and UsageError (filter.sql92_terms)
     ├── RouteNotFound         no broker is known for a topic
     ├── SendFailed            every attempt of a send failed (chained to the last)
-    └── StoreError
-        ├── CorruptRecord     bytes in the log are no record
-        ├── OffsetOutOfRange  nothing is stored there
-        ├── DiskFull          no room to write
-        ├── DamagedLog        the log is broken where it had been whole
-        └── DirectoryInUse    another process has the store
+    ├── StoreError
+    │   ├── CorruptRecord     bytes in the log are no record
+    │   ├── OffsetOutOfRange  nothing is stored there
+    │   ├── DiskFull          no free space to write
+    │   ├── DamagedLog        the log is broken in a part that was on the disk
+    │   ├── DirectoryInUse    another process has the store
+    │   └── IllegalDraft      a message cannot be stored as it is (store.log.drafts)
+    ├── Lost                  a filter's process ended (filterserver.process)
+    ├── NotConfined           a filter's process cannot be shut in (filterserver.process)
+    ├── ReadFailed            Spark: messages to read are gone (spark.options.loss)
+    ├── WriteFailed           Spark: messages could not be written (spark.writing.send)
+    ├── StreamFailed          Spark: a streaming query failed (spark.pipelines.parts.streams)
+    └── SparkFailed           the demo's Spark process failed (demo.tour)
 
-`retriable` says whether the same call may succeed elsewhere or later; `refresh_route` whether
-the cached route should be fetched again first. Retry loops ask these and hold no lists of codes.
+`ListenerFailed` (client.delivery.processes) is a plain `Exception`: it carries a listener's own
+error out of another process.
+
+`retriable` is true if the same call may succeed elsewhere or later; `refresh_route` if the cached
+route should be fetched again first. Retry loops read these two and contain no lists of codes.
 """
 
 from __future__ import annotations
@@ -32,26 +44,26 @@ from typing import ClassVar
 
 
 class SprocketError(Exception):
-    """Root of all our errors."""
+    """Base class of all our errors."""
 
     retriable: ClassVar[bool] = False
     refresh_route: ClassVar[bool] = False
 
 
 class UsageError(SprocketError):
-    """The caller asked for something that cannot be."""
+    """The caller asked for something impossible."""
 
 
 class ConfigError(UsageError):
-    """A setting is unknown, ill-typed or out of bounds. The text names the key and where it is."""
+    """A setting is unknown, ill-typed or out of bounds. The text contains its key and its place."""
 
 
 class ClosedError(UsageError):
-    """The object was closed, or has not been started."""
+    """The object is closed, or not started yet."""
 
 
 class ProtocolError(SprocketError):
-    """The wire format was broken."""
+    """A frame violates the wire format."""
 
 
 class LocalProtocolError(ProtocolError):
@@ -59,11 +71,11 @@ class LocalProtocolError(ProtocolError):
 
 
 class RemoteProtocolError(ProtocolError):
-    """The peer sent something that is no RocketMQ frame, or breaks its own declaration."""
+    """The peer sent something that is no RocketMQ frame, or whose fields are not as declared."""
 
 
 class TransportError(SprocketError):
-    """Nobody answered."""
+    """No server replied."""
 
     retriable = True
     refresh_route = True
@@ -74,11 +86,11 @@ class ConnectFailed(TransportError):
 
 
 class ConnectionLost(TransportError):
-    """The connection broke while a reply was awaited; the request may have been carried out."""
+    """The connection broke before the reply arrived; the request may have been carried out."""
 
 
 class CallTimeout(TransportError):
-    """No reply came in time; the request may have been carried out."""
+    """No reply arrived in time; the request may have been carried out."""
 
 
 class RouteNotFound(SprocketError):
@@ -92,7 +104,7 @@ class SendFailed(SprocketError):
 
 
 class StoreError(SprocketError):
-    """The store could not do it."""
+    """The store could not carry out an operation."""
 
 
 class CorruptRecord(StoreError):
@@ -104,11 +116,11 @@ class OffsetOutOfRange(StoreError):
 
 
 class DiskFull(StoreError):
-    """There is no room to write; reads go on."""
+    """There is no free space to write; reads still work."""
 
 
 class DamagedLog(StoreError):
-    """The log is broken at a place that had been on the disk, and messages lie behind it."""
+    """The log is broken in a part that had been synced, and messages are stored behind it."""
 
 
 class DirectoryInUse(StoreError):
@@ -116,11 +128,11 @@ class DirectoryInUse(StoreError):
 
 
 class ReplyError(SprocketError):
-    """A server answered with something else than success.
+    """A server replied with a code other than success.
 
     Attributes:
         code: RocketMQ's response code.
-        remark: the server's own words.
+        remark: the server's error text.
     """
 
     code: int = 1
@@ -141,14 +153,14 @@ class ReplyError(SprocketError):
 
 
 class SystemFailure(ReplyError):
-    """Code 1: the server could not do it and has no better word for why."""
+    """Code 1: the server failed, and no more precise code exists."""
 
     code = 1
     retriable = True
 
 
 class SystemBusy(ReplyError):
-    """Code 2: the server refuses load for now."""
+    """Code 2: the server is overloaded for now."""
 
     code = 2
     retriable = True
@@ -161,19 +173,19 @@ class RequestNotSupported(ReplyError):
 
 
 class FlushDiskTimeout(ReplyError):
-    """Code 10: stored, but not known to be on the disk in time."""
+    """Code 10: the message is stored, but was not synced to the disk in time."""
 
     code = 10
 
 
 class SlaveNotAvailable(ReplyError):
-    """Code 11: stored, but no slave is there to copy it."""
+    """Code 11: the message is stored, but no slave is available to copy it."""
 
     code = 11
 
 
 class FlushSlaveTimeout(ReplyError):
-    """Code 12: stored, but not copied by a slave in time."""
+    """Code 12: the message is stored, but no slave copied it in time."""
 
     code = 12
 
@@ -185,14 +197,14 @@ class IllegalMessage(ReplyError):
 
 
 class ServiceNotAvailable(ReplyError):
-    """Code 14: the broker does not take writes now (disk full, shutting down)."""
+    """Code 14: the broker does not accept writes now (disk full, shutting down)."""
 
     code = 14
     retriable = True
 
 
 class VersionNotSupported(ReplyError):
-    """Code 15."""
+    """Code 15: the server does not support the client's version."""
 
     code = 15
 
@@ -218,7 +230,7 @@ class QueryNotFound(ReplyError):
 
 
 class SubscriptionInvalid(ReplyError):
-    """Code 23: the filter expression cannot be read."""
+    """Code 23: the filter expression cannot be parsed."""
 
     code = 23
 
@@ -242,13 +254,13 @@ class GroupNotFound(ReplyError):
 
 
 class FilterMissing(ReplyError):
-    """Code 27: the broker does not have the filter in Python that is asked for."""
+    """Code 27: the broker does not have the requested filter in Python."""
 
     code = 27
 
 
 class FilterFailed(ReplyError):
-    """Code 30001, ours: a filter in Python does not say which messages are wanted."""
+    """Code 30001, Sprocket's own: a filter in Python failed, so no messages could be chosen."""
 
     code = 30001
 

@@ -1,7 +1,7 @@
-"""The three things that code may not take from the world by itself: clock, disk, entropy.
+"""The three ports to the operating system: clock, disk and entropy. No code uses these directly.
 
-Network and monotonic time are the asyncio loop. Whoever needs a port gets it as a constructor
-argument; `sprocket.runtime` has the real ones, `sprocket.testing` the seeded ones.
+Network and monotonic time come from the asyncio loop. A part that needs a port receives it as a
+constructor argument; `sprocket.runtime` has the real ports, `sprocket.testing` the seeded ones.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class MappedFile(Protocol):
 
     @property
     def path(self) -> str:
-        """The path it was mapped under."""
+        """The path at which it was mapped."""
         ...
 
     @property
@@ -50,52 +50,53 @@ class MappedFile(Protocol):
         """Returns when bytes [start, end) are on the disk.
 
         Raises:
-            OSError: the disk failed. What was written since the last good sync is unknown.
+            OSError: the disk failed. Which of the bytes since the last good sync it has is unknown.
         """
         ...
 
     def zero(self, start: int, end: int) -> None:
-        """Makes bytes [start, end) zero and gives them room on the disk, at once.
+        """Fills bytes [start, end) with zeros and allocates disk space for them, at once.
 
-        What was written to the mapping without it may end the process when the disk is full.
+        On a full disk, a write to a part of the mapping without disk space can kill the process.
 
         Raises:
-            OSError: there is no room.
+            OSError: there is no free space.
         """
         ...
 
     async def prepare(self, start: int, end: int) -> None:
-        """Like `zero`, in the background. What `zero` reaches meanwhile belongs to the caller.
+        """Like `zero`, in the background. The caller may use bytes that `zero` fills meanwhile.
 
         Nothing else may be written into [start, end) before it returns.
 
         Raises:
-            OSError: there is no room; some of the bytes may have got theirs.
+            OSError: there is no free space; some of the bytes may be allocated already.
         """
         ...
 
     def reserve(self, start: int, end: int) -> None:
-        """Gives bytes [start, end) room on the disk, and leaves what they are. Cheap where it can.
+        """Allocates disk space for bytes [start, end) and keeps their values. Cheap if the system
+        can do it.
 
         Raises:
-            OSError: there is no room.
+            OSError: there is no free space.
         """
         ...
 
     def clear_from(self, start: int) -> None:
-        """Makes all from `start` on zero without looking at it, and gives its room back.
+        """Makes all bytes from `start` on zero without reading them, and frees their disk space.
 
         Raises:
-            OSError: the disk refuses it.
+            OSError: the system refuses it.
         """
         ...
 
     def is_in_memory(self, start: int, end: int) -> bool:
-        """Whether bytes [start, end) can be read without waiting; true where nobody knows."""
+        """Whether bytes [start, end) can be read without waiting; true if that is unknown."""
         ...
 
     async def load(self, start: int, end: int) -> None:
-        """Brings bytes [start, end) into memory, in the background.
+        """Reads bytes [start, end) into memory, in the background.
 
         Raises:
             OSError: the disk failed.
@@ -103,20 +104,20 @@ class MappedFile(Protocol):
         ...
 
     def fault(self) -> str | None:
-        """What became of the file under its name, in words; None if it is as it should be."""
+        """What happened to the file at its path, in words; None if it is unchanged."""
         ...
 
     async def put_back(self) -> None:
-        """Writes the file anew, if it was removed: under its name, or with `.lost` behind it if
-        there is another now. It is on the disk when this returns.
+        """Writes the file again if it was removed: at its path, or with the suffix `.lost` if
+        another file is there now. It is on the disk when this returns.
 
         Raises:
-            OSError: the disk refuses it.
+            OSError: the system refuses it.
         """
         ...
 
     def close(self) -> None:
-        """Unmaps the file. Readers that still hold a slice keep it alive until they let go."""
+        """Unmaps the file. It stays mapped as long as a reader holds a slice of it."""
         ...
 
 
@@ -125,19 +126,19 @@ class DirectoryLock(Protocol):
 
     @property
     def is_held(self) -> bool:
-        """Whether it still keeps others out: nobody has taken its file away."""
+        """Whether it still keeps other processes out: its file has not been removed."""
         ...
 
     def release(self) -> None:
-        """Gives the directory back."""
+        """Releases the directory."""
         ...
 
 
 class Disk(Protocol):
-    """Files and folders. Paths are plain text with `/`; relative to nothing."""
+    """Files and folders. Paths are absolute, as text with `/`."""
 
     def make_directory(self, path: str) -> None:
-        """Makes a folder with all its parents; no error if it is there."""
+        """Makes a folder and all its parents; no error if it exists."""
         ...
 
     def names(self, path: str) -> list[str]:
@@ -152,7 +153,7 @@ class Disk(Protocol):
         """Maps a file of `size` bytes; makes it, zero-filled, if it is missing.
 
         Raises:
-            OSError: no room, no permission, or the file has another size.
+            OSError: no free space, no permission, or the file has another size.
         """
         ...
 
@@ -161,7 +162,7 @@ class Disk(Protocol):
         ...
 
     def peek(self, path: str) -> memoryview:
-        """A file's bytes for reading only, without copying it; what others write shows.
+        """A read-only view of a file's bytes, without a copy; it shows what others write.
 
         Raises:
             OSError: there is no such file, or it cannot be read.
@@ -171,15 +172,16 @@ class Disk(Protocol):
     def replace(self, path: str, content: bytes, *, backup: bool = True) -> None:
         """Writes a small state file so that a crash leaves the old or the new one, never a mix.
 
-        New file, sync, rename, folder sync; the version before is kept as `path.bak` if `backup`.
+        Writes a new file, syncs it, renames it, and syncs the folder. If `backup`, the previous
+        version is kept as `path.bak`.
         """
         ...
 
     def move(self, source: str, target: str) -> None:
-        """Gives a file or folder another name, in a folder that is there; both folders synced.
+        """Renames a file or folder into an existing folder, and syncs both folders.
 
         Raises:
-            OSError: there is none, or the target is on another disk or not empty.
+            OSError: the source is missing, or the target is on another disk or not empty.
         """
         ...
 
@@ -188,13 +190,13 @@ class Disk(Protocol):
         ...
 
     def usage(self, path: str) -> float:
-        """How full the file system of `path` is, in [0, 1]."""
+        """The used fraction of the file system of `path`, in [0, 1]."""
         ...
 
     def lock(self, directory: str) -> DirectoryLock:
-        """Takes a folder for this process.
+        """Locks a folder for this process.
 
         Raises:
-            DirectoryInUse: another process has it.
+            DirectoryInUse: another process holds the lock.
         """
         ...

@@ -1,7 +1,7 @@
-"""A number that only rises and can be awaited: the one way to wait here.
+"""A number that only rises and can be awaited. All waiting in the project uses it.
 
-Flushed to the disk, arrived in a queue: each is a watermark. Synchronous flush, long polling and
-draining at shutdown all wait on one with a deadline.
+How far the log is flushed and how far a queue has messages are watermarks. Synchronous flush, long
+polling and draining at shutdown all wait on one with a deadline.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from sprocket.base.deadline import Deadline
 
 
 class Watermark:
-    """A rising number. One loop only; no locks."""
+    """A rising number. It belongs to one event loop and has no locks."""
 
     __slots__ = ("_failure", "_gone", "_sequence", "_value", "_waiting")
 
@@ -23,21 +23,21 @@ class Watermark:
         self._failure: BaseException | None = None
         #: A heap of (target, tie-breaker, future). Every target is above `_value`.
         self._waiting: list[tuple[int, int, asyncio.Future[bool]]] = []
-        #: How many entries of the heap belong to waiters that have given up.
+        #: The number of heap entries whose waiters have given up.
         self._gone = 0
 
     @property
     def value(self) -> int:
-        """Where it stands."""
+        """The current number."""
         return self._value
 
     @property
     def waiting(self) -> int:
-        """How many waiters there are; those that gave up are not counted."""
+        """The number of waiters, without those that gave up."""
         return sum(1 for _, _, future in self._waiting if not future.done())
 
     def rise(self, value: int) -> None:
-        """Lifts the mark and wakes whoever waited for it. A lower value changes nothing."""
+        """Raises the number and wakes those who wait for it. A lower value changes nothing."""
         if value <= self._value:
             return
         self._value = value
@@ -50,7 +50,7 @@ class Watermark:
                 future.set_result(True)
 
     def fail(self, error: BaseException) -> None:
-        """Ends all waiting, now and later, with `error`: the mark will not rise again."""
+        """Ends all present and later waiting with `error`: the number will not rise again."""
         self._failure = error
         for _, _, future in self._waiting:
             if not future.done():
@@ -59,18 +59,21 @@ class Watermark:
         self._gone = 0
 
     async def reach(self, target: int, deadline: Deadline) -> bool:
-        """Waits until the mark is at `target` or above.
+        """Waits until the number is `target` or more.
 
         Returns:
-            True once it is; False if the deadline passed first.
+            True once it is; False if the deadline passes first.
 
         Raises:
-            BaseException: what `fail` was told.
+            BaseException: the error that `fail` was called with.
         """
+        # With a heap ordered by target, `rise` touches only the waiters that it wakes, however many
+        # others there are. A waiter that gives up stays in the heap and is only counted: to
+        # remove it at once, the whole heap would have to be searched.
         if self._value >= target:
             return True
         if self._failure is not None:
-            raise self._failure.with_traceback(None)  # else it would keep every frame it passed
+            raise self._failure.with_traceback(None)  # else the error keeps every frame it passed
         loop = asyncio.get_running_loop()
         remaining = deadline.remaining(loop.time())
         if remaining <= 0:
@@ -91,11 +94,11 @@ class Watermark:
                 self._forget_gone()
 
     def _forget_gone(self) -> None:
-        """Drops waiters that gave up once they are the larger part, so memory stays bounded.
+        """Drops waiters that gave up once they are the majority, so that memory stays bounded.
 
-        They are counted as they leave, because a count over the heap for each of them would make
-        thousands of waiters that leave together cost quadratically. A waiter may be counted here
-        after its entry is gone already; that only brings the next sweep forward.
+        They are counted as they leave: a scan of the heap for each of them would cost quadratic
+        time when thousands leave together. A waiter may be counted after its entry is gone
+        already; that only makes the next sweep come earlier.
         """
         if self._gone * 2 > len(self._waiting):
             self._waiting = [entry for entry in self._waiting if not entry[2].done()]

@@ -1,1 +1,1 @@
-"""The sprocket command."""
+"""The command `sprocket`."""

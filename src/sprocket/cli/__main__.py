@@ -1,4 +1,4 @@
-"""`python -m sprocket.cli` is the command `sprocket`."""
+"""`python -m sprocket.cli` runs the command `sprocket`."""
 
 from sprocket.cli.entry import main
 

@@ -1,4 +1,4 @@
-"""One question of an operator, from the command line to the servers and back."""
+"""Runs one admin call for a command, with connections to the name servers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 def ask(nameservers: str, timeout: float, question: Callable[[Caller], Awaitable[T]]) -> T:
-    """Runs `question` with a caller for these name servers and returns what it returns.
+    """Runs `question` with a caller for these name servers and returns its result.
 
     Args:
         nameservers: `host:port`, several with `;` between them.

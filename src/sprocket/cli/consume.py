@@ -1,4 +1,4 @@
-"""`sprocket consume`: prints messages, by itself or as a member of a consumer group."""
+"""`sprocket consume`: prints messages, without a group or as a member of a consumer group."""
 
 from __future__ import annotations
 
@@ -19,56 +19,65 @@ EXAMPLES = (
     'sprocket consume orders --from "2030-01-31 08:00" --group billing',
 )
 
+Beginning = Annotated[
+    str,
+    typer.Option(
+        "--from",
+        metavar="first|last|TIME",
+        help="Where to begin: the first message, the end, a time (2030-01-31 08:00), or some "
+        "time ago (15m).",
+    ),
+]
+Code = Annotated[
+    str | None,
+    typer.Option(
+        "--code",
+        metavar="FILE[:NAME]|NAME",
+        help="Only messages that this Python function matches at the broker: a file, or the "
+        "name of an uploaded filter.",
+    ),
+]
+
 
 def consume(
     topic: Topic,
-    beginning: Annotated[
-        str,
-        typer.Option(
-            "--from",
-            metavar="first|last|TIME",
-            help="first message, only new ones, a time (2030-01-31 08:00), or how long ago (15m).",
-        ),
-    ] = "first",
+    beginning: Beginning = "first",
     count: Annotated[
-        int | None, typer.Option("--count", "-c", min=1, help="End after so many messages.")
+        int | None, typer.Option("--count", "-c", min=1, help="Stop after this many messages.")
     ] = None,
     to_end: Annotated[
-        bool, typer.Option("--end", help="End when everything there is has been read.")
+        bool, typer.Option("--end", help="Stop at the end of the topic, without waiting for more.")
     ] = False,
     tags: Annotated[
-        str, typer.Option("--tags", "-t", help="Only these tags, with || between them.")
+        str, typer.Option("--tags", "-t", help="Only messages with these tags, separated by ||.")
     ] = "*",
     sql: Annotated[
         str | None,
-        typer.Option("--sql", help="Only what this condition over properties says: amount > 5."),
-    ] = None,
-    code: Annotated[
-        str | None,
         typer.Option(
-            "--code",
-            metavar="FILE[:NAME]|NAME",
-            help="Only what this function at the broker wants, in a file or uploaded before.",
+            "--sql", help="Only messages whose properties match this condition: amount > 5."
         ),
     ] = None,
+    code: Code = None,
     group: Annotated[
         str | None,
         typer.Option(
-            "--group", "-g", help="Share the messages with this group, and commit; else just read."
+            "--group",
+            "-g",
+            help="Consume as a member of this group and commit offsets. Without it, only read.",
         ),
     ] = None,
-    raw: Annotated[bool, typer.Option("--raw", help="Print bodies only, each on a line.")] = False,
+    raw: Annotated[bool, typer.Option("--raw", help="Print only bodies, one a line.")] = False,
     nameserver: NameServers = NAMESERVER,
     as_json: Json = False,
 ) -> None:
-    """Prints messages as they come, until Ctrl-C. Without --group nothing is committed."""
+    """Prints messages as they arrive, until Ctrl-C. Without --group no offsets are committed."""
     import time
 
     from sprocket.cli import consuming
 
     chosen = consuming.chosen_by(tags, sql, code)
     if group is not None and to_end:
-        raise UsageError("--end is for reading without --group")
+        raise UsageError("--end cannot be used with --group")
     show = consuming.show_raw if raw else consuming.show_json if as_json else consuming.show_line
     start = start_at(beginning, int(time.time() * 1000))
     taken = consuming.Taken(show, count)

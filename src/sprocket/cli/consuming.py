@@ -1,4 +1,4 @@
-"""What `sprocket consume` does: reads queues by itself, or joins a group; prints what comes."""
+"""What `sprocket consume` does: reads queues directly or joins a group, and prints messages."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ from sprocket.base.errors import TransportError, UsageError
 from sprocket.cli import loading, render
 from sprocket.cli.times import moment
 from sprocket.client.config import ConsumerConfig, PullConfig
-from sprocket.client.pull_consumer import PullConsumer, PullStatus
+from sprocket.client.pull_consumer import PullConsumer
 from sprocket.client.push_consumer import PushConsumer
+from sprocket.clientcore.replies import PullStatus
 from sprocket.filter.choice import Choice, filter_of
 from sprocket.filter.python import PythonFilter
 from sprocket.message.message import StoredMessage
@@ -29,14 +30,14 @@ from sprocket.runtime import process
 
 logger = logging.getLogger(__name__)
 
-#: The group that reading without a group is done in; it commits nothing.
+#: The group name of pulls without `--group`. It never commits.
 READER = "sprocket-cli"
 
 Start = Literal["first", "last"] | int
 
 
 class Taken:
-    """Shows messages, up to a number of them."""
+    """Shows messages, at most `count_max` of them."""
 
     def __init__(self, show: Callable[[StoredMessage], None], count_max: int | None) -> None:
         self._show = show
@@ -45,25 +46,25 @@ class Taken:
 
     @property
     def is_full(self) -> bool:
-        """Whether no more are wanted."""
+        """Whether the limit is reached."""
         return self._count_max is not None and self._count >= self._count_max
 
     def take(self, message: StoredMessage) -> None:
-        """Shows one more, if it is wanted."""
+        """Shows a message, unless the limit is reached."""
         if not self.is_full:
             self._count += 1
             self._show(message)
 
 
 def chosen_by(tags: str, sql: str | None, code: str | None) -> Choice:
-    """Which messages a user asks for, checked.
+    """The filter that the options describe, checked.
 
     Args:
-        code: a file of Python, the function's name behind a colon if the file has another; or the
-            name of a filter that was uploaded.
+        code: a Python file, followed by a colon and the function's name if that differs from the
+            file's; or the name of an uploaded filter.
 
     Raises:
-        UsageError: it cannot be read, or several are given.
+        UsageError: the file cannot be read, the filter is invalid, or several are given.
     """
     choice: Choice = {"tags": tags, "sql": sql, "code": None if code is None else _filter_in(code)}
     filter_of(**choice)
@@ -83,14 +84,14 @@ def _filter_in(text: str) -> PythonFilter:
 
 
 def run(main: Coroutine[Any, Any, None]) -> int:
-    """Runs `read` or `join` until it ends or a signal ends it; the exit code."""
+    """Runs `read` or `join` until it ends or a signal ends it; returns the exit code."""
     return process.run(main)
 
 
 async def read(
     topic: str, start: Start, *, chosen: Choice, to_end: bool, nameservers: str, taken: Taken
 ) -> None:
-    """Reads all queues of a topic side by side and commits nothing."""
+    """Reads all queues of a topic in parallel and commits nothing."""
     async with PullConsumer(READER, nameservers=nameservers, config=_reading()) as consumer:
         queues = await consumer.queues(topic)
         begins = [await _begin(consumer, queue, start) for queue in queues]
@@ -135,7 +136,7 @@ async def _follow(
     chosen: Choice,
     taken: Taken,
 ) -> None:
-    """Reads one queue from an offset to `end`, or for ever; goes on when a broker comes back."""
+    """Reads one queue from an offset to `end`, or for ever. Retries while a broker is away."""
     waits = pauses(0.2, 5.0)
     while not taken.is_full and (end is None or offset < end):
         try:
@@ -156,10 +157,11 @@ async def _follow(
 async def join(
     topic: str, start: Start, *, chosen: Choice, group: str, nameservers: str, taken: Taken
 ) -> None:
-    """Consumes as a member of a group; what was shown counts as consumed.
+    """Consumes as a member of a group. A message that was shown counts as consumed.
 
     Raises:
-        RouteNotFound: there is no such topic: a member would wait for one that is misspelt.
+        RouteNotFound: there is no such topic. Without this check a member would wait for ever if
+            the name is misspelt.
     """
     config = ConsumerConfig(**loading.credentials())
     async with PullConsumer(READER, nameservers=nameservers, config=_reading()) as reader:
@@ -169,14 +171,14 @@ async def join(
         async with contextlib.aclosing(aiter(consumer)) as messages:
             while not taken.is_full:
                 taken.take(await anext(messages))
-            # Asking for one more says that the last one is consumed; that one more is put back.
+            # The next `anext` marks the last message as consumed; its own message is put back.
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(0):
                     await anext(messages)
 
 
 def show_line(message: StoredMessage) -> None:
-    """One line for people."""
+    """Prints a message as one line of text."""
     marks = [f"[{message.tag}]"] if message.tag else []
     marks += [f"key={key}" for key in message.keys]
     text = _text(message.body)
@@ -186,7 +188,7 @@ def show_line(message: StoredMessage) -> None:
 
 
 def show_json(message: StoredMessage) -> None:
-    """One line of JSON; a body that is not text as base64."""
+    """Prints a message as one line of JSON; a body that is not text is in base64."""
     render.json(
         {
             "topic": message.topic,
@@ -207,7 +209,7 @@ def show_json(message: StoredMessage) -> None:
 
 
 def body_of(message: StoredMessage) -> dict[str, str]:
-    """A body for programs: as text, or as base64 if it is none."""
+    """A body for JSON: as text, or in base64 if it is not text."""
     text = _text(message.body)
     if text is None:
         return {"body_base64": base64.b64encode(message.body).decode()}
@@ -215,7 +217,7 @@ def body_of(message: StoredMessage) -> dict[str, str]:
 
 
 def show_raw(message: StoredMessage) -> None:
-    """The body as it is, and a line end."""
+    """Prints the body unchanged, and a line end."""
     sys.stdout.flush()
     out = getattr(sys.stdout, "buffer", None)
     if out is None:
@@ -234,5 +236,5 @@ def _text(body: bytes) -> str | None:
 
 
 def _one_line(text: str) -> str:
-    """Without line ends and without what would steer a terminal."""
+    """Escapes line ends and terminal control characters."""
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)

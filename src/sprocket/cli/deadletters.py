@@ -1,4 +1,4 @@
-"""`sprocket deadletters`: what a consumer group gave up: look at it, give it back."""
+"""`sprocket deadletters`: lists and resends the dead letters of a consumer group."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from sprocket.admin.resend import Resent
     from sprocket.message.message import StoredMessage
 
-app = typer.Typer(help="What a consumer group gave up: list, give back.")
+app = typer.Typer(help="Dead letters of a consumer group: list, resend.")
 
 
 @command(
@@ -41,7 +41,7 @@ app = typer.Typer(help="What a consumer group gave up: list, give back.")
 def list_letters(
     group: Group,
     count: Annotated[
-        int, typer.Option("--count", "-c", min=1, help="At most so many, the oldest first.")
+        int, typer.Option("--count", "-c", min=1, help="At most this many, the oldest first.")
     ] = 1000,
     since: Since = None,
     until: Until = None,
@@ -74,7 +74,7 @@ async def _letters(
                 advance(1)
                 if count is not None and len(found) >= count:
                     break
-    except TopicNotFound:  # it never gave anything up, if there is such a group
+    except TopicNotFound:  # the group has no dead letters, or does not exist
         await known.check_group(caller, group)
         return []
     return found
@@ -91,14 +91,16 @@ def resend(
     group: Group,
     ids: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[ID]...", help="Offset ids, as list shows them."),
+        typer.Argument(metavar="[ID]...", help="Offset ids, as `list` shows them."),
     ] = None,
-    is_all: Annotated[bool, typer.Option("--all", help="All of them, or those of a time.")] = False,
+    is_all: Annotated[
+        bool, typer.Option("--all", help="All dead letters, or those of --since and --until.")
+    ] = False,
     to_topic: Annotated[
         bool,
         typer.Option(
             "--to-topic",
-            help="To the topics that they were sent to, for all groups, not only this one.",
+            help="Send them to their original topics, so to all groups, not only to this one.",
         ),
     ] = False,
     since: Since = None,
@@ -108,9 +110,12 @@ def resend(
     as_json: Json = False,
     timeout: Timeout = 5.0,
 ) -> None:
-    """Gives dead letters back to their group, with what their sender set. They stay listed too."""
+    """Sends dead letters to their group again, with the sender's tag, keys and properties.
+
+    The dead letters also stay in the list.
+    """
     if bool(ids) == is_all:
-        raise UsageError("say which: offset ids, or --all")
+        raise UsageError("give offset ids, or --all")
     times = between(since, until)
     letters = ask(nameserver, timeout, lambda caller: _chosen(caller, group, ids=ids, times=times))
     where = "their topics" if to_topic else f"consumer group {group}"
@@ -136,7 +141,9 @@ async def _chosen(
     chosen = [await messages.view(caller, each) for each in ids]
     for place, message in zip(ids, chosen, strict=True):
         if message.topic != dead_letter_topic(group):
-            raise UsageError(f"{place} is no dead letter of {group}: it lies in {message.topic}")
+            raise UsageError(
+                f"{place} is no dead letter of {group}: it is stored in {message.topic}"
+            )
     return chosen
 
 

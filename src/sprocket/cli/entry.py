@@ -1,14 +1,14 @@
-"""Where the command `sprocket` begins: Ctrl-C while modules are loaded ends it without a word.
+"""The entry point of `sprocket`: Ctrl-C while modules load ends it without a traceback.
 
-That is said before anything else is loaded, `signal` and what it brings along too. Only before any
-of this, while Python itself starts, does Ctrl-C still end in words of Python's.
+This is set before any other module is loaded, also before `signal` and its imports. Only while
+Python itself starts does Ctrl-C still print Python's own message.
 """
 
 from __future__ import annotations
 
 import _signal  # type: ignore[import-not-found]  # what `signal` is made of
 
-#: Else a shell has it ignored, and so it stays.
+#: False if a shell has set SIGINT to be ignored, which stays so.
 _IS_OURS = _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler
 if _IS_OURS:
     _signal.signal(_signal.SIGINT, _signal.SIG_DFL)

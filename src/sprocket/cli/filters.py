@@ -1,4 +1,4 @@
-"""`sprocket filter`: consumers' filters in Python: check, upload, list, remove."""
+"""`sprocket filter`: checks, uploads, lists and removes filters in Python."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ if TYPE_CHECKING:
     from sprocket.filter.python import PythonFilter
     from sprocket.protocol.bodies import FilterFacts
 
-app = typer.Typer(help="Consumers' filters in Python: check, upload, list, remove.")
+app = typer.Typer(help="Filters in Python: check, upload, list, remove.")
 
 File = Annotated[Path, typer.Argument(metavar="FILE", help="Python source with the function.")]
 Name = Annotated[
     str | None,
-    typer.Option("--name", metavar="NAME", help="The function; else it is named like the file."),
+    typer.Option("--name", metavar="NAME", help="The function; by default the file's name."),
 ]
 GroupOption = Annotated[
-    str, typer.Option("--group", "-g", metavar="GROUP", help="Consumer group that it is for.")
+    str, typer.Option("--group", "-g", metavar="GROUP", help="Consumer group of the filter.")
 ]
 TopicOption = Annotated[
-    str, typer.Option("--topic", "-t", metavar="TOPIC", help="Topic that it chooses from.")
+    str, typer.Option("--topic", "-t", metavar="TOPIC", help="Topic of the filter.")
 ]
 Secret = Annotated[
     str | None,
@@ -37,7 +37,7 @@ Secret = Annotated[
         "--secret",
         metavar="TEXT",
         envvar="SPROCKET_FILTER_SECRET",
-        help="The brokers' filter_secret, for uploads from elsewhere.",
+        help="The brokers' filter_secret, for uploads from other machines.",
     ),
 ]
 
@@ -53,16 +53,18 @@ def check(
     name: Name = None,
     given: Annotated[
         list[str] | None,
-        typer.Option("--property", "-p", metavar="NAME=VALUE", help="Of a message to judge."),
+        typer.Option(
+            "--property", "-p", metavar="NAME=VALUE", help="Property of a message to try it on."
+        ),
     ] = None,
     body: Annotated[
-        str | None, typer.Option("--body", metavar="TEXT", help="Of a message to judge.")
+        str | None, typer.Option("--body", metavar="TEXT", help="Body of a message to try it on.")
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Says whether a filter can be run, and what it makes of a message, without a broker.
+    """Checks whether a filter can run, and whether it matches a message, without a broker.
 
-    It runs here as it would beside a broker: shut in, where the system can do that.
+    It runs in the same sandbox as at a broker, if this system supports it.
     """
     import asyncio
 
@@ -76,14 +78,14 @@ def check(
         }  # fmt: skip
         render.json({**facts, "wanted": verdict} if is_judged else facts)
         return
-    typer.echo(f"{wanted.expression}: right ({_LEVELS[level]})")
+    typer.echo(f"{wanted.expression}: valid ({_LEVELS[level]})")
     if is_judged:
-        typer.echo("the message is wanted" if verdict else "the message is not wanted")
+        typer.echo("the message matches" if verdict else "the message does not match")
 
 
 _LEVELS = {
-    "kernel": "shut in by the kernel here",
-    "limits": "this system has resource limits only: no broker here runs it unless told so",
+    "kernel": "sandboxed by the kernel here",
+    "limits": "this system has only resource limits: a broker here needs filter_isolation=limits",
 }
 
 
@@ -96,7 +98,7 @@ def _filter_of(file: Path, name: str | None, secret: str | None = None) -> Pytho
 async def _tried(
     wanted: PythonFilter, properties: dict[str, str], body: str, *, is_judged: bool
 ) -> tuple[str, bool | None]:
-    """The level of isolation, and what the filter makes of a message."""
+    """The level of isolation, and whether the filter matches the message."""
     from sprocket.filterserver.exchange import Part, batch
     from sprocket.filterserver.process import Bounds, Lost, Process
     from sprocket.message.properties import encode
@@ -132,16 +134,16 @@ def upload(
     topic: TopicOption,
     name: Name = None,
     again: Annotated[
-        bool, typer.Option("--again", help="Switch it on again where it was switched off.")
+        bool, typer.Option("--again", help="Switch it on again if failures switched it off.")
     ] = False,
     secret: Secret = None,
     nameserver: NameServers = NAMESERVER,
     as_json: Json = False,
     timeout: Timeout = 30.0,
 ) -> None:
-    """Brings a filter to all brokers, which try it out first. The newest version counts.
+    """Uploads a filter to all brokers, which try it first. The newest version is used.
 
-    Consumers subscribe it with code=PythonFilter(None, NAME), or bring it themselves.
+    Consumers use it with code=PythonFilter(None, NAME), or upload it themselves.
     """
     from sprocket.admin import filters
 
@@ -160,13 +162,14 @@ def upload(
 @command(app, "list", "sprocket filter list", "sprocket filter list --group billing --json")
 def list_filters(
     group: Annotated[
-        str | None, typer.Option("--group", "-g", metavar="GROUP", help="Only of this group.")
+        str | None,
+        typer.Option("--group", "-g", metavar="GROUP", help="Only filters of this group."),
     ] = None,
     nameserver: NameServers = NAMESERVER,
     as_json: Json = False,
     timeout: Timeout = 5.0,
 ) -> None:
-    """Lists filters at all brokers: which versions, at work or why not, what they judged."""
+    """Lists filters at all brokers: versions, state, and how many messages they checked."""
     import msgspec
 
     from sprocket.admin import filters, known
@@ -184,7 +187,7 @@ def list_filters(
             render.json({"broker": broker, **msgspec.to_builtins(each)})
         return
     render.table(
-        ("broker", "group", "topic", "filter", "newest", "judged", "wanted", "state"),
+        ("broker", "group", "topic", "filter", "newest", "checked", "matched", "state"),
         (
             (
                 broker, each.group, each.topic, f"{each.name}@{each.version}", each.is_newest,
@@ -198,7 +201,7 @@ def list_filters(
 def _state(each: FilterFacts) -> str:
     if each.off:
         return f"off: {each.off}"
-    return "runs" if each.is_running else "rests"
+    return "running" if each.is_running else "idle"
 
 
 @command(app, "remove", "sprocket filter remove cheap --group billing --topic orders")
@@ -207,17 +210,17 @@ def remove(
     group: GroupOption,
     topic: TopicOption,
     version: Annotated[
-        str | None, typer.Option("--version", metavar="VERSION", help="Only this one.")
+        str | None, typer.Option("--version", metavar="VERSION", help="Only this version.")
     ] = None,
     secret: Secret = None,
     yes: Yes = False,
     nameserver: NameServers = NAMESERVER,
     timeout: Timeout = 5.0,
 ) -> None:
-    """Takes a filter away from all brokers. Consumers that choose by it get nothing then."""
+    """Removes a filter from all brokers. Consumers that use it get no more messages."""
     from sprocket.admin import filters
 
-    confirm(f"Take filter {name} away from group {group}?", yes=yes)
+    confirm(f"Remove filter {name} of group {group}?", yes=yes)
     now_ms = int(time.time() * 1000)
 
     async def question(caller: Caller) -> list[str]:

@@ -1,4 +1,4 @@
-"""`sprocket group`: consumer groups, who is in them, how far they are, where they go on."""
+"""`sprocket group`: consumer groups, their members, lag and offsets."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from sprocket.admin.positions import Lag
     from sprocket.message.queue import QueueId
 
-app = typer.Typer(help="Consumer groups: who is in them, how far they are, where they go on.")
+app = typer.Typer(help="Consumer groups: members, lag, resetting and copying offsets.")
 
 OneTopic = Annotated[
     str | None, typer.Option("--topic", "-t", metavar="TOPIC", help="Only this topic.")
@@ -41,7 +41,7 @@ OneTopic = Annotated[
 )
 def list_groups(
     with_status: Annotated[
-        bool, typer.Option("--status", help="Also members and lag; asks about each group.")
+        bool, typer.Option("--status", help="Also members and lag; one query for each group.")
     ] = False,
     nameserver: NameServers = NAMESERVER,
     as_json: Json = False,
@@ -69,7 +69,7 @@ def list_groups(
         for row in rows:
             render.json(row)
         return
-    headings = ("group", "members", "kind", "model", "behind", "per second")
+    headings = ("group", "members", "kind", "model", "lag", "per second")
     render.table(headings, (tuple(row.values()) for row in rows))
 
 
@@ -106,14 +106,21 @@ def create(
     group: Group,
     retries: Annotated[
         int,
-        typer.Option("--retries", min=0, help="Times a message comes again before it is dead."),
+        typer.Option(
+            "--retries", min=0, help="Retries of a message before it becomes a dead letter."
+        ),
     ] = 16,
-    is_ordered: Annotated[bool, typer.Option("--ordered", help="It consumes in order.")] = False,
+    is_ordered: Annotated[
+        bool, typer.Option("--ordered", help="The group uses ordered consumption.")
+    ] = False,
     cluster: Cluster = None,
     nameserver: NameServers = NAMESERVER,
     timeout: Timeout = 5.0,
 ) -> None:
-    """Creates a consumer group on all brokers, or changes it. Members make theirs by themselves."""
+    """Creates or changes a consumer group on all brokers.
+
+    This is needed only for special settings: the first member creates its group by itself.
+    """
     from sprocket.admin import groups
 
     async def question(caller: Caller) -> list[str]:
@@ -146,7 +153,7 @@ def show(
             render.json({"broker": broker, **msgspec.to_builtins(config)})
         return
     render.table(
-        ("broker", "consumes", "broadcasts", "in order", "retries", "retry queues"),
+        ("broker", "consumes", "broadcasts", "ordered", "retries", "retry queues"),
         (
             (
                 broker,
@@ -171,13 +178,14 @@ def lag(
     group: Group,
     topic: OneTopic = None,
     with_owners: Annotated[
-        bool, typer.Option("--owners", help="Also which member holds each queue; asks them.")
+        bool,
+        typer.Option("--owners", help="Also the member that holds each queue; queries members."),
     ] = False,
     nameserver: NameServers = NAMESERVER,
     as_json: Json = False,
     timeout: Timeout = 5.0,
 ) -> None:
-    """Shows how far a group is in each queue."""
+    """Shows a group's committed offset and lag in each queue."""
     from sprocket.admin import consumers, known, positions
     from sprocket.message.queue import QueueId
 
@@ -197,7 +205,7 @@ def lag(
         for queue, owner in rows:
             render.json({**queue._asdict(), "behind": queue.behind, "owner": owner})
         return
-    headings = ["topic", "broker", "queue", "consumed", "end", "behind", "last consumed"]
+    headings = ["topic", "broker", "queue", "committed", "end", "lag", "last consumed"]
     render.table(
         headings + ["owner"] * with_owners,
         (
@@ -210,7 +218,7 @@ def lag(
             for queue, owner in rows
         ),
     )
-    typer.echo(f"\n{far.behind} behind, {far.per_second:.2f} per second")
+    typer.echo(f"\nlag {far.behind}, {far.per_second:.2f} messages a second consumed")
 
 
 @command(
@@ -228,33 +236,36 @@ def reset(
         typer.Option(
             "--to",
             metavar="first|last|TIME",
-            help="The oldest message, the end, a time (2030-01-31 08:00), or how long ago (15m).",
+            help="The oldest message, the end, a time (2030-01-31 08:00), or some time ago (15m).",
         ),
     ] = None,
     queue: Annotated[
         str | None, typer.Option("--queue", metavar="BROKER:NUMBER", help="Only this queue.")
     ] = None,
     offset: Annotated[
-        int | None, typer.Option("--offset", min=0, help="An offset of --queue, instead of --to.")
+        int | None, typer.Option("--offset", min=0, help="An offset in --queue, in place of --to.")
     ] = None,
     yes: Yes = False,
     nameserver: NameServers = NAMESERVER,
     as_json: Json = False,
     timeout: Timeout = 5.0,
 ) -> None:
-    """Moves a group, online or not. What it consumed behind that point, it consumes again."""
+    """Resets a group's offsets, whether it is online or not.
+
+    The group consumes all messages after the new offset again.
+    """
     import time
 
     from sprocket.admin import positions
     from sprocket.message.queue import QueueId
 
     if (to is None) == (offset is None):
-        raise UsageError("say where: --to, or --queue with --offset")
+        raise UsageError("give --to, or --queue with --offset")
     start = start_at(to or "first", int(time.time() * 1000))
     at_ms = {"first": positions.FIRST, "last": positions.LAST}.get(str(start), start)
     only = None if queue is None else QueueId(topic, *_queue(queue))
     where = f"to {to}" if offset is None else f"to offset {offset}"
-    confirm(f"Move {group} in {only or topic} {where}?", yes=yes)
+    confirm(f"Reset {group} in {only or topic} {where}?", yes=yes)
 
     async def question(caller: Caller) -> dict[QueueId, int]:
         return await positions.reset(
@@ -289,18 +300,18 @@ def _show_positions(positions: dict[QueueId, int], *, as_json: bool) -> None:
     "sprocket group clone billing billing-test --topic orders --yes",
 )
 def clone(
-    source: Annotated[str, typer.Argument(metavar="GROUP", help="Whose positions are copied.")],
-    target: Annotated[str, typer.Argument(metavar="TARGET", help="The group that gets them.")],
+    source: Annotated[str, typer.Argument(metavar="GROUP", help="The group to copy from.")],
+    target: Annotated[str, typer.Argument(metavar="TARGET", help="The group that gets offsets.")],
     topic: OneTopic = None,
     yes: Yes = False,
     nameserver: NameServers = NAMESERVER,
     as_json: Json = False,
     timeout: Timeout = 5.0,
 ) -> None:
-    """Has a group go on where another one is."""
+    """Copies a group's committed offsets to another group."""
     from sprocket.admin import positions
 
-    confirm(f"Move {target} to where {source} is?", yes=yes)
+    confirm(f"Set the offsets of {target} to those of {source}?", yes=yes)
 
     async def question(caller: Caller) -> dict[QueueId, int]:
         return await positions.clone(caller, source, target, topic=topic)
@@ -312,13 +323,13 @@ def clone(
 def delete(
     group: Group,
     keeps: Annotated[
-        bool, typer.Option("--keep", help="Keep its positions, retries and dead letters.")
+        bool, typer.Option("--keep", help="Keep its offsets, retries and dead letters.")
     ] = False,
     yes: Yes = False,
     nameserver: NameServers = NAMESERVER,
     timeout: Timeout = 5.0,
 ) -> None:
-    """Deletes a group, where it stood, its retries and its dead letters."""
+    """Deletes a group, its offsets, its retries and its dead letters."""
     from sprocket.admin import groups
 
     confirm(f"Delete consumer group {group}{'' if keeps else ' with its dead letters'}?", yes=yes)
@@ -329,6 +340,6 @@ def delete(
     knew = ask(nameserver, timeout, question)
     if not knew:
         raise GroupNotFound(
-            f"no broker knew a consumer group {group}; whatever was left of it is deleted"
+            f"no broker knew a consumer group {group}; anything left of it is deleted"
         )
     typer.echo(f"{group}: deleted on {', '.join(knew)}")

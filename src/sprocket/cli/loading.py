@@ -1,4 +1,4 @@
-"""Settings for a command: its file is read, notes go to stderr, faults end it."""
+"""Loads the settings of a command. Notes are printed on stderr; errors are raised."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from sprocket.base.config_files import ConfigFile, Loaded
     from sprocket.client.config import ClientConfig
 
-#: A configuration file is text that somebody wrote; more than this is a mistake.
+#: A configuration file is written by hand, so a larger one must be a mistake.
 FILE_BYTES_MAX = 1 << 20
 
 
 def read(path: Path) -> ConfigFile:
-    """A configuration file's text.
+    """Reads a configuration file.
 
     Raises:
         ConfigError: it cannot be read.
@@ -46,13 +46,13 @@ def settings(
     given: Sequence[str] | None = None,
     overrides: Mapping[str, Any] | None = None,
 ) -> Loaded:
-    """Loads settings from file, environment and command line, and tells the notes on stderr.
+    """Loads settings from file, environment and command line, and prints notes on stderr.
 
     Args:
         kinds: the configuration classes.
         file: the configuration file, if any.
         given: `part.name=value` texts.
-        overrides: what options of its own say; None as if not given.
+        overrides: values of the command's own options; None counts as not given.
     """
     from sprocket.base.config_files import load
 
@@ -69,7 +69,7 @@ def settings(
 
 
 def client() -> ClientConfig:
-    """The table `[client]` of the file that SPROCKET_CONFIG names, and SPROCKET_CLIENT_…."""
+    """The client settings: table `[client]` of the file SPROCKET_CONFIG, and SPROCKET_CLIENT_…."""
     from sprocket.client.config import ClientConfig
 
     file = os.environ.get("SPROCKET_CONFIG")
@@ -77,7 +77,7 @@ def client() -> ClientConfig:
 
 
 def credentials() -> dict[str, Any]:
-    """The same, of it what proves who we are: settings of any client."""
+    """The access keys of `client`, as arguments for any client's configuration class."""
     found = client()
     return {
         "access_key": found.access_key,

@@ -1,6 +1,6 @@
-"""The command `sprocket`: the table of its commands, and how a failure ends it.
+"""The command `sprocket`: its subcommands, and its exit codes.
 
-Exit codes: 0 done; 1 it could not be done; 2 it was asked wrongly; 130 stopped by Ctrl-C.
+Exit codes: 0 success; 1 failure; 2 wrong usage; 130 stopped by Ctrl-C.
 Every failure is one line on stderr.
 """
 
@@ -26,7 +26,7 @@ from sprocket.cli import (
     store,
     topics,
 )
-from sprocket.cli.options import command
+from sprocket.cli.options import command, examples
 
 FAILED = 1
 ASKED_WRONGLY = 2
@@ -38,21 +38,34 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
+    epilog=examples(
+        "sprocket standalone",
+        'sprocket send orders "one coffee" --tag new',
+        "sprocket consume orders --count 1",
+        "sprocket consume --help",
+    ),
 )
+
+
+def _add(group: typer.Typer, name: str, *lines: str) -> None:
+    """Adds a group of commands, with examples of some of them."""
+    app.add_typer(group, name=name, no_args_is_help=True, epilog=examples(*lines))
+
+
 command(app, "standalone", *serve.STANDALONE_EXAMPLES)(serve.standalone)
 command(app, "nameserver", *serve.NAMESERVER_EXAMPLES)(serve.nameserver)
 command(app, "broker", *serve.BROKER_EXAMPLES)(serve.broker)
 command(app, "send", *send.EXAMPLES)(send.send)
 command(app, "consume", *consume.EXAMPLES)(consume.consume)
-app.add_typer(topics.app, name="topic", no_args_is_help=True)
-app.add_typer(members.app, name="group", no_args_is_help=True)
-app.add_typer(messages.app, name="message", no_args_is_help=True)
-app.add_typer(deadletters.app, name="deadletters", no_args_is_help=True)
-app.add_typer(filters.app, name="filter", no_args_is_help=True)
-app.add_typer(pipelines.app, name="pipeline", no_args_is_help=True)
+_add(topics.app, "topic", "sprocket topic create orders", "sprocket topic status orders")
+_add(members.app, "group", "sprocket group list --status", "sprocket group lag billing")
+_add(messages.app, "message", "sprocket message find orders o-1", "sprocket message waiting")
+_add(deadletters.app, "deadletters", "sprocket deadletters list billing")
+_add(filters.app, "filter", "sprocket filter check cheap.py", "sprocket filter list")
+_add(pipelines.app, "pipeline", "sprocket pipeline list", "sprocket pipeline run archive --help")
 command(app, "cluster", "sprocket cluster", "sprocket cluster --json")(topics.show_cluster)
-app.add_typer(settings.app, name="config", no_args_is_help=True)
-app.add_typer(store.app, name="store", no_args_is_help=True)
+_add(settings.app, "config", "sprocket config show", "sprocket config check broker.conf")
+_add(store.app, "store", "sprocket store verify sprocket-data")
 
 
 def _version(wanted: bool) -> None:
@@ -69,7 +82,7 @@ def sprocket(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    """Apache RocketMQ's messaging in Python: name server, broker and client."""
+    """Apache RocketMQ in Python: name server, broker, client and tools."""
 
 
 def main() -> None:
@@ -99,6 +112,6 @@ def _fail(text: str, code: int) -> NoReturn:
 
 
 def _forget_output() -> NoReturn:
-    """Whoever read our output is gone; nothing more may be written, not even at exit."""
+    """Discards further output, also at exit: the reader of our standard output is gone."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     sys.exit(FAILED)

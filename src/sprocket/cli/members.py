@@ -1,6 +1,6 @@
-"""`sprocket group members`, `running`, `producers`: who is connected, and what they do.
+"""`sprocket group members`, `running`, `producers`: the connected clients and their state.
 
-They stand among the commands of `groups`, whose table of commands they join.
+These commands are added to `app` of `groups`.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ def members(
     group: Group,
     stacks_of: Annotated[
         str | None,
-        typer.Option("--stacks", metavar="CLIENT", help="Where the code of this member is."),
+        typer.Option("--stacks", metavar="CLIENT", help="Print this member's stack traces."),
     ] = None,
     nameserver: NameServers = NAMESERVER,
     as_json: Json = False,
     timeout: Timeout = 5.0,
 ) -> None:
-    """Shows who consumes in a group, what it subscribes, and whose subscription is another."""
+    """Shows a group's members and subscriptions, and members that subscribe differently."""
     from sprocket.admin import consumers, groups
 
     if stacks_of is not None:
@@ -66,7 +66,7 @@ def members(
     typer.echo()
     render.table(("topic", "subscribes"), sorted(online.subscriptions.items()))
     if others := sorted(_otherwise(online, own)):
-        typer.echo("\nNot as the brokers choose for the group:")
+        typer.echo("\nSubscriptions that differ from the group's:")
         render.table(("client", "topic", "subscribes"), others)
     typer.echo(
         f"\n{kind_of(online.consume_type)}, {online.message_model.lower()}, {online.consume_from}"
@@ -76,7 +76,7 @@ def members(
 def _otherwise(
     online: Online, own: dict[str, dict[str, str] | None]
 ) -> Iterator[tuple[str, str, str]]:
-    """Subscriptions of members that are not the group's: client, topic, expression."""
+    """Subscriptions of members that differ from the group's: client, topic, expression."""
     for client, told in own.items():
         for topic, expression in (told or {}).items():
             if online.subscriptions.get(topic) != expression:
@@ -96,7 +96,7 @@ def running(
     as_json: Json = False,
     timeout: Timeout = 5.0,
 ) -> None:
-    """Shows what a member is doing: its queues, rates and settings."""
+    """Shows the state of a member: its queues, rates and settings."""
     from sprocket.admin import consumers
 
     async def question(caller: Caller) -> RunningInfo:
@@ -135,7 +135,7 @@ def running(
 
 
 def _as_json(info: RunningInfo) -> dict[str, Any]:
-    """In Java's words, but for its tables by queue, whose keys are no JSON: those are lists."""
+    """The info with Java's names. Tables by queue become lists, as their keys are not JSON."""
     import msgspec
 
     tables: dict[str, dict[Any, Any]] = {
@@ -176,7 +176,7 @@ def producers(
     as_json: Json = False,
     timeout: Timeout = 5.0,
 ) -> None:
-    """Shows who is connected as a producer group."""
+    """Shows the connected members of a producer group."""
     from sprocket.admin import groups
 
     async def question(caller: Caller) -> list[Member]:

@@ -1,4 +1,4 @@
-"""`sprocket message`: finding messages, sending them again, having one consumed now."""
+"""`sprocket message`: finds messages, resends them, has a member consume one."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from sprocket.admin.resend import Resent
     from sprocket.message.message import StoredMessage
 
-#: Brokers tell no more at once.
+#: Brokers return no more in one reply.
 _OF_A_BROKER = 64
 
 app = typer.Typer(
-    help="Single messages: find, show, send again, have one consumed now; those that wait."
+    help="Single messages: find, show, resend, consume directly; delayed messages: count, recall."
 )
 command(app, "waiting", *waiting.WAITING_EXAMPLES)(waiting.waiting)
 command(app, "recall", *waiting.RECALL_EXAMPLES)(waiting.recall)
@@ -43,12 +43,12 @@ MessageId = Annotated[
     str,
     typer.Argument(
         metavar="ID",
-        help="Its offset id; or, with --topic, its unique id, which is what send tells.",
+        help="Its offset id; or, with --topic, its unique id, as `sprocket send` prints it.",
     ),
 ]
 OfTopic = Annotated[
     str | None,
-    typer.Option("--topic", "-t", metavar="TOPIC", help="ID is a unique id of this topic."),
+    typer.Option("--topic", "-t", metavar="TOPIC", help="ID is a unique id in this topic."),
 ]
 
 
@@ -63,23 +63,27 @@ OfTopic = Annotated[
 def find(
     topic: Topic,
     key: Annotated[
-        str | None, typer.Argument(metavar="[KEY]", help="A key that it was sent with.")
+        str | None, typer.Argument(metavar="[KEY]", help="A key of the message.")
     ] = None,
     unique_id: Annotated[
         str | None,
         typer.Option(
             "--id",
             metavar="ID",
-            help="Its unique id: also among retries and dead letters of the topic's groups.",
+            help="Its unique id; also searches retries and dead letters of the topic's groups.",
         ),
     ] = None,
     groups: Annotated[
         list[str] | None,
-        typer.Option("--group", "-g", metavar="GROUP", help="With --id: of this group, too."),
+        typer.Option(
+            "--group", "-g", metavar="GROUP", help="With --id: also search this group's retries."
+        ),
     ] = None,
     count: Annotated[
         int,
-        typer.Option("--count", "-c", min=1, help="At most so many; 64 of each broker by key."),
+        typer.Option(
+            "--count", "-c", min=1, help="At most this many; by key at most 64 from each broker."
+        ),
     ] = 64,
     since: Since = None,
     until: Until = None,
@@ -87,14 +91,14 @@ def find(
     as_json: Json = False,
     timeout: Timeout = 5.0,
 ) -> None:
-    """Finds messages by a key, by unique id, or by the time when they were stored."""
+    """Finds messages by key, by unique id, or by the time when they were stored."""
     from sprocket.admin import known, messages
 
     named = [name for name in (key, unique_id) if name is not None]
     if len(named) > 1 or not (named or since or until):
-        raise UsageError("say what to find: a key, --id, or a time by --since or --until")
+        raise UsageError("give a key, --id, or a time with --since or --until")
     if groups and unique_id is None:
-        raise UsageError("--group goes with --id")
+        raise UsageError("--group needs --id")
     times = between(since, until)
 
     async def question(caller: Caller) -> list[StoredMessage]:
@@ -143,7 +147,7 @@ def show(
     as_json: Json = False,
     timeout: Timeout = 5.0,
 ) -> None:
-    """Shows all of a message."""
+    """Shows a message with all its fields."""
 
     async def question(caller: Caller) -> list[StoredMessage]:
         return await found(caller, message_id, topic)
@@ -171,14 +175,14 @@ def resend(
     topic: OfTopic = None,
     to: Annotated[
         str | None,
-        typer.Option("--to", metavar="TOPIC", help="Another topic than the one it was sent to."),
+        typer.Option("--to", metavar="TOPIC", help="Send it to this topic, not to its original."),
     ] = None,
     yes: Yes = False,
     nameserver: NameServers = NAMESERVER,
     as_json: Json = False,
     timeout: Timeout = 5.0,
 ) -> None:
-    """Sends a message again as a new one: its body, tag, keys and user properties."""
+    """Sends a message again as a new one, with its body, tag, keys and user properties."""
     from sprocket.admin import resend as again
 
     confirm(f"Send {message_id} to {to or 'its topic'} again, for all its groups?", yes=yes)
@@ -200,14 +204,14 @@ def consume_directly(
     message_id: MessageId,
     topic: OfTopic = None,
     client: Annotated[
-        str | None, typer.Option("--client", metavar="ID", help="Which member; else the first one.")
+        str | None, typer.Option("--client", metavar="ID", help="The member; default: the first.")
     ] = None,
     yes: Yes = False,
     nameserver: NameServers = NAMESERVER,
     as_json: Json = False,
     timeout: Timeout = 15.0,
 ) -> None:
-    """Has a member of a group consume one message now, whether it did before or not."""
+    """Has a member of a group consume one message now, even if it was consumed before."""
     from sprocket.admin import consumers
     from sprocket.admin import resend as again
 
@@ -228,11 +232,11 @@ def consume_directly(
 
 
 async def found(caller: Caller, message_id: str, topic: str | None) -> list[StoredMessage]:
-    """The message of an id; several if it was stored more than once.
+    """The message with an id; several if it was stored more than once.
 
     Raises:
-        UsageError: the text is no id.
-        QueryNotFound: there is none.
+        UsageError: the text is not an id.
+        QueryNotFound: there is no such message.
     """
     from sprocket.admin import messages
 
@@ -245,7 +249,7 @@ async def found(caller: Caller, message_id: str, topic: str | None) -> list[Stor
 
 
 def facts_of(message: StoredMessage) -> dict[str, Any]:
-    """All of a message, for programs; a body that is not text as base64."""
+    """All fields of a message, for JSON; a body that is not text is in base64."""
     from sprocket.admin.resend import place_of
     from sprocket.cli.consuming import body_of
 
@@ -296,7 +300,7 @@ def show_list(messages: list[StoredMessage], *, as_json: bool) -> None:
 
 
 def show_resent(sent: Resent, *, as_json: bool) -> None:
-    """Prints where a message went."""
+    """Prints where a message was stored."""
     if as_json:
         render.json(sent._asdict())
         return

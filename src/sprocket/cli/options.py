@@ -1,4 +1,4 @@
-"""Options that several commands have, each declared once."""
+"""Options that several commands share, each declared once."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sprocket.base.errors import UsageError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-#: Where a command looks for a name server if nobody says.
+#: The default name server of all commands.
 NAMESERVER = "127.0.0.1:9876"
 
 ConfigFile = Annotated[
@@ -22,7 +22,7 @@ ConfigFile = Annotated[
         "-c",
         metavar="FILE",
         envvar="SPROCKET_CONFIG",
-        help="Settings: TOML with one table per part, or a RocketMQ broker.conf.",
+        help="File of settings: TOML with one table per part, or a RocketMQ broker.conf.",
     ),
 ]
 Set = Annotated[
@@ -30,7 +30,7 @@ Set = Annotated[
     typer.Option(
         "--set",
         metavar="PART.NAME=VALUE",
-        help="One setting, for instance store.flush=SYNC_FLUSH; may be given again.",
+        help="One setting, for example store.flush=SYNC_FLUSH; may be given again.",
     ),
 ]
 NameServers = Annotated[
@@ -45,12 +45,12 @@ NameServers = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, one value a line.")]
 Timeout = Annotated[
-    float, typer.Option("--timeout", metavar="SECONDS", min=0.1, help="How long it may take.")
+    float, typer.Option("--timeout", metavar="SECONDS", min=0.1, help="Time limit of each request.")
 ]
 Host = Annotated[
     str | None,
     typer.Option(
-        "--host", metavar="ADDRESS", help="Address to listen at; 0.0.0.0 or :: for all of them."
+        "--host", metavar="ADDRESS", help="Address to listen at; 0.0.0.0 or :: for all addresses."
     ),
 ]
 Group = Annotated[str, typer.Argument(metavar="GROUP", help="Name of the consumer group.")]
@@ -60,26 +60,29 @@ Cluster = Annotated[
 Broker = Annotated[
     str | None, typer.Option("--broker", "-b", metavar="NAME", help="Only this broker.")
 ]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 Since = Annotated[
     str | None,
     typer.Option(
-        "--since", metavar="TIME", help="Stored from then on: 2030-01-31 08:00, or 15m ago."
+        "--since",
+        metavar="TIME",
+        help="Only messages stored from this time on: 2030-01-31 08:00, or 15m for 15 minutes ago.",
     ),
 ]
 Until = Annotated[
-    str | None, typer.Option("--until", metavar="TIME", help="Stored before that time.")
+    str | None,
+    typer.Option("--until", metavar="TIME", help="Only messages stored before this time."),
 ]
 Topic = Annotated[str, typer.Argument(metavar="TOPIC", help="Name of the topic.")]
 
 
 def examples(*lines: str) -> str:
-    """The end of a command's help: lines to copy."""
+    """The examples at the end of a command's help."""
     return "Examples:\n\n" + "\n\n".join(f"  {line}" for line in lines)
 
 
 def confirm(question: str, *, yes: bool) -> None:
-    """Goes on if `yes`, or if whoever sits there says so; ends the command otherwise."""
+    """Returns if `yes`, or if the user confirms; ends the command otherwise."""
     if not yes:
         typer.confirm(question, abort=True)
 
@@ -88,7 +91,7 @@ def pair(text: str) -> tuple[str, str]:
     """Name and value of a `--property`.
 
     Raises:
-        UsageError: there is no name, or no value.
+        UsageError: the name or the `=` is missing.
     """
     name, sign, value = text.partition("=")
     if not name or not sign:

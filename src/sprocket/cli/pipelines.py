@@ -1,7 +1,7 @@
-"""`sprocket pipeline`: ready pipelines on Spark, each a command made of its job's declaration.
+"""`sprocket pipeline`: pipelines on Spark; each command is built from its job's declaration.
 
-A job is declared once, in `sprocket.spark.pipelines`; its fields become options here. Nothing of
-them, nor of Spark, is loaded before one is asked for.
+A job is declared once, in `sprocket.spark.pipelines`; its fields become options here. A pipeline
+and Spark are loaded only when the pipeline is used.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from sprocket.spark.pipelines.parts.report import Report
 
 INTERRUPTED = 130
-#: Rows of a table that are shown on a console; a page and JSON have all.
+#: Rows of a table that are shown on a console; the HTML page and JSON have all.
 _ROWS_SHOWN = 40
 
 _RUN = "sprocket pipeline run"
-#: Name: class, what it is for, examples.
+#: Name: class, purpose, examples.
 PIPELINES: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "archive": (
         "Archive",
@@ -48,7 +48,7 @@ PIPELINES: dict[str, tuple[str, str, tuple[str, ...]]] = {
     ),
     "replay": (
         "Replay",
-        "an archive, or a time of a topic, back to a topic, at a rate",
+        "an archive, or a time range of a topic, back to a topic, at a limited rate",
         (
             f"{_RUN} replay --archive orders-archive --to orders-again --rate 500",
             f"{_RUN} replay --topic orders --since 2h --until 1h --to orders-again",
@@ -57,7 +57,7 @@ PIPELINES: dict[str, tuple[str, str, tuple[str, ...]]] = {
     ),
     "deadletters": (
         "DeadLetters",
-        "what groups gave up: why, how many; and some of it sent back",
+        "dead letters of groups: reasons and counts; resend some of them",
         (
             f"{_RUN} deadletters --report letters.html",
             f"{_RUN} deadletters --group billing --since 1d --send-back group",
@@ -66,7 +66,7 @@ PIPELINES: dict[str, tuple[str, str, tuple[str, ...]]] = {
     ),
     "lag": (
         "Lag",
-        "how far behind groups are, over time",
+        "lag of groups over time",
         (
             f"{_RUN} lag --to lag-samples --every 10",
             f"{_RUN} lag --to lag-samples --group billing --rounds 360 --report lag.html",
@@ -83,12 +83,12 @@ PIPELINES: dict[str, tuple[str, str, tuple[str, ...]]] = {
     ),
     "trace": (
         "Trace",
-        "latency from sender to consumer, from RocketMQ's trace",
+        "latency from sender to consumer, from RocketMQ's trace messages",
         (f"{_RUN} trace --since 1h --report latency.html",),
     ),
     "mirror": (
         "Mirror",
-        "topics of one cluster kept in another, offsets mapped",
+        "topics of one cluster copied to another, offsets translated",
         (
             f"{_RUN} mirror --topic orders --to-nameserver 10.0.0.9:9876 --state orders-mirror",
             f"{_RUN} mirror --topic orders --to-nameserver 10.0.0.9:9876 --state orders-mirror "
@@ -105,11 +105,11 @@ Master = Annotated[
 ]
 Conf = Annotated[
     list[str] | None,
-    typer.Option("--conf", metavar="NAME=VALUE", help="A setting of Spark's; may be given again."),
+    typer.Option("--conf", metavar="NAME=VALUE", help="A setting of Spark; may be given again."),
 ]
 ReportFile = Annotated[
     Path | None,
-    typer.Option("--report", metavar="FILE", help="Write what was found as one HTML page."),
+    typer.Option("--report", metavar="FILE", help="Write the report as one HTML page."),
 ]
 
 app = typer.Typer(help="Pipelines on Spark: archive, replay, dead letters, lag, volume, …")
@@ -127,7 +127,7 @@ def list_pipelines(as_json: Json = False) -> None:
 
 
 class Commands(dict[str, Any]):
-    """The pipelines' commands, each made when it is looked up."""
+    """The pipelines' commands, each built when it is looked up."""
 
     def __init__(self) -> None:
         super().__init__(dict.fromkeys(PIPELINES))
@@ -157,12 +157,17 @@ class Pipelines(typer.core.TyperGroup):
         self.commands = Commands()
 
 
-_run = typer.Typer(cls=Pipelines, no_args_is_help=True, help="Runs a pipeline.")
+_run = typer.Typer(
+    cls=Pipelines,
+    no_args_is_help=True,
+    help="Runs a pipeline.",
+    epilog=examples(f"{_RUN} archive --topic orders --to orders-archive"),
+)
 
 
 @_run.callback()
 def _nothing() -> None:
-    """Runs a pipeline; the same command again goes on where it was."""
+    """Runs a pipeline. The same command, run again, continues where it stopped."""
 
 
 app.add_typer(_run, name="run")
@@ -179,7 +184,7 @@ def _made(name: str) -> Any:
 
 
 def _function(name: str, kind: type[Job]) -> Callable[..., None]:
-    """A function whose parameters are the job's fields and what all pipelines take."""
+    """A function whose parameters are the job's fields and the options of all pipelines."""
     from sprocket.spark.pipelines.parts.job import settings
 
     def run(**given: Any) -> None:
@@ -234,7 +239,7 @@ def _keyword(name: str, annotation: Any, default: Any) -> inspect.Parameter:
 
 
 def _values(kind: type[Job], given: Mapping[str, Any]) -> dict[str, Any]:
-    """What was given on the command line as the job's fields; the rest keeps its default."""
+    """The job's fields that were given on the command line; others keep their defaults."""
     from sprocket.cli.loading import client
     from sprocket.cli.times import between
     from sprocket.spark.pipelines.parts.job import settings
@@ -272,13 +277,13 @@ def _run_job(
         report.write_text(found.html(now_ms=int(time.time() * 1000)), encoding="utf-8")
     render.json(found.as_json()) if as_json else _show(found)
     if getattr(summary, "is_interrupted", False):
-        typer.echo("sprocket: stopped; the same command goes on from here", err=True)
+        typer.echo("sprocket: stopped; run the same command again to continue", err=True)
         raise typer.Exit(INTERRUPTED)
 
 
 @contextlib.contextmanager
 def _session(name: str, master: str, conf: list[str] | None) -> Iterator[SparkSession]:
-    """A session that ends with the command, unless there was one before."""
+    """A Spark session that stops with the command, unless there was one before."""
     from sprocket.spark.launching.launch import check_pyspark, session
 
     check_pyspark()
@@ -308,7 +313,7 @@ def _pair(text: str) -> tuple[str, str]:
 
 @contextlib.contextmanager
 def _progress(name: str) -> Iterator[Watch]:
-    """Shows on a terminal's stderr how far it is: messages, their rate, how many are behind."""
+    """Shows progress on stderr, if that is a terminal: messages, their rate, the lag."""
     import sys
 
     if not sys.stderr.isatty():
@@ -336,17 +341,17 @@ def _progress(name: str) -> Iterator[Watch]:
 
 
 def in_words(progress: Progress) -> str:
-    """How far it is, in a line."""
+    """The progress as one line of text."""
     said = f"{progress.rows:,} messages"
     if progress.per_second is not None:
         said += f", {progress.per_second:,.0f}/s"
     if progress.behind is not None:
-        said += f", {progress.behind:,} behind"
+        said += f", lag {progress.behind:,}"
     return said
 
 
 def _show(report: Report) -> None:
-    """Facts and tables; plots are for the page."""
+    """Prints facts and tables; plots are only in the HTML page."""
     from sprocket.spark.pipelines.parts.plot import printable
     from sprocket.spark.pipelines.parts.report import Table, plain
 

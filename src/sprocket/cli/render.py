@@ -18,7 +18,7 @@ def json(value: Any) -> None:
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """Prints rows under headings, each column as wide as its widest text; numbers to the right."""
+    """Prints rows under headings. Columns are as wide as their widest text; numbers align right."""
     lines = [list(row) for row in rows]
     texts = [list(headings), *([_text(cell) for cell in row] for row in lines)]
     widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
@@ -37,7 +37,7 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
 
 @contextlib.contextmanager
 def progress(what: str, total: int | None = None) -> Iterator[Callable[[int], None]]:
-    """Shows on a terminal's stderr how far something is; gives the function that moves it on."""
+    """Shows progress on stderr, if that is a terminal; yields the function that advances it."""
     if not sys.stderr.isatty():
         yield lambda count: None
         return

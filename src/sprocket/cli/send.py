@@ -1,4 +1,4 @@
-"""`sprocket send`: messages from an argument, a file, or the lines of standard input."""
+"""`sprocket send`: sends messages from an argument, a file, or the lines of standard input."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ DeliverAt = Annotated[
         "--deliver-at",
         metavar="TIME",
         formats=["%Y-%m-%dT%H:%M:%S%z", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M:%S", CLOCK],
-        help="Time before which nobody gets it: 08:00 for the next time that it is, or like "
-        "2030-01-31T08:00:00+0100; local if it names no zone. Brokers take three days at most, "
-        "unless set otherwise.",
+        help="Consumers do not get it before this time: 08:00 for the next 08:00, or like "
+        "2030-01-31T08:00:00+0100; local time without a zone. By default brokers accept at most "
+        "three days.",
     ),
 ]
 
@@ -39,32 +39,36 @@ def send(
         str | None, typer.Argument(metavar="[BODY]", help="Text to send.", show_default=False)
     ] = None,
     file: Annotated[
-        Path | None, typer.Option("--file", "-f", metavar="FILE", help="Send a file's content.")
+        Path | None, typer.Option("--file", "-f", metavar="FILE", help="Send this file's content.")
     ] = None,
     tag: Annotated[
-        str | None, typer.Option("--tag", "-t", help="Word by which subscribers choose.")
+        str | None, typer.Option("--tag", "-t", help="Word that consumers can filter by.")
     ] = None,
     keys: Annotated[
         list[str] | None,
-        typer.Option("--key", "-k", help="Word by which it is found; may be given again."),
+        typer.Option("--key", "-k", help="Word to find the message by; may be given again."),
     ] = None,
     properties: Annotated[
         list[str] | None,
-        typer.Option("--property", "-p", metavar="NAME=VALUE", help="May be given again."),
+        typer.Option(
+            "--property",
+            "-p",
+            metavar="NAME=VALUE",
+            help="Property of the message; may be given again.",
+        ),
     ] = None,
     delay_level: Annotated[
-        int, typer.Option("--delay-level", min=0, max=18, help="1 (1 s) to 18 (2 h); 0 at once.")
+        int,
+        typer.Option("--delay-level", min=0, max=18, help="1 (1 s) to 18 (2 h); 0 for no delay."),
     ] = 0,
-    delay: Annotated[
-        float | None, typer.Option("--delay", min=0, help="Seconds that it waits at the broker.")
-    ] = None,
+    delay: Annotated[float | None, typer.Option("--delay", min=0, help="Delay in seconds.")] = None,
     deliver_at: DeliverAt = None,
     group: Annotated[str, typer.Option("--group", "-g", help="Producer group.")] = "sprocket-cli",
     nameserver: NameServers = NAMESERVER,
     as_json: Json = False,
     timeout: Timeout = 5.0,
 ) -> None:
-    """Sends messages: BODY, a file, or each line of standard input."""
+    """Sends BODY, a file's content, or each line of standard input as a message."""
     from sprocket.cli import sending
     from sprocket.message.message import Message
 

@@ -1,4 +1,4 @@
-"""What `sprocket send` does: one message, or one for each line of standard input."""
+"""What `sprocket send` does: sends one message, or one for each line of standard input."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from sprocket.runtime import process
 #: Sends in flight at the same time.
 _WINDOW = 256
 _READ_BYTES = 1 << 16
-#: Read and not sent yet.
+#: Most chunks of standard input that are read but not sent yet.
 _CHUNKS_MAX = 4
-#: A longer line is no message that a broker takes by default; a file may be longer.
+#: Brokers refuse longer messages by default. A file may be longer.
 _LINE_BYTES_MAX = 8 << 20
 
 
@@ -37,7 +37,7 @@ def run(
     timeout: float,
     as_json: bool,
 ) -> int:
-    """Sends `draft` if it is whole, else each line of standard input as its body.
+    """Sends `draft` if it is whole, otherwise one copy of it for each line of standard input.
 
     Returns:
         The exit code.
@@ -71,13 +71,13 @@ def _show(sent: Sent, *, as_json: bool) -> None:
         return
     typer.echo(f"{sent.status.name} {sent.queue} offset {sent.queue_offset} id {sent.message_id}")
     if sent.recall_handle:
-        typer.echo(f"take it back with: sprocket message recall {sent.recall_handle}")
+        typer.echo(f"recall it with: sprocket message recall {sent.recall_handle}")
 
 
 async def _send_lines(producer: Producer, draft: Message, *, as_json: bool) -> None:
-    """Sends each line, many at a time; the first failure ends it, when the others are through."""
+    """Sends each line, many at a time. After the first failure it waits for the others and ends."""
     if sys.stdin.isatty():
-        typer.echo("one message a line; Ctrl-D ends", err=True)
+        typer.echo("type one message a line; Ctrl-D ends", err=True)
     count = 0
     running: set[asyncio.Task[Sent]] = set()
     with render.progress("sending") as advance:
@@ -105,16 +105,16 @@ async def _send_lines(producer: Producer, draft: Message, *, as_json: bool) -> N
 
 
 async def _lines(source: BinaryIO) -> AsyncIterator[bytes]:
-    """The lines of a stream as they come, without their ends; empty ones are left out.
+    """The lines of a stream as they come, without line ends; empty lines are left out.
 
-    A thread reads, so that the loop goes on while nothing comes; it ends with the process.
+    A thread reads, so that the event loop is not blocked; it ends with the process.
     """
     loop = asyncio.get_running_loop()
     chunks: asyncio.Queue[bytes] = asyncio.Queue()
     room = threading.Semaphore(_CHUNKS_MAX)
 
     def read() -> None:
-        # The loop is closed, the command ends, the stream is closed: nobody wants more.
+        # The event loop or the stream is closed, because the command ends.
         with contextlib.suppress(RuntimeError, ValueError):
             for chunk in _chunks(source):
                 room.acquire()
@@ -135,7 +135,7 @@ async def _lines(source: BinaryIO) -> AsyncIterator[bytes]:
 
 
 def _chunks(source: BinaryIO) -> Iterator[bytes]:
-    """What can be read at once, again and again; at the end an empty chunk."""
+    """The data as it can be read, in chunks; an empty chunk at the end."""
     read = getattr(source, "read1", source.read)
     while chunk := read(_READ_BYTES):
         yield chunk

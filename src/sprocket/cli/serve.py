@@ -1,7 +1,7 @@
-"""`sprocket standalone`, `nameserver` and `broker`: they serve until a signal ends them.
+"""`sprocket standalone`, `nameserver` and `broker`: servers that run until a signal.
 
-Each prints one line when it is ready. SIGTERM and Ctrl-C let what is in flight finish, keep
-everything and end with exit code 0, within seconds; a second signal ends at once.
+Each prints one line when it is ready. On SIGTERM or Ctrl-C it finishes requests in flight, saves
+everything and exits with code 0 within seconds; a second signal ends it at once.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ if TYPE_CHECKING:
 
 Store = Annotated[
     Path | None,
-    typer.Option("--store", "-s", metavar="DIR", help="Folder that everything is kept in."),
+    typer.Option("--store", "-s", metavar="DIR", help="Folder of all data."),
 ]
 Verbose = Annotated[
-    bool, typer.Option("--verbose", "-v", help="Say on stderr what happens, not only troubles.")
+    bool, typer.Option("--verbose", "-v", help="Log normal events to stderr, not only warnings.")
 ]
 Advertise = Annotated[
     str | None,
     typer.Option(
         "--advertise",
         metavar="ADDRESS",
-        help="Address that clients are told; needed if it listens at all addresses.",
+        help="Address that clients get; needed if the broker listens at all addresses.",
     ),
 ]
 Port = Annotated[
@@ -61,10 +61,24 @@ BROKER_EXAMPLES = (
 def standalone(
     store: Store = None,
     nameserver_port: Annotated[
-        int | None, typer.Option("--nameserver-port", metavar="N", min=0, max=65535)
+        int | None,
+        typer.Option(
+            "--nameserver-port",
+            metavar="N",
+            min=0,
+            max=65535,
+            help="TCP port of the name server; 0 takes a free one.",
+        ),
     ] = None,
     broker_port: Annotated[
-        int | None, typer.Option("--broker-port", metavar="N", min=0, max=65535)
+        int | None,
+        typer.Option(
+            "--broker-port",
+            metavar="N",
+            min=0,
+            max=65535,
+            help="TCP port of the broker; 0 takes a free one.",
+        ),
     ] = None,
     host: Host = None,
     advertise: Advertise = None,
@@ -114,7 +128,7 @@ def nameserver(
     given: Set = None,
     verbose: Verbose = False,
 ) -> None:
-    """Runs a name server: it tells clients where topics are."""
+    """Runs a name server, from which clients get the routes of topics."""
     from sprocket.nameserver.config import NameServerConfig
     from sprocket.nameserver.nameserver import NameServer
 
@@ -155,7 +169,7 @@ def broker(
     given: Set = None,
     verbose: Verbose = False,
 ) -> None:
-    """Runs a broker: it keeps messages and gives them to consumers."""
+    """Runs a broker, which stores messages and delivers them to consumers."""
     from sprocket.broker.config import BrokerConfig
     from sprocket.store.config import StoreConfig
 
@@ -176,7 +190,9 @@ def broker(
     _check_addresses(settings.nameservers)
     _check_reach(settings)
     if not settings.nameservers:
-        typer.echo("sprocket: note: no name server is given; clients will not find it", err=True)
+        typer.echo(
+            "sprocket: note: no name server is given; clients will not find the broker", err=True
+        )
     path = os.path.abspath(loaded.of(StoreConfig).path)
     made = _broker(settings, replace(loaded.of(StoreConfig), path=path))
     _serve(
@@ -197,11 +213,14 @@ def _check_addresses(nameservers: Sequence[str]) -> None:
 
 
 def _check_reach(config: BrokerConfig) -> None:
-    """Says so if clients are told an address at which nobody listens. (Java listens at all.)"""
+    """Prints a note if clients get an address at which the broker does not listen.
+
+    Java's broker listens at all addresses, so a broker.conf may set only the advertised one.
+    """
     if _is_loopback(config.host) and not _is_loopback(config.advertised_host or config.host):
         typer.echo(
-            f"sprocket: note: clients are told {config.advertised_host} (brokerIP1), but it "
-            f"listens at {config.host} alone; --host 0.0.0.0 opens it to other machines",
+            f"sprocket: note: clients get the address {config.advertised_host} (brokerIP1), but "
+            f"the broker listens only at {config.host}; --host 0.0.0.0 opens it to other machines",
             err=True,
         )
 
@@ -236,7 +255,7 @@ def _path(folder: Path | None) -> str | None:
 
 
 class Serving(Protocol):
-    """What runs until it is left, or until its disk fails."""
+    """A server that runs inside `async with`; `serve` raises if its disk fails."""
 
     async def __aenter__(self) -> Self: ...
 
@@ -254,7 +273,7 @@ S = TypeVar("S", bound=Serving)
 
 
 def _serve(server: S, ready: Callable[[S], str], *, verbose: bool) -> None:
-    """Runs a server until a signal; `ready` makes the line that says so."""
+    """Runs a server until a signal. `ready` makes the line that is printed when it is ready."""
     import logging
 
     from sprocket.runtime import process

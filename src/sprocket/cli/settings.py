@@ -1,4 +1,4 @@
-"""`sprocket config`: what can be set, what is set and by whom, whether a file is right."""
+"""`sprocket config`: lists all settings, shows their values and origins, checks files."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from sprocket.cli.options import ConfigFile, Json, Set, command
 if TYPE_CHECKING:
     from sprocket.base.config import Declared
 
-#: Parts whose settings files and the environment may have.
+#: Parts whose settings may be in files and in the environment.
 _LOADED = frozenset({"broker", "store", "nameserver", "client"})
 
-app = typer.Typer(help="Settings: what can be set, what is set, whether a file is right.")
+app = typer.Typer(help="Settings: list all, show current values, check a file.")
 
 
 def kinds() -> list[type]:
-    """The configuration classes whose settings files and the environment may have."""
+    """The configuration classes whose settings may be in files and in the environment."""
     from sprocket.broker.config import BrokerConfig
     from sprocket.client.config import ClientConfig
     from sprocket.nameserver.config import NameServerConfig
@@ -31,7 +31,7 @@ def kinds() -> list[type]:
 
 
 def in_programs() -> list[type]:
-    """The configuration classes that programs give to clients of theirs."""
+    """The configuration classes that programs pass to their clients."""
     from sprocket.client import config
 
     return [config.ProducerConfig, config.ConsumerConfig, config.LitePullConfig, config.PullConfig]
@@ -45,7 +45,7 @@ def in_programs() -> list[type]:
     "SPROCKET_STORE_FLUSH=SYNC_FLUSH sprocket config show --json",
 )
 def show(config: ConfigFile = None, given: Set = None, as_json: Json = False) -> None:
-    """Prints every setting with its value and where that comes from."""
+    """Prints every setting with its value and the origin of the value."""
     from sprocket.base.config import settings_of
 
     loaded = loading.settings(kinds(), file=config, given=given)
@@ -83,9 +83,9 @@ def reference(as_json: Json = False) -> None:
 def check(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="TOML, or a RocketMQ broker.conf.")],
 ) -> None:
-    """Says whether a configuration file is right; the exit code is 0 if it is."""
+    """Checks a configuration file; the exit code is 0 if it is valid."""
     loading.settings(kinds(), file=file)
-    typer.echo(f"{file}: right")
+    typer.echo(f"{file}: valid")
 
 
 def markdown() -> Iterator[str]:
@@ -95,9 +95,9 @@ def markdown() -> Iterator[str]:
     yield "# Settings"
     yield ""
     yield (
-        "Each is set in a TOML file (in the table of its part), by RocketMQ's own name in a "
-        "`broker.conf`, by an environment variable, or with `--set`. The later in this list wins. "
-        "`[client]` is what the commands that ask servers go by."
+        "A setting can be in a TOML file (in the table of its part), in a `broker.conf` by "
+        "RocketMQ's own name, in an environment variable, or in `--set`. Later ones in this list "
+        "win. Commands that send requests to servers use the part `[client]`."
     )
     for kind in kinds():
         declared = list(settings_of(kind).values())
@@ -108,7 +108,7 @@ def markdown() -> Iterator[str]:
             yield _row(each, f"`{each.environment}`")
     for kind in in_programs():
         yield from ("", f"## {kind.__name__}", "")
-        yield f"Programs give them: `{kind.__name__}(…)` has these besides those of `[client]`."
+        yield f"Set in programs: `{kind.__name__}(…)` has these, and those of `[client]`."
         yield ""
         yield "| setting | takes | default | RocketMQ's name | meaning |"
         yield "|---|---|---|---|---|"
@@ -123,7 +123,7 @@ def _row(each: Declared, *more: str) -> str:
 
 
 def _own(kind: type) -> Iterator[Declared]:
-    """Settings that a client's class has besides those that all clients have."""
+    """Settings of a client's class, without those that all clients have."""
     from sprocket.base.config import settings_of
     from sprocket.client.config import ClientConfig
 
@@ -132,7 +132,7 @@ def _own(kind: type) -> Iterator[Declared]:
 
 
 def takes(each: Declared) -> str:
-    """What a setting takes, in words, with its bounds."""
+    """The type of a setting's value, in words, with its bounds."""
     from sprocket.base.config import plain_number
 
     about = each.about
@@ -145,7 +145,7 @@ def takes(each: Declared) -> str:
 
 
 def plain(value: Any) -> str:
-    """A value as one would write it in a file."""
+    """A value as it is written in a file."""
     if value is None or value == ():
         return "-"
     if isinstance(value, bool):

@@ -1,4 +1,4 @@
-"""`sprocket store`: looks at a broker's folder without a broker, and mends it."""
+"""`sprocket store`: inspects and repairs a broker's folder, without a broker."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from sprocket.store.inspection.repair import Repair, Step
     from sprocket.store.log.damage import Damage
 
-app = typer.Typer(help="A broker's folder: verify, dump, repair. Java's too.")
+app = typer.Typer(help="Store of a broker, Sprocket's or Java's: verify, dump, repair.")
 
 FOUND_SOMETHING = 1
 
@@ -33,9 +33,9 @@ Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The folder of the s
 def verify(
     folder: Folder, config: ConfigFile = None, given: Set = None, as_json: Json = False
 ) -> None:
-    """Looks through a store and tells what is wrong, with file and position. Changes nothing.
+    """Checks a whole store and reports all faults, with file and position. Changes nothing.
 
-    Exit code 1 if something should be done. Works beside a running broker.
+    The exit code is 1 if there are faults. Works beside a running broker.
     """
     from sprocket.store.inspection.verify import Verification
 
@@ -59,7 +59,7 @@ def verify(
     else:
         typer.echo(
             f"{look.records} records in log offsets {look.log_start} to {look.log_end}, "
-            f"{look.entries} entries of queues, {look.index_entries} of the key index: "
+            f"{look.entries} queue entries, {look.index_entries} key index entries: "
             + (f"{count} faults" if count else "no faults")
         )
     if count:
@@ -77,7 +77,7 @@ def _inspected(folder: Path, config: Path | None, given: list[str] | None) -> In
 
 
 def _kinds() -> list[type]:
-    """What a broker's configuration file may hold."""
+    """The configuration classes whose settings may be in a broker's file."""
     from sprocket.broker.config import BrokerConfig
     from sprocket.nameserver.config import NameServerConfig
     from sprocket.store.config import StoreConfig
@@ -106,26 +106,26 @@ def dump(
     ] = None,
     queue: Annotated[
         int | None,
-        typer.Option("--queue", "-q", min=0, help="Only this queue of it, in its order."),
+        typer.Option("--queue", "-q", min=0, help="Only this queue of the topic, in its order."),
     ] = None,
     begin: Annotated[
         int,
-        typer.Option("--from", min=0, help="From this log offset on; with --queue, its offset."),
+        typer.Option("--from", min=0, help="First log offset; with --queue, first queue offset."),
     ] = 0,
-    end: Annotated[int, typer.Option("--to", min=0, help="Up to before this one.")] = 2**63 - 1,
+    end: Annotated[int, typer.Option("--to", min=0, help="Stop before this offset.")] = 2**63 - 1,
     count: Annotated[
-        int | None, typer.Option("--count", "-c", min=1, help="At most so many.")
+        int | None, typer.Option("--count", "-c", min=1, help="At most this many records.")
     ] = None,
     body: Annotated[
-        str, typer.Option("--body", metavar="text|hex|none", help="How bodies are shown.")
+        str, typer.Option("--body", metavar="text|hex|none", help="How to show bodies.")
     ] = "text",
     config: ConfigFile = None,
     given: Set = None,
     as_json: Json = False,
 ) -> None:
-    """Shows the records of a store, and where it is damaged. Changes nothing.
+    """Shows the records of a store, and its damage. Changes nothing.
 
-    Works beside a running broker, up to what is known to be on the disk.
+    Works beside a running broker, for everything that is known to be on the disk.
     """
     from itertools import islice
 
@@ -134,7 +134,7 @@ def dump(
     from sprocket.store.log.damage import Damage
 
     if body not in ("text", "hex", "none"):
-        raise UsageError(f"--body is text, hex or none, not {body}")
+        raise UsageError(f"--body takes text, hex or none, not {body}")
     store = _inspected(folder, config, given)
     for each in islice(records(store, Chosen(topic, queue, begin, end)), count):
         if isinstance(each, Damage):
@@ -179,7 +179,7 @@ def _facts(record: Record, body: str) -> dict[str, Any]:
 
 
 def _body(record: Record, manner: str) -> str:
-    """A body as text or hexadecimal; compressed bodies are opened for text."""
+    """A body as text or hexadecimal. For text, compressed bodies are decompressed."""
     from sprocket.base.errors import CorruptRecord
     from sprocket.message.compression import COMPRESSED, open_body
 
@@ -219,20 +219,20 @@ def repair(
         typer.Option("--cut-at", min=0, help="End the log at this log offset."),
     ] = None,
     skip: Annotated[
-        bool, typer.Option("--skip-damaged", help="Pass over what is damaged, keep all else.")
+        bool, typer.Option("--skip-damaged", help="Skip damaged records and keep all others.")
     ] = False,
     rebuild: Annotated[
         bool,
-        typer.Option("--rebuild-views", help="Have queues and key index built from the log."),
+        typer.Option("--rebuild-views", help="Have the next start rebuild queues and key index."),
     ] = False,
     yes: Yes = False,
     config: ConfigFile = None,
     given: Set = None,
     as_json: Json = False,
 ) -> None:
-    """Mends a store that no broker has open. Without --yes it only says what it would do.
+    """Repairs a store that no broker has open. Without --yes it only prints what it would do.
 
-    What it takes away is kept in the store's folder `removed`. Afterwards start the broker, or
+    It moves removed files to the store's folder `removed`. Afterwards start the broker, or
     verify again.
     """
     import time
@@ -240,7 +240,7 @@ def repair(
     from sprocket.store.inspection.repair import Repair
 
     if (cut_at is not None) == skip and not (rebuild and not skip):
-        raise UsageError("say what to do: --cut-at or --skip-damaged, or only --rebuild-views")
+        raise UsageError("give --cut-at or --skip-damaged, or only --rebuild-views")
     store = _inspected(folder, config, given)
     lock = store.disk.lock(store.root)
     try:
@@ -270,7 +270,9 @@ def _carry_out(mending: Repair, steps: list[Step], *, yes: bool, as_json: bool) 
     else:
         for step in steps:
             typer.echo(step.text if yes else f"would {step.text}")
-        typer.echo(f"what is taken away is in {mending.kept}" if yes else "do it with --yes")
+        typer.echo(
+            f"removed files are in {mending.kept}" if yes else "run again with --yes to do it"
+        )
     if yes:
         import asyncio
 

@@ -1,4 +1,4 @@
-"""Times on the command line: how they are read, and how they are shown."""
+"""Reads and shows times on the command line."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ _AGO = re.compile(r"(\d{1,9})([smhd])")
 _AGO_MS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 #: A time of day, as `strptime` reads it.
 CLOCK = "%H:%M"
-#: The day that it says was none.
+#: The date that `strptime` gives to a time without a date.
 _NO_DAY = datetime.strptime("00:00", CLOCK).date()
 _UNITS_S = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
 
 def start_at(text: str, now_ms: int) -> Literal["first", "last"] | int:
-    """Where to begin: a word, or ms since 1970 UTC.
+    """The start that a text names: `first`, `last`, or ms since 1970 UTC.
 
     Raises:
-        UsageError: the text says neither a word nor a time.
+        UsageError: the text is neither a word nor a time.
     """
     if text in ("first", "last"):
-        return text  # type: ignore[return-value]  # mypy does not see through the tuple
+        return text  # type: ignore[return-value]  # mypy does not narrow by a tuple
     if ago := _AGO.fullmatch(text):
         return max(0, now_ms - int(ago[1]) * _AGO_MS[ago[2]])
     if re.fullmatch(r"\d{1,15}", text):
@@ -41,10 +41,10 @@ def start_at(text: str, now_ms: int) -> Literal["first", "last"] | int:
 
 
 def between(since: str | None, until: str | None) -> tuple[int, int]:
-    """Two times as ms since 1970 UTC; all there is on the side where none is given.
+    """A range of times as ms since 1970 UTC; a side that is not given has no limit.
 
     Raises:
-        UsageError: a text is no time.
+        UsageError: a text is not a time.
     """
     now_ms = int(time.time() * 1000)
 
@@ -59,7 +59,7 @@ def between(since: str | None, until: str | None) -> tuple[int, int]:
 
 
 def coming(given: datetime, now: datetime) -> datetime:
-    """A time that was read, with its zone; one of the day as the next time that it is.
+    """A given time with its zone; a time of day becomes its next occurrence.
 
     Args:
         now: the local time.
@@ -71,11 +71,11 @@ def coming(given: datetime, now: datetime) -> datetime:
 
 
 def moment(time_ms: int) -> str:
-    """A time as people here write it, to the millisecond."""
+    """A time in the local zone, to the millisecond."""
     return datetime.fromtimestamp(time_ms / 1000).astimezone().isoformat(" ", "milliseconds")
 
 
 def length(seconds: int) -> str:
-    """A length of time in its largest whole unit."""
+    """A duration in its largest whole unit."""
     unit, name = next((unit, name) for unit, name in _UNITS_S if seconds % unit == 0)
     return f"{seconds // unit} {name}"

@@ -1,4 +1,4 @@
-"""`sprocket topic` and `sprocket cluster`: what an operator asks and does about topics."""
+"""`sprocket topic` and `sprocket cluster`: inspects and changes topics, lists brokers."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from sprocket.cli.times import moment
 if TYPE_CHECKING:
     from sprocket.admin.caller import Caller
 
-app = typer.Typer(help="Topics: list, create, delete, where they are, how full they are.")
+app = typer.Typer(help="Topics: list, create, delete, route, status, volume.")
 
 
 @command(app, "list", "sprocket topic list", "sprocket topic list --all --json")
 def list_topics(
     with_internal: Annotated[
-        bool, typer.Option("--all", help="Also the topics that RocketMQ makes for itself.")
+        bool, typer.Option("--all", help="Also RocketMQ's system topics.")
     ] = False,
     nameserver: NameServers = NAMESERVER,
     as_json: Json = False,
@@ -61,14 +61,15 @@ def create(
         int, typer.Option("--queues", "-q", min=1, max=1024, help="Queues on each broker.")
     ] = 8,
     permission: Annotated[
-        str, typer.Option("--permission", metavar="r|w|rw", help="What clients may do.")
+        str,
+        typer.Option("--permission", metavar="r|w|rw", help="Whether clients may read, write."),
     ] = "rw",
     cluster: Cluster = None,
     broker: Broker = None,
     nameserver: NameServers = NAMESERVER,
     timeout: Timeout = 5.0,
 ) -> None:
-    """Creates a topic on all brokers, or changes it."""
+    """Creates or changes a topic on all brokers."""
     from sprocket.admin import topics
 
     bits = _permission(permission)
@@ -100,7 +101,7 @@ def delete(
 
     had = ask(nameserver, timeout, question)
     if not had:
-        raise TopicNotFound(f"no broker knew a topic {topic}; whatever was left of it is deleted")
+        raise TopicNotFound(f"no broker knew a topic {topic}; anything left of it is deleted")
     typer.echo(f"{topic}: deleted on {', '.join(had)}")
 
 
@@ -146,7 +147,7 @@ def status(
     as_json: Json = False,
     timeout: Timeout = 5.0,
 ) -> None:
-    """Shows how full a topic's queues are."""
+    """Shows the offsets and the number of messages of a topic's queues."""
     from sprocket.admin import topics
 
     async def question(caller: Caller) -> list[topics.QueueStatus]:
@@ -180,7 +181,7 @@ def volume(
     as_json: Json = False,
     timeout: Timeout = 5.0,
 ) -> None:
-    """Shows how much came into a topic, and went out to its groups, in the last day."""
+    """Shows how many messages a topic got, and how many its groups got, in the last day."""
     from sprocket.admin import volumes
 
     async def question(caller: Caller) -> list[volumes.Volume]:
@@ -192,9 +193,9 @@ def volume(
             render.json(each._asdict())
         return
     render.table(
-        ("who", "last minute", "last hour", "last day", "per second"),
+        ("group", "last minute", "last hour", "last day", "per second"),
         (
-            ("came in" if each.group is None else each.group, *each[1:4], round(each.per_second, 2))
+            ("(sent)" if each.group is None else each.group, *each[1:4], round(each.per_second, 2))
             for each in told
         ),
     )
@@ -203,7 +204,7 @@ def volume(
 def show_cluster(
     nameserver: NameServers = NAMESERVER, as_json: Json = False, timeout: Timeout = 5.0
 ) -> None:
-    """Shows all brokers, and how they are."""
+    """Shows all brokers, with their addresses and versions."""
     from sprocket.admin import brokers
 
     processes = ask(nameserver, timeout, brokers.processes)
@@ -219,5 +220,5 @@ def show_cluster(
 
 def _permission(text: str) -> int:
     if not re.fullmatch("r|w|rw|wr", text):
-        raise typer.BadParameter(f"it is r, w or rw, not {text!r}", param_hint="--permission")
+        raise typer.BadParameter(f"it takes r, w or rw, not {text!r}", param_hint="--permission")
     return 4 * ("r" in text) + 2 * ("w" in text)

@@ -1,4 +1,4 @@
-"""`sprocket message waiting` and `recall`: messages that wait for a time of their own."""
+"""`sprocket message waiting` and `recall`: counts and recalls delayed messages."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def waiting(
     as_json: Json = False,
     timeout: Timeout = 5.0,
 ) -> None:
-    """Shows how many messages wait for their time, by topic and by time."""
+    """Shows how many messages with a delay or a time wait, by topic and by time."""
     from sprocket.admin import timers
 
     async def question(caller: Caller) -> list[Waiting]:
@@ -56,13 +56,13 @@ def waiting(
 
 def recall(
     handle: Annotated[
-        str, typer.Argument(metavar="HANDLE", help="What sending the message returned.")
+        str, typer.Argument(metavar="HANDLE", help="The handle that the send returned.")
     ],
     nameserver: NameServers = NAMESERVER,
     as_json: Json = False,
     timeout: Timeout = 5.0,
 ) -> None:
-    """Takes back a message that waits for its time."""
+    """Recalls a message that waits for its time."""
     from sprocket.admin import timers
 
     async def question(caller: Caller) -> str:
@@ -72,4 +72,4 @@ def recall(
     if as_json:
         render.json({"message_id": message_id})
     else:
-        typer.echo(f"message {message_id} is taken back")
+        typer.echo(f"message {message_id} is recalled")

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from sprocket.base.config import check, setting
 from sprocket.base.errors import ConfigError
 from sprocket.client.assign import Strategy, average, strategy_of
+from sprocket.clientcore.envelope import JAVA_PACKING, NEW_TOPIC_QUEUES
 from sprocket.protocol.signing import Signer
 
 _KIB = 1024
@@ -102,18 +103,22 @@ class ProducerConfig(ClientConfig):
         maximum=16,
     )
     body_bytes_max: int = setting(
-        4 * _MIB,
+        JAVA_PACKING.body_bytes_max,
         "Largest body, before compression; not above what the broker takes.",
         rocketmq="maxMessageSize",
         minimum=1,
         maximum=15 * _MIB,
     )
     compression: str = setting(
-        "zlib", "How large bodies are compressed.", choices=("none", "zlib", "lz4", "zstd")
+        JAVA_PACKING.compression,
+        "How large bodies are compressed.",
+        choices=("none", "zlib", "lz4", "zstd"),
     )
-    compression_level: int = setting(5, "Effort, 1 to 9.", minimum=1, maximum=9)
+    compression_level: int = setting(
+        JAVA_PACKING.compression_level, "Effort, 1 to 9.", minimum=1, maximum=9
+    )
     compress_over_bytes: int = setting(
-        4 * _KIB,
+        JAVA_PACKING.compress_over_bytes,
         "Bodies of at least this size are compressed, those of batches excepted.",
         rocketmq="compressMsgBodyOverHowmuch",
         minimum=1,
@@ -124,7 +129,7 @@ class ProducerConfig(ClientConfig):
         rocketmq="sendLatencyFaultEnable",
     )
     new_topic_queues: int = setting(
-        4,
+        NEW_TOPIC_QUEUES,
         "How many queues a topic gets that is made by the first send.",
         rocketmq="defaultTopicQueueNums",
         minimum=1,

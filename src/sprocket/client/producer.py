@@ -12,10 +12,11 @@ from sprocket.client.base.arguments import milliseconds, settings
 from sprocket.client.base.lifecycle import Entered
 from sprocket.client.base.world import World
 from sprocket.client.config import ProducerConfig, nameserver_addresses
-from sprocket.client.sending.envelope import seal, seal_batch
 from sprocket.client.sending.request_reply import Requests, Responder
-from sprocket.client.sending.sender import Outbox, QueueSelector, SendStatus, Sent, fixed_queue
+from sprocket.client.sending.sender import Outbox, QueueSelector, Sent, fixed_queue
 from sprocket.client.session.session import Session
+from sprocket.clientcore.envelope import seal, seal_batch
+from sprocket.clientcore.replies import SendStatus
 from sprocket.message.message import Message, StoredMessage
 from sprocket.message.queue import QueueId
 from sprocket.message.topic import check_group, check_topic

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from datetime import datetime
-from enum import Enum
 from typing import NamedTuple, Unpack
 
 from sprocket.base.deadline import Deadline
@@ -14,7 +13,6 @@ from sprocket.base.errors import (
     ConnectFailed,
     FilterMissing,
     GroupNotFound,
-    ReplyError,
     UsageError,
 )
 from sprocket.client.base.arguments import (
@@ -31,41 +29,16 @@ from sprocket.client.base.world import World
 from sprocket.client.config import PullConfig, nameserver_addresses
 from sprocket.client.fetching.filter_upload import bring
 from sprocket.client.group.offsets import Offsets
-from sprocket.client.session.routes import MASTER
 from sprocket.client.session.session import Session
+from sprocket.clientcore.replies import PullStatus, read_pull
 from sprocket.filter.choice import Choice, Filter
 from sprocket.message.message import StoredMessage
 from sprocket.message.offsets import QueueOffset
 from sprocket.message.queue import QueueId
-from sprocket.message.record import scan
 from sprocket.message.topic import check_group, check_topic
-from sprocket.protocol.codes import ResponseCode
+from sprocket.protocol.codes import MASTER
 from sprocket.protocol.command import Command
-from sprocket.protocol.requests.pull import SUBSCRIPTION, SUSPEND, PullMessage, PullReply
-
-
-class PullStatus(Enum):
-    """What a pull found.
-
-    Members:
-        FOUND: messages.
-        NO_NEW: nothing; the offset is the queue's end.
-        NO_MATCHED: messages there were, but none that was asked for; go on at `next_offset`.
-        OFFSET_ILLEGAL: the offset lies outside the queue; `next_offset` is inside.
-    """
-
-    FOUND = "FOUND"
-    NO_NEW = "NO_NEW_MSG"
-    NO_MATCHED = "NO_MATCHED_MSG"
-    OFFSET_ILLEGAL = "OFFSET_ILLEGAL"
-
-
-_STATUSES: dict[int, PullStatus] = {
-    ResponseCode.SUCCESS: PullStatus.FOUND,
-    ResponseCode.PULL_NOT_FOUND: PullStatus.NO_NEW,
-    ResponseCode.PULL_RETRY_IMMEDIATELY: PullStatus.NO_MATCHED,
-    ResponseCode.PULL_OFFSET_MOVED: PullStatus.OFFSET_ILLEGAL,
-}
+from sprocket.protocol.requests.pull import SUBSCRIPTION, SUSPEND, PullMessage
 
 
 class Pulled(NamedTuple):
@@ -266,10 +239,14 @@ class PullConsumer(Entered):
         if reply.code == FilterMissing.code:
             await self._bring(reply, where[1], request.topic, wanted)
             reply = await session.pool.call(where[1], request, deadline=deadline)
-        status = _STATUSES.get(reply.code)
-        if status is None:
-            raise ReplyError.of(reply.code, reply.remark or "")
-        return _pulled(reply, status, broker, wanted)
+        answer = read_pull(reply)
+        return Pulled(
+            answer.status,
+            list(answer.messages(broker, wanted)),
+            QueueOffset(answer.next_offset),
+            QueueOffset(answer.min_offset),
+            QueueOffset(answer.max_offset),
+        )
 
     async def _bring(self, reply: Command, address: str, topic: str, wanted: Filter) -> None:
         session = self._joined()
@@ -284,18 +261,3 @@ class PullConsumer(Entered):
                 address, header, body=body, deadline=deadline
             ),
         )
-
-
-def _pulled(reply: Command, status: PullStatus, broker: str, wanted: Filter) -> Pulled:
-    fields = reply.read(PullReply)
-    messages: list[StoredMessage] = []
-    if status is PullStatus.FOUND:
-        found = scan(reply.body, broker, opens_bodies=True)
-        messages = [message for message in found if wanted.matches(message.properties)]
-    return Pulled(
-        status,
-        messages,
-        QueueOffset(fields.next_begin_offset),
-        QueueOffset(fields.min_offset),
-        QueueOffset(fields.max_offset),
-    )

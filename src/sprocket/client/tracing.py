@@ -29,7 +29,8 @@ from sprocket.client.base.subscription import Later, Listener, MessageListener
 from sprocket.client.base.world import World
 from sprocket.client.config import ProducerConfig
 from sprocket.client.producer import Producer
-from sprocket.client.sending.sender import SendStatus, Sent
+from sprocket.client.sending.sender import Sent
+from sprocket.clientcore.replies import SendStatus
 from sprocket.message.ids import parse_offset_id
 from sprocket.message.message import Message, StoredMessage
 from sprocket.message.topic import TRACE

@@ -18,7 +18,6 @@ from types import TracebackType
 from typing import Self
 
 from sprocket.base.errors import (
-    ReplyError,
     SendFailed,
     SprocketError,
     TransportError,
@@ -28,9 +27,10 @@ from sprocket.client.base.subscription import Outcome
 from sprocket.client.base.world import World
 from sprocket.client.config import ProducerConfig
 from sprocket.client.producer import Producer
-from sprocket.client.sending.envelope import Envelope, seal
-from sprocket.client.sending.sender import SendStatus, Sent, fixed_queue
+from sprocket.client.sending.sender import Sent, fixed_queue
 from sprocket.client.session.transaction_checks import Check, Checks, call
+from sprocket.clientcore.envelope import Envelope, seal
+from sprocket.clientcore.replies import SendStatus, is_stored
 from sprocket.message.ids import parse_offset_id
 from sprocket.message.message import Message
 from sprocket.message.properties import (
@@ -54,15 +54,6 @@ Execute = Callable[["Transaction"], Awaitable[Outcome]] | Callable[["Transaction
 
 #: Ends that are remembered, to answer the broker if it asks.
 _REMEMBERED_MAX = 10_000
-#: The broker stored the message and could not do more in time.
-_STORED = frozenset(
-    {
-        ResponseCode.SUCCESS,
-        ResponseCode.FLUSH_DISK_TIMEOUT,
-        ResponseCode.SLAVE_NOT_AVAILABLE,
-        ResponseCode.FLUSH_SLAVE_TIMEOUT,
-    }
-)
 #: The broker cannot say now; it will ask.
 _LATER = frozenset({ResponseCode.SYSTEM_BUSY, ResponseCode.SERVICE_NOT_AVAILABLE})
 
@@ -311,9 +302,9 @@ class TransactionalProducer(Producer):
         except TransportError as error:
             log.warning("the broker will ask for transaction %s: %s", transaction.id, error)
             return
-        transaction.is_confirmed = reply.code in _STORED
+        transaction.is_confirmed = is_stored(reply.code)
         if transaction.is_confirmed or reply.code in _LATER:
             return
         if outcome is Outcome.COMMIT:
-            raise ReplyError.of(reply.code, reply.remark or "")
+            raise reply.error()
         log.warning("rollback of %s: %s (%d)", transaction.id, reply.remark, reply.code)

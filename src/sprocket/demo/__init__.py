@@ -1,4 +1,4 @@
-"""The main job: messages in, shared by a group, and read as a table by Spark, on one machine.
+"""The demo: sends messages, consumes them in a group, reads them with Spark, on one machine.
 
 `make run`, or `python -m sprocket.demo --help`.
 """

@@ -1,4 +1,4 @@
-"""`python -m sprocket.demo`: the main job. `--help` tells its options."""
+"""`python -m sprocket.demo` runs the demo. `--help` lists its options."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _INTERRUPTED = 130
 
 
 def main() -> None:
-    """Runs the main job. Ctrl-C before anything has started ends it without a trace."""
+    """Runs the demo. Ctrl-C before anything has started ends it without a traceback."""
     signal.signal(signal.SIGINT, _leave)
     from sprocket.demo import command
 

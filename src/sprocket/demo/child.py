@@ -1,8 +1,8 @@
-"""A child process that is gone, with all its own children, when we are done with it.
+"""A child process that ends, with all its own children, at the end of an `async with` block.
 
-It runs in a process group of its own, so that Ctrl-C reaches only us and we decide what becomes
-of it. It gets lines on its standard input and says lines on its standard output; the end of its
-input is its sign to end, and it is killed if it does not. POSIX only for the group; elsewhere the
+It runs in a process group of its own, so that Ctrl-C reaches only the parent. The parent writes
+lines to its standard input and reads lines from its standard output. The child must end at the end
+of its input; otherwise it is killed. Process groups are POSIX only; on other systems only the
 process itself is ended.
 """
 
@@ -20,7 +20,7 @@ from typing import Self
 
 _GRACE_S = 3.0
 _LOOK_AGAIN_S = 0.02
-#: Longest line that it may say.
+#: Longest line that the child may write.
 _LINE_BYTES_MAX = 1024 * 1024
 
 
@@ -29,7 +29,7 @@ class Child:
 
     Args:
         arguments: the command.
-        log: file that gets what it writes to standard error.
+        log: file for its standard error.
     """
 
     def __init__(self, arguments: Sequence[str], log: Path) -> None:
@@ -55,7 +55,7 @@ class Child:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Returns when nothing of it runs any more."""
+        """Returns when no process of its group runs any more."""
         process = self._running()
         if process.stdin is not None:
             process.stdin.close()
@@ -72,15 +72,15 @@ class Child:
             await process.wait()
 
     def tell(self, line: bytes) -> None:
-        """Gives it a line. It does not matter if it is gone."""
+        """Writes a line to its standard input. Does nothing if it has ended."""
         stdin = self._running().stdin
         assert stdin is not None
-        # What a closed pipe raises depends on the loop: uvloop's is a RuntimeError.
+        # The exception of a closed pipe depends on the event loop: uvloop raises RuntimeError.
         with contextlib.suppress(ConnectionError, RuntimeError):
             stdin.write(line + b"\n")
 
     async def lines(self) -> AsyncIterator[bytes]:
-        """What it says, until it ends."""
+        """The lines of its standard output, until it ends."""
         stdout = self._running().stdout
         assert stdout is not None
         async for line in stdout:
@@ -91,14 +91,14 @@ class Child:
         return self._process
 
     async def _group_gone(self) -> None:
-        while self._signal(0):  # noqa: ASYNC110 - nobody tells of the end of a grandchild
+        while self._signal(0):  # noqa: ASYNC110 - the end of a grandchild gives no notice
             await asyncio.sleep(_LOOK_AGAIN_S)
 
     def _kill(self) -> None:
         self._signal(signal.SIGTERM if sys.platform == "win32" else signal.SIGKILL)
 
     def _signal(self, number: int) -> bool:
-        """Signals the whole group; False if nobody is left in it."""
+        """Signals the whole group; False if no process is left in it."""
         process = self._running()
         try:
             if sys.platform != "win32":

@@ -1,4 +1,4 @@
-"""The main job's options, its exit codes, and what is said when it ends."""
+"""The demo's options, exit codes and final message."""
 
 from __future__ import annotations
 
@@ -25,12 +25,14 @@ _PORTS = "default: {}, or a free one if that is taken"
 
 def command(
     store: Annotated[
-        Path, typer.Option(help="Folder of everything that is kept; made if it is missing.")
+        Path, typer.Option(help="Folder of all data; created if it is missing.")
     ] = _USUAL.store,
-    messages: Annotated[int, typer.Option(min=10, max=10_000_000, help="How many to send.")] = (
-        _USUAL.messages
-    ),
-    spark: Annotated[bool, typer.Option("--spark/--no-spark", help="Whether Spark runs.")] = True,
+    messages: Annotated[
+        int, typer.Option(min=10, max=10_000_000, help="Number of messages to send.")
+    ] = _USUAL.messages,
+    spark: Annotated[
+        bool, typer.Option("--spark/--no-spark", help="Whether to run the Spark job.")
+    ] = True,
     nameserver_port: Annotated[
         int | None,
         typer.Option(min=0, max=65535, help=f"0 for any; {_PORTS.format(NAMESERVER_PORT)}."),
@@ -40,14 +42,14 @@ def command(
         typer.Option(min=0, max=65535, help=f"0 for any; {_PORTS.format(BROKER_PORT)}."),
     ] = None,
 ) -> None:
-    """Sends orders through a node on this machine, bills them in a group, reads them with Spark."""
+    """Sends orders to a node on this machine, consumes them in a group, reads them with Spark."""
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
     plan = Plan(store, messages, spark, nameserver_port, broker_port)
     sys.exit(demonstrate(plan, Screen(Console())))
 
 
 def demonstrate(plan: Plan, screen: Screen) -> int:
-    """Does it, says how it went, and returns the exit code."""
+    """Runs the demo, prints its result, and returns the exit code."""
 
     async def whole() -> int:
         result = await tour(plan, screen, clock=SystemClock(), entropy=SystemEntropy())

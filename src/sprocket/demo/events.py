@@ -1,4 +1,4 @@
-"""What the demonstration and its Spark process tell each other, a line of JSON each."""
+"""The messages between the demo and its Spark process, each a line of JSON."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import msgspec
 
 
 class Task(msgspec.Struct):
-    """What Spark is to do.
+    """The task of the Spark process.
 
     Attributes:
-        nameservers: the cluster.
-        topic: what to read.
-        folder: where Parquet goes; what lies there is replaced.
+        nameservers: name servers of the cluster.
+        topic: the topic to read.
+        folder: where to write Parquet; its old content is replaced.
     """
 
     nameservers: str
@@ -20,13 +20,13 @@ class Task(msgspec.Struct):
 
 
 class Step(msgspec.Struct, tag=True):
-    """What is being done now, in words."""
+    """The current step, in words."""
 
     doing: str
 
 
 class RegionTotal(msgspec.Struct):
-    """Orders of one region: how many of each status, and their worth."""
+    """Orders of one region: how many of each status, and their total amount."""
 
     region: str
     orders: dict[str, int]
@@ -34,12 +34,12 @@ class RegionTotal(msgspec.Struct):
 
 
 class Report(msgspec.Struct, tag=True):
-    """What was found and written.
+    """The result of the Spark job.
 
     Attributes:
-        messages: read from the topic, those of earlier runs too.
-        others: messages that are no orders.
-        files, file_bytes: of the Parquet that was written.
+        messages: number of messages in the topic, also of earlier runs.
+        others: number of messages that are not orders.
+        files, file_bytes: number and size of the Parquet files.
     """
 
     messages: int
@@ -50,7 +50,7 @@ class Report(msgspec.Struct, tag=True):
 
 
 class Failure(msgspec.Struct, tag=True):
-    """Why there is no report."""
+    """The reason why there is no report."""
 
     reason: str
 

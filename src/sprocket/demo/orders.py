@@ -1,6 +1,6 @@
-"""Orders of a shop that does not exist: what the demonstration sends. Pure.
+"""Orders of an invented shop, which the demo sends. Pure.
 
-Bodies are JSON, but for one: a parcel label, which is an image, since bodies may be any bytes.
+Bodies are JSON, except one: a parcel label, which is an image, because bodies may be any bytes.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from sprocket.message.message import Message
 
 TOPIC = "orders"
 REGIONS = ("africa", "americas", "asia", "europe")
-#: What became of an order, and how many of a hundred did. It is the message's tag.
+#: Percent of orders by status. The status is the message's tag.
 STATUSES = {"new": 35, "paid": 40, "shipped": 20, "returned": 5}
 LABEL_TAG = "label"
 
@@ -22,10 +22,10 @@ _BY_PERCENT = [status for status, share in STATUSES.items() for _ in range(share
 
 
 def orders(count: int, *, run: str, entropy: Entropy) -> Iterator[Message]:
-    """So many messages; the second is the label, the others are orders.
+    """Yields `count` messages; the second is the label, the others are orders.
 
     Args:
-        run: stands in the keys, so that those of two runs differ.
+        run: a part of the keys, so that the keys of two runs differ.
     """
     for number in range(count):
         region = REGIONS[entropy.below(len(REGIONS))]
@@ -55,7 +55,7 @@ def _label(name: str, region: str) -> Message:
 
 
 def black_square(size: int) -> bytes:
-    """A PNG image."""
+    """A PNG image of a black square."""
 
     def chunk(kind: bytes, data: bytes) -> bytes:
         crc = zlib.crc32(kind + data).to_bytes(4, "big")

@@ -1,4 +1,4 @@
-"""What the demonstration was asked to do, and what it did: plain values."""
+"""The options and the result of the demo, as plain values."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ BROKER_PORT = 10911
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What the user asked for.
+    """The user's options.
 
     Attributes:
-        store: folder of everything that is kept.
-        messages: how many to send.
-        nameserver_port, broker_port: None for the usual ones, or others where those are taken.
+        store: folder of all data.
+        messages: number of messages to send.
+        nameserver_port, broker_port: None for the default ports, or free ones if those are taken.
     """
 
     store: Path = Path("sprocket-data")
@@ -31,18 +31,18 @@ class Plan:
 
     @property
     def parquet(self) -> Path:
-        """Where the Spark job writes."""
+        """Folder of the Spark job's output."""
         return self.store / "parquet" / TOPIC
 
     @property
     def spark_log(self) -> Path:
-        """Where Spark's own words go."""
+        """File for Spark's own log."""
         return self.store / "spark.log"
 
 
 @dataclass(slots=True)
 class Tally:
-    """What one member of the group did: orders billed, and the numbers of its queues."""
+    """The work of one member of the group: orders billed, and the numbers of its queues."""
 
     member: str
     orders: int = 0
@@ -51,7 +51,7 @@ class Tally:
 
 @dataclass(slots=True)
 class Result:
-    """What was done; no report if Spark was not wanted."""
+    """The result of the demo; without a report if Spark was switched off."""
 
     sent: int
     tallies: list[Tally]

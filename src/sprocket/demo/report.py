@@ -1,8 +1,8 @@
-"""The Spark part of the demonstration: topic in, Parquet and totals out.
+"""The Spark part of the demo: reads the topic, writes Parquet and totals.
 
 `python -m sprocket.demo.report` is a process of its own: it starts Spark, waits on standard input
-for its task, and tells on standard output what it does and found (`events`). When its input ends,
-so does the process, and Spark with it: nothing outlives the demonstration.
+for its task, and reports steps and result on standard output (`events`). At the end of its input
+the process ends, and Spark with it, so no process outlives the demo.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ Say = Callable[[Event], None]
 
 _ORDER = "order string, customer string, items int, amount double"
 
-#: Seconds of work: Java's better compiler would take longer than it saves.
+#: The job takes seconds, so Java's optimising compiler would cost more time than it saves.
 _SHORT_JOB = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
 
 
 def report(spark: SparkSession, task: Task, say: Say) -> Report:
-    """Reads the topic, writes it as Parquet by region and status, and adds it up."""
+    """Reads the topic, writes it as Parquet by region and status, and computes totals."""
     from pyspark.sql import functions as f
 
     messages = (
@@ -60,7 +60,7 @@ def report(spark: SparkSession, task: Task, say: Say) -> Report:
     )
     say(Step("Spark reads the topic and writes Parquet by region and status"))
     orders.write.mode("overwrite").partitionBy("region", "status").parquet(task.folder)
-    say(Step("Spark adds up what it wrote"))
+    say(Step("Spark computes the totals"))
     return _summed(spark.read.parquet(task.folder), Path(task.folder))
 
 
@@ -89,7 +89,7 @@ def _summed(orders: DataFrame, folder: Path) -> Report:
 
 
 def main() -> int:
-    """Starts Spark, waits for the task, does it."""
+    """Starts Spark, waits for the task, carries it out."""
     from sprocket.spark import session
 
     say = _take_output()
@@ -103,14 +103,14 @@ def main() -> int:
     except SprocketError as error:
         say(Failure(str(error)))
         return 1
-    except Exception as error:  # the root of this process: its parent tells people why
+    except Exception as error:  # the root of this process: its parent prints the reason
         say(Failure(f"{type(error).__name__}: {error}"))
         raise
     return 0
 
 
 def _take_output() -> Say:
-    """Keeps standard output for events; whatever else writes there goes to standard error."""
+    """Reserves standard output for events; all other output goes to standard error."""
     events = os.fdopen(os.dup(sys.stdout.fileno()), "wb", buffering=0)
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
 
@@ -121,7 +121,7 @@ def _take_output() -> Say:
 
 
 def _listen(lines: SimpleQueue[bytes]) -> None:
-    """Takes what the parent says; ends the process with it. The JVM ends with its pipe to us."""
+    """Reads the parent's lines; ends the process when they end. The JVM ends with its pipe."""
     # Unbuffered: a buffer's lock, held by this thread, would abort the interpreter as it ends.
     with os.fdopen(os.dup(sys.stdin.fileno()), "rb", buffering=0) as parent:
         for line in parent:

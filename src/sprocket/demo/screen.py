@@ -1,4 +1,4 @@
-"""What the demonstration shows on the console."""
+"""The demo's output on the console."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ class Bars:
         self._billed: TaskID = progress.add_task(f"billed by group {GROUP}", total=messages)
 
     def sent(self, count: int) -> None:
-        """So many more were sent."""
+        """Counts `count` more as sent."""
         self._progress.advance(self._sent, count)
 
     def billed(self, count: int) -> None:
-        """So many more were consumed."""
+        """Counts `count` more as consumed."""
         self._progress.advance(self._billed, count)
 
 
 class Screen:
-    """Shows things on a console."""
+    """Shows the demo's progress and result on a console."""
 
     Show = Callable[[str], None]
 
@@ -50,7 +50,7 @@ class Screen:
         self._console = console
 
     def started(self, nameserver: str, broker: str, store: Path) -> None:
-        """The node runs."""
+        """Shows that the node is running."""
         self._console.print(
             f"[bold]Sprocket[/] runs: name server {nameserver}, broker {broker}, store {store}/",
             highlight=False,
@@ -59,7 +59,7 @@ class Screen:
 
     @contextlib.contextmanager
     def bars(self, messages: int) -> Iterator[Bars]:
-        """Progress of sending and consuming."""
+        """Shows the progress of sending and consuming."""
         columns = (
             TextColumn("{task.description:<24}"),
             BarColumn(),
@@ -71,17 +71,17 @@ class Screen:
 
     @contextlib.contextmanager
     def working(self) -> Iterator[Show]:
-        """A line that says what is being done, with something that moves."""
+        """Shows the current step in a line with a spinner."""
         with self._console.status("waiting for Spark") as status:
             yield status.update
 
     def finished(self, result: Result, plan: Plan) -> None:
-        """What was done, where it lies, what to try next."""
+        """Shows the result, where the data is, and what to try next."""
         if result.report is not None:
             self._console.print(_table(result.report))
         sections = (
             _done(result),
-            ["[bold]Where the data lies[/]", *_places(result, plan)],
+            ["[bold]Where the data is[/]", *_places(result, plan)],
             ["[bold]What to try next[/]", *_next(plan)],
         )
         text = "\n\n".join("\n".join(section) for section in sections)
@@ -90,11 +90,11 @@ class Screen:
         )
 
     def failed(self, reason: str) -> None:
-        """It could not be done."""
+        """Shows that the demo failed."""
         self._console.print(f"[red]failed:[/] {reason}", highlight=False, soft_wrap=True)
 
     def stopped(self) -> None:
-        """The user pressed Ctrl-C."""
+        """Shows that the user pressed Ctrl-C."""
         self._console.print("stopped; everything is closed, and the data is kept")
 
 
@@ -103,7 +103,7 @@ def _table(report: Report) -> Table:
     table.add_column("region")
     for status in STATUSES:
         table.add_column(status, justify="right")
-    table.add_column("worth", justify="right")
+    table.add_column("amount", justify="right")
     for one in report.regions:
         counts = (f"{one.orders[status]:,}" for status in STATUSES)
         table.add_row(one.region, *counts, f"{one.amount:,.2f}")
@@ -115,7 +115,7 @@ def _table(report: Report) -> Table:
 
 def _done(result: Result) -> list[str]:
     done = [
-        f"{result.sent:,} orders sent to topic [bold]{TOPIC}[/], and billed by group {GROUP}:",
+        f"{result.sent:,} orders sent to topic [bold]{TOPIC}[/] and consumed by group {GROUP}:",
         *(
             f"  {one.member} billed {one.orders:,}, from queues {_list(one.queues)}"
             for one in result.tallies
@@ -124,9 +124,9 @@ def _done(result: Result) -> list[str]:
     report = result.report
     if report is not None:
         done += [
-            f"{report.messages:,} messages of all runs read by Spark, and written as Parquet:",
+            f"{report.messages:,} messages of all runs read by Spark and written as Parquet:",
             f"  {report.files} files, {report.file_bytes / 1024:,.0f} KiB; "
-            f"{report.others} of the messages no order but an image",
+            f"{report.others} of the messages are images, not orders",
         ]
     return done
 
@@ -147,7 +147,7 @@ def _next(plan: Plan) -> list[str]:
     return [
         'make run ARGS="--messages 50000"',
         f".venv/bin/sprocket standalone --store {plan.store}",
-        "and beside it, in another terminal:",
+        "then, in another terminal:",
         f".venv/bin/sprocket consume {TOPIC} --count 5",
         ".venv/bin/python examples/read_topic.py",
     ]

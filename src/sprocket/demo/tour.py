@@ -1,6 +1,6 @@
-"""The demonstration itself: a node, a producer, a group of two members, a Spark job.
+"""The demo itself: a node, a producer, a group of two members, a Spark job.
 
-It reads from top to bottom as a user's own program would. What it shows is in `screen`.
+It reads from top to bottom like a user's own program. Its output is in `screen`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from sprocket.message.message import Message, StoredMessage
 from sprocket.standalone import Standalone
 
 _HOST = "127.0.0.1"
-#: Sends under way at once.
+#: Sends in flight at the same time.
 _AT_ONCE = 256
 _JOIN_S = 20.0
 _BILL_S = 60.0
@@ -34,10 +34,10 @@ _LOOK_AGAIN_S = 0.02
 
 
 async def tour(plan: Plan, screen: Screen, *, clock: Clock, entropy: Entropy) -> Result:
-    """Does everything.
+    """Runs the whole demo.
 
     Raises:
-        SprocketError: a port or the store is taken, or a part failed; the text says which.
+        SprocketError: a port or the store is in use, or a part failed; the text names it.
     """
     plan.store.mkdir(parents=True, exist_ok=True)
     node = Standalone(
@@ -63,7 +63,7 @@ async def _sell_and_bill(
 ) -> list[Tally]:
     """Sends all orders while a group of two members consumes them."""
     first = next(made)
-    await producer.send(first)  # makes the topic, so that the members find its queues
+    await producer.send(first)  # creates the topic, so that the members find its queues
     queues = await producer.queues(TOPIC)
     with screen.bars(plan.messages) as bars:
         billing = Billing(bars)
@@ -82,17 +82,19 @@ async def _sell_and_bill(
 
 
 async def _shared(members: list[PushConsumer], queues: int) -> None:
-    """Returns when every member has its part of the queues."""
+    """Returns when every member has its share of the queues."""
     try:
         async with asyncio.timeout(_JOIN_S):
             while not all(0 < len(one.queues) < queues for one in members):  # noqa: ASYNC110
                 await asyncio.sleep(_LOOK_AGAIN_S)
     except TimeoutError:
-        raise SprocketError(f"the group's members share no queues after {_JOIN_S:g} s") from None
+        raise SprocketError(
+            f"the group's members do not share the queues after {_JOIN_S:g} s"
+        ) from None
 
 
 class Billing:
-    """The consumer group: counts what each member gets, and knows what is still to come."""
+    """The consumer group: counts each member's messages, and knows which are still missing."""
 
     def __init__(self, bars: Bars) -> None:
         self._bars = bars
@@ -101,13 +103,13 @@ class Billing:
         self.tallies: list[Tally] = []
 
     def expect(self, messages: list[Message]) -> None:
-        """These are about to be sent."""
+        """Registers messages that are about to be sent."""
         self._waiting.update(key for message in messages for key in message.keys)
         self._is_done.clear()
 
     @contextlib.asynccontextmanager
     async def members(self, nameserver: str, count: int) -> AsyncIterator[list[PushConsumer]]:
-        """So many members, while inside."""
+        """Runs `count` members inside the block."""
         async with contextlib.AsyncExitStack() as stack:
             joined = []
             for number in range(1, count + 1):
@@ -122,7 +124,7 @@ class Billing:
 
         @member.on(TOPIC)
         async def bill(message: StoredMessage) -> None:
-            # A message may come twice, and those of an earlier run may come now.
+            # A message may come twice, and messages of an earlier run may come now.
             for key in message.keys:
                 if key in self._waiting:
                     self._waiting.discard(key)
@@ -132,7 +134,7 @@ class Billing:
                 self._is_done.set()
 
     async def finished(self) -> None:
-        """Returns when everything that was expected has been billed."""
+        """Returns when all expected messages have been billed."""
         try:
             async with asyncio.timeout(_BILL_S):
                 await self._is_done.wait()
@@ -144,7 +146,7 @@ class Billing:
 
 @contextlib.asynccontextmanager
 async def _spark(plan: Plan) -> AsyncIterator[Child | None]:
-    """The Spark process, which starts while orders are sent."""
+    """Runs the Spark process inside the block; it starts up while orders are sent."""
     if not plan.has_spark:
         yield None
         return
@@ -156,7 +158,7 @@ async def _spark(plan: Plan) -> AsyncIterator[Child | None]:
 
 
 class SparkFailed(SprocketError):
-    """The Spark process could not do its task."""
+    """The Spark process could not carry out its task."""
 
 
 async def _report(spark: Child, task: Task, show: Screen.Show) -> Report:
@@ -174,7 +176,7 @@ async def _report(spark: Child, task: Task, show: Screen.Show) -> Report:
 
 
 def _port(wanted: int | None, usual: int) -> int:
-    """The wanted port; else the usual one, or 0 for any if that is taken."""
+    """The wanted port; without one the default, or 0 (any free one) if that is taken."""
     if wanted is not None:
         return wanted
     with socket.socket() as probe:

@@ -1,1 +1,1 @@
-"""Which messages a subscriber wants. Pure."""
+"""Filters: which messages a subscriber wants. Pure."""

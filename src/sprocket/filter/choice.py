@@ -1,4 +1,4 @@
-"""What a consumer may choose messages by: tags, SQL92 over properties, or a function. Pure."""
+"""The ways to choose messages: tags, SQL92 over properties, or a function. Pure."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ Filter = TagFilter | SqlFilter | PythonFilter
 
 
 class Choice(TypedDict, total=False):
-    """How messages are chosen: in one of these ways, or none for all messages.
+    """How messages are chosen: by one of these, or by none for all messages.
 
     Attributes:
         tags: `*` for all messages, or tags with `||` between them.
         sql: a condition over properties: `"amount > 5 AND region = 'eu'"`.
-        code: a function that says of each message whether it is wanted, and runs at the broker,
-            if that is set up for it; or a `PythonFilter`.
+        code: a function that returns for each message whether it is wanted, or a `PythonFilter`.
+            It runs at the broker, which must be set up for it.
     """
 
     tags: str
@@ -33,11 +33,11 @@ def filter_of(
     sql: str | None = None,
     code: PythonFilter | Callable[[Any], bool] | None = None,
 ) -> Filter:
-    """The filter that a user asks for by one of them; see `Choice`.
+    """The filter for a user's choice; see `Choice`.
 
     Raises:
-        SubscriptionInvalid: it cannot be read; for SQL92 the text says at which column.
-        UsageError: several are given, or the function's source cannot be had.
+        SubscriptionInvalid: it cannot be parsed; for SQL92 the text contains the column.
+        UsageError: several are given, or the function's source is not available.
     """
     if (tags != ALL) + (sql is not None) + (code is not None) > 1:
         raise UsageError(

@@ -1,11 +1,11 @@
-"""Filters written in Python: a function that says of each message whether it is wanted.
+"""Filters written in Python: a function that returns for each message whether it is wanted.
 
     def cheap(message):
         return float(message.properties["amount"]) < 5 and b"gift" in message.body
 
-The broker runs it, see `sprocket.filterserver`; here is what both sides know of it: its name, which
-is the function's, its source, and its version, the beginning of the source's SHA-256. A
-subscription of type `PYTHON` says `name@version`, or `name` for the newest. Pure.
+The broker runs it, see `sprocket.filterserver`. This module has what client and broker share: its
+name, which is the function's, its source, and its version, the beginning of the source's SHA-256.
+The text of a subscription of type `PYTHON` is `name@version`, or `name` for the newest. Pure.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from typing import Any, ClassVar, NamedTuple
 
 from sprocket.base.errors import SubscriptionInvalid, UsageError
 
-#: What a subscription's type says.
+#: The expression type in subscriptions.
 PYTHON = "PYTHON"
-#: A source has at most so many bytes.
+#: The most bytes of a source.
 SOURCE_BYTES_MAX = 64 << 10
 
 _NAME = re.compile(r"[A-Za-z_]\w{0,63}(?:\.[A-Za-z_]\w{0,63}){0,7}", re.ASCII)
@@ -30,7 +30,7 @@ _VERSION = re.compile(r"[0-9a-f]{16}")
 
 
 class Upload(NamedTuple):
-    """What an upload is about; what its signature covers.
+    """The values that identify an upload and that its signature covers.
 
     Attributes:
         signed_ms: when it was signed, ms since 1970 UTC.
@@ -43,7 +43,7 @@ class Upload(NamedTuple):
     signed_ms: int = 0
 
     def signature(self, secret: str) -> str:
-        """The signature of whoever knows the secret: HMAC-SHA256 in hexadecimal."""
+        """The signature with a secret: HMAC-SHA256 in hexadecimal."""
         text = "\n".join(("sprocket filter", *map(str, self)))
         return hmac.new(secret.encode(), text.encode(), hashlib.sha256).hexdigest()
 
@@ -52,20 +52,20 @@ class PythonFilter:
     """A filter in Python.
 
     Args:
-        source: the function itself, or a text that defines one. None: what was uploaded before
-            under this name.
-        name: the function's name; needed with a text. Java clients give a class's name, of which
-            the last part is the function's.
-        secret: signs uploads, for brokers that want it (`filter_secret`).
+        source: the function itself, or a text that defines one. None uses the filter that was
+            uploaded before under this name.
+        name: the function's name; needed with a text. Java clients give a class's name, whose
+            last part is the function's.
+        secret: signs uploads, for brokers that require it (`filter_secret`).
 
     Attributes:
-        kind: what a subscription's type says.
-        expression: what its text says.
+        kind: the subscription's expression type.
+        expression: the subscription's text.
         source: UTF-8, or None.
         version: of the source; empty without one.
 
     Raises:
-        UsageError: the name cannot be, or the source cannot be had or is too long.
+        UsageError: the name is invalid, or the source is not available or too long.
     """
 
     kind: ClassVar[str] = PYTHON
@@ -94,7 +94,7 @@ class PythonFilter:
         self.expression = f"{name}@{self.version}" if self.version else name
 
     def matches(self, properties: Mapping[str, str]) -> bool:
-        """Always: the broker has judged what comes."""
+        """Always true: the broker has filtered the messages already."""
         return True
 
     def __repr__(self) -> str:
@@ -102,7 +102,7 @@ class PythonFilter:
 
 
 def is_name(name: str) -> bool:
-    """Whether a filter can be called so."""
+    """Whether a name is valid for a filter."""
     return len(name) <= 255 and _NAME.fullmatch(name) is not None
 
 
@@ -118,10 +118,10 @@ def version_of(source: bytes) -> str:
 
 
 def parts_of(expression: str | None) -> tuple[str, str]:
-    """Name and version that a subscription asks for; the version is empty for the newest.
+    """Name and version in a subscription's text; the version is empty for the newest.
 
     Raises:
-        SubscriptionInvalid: it names no filter.
+        SubscriptionInvalid: it contains no valid name of a filter.
     """
     name, at, version = (expression or "").partition("@")
     if not is_name(name) or (at and not _VERSION.fullmatch(version)):

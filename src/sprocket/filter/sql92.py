@@ -1,10 +1,11 @@
-"""SQL92 filters: conditions over a message's properties, as RocketMQ has them.
+"""SQL92 filters: conditions over a message's properties, as in RocketMQ.
 
     amount > 5 AND region = 'eu' OR TAGS IN ('new', 'paid')
 
-An expression is read once (`sql92_grammar`), its parts are checked (`sql92_terms`) and become one
-function (`sql92_code`). A message matches if that says true: not if it says false, or cannot tell
-because a property is missing, or because one that is compared with a number is none. Pure.
+An expression is parsed once (`sql92_grammar`), its parts are checked (`sql92_terms`) and compiled
+to one function (`sql92_code`). A message matches if that returns true. It does not match if the
+result is false or unknown because a property is missing, or if a property that is compared with
+a number is no number. Pure.
 
 Source: SqlFilter, ExpressionMessageFilter.isMatchedByCommitLog of RocketMQ 5.x.
 """
@@ -24,9 +25,9 @@ if TYPE_CHECKING:
 
 __all__ = ["SQL92", "SqlFilter", "SqlInvalid"]
 
-#: What a subscription's type says.
+#: The expression type in subscriptions.
 SQL92 = "SQL92"
-#: An expression has at most so many characters.
+#: The most characters of an expression.
 TEXT_MAX = 16_384
 
 
@@ -34,9 +35,9 @@ class SqlFilter:
     """A compiled SQL92 expression.
 
     Attributes:
-        kind: what a subscription's type says.
+        kind: the subscription's expression type.
         expression: its text.
-        tags, codes: none; those are for filters by tag.
+        tags, codes: empty; only filters by tag have them.
     """
 
     kind: ClassVar[str] = SQL92
@@ -54,10 +55,10 @@ class SqlFilter:
 
     @staticmethod
     def parse(expression: str | None) -> SqlFilter:
-        """Reads an expression; the filters of the last few hundred are kept.
+        """Parses an expression; the filters of the last 256 are cached.
 
         Raises:
-            SqlInvalid: it cannot be read; the error points at the column.
+            SqlInvalid: it cannot be parsed; the error contains the column.
         """
         text = expression or ""
         if len(text) > TEXT_MAX:
@@ -75,8 +76,8 @@ class SqlFilter:
             return False
 
     def evaluate(self, get: Callable[[str], str | None]) -> bool | None:
-        """What it says, given a function from a property's name to its text or None: true, false,
-        or None if it cannot tell.
+        """The value of the condition, given a function from a property's name to its text or None:
+        true, false, or None if it is unknown.
 
         Raises:
             NotComparable: a text that is no number is compared with one.
@@ -89,8 +90,8 @@ class SqlFilter:
 
     @property
     def matches_text(self) -> TextTest:
-        """The same as `matches` for properties as a record has them; only those that it asks for
-        are looked up."""
+        """The same as `matches` for the text of properties in a record. It decodes only the
+        properties in the condition."""
         if self._by_text is None:
             from sprocket.filter.sql92_code import compiled_for_text
 
@@ -103,8 +104,8 @@ class SqlFilter:
 
 @lru_cache(maxsize=256)
 def _parse(expression: str) -> SqlFilter | tuple[str, int]:
-    """The filter, or what is wrong and where: kept too, for whoever asks again and again."""
-    # Only whoever has a filter pays for loading the parser.
+    """The filter, or its fault and column. Faults are cached too, since clients repeat requests."""
+    # Loading the parser takes some 50 ms, so only the first filter pays for it (decision 3).
     from sprocket.filter.sql92_grammar import read
 
     try:

@@ -1,8 +1,7 @@
-"""The grammar of SQL92 filters: a text becomes terms, or an error that points at a column.
+"""The grammar of SQL92 filters: parses a text to terms, or raises an error with a column.
 
-Comments are `-- …` to the end of the line and `/* … */`; words of the language are written in any
-case, names of properties exactly. What follows a whole expression is a mistake here, while Java
-reads no further than it must. Pure.
+Comments are `-- …` to the end of the line and `/* … */`. Keywords may have any letter case, names
+of properties are exact. Text after a complete expression is an error here; Java ignores it. Pure.
 
 Source: SelectorParser.jj of RocketMQ 5.x.
 """
@@ -17,7 +16,7 @@ from lark import Lark, Token, Transformer, UnexpectedCharacters, UnexpectedToken
 from sprocket.filter import sql92_terms as terms
 from sprocket.filter.sql92_terms import SqlInvalid, Term
 
-#: Reading takes some 10 µs a token, and nothing else is done meanwhile.
+#: The most tokens. Parsing takes some 10 µs a token and blocks the event loop meanwhile.
 TOKENS_MAX = 2_048
 
 _GRAMMAR = r"""
@@ -70,7 +69,7 @@ _WORDS = frozenset(
     )
 )  # fmt: skip
 _END = "$END"
-#: What people write who know other languages.
+#: Hints for signs and words from other languages.
 _HINTS = {
     "!": "unequal is written <>",
     "&": "write AND",
@@ -83,11 +82,13 @@ _HINTS = {
 
 
 def read(text: str) -> Term:
-    """The condition that a text says.
+    """Parses a condition.
 
     Raises:
-        SqlInvalid: it says none, or is too long or too deep.
+        SqlInvalid: it is none, or is too long or too deep.
     """
+    # Parsing token by token allows the limit, and keeps the parser's state at the error: the words
+    # that it expected there make the error text.
     reading = _parser().parse_interactive(text)
     token: Token | None = None
     try:
@@ -138,7 +139,7 @@ def _shown(terminal: str) -> str:
 
 
 class _Terms(Transformer[Token, Term]):
-    """Makes a term of each rule as soon as it is read; the methods are named after the rules."""
+    """Makes a term for each rule as soon as it is parsed; the methods have the rules' names."""
 
     def start(self, items: list[Any]) -> Term:
         return terms.condition(items[0])
@@ -213,14 +214,14 @@ def _unquoted(token: str) -> str:
 
 
 def _word(token: Token) -> Token:
-    """A name that is a word of the language becomes that."""
+    """Turns a name that is a keyword into that keyword."""
     word = token.upper()
     return token.update(type=word) if word in _WORDS else token
 
 
 @lru_cache(maxsize=1)
 def _parser() -> Lark:
-    """Made when the first expression is read: it takes some milliseconds."""
+    """The parser. It is built for the first expression, which takes some milliseconds."""
     return Lark(
         _GRAMMAR,
         parser="lalr",

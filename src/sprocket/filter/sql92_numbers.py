@@ -1,4 +1,4 @@
-"""Texts as Java reads them, where a property is compared with something that is no text. Pure.
+"""Converts property texts to numbers and booleans as Java does, for comparisons with them. Pure.
 
 Source: Integer.valueOf, Long.valueOf, Double.valueOf and Boolean.valueOf of Java.
 """
@@ -7,26 +7,26 @@ from __future__ import annotations
 
 import re
 
-#: What Double.valueOf takes besides what Python's float takes alike.
+#: The texts that Double.valueOf accepts.
 _DOUBLE = re.compile(
     r"([+-]?)(?:(?:(\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?)[fFdD]?)|(Infinity)"
     r"|(0[xX](?:[\da-fA-F]+\.?[\da-fA-F]*|\.[\da-fA-F]+)[pP][+-]?\d+)[fFdD]?)",
     re.ASCII,
 )
-#: Longer ones are none, whatever zeros they begin with.
+#: A longer text is no number here, even if it begins with zeros.
 _DIGITS_MAX = 400
 _CONTROLS = "".join(map(chr, range(0x21)))
 
 
 class NotComparable(ValueError):
-    """A property's text is no number of the kind that it is compared with."""
+    """A property's text is no number of the type that it is compared with."""
 
 
 def as_int(text: str) -> int:
-    """A whole number of 32 bits.
+    """Converts a text to a whole number of 32 bits.
 
     Raises:
-        NotComparable: it is none.
+        NotComparable: it is no such number.
     """
     if text.isdecimal() and len(text) < 10:
         return int(text)
@@ -34,10 +34,10 @@ def as_int(text: str) -> int:
 
 
 def as_long(text: str) -> int:
-    """A whole number of 64 bits.
+    """Converts a text to a whole number of 64 bits.
 
     Raises:
-        NotComparable: it is none.
+        NotComparable: it is no such number.
     """
     if text.isdecimal() and len(text) < 19:
         return int(text)
@@ -54,11 +54,13 @@ def _whole(text: str, beyond: int) -> int:
 
 
 def as_double(text: str) -> float:
-    """A decimal number. Not-a-number is none.
+    """Converts a text to a decimal number. NaN counts as no number.
 
     Raises:
-        NotComparable: it is none.
+        NotComparable: it is no number.
     """
+    # Python's `float` is fast but accepts more than Java: underscores and other scripts' digits. It
+    # lacks Java's `1f` and `0x1p3`. Such texts, and infinities, go through the regular expression.
     try:
         value = float(text)
     except ValueError:
@@ -79,5 +81,5 @@ def _rare_double(text: str) -> float:
 
 
 def as_boolean(text: str | None) -> bool | None:
-    """Whether it says true; None stays None."""
+    """Whether a text is `true` in any letter case; None stays None."""
     return None if text is None else text.lower() == "true"

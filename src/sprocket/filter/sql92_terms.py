@@ -1,9 +1,9 @@
-"""Terms: what an SQL92 expression is made of, and which of them may stand together.
+"""Terms: the parts of an SQL92 expression, and the rules for combining them.
 
-Each function makes one term of others, or says at which column they do not fit. The rules are
-RocketMQ's: a property is a text; `>`, `<`, `>=`, `<=` and BETWEEN compare numbers; IN looks for
-texts. Where Java takes an equality whose sides can never be equal, it is refused here, since it
-would never match anything. Pure.
+Each function makes one term of others, or raises an error with the column where they do not fit.
+The rules are RocketMQ's: a property is a text; `>`, `<`, `>=`, `<=` and BETWEEN compare numbers;
+IN compares texts. Java accepts an equality whose sides can never be equal; here it is refused,
+since it never matches. Pure.
 
 Source: ComparisonExpression, ConstantExpression, UnaryExpression, LogicExpression and
 SelectorParser.asBooleanExpression of RocketMQ 5.x.
@@ -17,7 +17,7 @@ from enum import Enum
 
 from sprocket.base.errors import SubscriptionInvalid, UsageError
 
-#: Terms may be inside each other this deep.
+#: The deepest nesting of terms.
 DEPTH_MAX = 32
 
 _CLOSER = "NOT binds closer than"
@@ -27,11 +27,11 @@ _LONG_MAX = 2**63 - 1
 
 
 class SqlInvalid(SubscriptionInvalid, UsageError):
-    """An SQL92 expression cannot be read.
+    """An SQL92 expression cannot be parsed.
 
     Attributes:
         fault: what is wrong.
-        column: where in its text, from 1.
+        column: its position in the text, from 1.
     """
 
     def __init__(self, fault: str, column: int) -> None:
@@ -41,11 +41,11 @@ class SqlInvalid(SubscriptionInvalid, UsageError):
 
 
 class Kind(Enum):
-    """What a term's value is.
+    """The type of a term's value.
 
     Members:
         PROPERTY: a text, or null if the message has no such property.
-        TEXT, INT, LONG, DOUBLE: a constant. The width of a number decides how texts are read.
+        TEXT, INT, LONG, DOUBLE: a constant. The type of a number decides how texts are converted.
         BOOLEAN: true, false or null.
         NOTHING: always null: the negative of something that is no number.
     """
@@ -65,11 +65,11 @@ TEXTS = (Kind.PROPERTY, Kind.TEXT)
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """Anything that has a value.
+    """A part of an expression that has a value.
 
     Attributes:
         column: where it begins in the text, from 1.
-        depth: how many terms are inside each other here.
+        depth: the depth of nesting in it.
     """
 
     column: int
@@ -94,7 +94,7 @@ class Negative(Term):
 
 @dataclass(frozen=True, slots=True)
 class IsThere(Term):
-    """A property that stands where a condition should: false, or null if it is missing."""
+    """A property in place of a condition: false, or null if it is missing."""
 
     term: Term
 
@@ -159,7 +159,7 @@ class Search(Term):
 
 
 def _called(term: Term) -> str:
-    """What a message calls a term."""
+    """The name of a term in error texts."""
     if isinstance(term, Constant) and term.kind is Kind.BOOLEAN:
         return "NULL" if term.value is None else str(term.value).upper()
     return term.kind.value
@@ -171,7 +171,7 @@ def text(column: int, value: str) -> Constant:
 
 
 def whole(column: int, digits: str) -> Constant:
-    """A number without a decimal point, maybe with an `L` behind it."""
+    """A number without a decimal point; an `L` may follow it."""
     value = int(digits.rstrip("lL")) if len(digits) <= 20 else _LONG_MAX + 1
     if value > _LONG_MAX:
         raise SqlInvalid(f"a whole number is at most {_LONG_MAX}", column)
@@ -197,7 +197,7 @@ def named(column: int, name: str) -> Property:
 
 
 def negative(column: int, term: Term) -> Term:
-    """A term with a minus in front."""
+    """A term after a minus sign."""
     if isinstance(term, Constant) and term.kind in NUMBERS:
         assert isinstance(term.value, int | float)
         return Constant(column, term.kind, 1, -term.value)
@@ -205,7 +205,11 @@ def negative(column: int, term: Term) -> Term:
 
 
 def condition(term: Term) -> Term:
-    """A term where something true or false must stand."""
+    """A term in a place that needs a condition.
+
+    Raises:
+        SqlInvalid: it is neither a condition nor a property.
+    """
     if term.kind is Kind.BOOLEAN:
         return term
     if isinstance(term, Property):
@@ -236,7 +240,7 @@ def equal(left: Term, right: Term) -> Equality:
 
 
 def _check_comparable(left: Term, right: Term) -> None:
-    """Refuses an equality that Java takes and that is never true."""
+    """Refuses an equality that Java accepts and that is never true."""
     if left.kind is Kind.BOOLEAN and right.kind is not Kind.BOOLEAN:
         if isinstance(left, Not):
             raise SqlInvalid(f"{_CLOSER} =; {_PARENTHESES}", left.column)
@@ -247,7 +251,7 @@ def _check_comparable(left: Term, right: Term) -> None:
 
 
 def ordered(sign: str, left: Term, right: Term) -> Order:
-    """`>` and its like."""
+    """`<`, `<=`, `>` or `>=`."""
     _check_number(left, sign)
     _check_number(right, sign)
     return Order(left.column, Kind.BOOLEAN, _deeper(left.column, left, right), sign, left, right)
@@ -261,7 +265,7 @@ def _check_number(term: Term, sign: str) -> None:
 
 
 def between(term: Term, low: Term, high: Term, *, is_in: bool) -> Term:
-    """BETWEEN, or NOT BETWEEN; the bounds count as in between."""
+    """BETWEEN, or NOT BETWEEN; the bounds are inside."""
     for each in (term, low, high):
         _check_number(each, "BETWEEN")
     if is_in and _is_turned(low, high):
@@ -293,7 +297,7 @@ def member(term: Term, values: Sequence[str], *, is_in: bool) -> Member:
 
 
 def search(how: str, term: Term, wanted: str, *, is_found: bool) -> Search:
-    """CONTAINS and its like."""
+    """CONTAINS, STARTSWITH or ENDSWITH, or their NOT forms."""
     column = term.column
     return Search(column, Kind.BOOLEAN, _deeper(column, term), how, term, wanted, is_found)
 

@@ -1,7 +1,8 @@
 """Tag expressions: `*`, or words joined by `||`.
 
-A broker compares hashes at the consume queue entry, a consumer the tags themselves: two tags may
-share a hash. Pure. Source: FilterAPI.buildSubscriptionData of RocketMQ 4.9 and 5.x.
+A broker compares the hash in the consume queue entry. A consumer compares the tags themselves,
+since two tags may have the same hash. Pure. Source: FilterAPI.buildSubscriptionData of RocketMQ
+4.9 and 5.x.
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ class TagFilter:
     """A parsed tag expression.
 
     Attributes:
-        kind: what a subscription's type says.
-        expression: what to send as the subscription's text.
+        kind: the subscription's expression type.
+        expression: the subscription's text.
         is_all: whether every message matches.
         tags: the words, in the order given; empty if `is_all`.
-        codes: their hashes: what a consume queue entry must have one of to match.
+        codes: their hashes; a consume queue entry matches if it has one of them.
     """
 
     kind: ClassVar[str] = "TAG"
@@ -41,10 +42,10 @@ class TagFilter:
 
     @staticmethod
     def parse(expression: str | None) -> TagFilter:
-        """Reads an expression; none, an empty one and `*` match everything.
+        """Parses an expression; None, an empty text and `*` match everything.
 
         Raises:
-            SubscriptionInvalid: there is nothing beside the separators.
+            SubscriptionInvalid: it contains only separators.
         """
         return _parse(expression or ALL)
 

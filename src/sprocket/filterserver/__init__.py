@@ -1,1 +1,1 @@
-"""The filter server: Python code of consumers, run beside the broker in processes of its own."""
+"""The filter server: runs consumers' Python code in separate processes beside the broker."""

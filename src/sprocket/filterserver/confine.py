@@ -1,10 +1,10 @@
-"""Shuts a process in, for good: what it has it keeps, and nothing new can be had.
+"""Confines the current process for ever: it keeps what it has, and can get nothing new.
 
 `KERNEL`: Linux on x86_64 or arm64, by seccomp: no file, socket, process, thread or signal, and no
-memory that holds code. `LIMITS`: other systems with rlimits: bounds on memory, CPU time, size of
-files, number of descriptors and processes, which keep an honest mistake in bounds, not an attack.
+executable memory. `LIMITS`: other systems with rlimits on memory, CPU time, size of files, number
+of descriptors and processes. These limits stop an honest mistake, but not an attack.
 
-The standard library only: it is loaded in an isolated interpreter, and runs there.
+It uses the standard library only, since it is loaded and run in an isolated interpreter.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _PR_SET_DUMPABLE = 4
 _PR_SET_SECCOMP = 22
 _PR_SET_NO_NEW_PRIVS = 38
 _SECCOMP_MODE_FILTER = 2
-#: Code waits for its turn behind the broker.
+#: The broker has priority over filters.
 _NICE = 10
 
 
@@ -38,19 +38,22 @@ class _Program(ctypes.Structure):
 
 
 def shut(*, memory_bytes: int, cpu_seconds: int, parent: int) -> str:
-    """Shuts this process in.
+    """Confines this process.
 
     Args:
-        memory_bytes: address space that it may have altogether.
-        cpu_seconds: CPU time that it may use in its life.
-        parent: the process that started this one, with which it ends.
+        memory_bytes: the largest total address space.
+        cpu_seconds: the most CPU time of its life.
+        parent: the process that started this one; this one ends with it.
 
     Returns:
-        `KERNEL` or `LIMITS`: what holds from here on.
+        `KERNEL` or `LIMITS`: what confines it from now on.
 
     Raises:
         OSError: the system does not do what it should.
     """
+    # The order matters. The parent may have ended before the death signal was set, so it is checked
+    # afterwards. The limits come before the filter, which refuses `setrlimit` too. The last step
+    # tries a forbidden call, since a kernel without seccomp must not go unnoticed.
     with contextlib.suppress(OSError):
         os.nice(_NICE)
     _forget()
@@ -72,7 +75,7 @@ def shut(*, memory_bytes: int, cpu_seconds: int, parent: int) -> str:
 
 
 def _forget() -> None:
-    """Nothing but the two pipes stays open, and no place to load code from is known."""
+    """Closes all descriptors but the two pipes, and removes all places to load code from."""
     os.closerange(2, 1024)
     sys.path[:] = []
     sys.path_hooks[:] = []
@@ -95,7 +98,7 @@ def _limit(memory_bytes: int, cpu_seconds: int) -> None:
     ):
         number = getattr(resource, kind, None)
         if number is not None:
-            with contextlib.suppress(ValueError, OSError):  # macOS knows some by name only
+            with contextlib.suppress(ValueError, OSError):  # macOS defines some but refuses them
                 resource.setrlimit(number, (most, most))
 
 
@@ -107,10 +110,10 @@ def _control(library: ctypes.CDLL, *arguments: int) -> None:
 
 
 def _prove() -> None:
-    """What must not work does not.
+    """Checks that the kernel refuses to open a file.
 
     Raises:
-        OSError: it does.
+        OSError: the file was opened.
     """
     try:
         os.close(os.open("/", os.O_RDONLY))

@@ -1,14 +1,14 @@
-"""What a broker and a process that runs a filter say to each other over two pipes.
+"""The frames between a broker and a filter's process, over two pipes.
 
     to the process                              back
     memory, CPU time, parent: as arguments      level: `kernel` or `limits`
     load: name, source                          loaded, or a fault
     judge: queue, messages                      a byte for each message judged, and maybe a fault
 
-A frame is its length (4 bytes), a number that answers repeat (4), a kind (1), and the rest. What a
-broker reads back is bounded; a fault's text is cut. Numbers are big-endian.
+A frame is its length (4 bytes), a number that the reply repeats (4), a kind (1), and the rest. The
+broker accepts frames of bounded size only, and cuts a fault's text. Numbers are big-endian.
 
-The standard library only: it is loaded in an isolated interpreter too.
+It uses the standard library only, since it is also loaded in an isolated interpreter.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 READY, LOAD, JUDGE, VERDICTS = b"R", b"L", b"J", b"V"
 
-#: Of a frame back.
+#: The longest frame that the broker accepts.
 ANSWERED_BYTES_MAX = 64 << 10
 FAULT_CHARACTERS_MAX = 1_000
 
@@ -33,15 +33,15 @@ HEAD_BYTES = _HEAD.size
 
 
 class Garbled(ValueError):
-    """A frame is none."""
+    """The bytes are no valid frame."""
 
 
 class Fault(NamedTuple):
-    """What is wrong with a filter's code.
+    """An error in a filter's code.
 
     Attributes:
-        line, column: where in its source, from 1; 0 if nobody knows.
-        text: what.
+        line, column: its position in the source, from 1; 0 if unknown.
+        text: a description.
     """
 
     line: int
@@ -56,11 +56,11 @@ class Fault(NamedTuple):
 
 
 class Verdicts(NamedTuple):
-    """What a process makes of a batch.
+    """The results for a batch.
 
     Attributes:
-        wanted: of the messages from the first on, as many as were judged.
-        fault: why it stopped there; None if it judged all.
+        wanted: one result for each judged message, from the first on.
+        fault: why the process stopped there; None if it judged all.
     """
 
     wanted: list[bool]
@@ -68,7 +68,7 @@ class Verdicts(NamedTuple):
 
 
 class Part(NamedTuple):
-    """What a filter sees of one message."""
+    """The data of one message for a filter."""
 
     queue_offset: int
     born_ms: int
@@ -79,13 +79,13 @@ class Part(NamedTuple):
 
 
 def frame(number: int, kind: bytes, *rest: bytes) -> bytes:
-    """A whole frame."""
+    """Encodes a frame."""
     body = b"".join((_HEAD.pack(number, kind), *rest))
     return LENGTH.pack(len(body)) + body
 
 
 def opened(body: bytes) -> tuple[int, bytes, memoryview]:
-    """Number, kind and rest of a frame without its length.
+    """Decodes number, kind and rest of a frame without its length.
 
     Raises:
         Garbled: it is too short.
@@ -97,20 +97,20 @@ def opened(body: bytes) -> tuple[int, bytes, memoryview]:
 
 
 def load(name: str, source: bytes) -> bytes:
-    """The rest of a load."""
+    """Encodes the rest of a load frame."""
     raw = name.encode()
     return _NAME.pack(len(raw)) + raw + source
 
 
 def load_of(rest: memoryview) -> tuple[str, bytes]:
-    """Name and source."""
+    """Decodes the rest of a load frame: name and source."""
     (size,) = _NAME.unpack_from(rest)
     end = _NAME.size + size
     return str(rest[_NAME.size : end], "utf-8"), bytes(rest[end:])
 
 
 def batch(topic: str, queue_number: int, parts: Iterable[Part]) -> bytes:
-    """The rest of a judge."""
+    """Encodes the rest of a judge frame."""
     raw = topic.encode()
     pieces = [_QUEUE.pack(queue_number, len(raw)), raw]
     for offset, born_ms, stored_ms, flag, properties, body in parts:
@@ -120,7 +120,7 @@ def batch(topic: str, queue_number: int, parts: Iterable[Part]) -> bytes:
 
 
 def batch_of(rest: memoryview) -> tuple[str, int, Iterator[Part]]:
-    """Topic, queue number and messages."""
+    """Decodes the rest of a judge frame: topic, queue number and messages."""
     number, size = _QUEUE.unpack_from(rest)
     at = _QUEUE.size + size
     return str(rest[_QUEUE.size : at], "utf-8"), number, _parts(rest, at)
@@ -137,7 +137,7 @@ def _parts(rest: memoryview, at: int) -> Iterator[Part]:
 
 
 def verdicts(wanted: Iterable[bool], fault: Fault | None = None) -> bytes:
-    """The rest of an answer."""
+    """Encodes the rest of a reply."""
     judged = bytes(wanted)
     if fault is None:
         return _FAULT.pack(len(judged), -1, -1) + judged
@@ -146,11 +146,14 @@ def verdicts(wanted: Iterable[bool], fault: Fault | None = None) -> bytes:
 
 
 def verdicts_of(rest: memoryview, count: int) -> Verdicts:
-    """What an answer to a batch of so many messages says.
+    """Decodes the rest of a reply to a batch of `count` messages.
 
     Raises:
-        Garbled: it is none.
+        Garbled: it is no such reply.
     """
+    # A filter's code can write any bytes into its pipe. A reply counts only if it is one that an
+    # honest process could send: no more results than messages, each 0 or 1, and a fault exactly if
+    # messages are left over.
     if len(rest) < _FAULT.size:
         raise Garbled("an answer is too short")
     judged, line, column = _FAULT.unpack_from(rest)
@@ -168,7 +171,7 @@ def verdicts_of(rest: memoryview, count: int) -> Verdicts:
 
 
 def _shown(text: memoryview) -> str:
-    """A text as one line that can be printed."""
+    """A text as one printable line."""
     words = str(text[: 4 * FAULT_CHARACTERS_MAX], "utf-8", "replace")
     shown = "".join(each if each.isprintable() else " " for each in words)
     return shown[:FAULT_CHARACTERS_MAX]

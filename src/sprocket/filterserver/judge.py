@@ -1,9 +1,9 @@
-"""One filter at work: its process, and what happens when that fails.
+"""Runs one filter in its process, and handles its failures.
 
-A batch that fails is never passed over. The filter is blamed only for what a fresh process does
-with one message; so a batch that failed is judged again, message by message, up to the one that
-fails. Then whoever asked hears what is wrong, and where. Failures that follow each other make
-pauses, and after a few the filter is switched off.
+No batch is skipped because it failed. A filter counts as failed only if a fresh process fails with
+a single message; so a failed batch is judged again, message by message, up to the one that fails.
+Then the caller gets an error with reason and place. Each further failure doubles a pause, and after
+a few in a row the filter is switched off.
 """
 
 from __future__ import annotations
@@ -20,30 +20,30 @@ from sprocket.filterserver.uploads import Uploaded
 
 log = logging.getLogger(__name__)
 
-#: After a failure so many messages are judged one by one.
+#: The number of messages that are judged one by one after a failure.
 _SINGLY = 64
 _PAUSE_MS_MAX = 60_000
 
 
 class Runner(Protocol):
-    """A process as a judge sees it."""
+    """The interface of a process for a judge; see `process`."""
 
     @property
     def batches(self) -> int:
-        """Answered so far."""
+        """The number of batches that it has judged."""
         ...
 
     @property
     def is_worn(self) -> bool:
-        """Whether another one should follow."""
+        """Whether a new process should replace it."""
         ...
 
     async def load(self, name: str, source: bytes) -> Fault | None:
-        """Gives it the source."""
+        """Loads the source."""
         ...
 
     async def judge(self, batch: bytes, count: int) -> Verdicts:
-        """Has it judge."""
+        """Judges a batch of messages."""
         ...
 
     async def kill(self) -> None:
@@ -52,20 +52,20 @@ class Runner(Protocol):
 
 
 class Judge:
-    """Judges for one version of a filter.
+    """Judges messages with one version of a filter.
 
     Args:
         start: starts a process.
-        failures_max: after so many, one after the other, it is switched off.
-        pause_ms: after the first; each next one is twice as long.
-        switch_off: told that, and why.
+        failures_max: the number of failures in a row after which the filter is switched off.
+        pause_ms: the pause after the first failure; each next one is twice as long.
+        switch_off: called then with the filter and the reason.
         gives_way: whether another filter waits for a process.
 
     Attributes:
         uploaded: the version.
-        judged, wanted: messages since the start.
-        used_at: loop time at which it was asked last.
-        waiting: batches that wait for their turn, and the one that has it.
+        judged, wanted: the numbers of messages since the start.
+        used_at: loop time of its last use.
+        waiting: the number of batches that wait or are being judged.
     """
 
     def __init__(
@@ -100,22 +100,22 @@ class Judge:
         return self._runner is not None
 
     async def judge(self, topic: str, queue_number: int, parts: Sequence[Part]) -> list[bool]:
-        """Which messages are wanted: of the first ones, of one at least.
+        """Returns for the first messages, at least for one, whether each is wanted.
 
-        It goes on to its end even if whoever asked goes away: its process must be heard out.
+        It runs to its end even if the caller is cancelled: the process's reply must be read.
 
         Raises:
-            FilterFailed: it does not say of the first message whether it is wanted.
+            FilterFailed: the filter fails with the first message.
         """
         return await asyncio.shield(asyncio.ensure_future(self._judged(topic, queue_number, parts)))
 
     async def stop(self) -> None:
-        """Ends its process, once that is not at work."""
+        """Ends its process after the current batch."""
         async with self._turn:
             await self._end()
 
     async def close(self) -> None:
-        """Ends its process now, for good."""
+        """Ends its process now, and starts no other."""
         self._is_closed = True
         await self._end()
 
@@ -135,7 +135,7 @@ class Judge:
         return wanted
 
     def _check(self) -> None:
-        """Raises what is known to be wrong already."""
+        """Raises `FilterFailed` if the filter is removed, switched off, or in a pause."""
         if self._is_closed:
             raise FilterFailed(f"{self.uploaded.words} is taken away")
         if self.uploaded.off:
@@ -144,6 +144,10 @@ class Judge:
             raise FilterFailed(self._last)
 
     async def _try(self, topic: str, number: int, parts: Sequence[Part]) -> list[bool]:
+        # A process carries state from batch to batch, and a batch has one time limit for all its
+        # messages. So a failure may have another cause than the message: only one message in a
+        # fresh process is a fair test. Until that, each failure means one more process and a batch
+        # of one; messages before a fault keep their results.
         while True:
             chosen = parts[:1] if self._singly else parts
             runner = await self._ready()
@@ -165,7 +169,8 @@ class Judge:
                 raise self._failed(f"{fault}", f"queue {number}, offset {parts[0].queue_offset}")
 
     async def _ready(self) -> Runner:
-        """Its process, started now if there is none."""
+        """Its process; started and loaded with the source if there is none."""
+        # The judge may be closed while a process starts; that one must not be left running.
         if self._runner is not None and self._runner.is_worn:
             await self._end()
         if self._runner is not None:
@@ -193,7 +198,7 @@ class Judge:
             await runner.kill()
 
     def _failed(self, what: str, where: str) -> FilterFailed:
-        """What to tell of a failure, which is counted."""
+        """Counts a failure and starts a pause; returns the error for it."""
         self._failures += 1
         words = f"{self.uploaded.words} failed at {where}: {what}"
         pause_ms = min(self._pause_ms * 2 ** (self._failures - 1), _PAUSE_MS_MAX)

@@ -1,7 +1,7 @@
-"""All filters at work: one process each, so that none sees or harms another's; so many at most.
+"""The processes of all filters: one for each, so that none sees or harms another, up to a limit.
 
-A filter that needs a process when all are taken gets that of the one that rests longest; if none
-rests, it waits. What was not asked for a while gives its process up.
+At the limit, a filter that needs a process ends that of the filter that is idle longest; if none
+is idle, it waits. A filter that is idle for a minute loses its process.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ Start = Callable[[Bounds], Awaitable[Runner]]
 
 
 class Judges:
-    """Starts them when they are needed.
+    """Creates a `Judge` for each filter in use.
 
     Args:
-        processes_max: at the same time.
-        bounds: what each may use.
+        processes_max: the most processes at the same time.
+        bounds: the limits of each process.
         failures_max, pause_ms: see `Judge`.
-        switch_off: told that a filter is, and why.
+        switch_off: called with a filter that is switched off, and the reason.
         start: starts a process.
     """
 
@@ -47,17 +47,17 @@ class Judges:
         self._switch_off = switch_off
         self._start = start
         self._room = asyncio.Semaphore(processes_max)
-        #: Filters that wait for a process.
+        #: The number of filters that wait for a process.
         self._waiting = 0
         self._judges: dict[tuple[Key, str], Judge] = {}
 
     @property
     def running(self) -> int:
-        """Processes that run for filters in use."""
+        """The number of processes of filters in use."""
         return sum(judge.is_running for judge in self._judges.values())
 
     def of(self, uploaded: Uploaded) -> Judge:
-        """The judge of a version."""
+        """The judge of a version; created if there is none."""
         key = uploaded.key, uploaded.version
         judge = self._judges.get(key)
         if judge is None or judge.uploaded is not uploaded:
@@ -72,15 +72,15 @@ class Judges:
         return judge
 
     def known(self, uploaded: Uploaded) -> Judge | None:
-        """The judge of a version that was asked already."""
+        """The judge of a version, or None if it was not used yet."""
         judge = self._judges.get((uploaded.key, uploaded.version))
         return judge if judge is not None and judge.uploaded is uploaded else None
 
     async def try_out(self, name: str, source: bytes) -> Fault | None:
-        """What is wrong with a source, if something is: it is loaded in a process of its own.
+        """Loads a source in a process of its own; returns its fault, or None.
 
         Raises:
-            NotConfined: no process can be shut in here.
+            NotConfined: this system cannot confine a process.
         """
         runner = None
         try:
@@ -93,14 +93,14 @@ class Judges:
                 await runner.kill()
 
     async def forget(self, uploaded: Uploaded) -> None:
-        """A version is gone; its process ends."""
+        """Ends the process of a removed version."""
         judge = self.known(uploaded)
         if judge is not None:
             del self._judges[uploaded.key, uploaded.version]
             await judge.close()
 
     async def run(self) -> None:
-        """Ends processes that rest, until cancelled."""
+        """Ends idle processes, until cancelled."""
         while True:
             await asyncio.sleep(_LOOK_SECONDS)
             before = asyncio.get_running_loop().time() - _REST_SECONDS
@@ -114,11 +114,13 @@ class Judges:
             await judge.close()
 
     def _resting(self) -> list[Judge]:
-        """Those that have a process and nothing to do, the one that rests longest first."""
+        """The judges with an idle process, the one that is idle longest first."""
         found = [each for each in self._judges.values() if each.is_running and not each.waiting]
         return sorted(found, key=lambda judge: judge.used_at)
 
     async def _started(self) -> Runner:
+        # `_waiting` makes busy filters give way after their batch (`gives_way`), so that a filter
+        # without a process gets its turn even if no other is ever idle.
         if self._room.locked():
             for judge in self._resting()[:1]:
                 await judge.stop()
@@ -129,13 +131,13 @@ class Judges:
             self._waiting -= 1
         try:
             return _Counted(await self._start(self._bounds), self._room)
-        except BaseException:  # goes on up; only nothing must stay half open
+        except BaseException:  # any error is raised again once the permit is returned
             self._room.release()
             raise
 
 
 class _Counted:
-    """A process that gives its place free when it ends."""
+    """A process that returns its permit of the semaphore when it ends."""
 
     def __init__(self, runner: Runner, room: asyncio.Semaphore) -> None:
         self._runner = runner

@@ -1,8 +1,8 @@
-"""One process that runs one filter, seen from the broker.
+"""One process that runs one filter: the broker's side.
 
-It is a fresh interpreter that knows no installed packages, has an empty environment, and two pipes
-of all that the broker has open. A batch has so much CPU time; whoever is not done by then is
-killed, and so is whoever answers nonsense. Nothing here waits on the loop.
+The process is a fresh interpreter without installed packages, with an empty environment, and with
+two pipes as its only open descriptors. A process that exceeds the CPU time for a batch, or sends an
+invalid reply, is killed. Nothing here blocks the loop.
 """
 
 from __future__ import annotations
@@ -22,38 +22,38 @@ from sprocket.filterserver import exchange
 from sprocket.filterserver.confine import KERNEL
 from sprocket.filterserver.exchange import Fault, Garbled, Verdicts
 
-#: Where this package is found by an interpreter that knows no others.
+#: Where an interpreter without installed packages finds this one.
 _SOURCES = str(Path(__file__).resolve().parents[2])
 _START = (
     "import sys; sys.path.insert(0, sys.argv[1]); "
     "from sprocket.filterserver.worker import main; main(*map(int, sys.argv[2:5]))"
 )
-#: A start and a load are done by then, s; it is the interpreter's time, on a busy machine.
+#: The time limit of a start, s; on a busy machine an interpreter needs long.
 _START_SECONDS = 20.0
-#: Whoever gets no CPU time may take so many times the limit.
+#: A process that gets little CPU time may take this many times the limit on the clock.
 _PATIENCE = 20
-#: CPU time of a life; the broker replaces a process long before, see `is_worn`.
+#: The most CPU time of a process's life; the broker replaces it long before, see `is_worn`.
 _LIFE_SECONDS = 600
 _WORN_SECONDS = 300.0
-#: An interpreter in another place may need to be told of its libraries.
+#: Variables that an interpreter in an unusual place may need to find its libraries.
 _KEPT = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
 
 
 class Lost(SprocketError):
-    """A process is gone, and what it was asked is not answered. The text says what it did."""
+    """A process ended before its reply. The text describes how."""
 
 
 class NotConfined(SprocketError):
-    """The system cannot shut a process in as it is asked to."""
+    """The system cannot confine a process as the settings require."""
 
 
 class Bounds(NamedTuple):
-    """What a process may use.
+    """The limits of a process.
 
     Attributes:
-        memory_bytes: address space altogether.
+        memory_bytes: the largest total address space.
         cpu_ms: CPU time for a batch, and for loading the source.
-        must_be_confined: whether limits alone are not enough.
+        must_be_confined: whether rlimits alone do not suffice.
     """
 
     memory_bytes: int = 128 << 20
@@ -62,11 +62,11 @@ class Bounds(NamedTuple):
 
 
 class Process:
-    """Use `start`.
+    """A filter's process; `start` creates one.
 
     Attributes:
-        level: what holds for it, see `confine`.
-        batches: answered so far.
+        level: what confines it, see `confine`.
+        batches: the number of judged batches.
     """
 
     def __init__(self, bounds: Bounds) -> None:
@@ -77,11 +77,11 @@ class Process:
 
     @classmethod
     async def start(cls, bounds: Bounds) -> Self:
-        """Starts a process, which is shut in when this returns.
+        """Starts a process, which is confined when this returns.
 
         Raises:
-            NotConfined: it is not.
-            Lost: it did not come so far.
+            NotConfined: the system cannot confine it.
+            Lost: it ended or took too long before that.
         """
         if os.name != "posix":
             raise NotConfined("filters in Python need Linux or another Unix")
@@ -89,7 +89,7 @@ class Process:
         try:
             await process._open()
             kind, rest = await process._reply(0, _START_SECONDS * 1000, is_start=True)
-        except BaseException:  # goes on up; only nothing must stay half open
+        except BaseException:  # any error is raised again once the process is killed
             await process.kill()
             raise
         process.level = str(rest, "ascii", "replace") if kind == exchange.READY else ""
@@ -123,7 +123,7 @@ class Process:
         )
 
     def _spawned(self, stdin: int, stdout: int) -> subprocess.Popen[bytes]:
-        """The process; it takes a millisecond or two to come off."""
+        """Starts the process, which blocks the loop for a millisecond or two."""
         return subprocess.Popen(
             [
                 sys.executable, "-I", "-S", "-B", "-c", _START, _SOURCES,
@@ -140,24 +140,24 @@ class Process:
 
     @property
     def is_worn(self) -> bool:
-        """Whether it has used so much CPU time that another one should follow."""
+        """Whether it has used so much CPU time that a new one should replace it."""
         return (self._cpu_seconds() or 0.0) > _WORN_SECONDS
 
     async def load(self, name: str, source: bytes) -> Fault | None:
-        """Gives it the source; what is wrong with that, if something is.
+        """Loads the source; returns its fault, or None.
 
         Raises:
-            Lost: it did something that ended it.
+            Lost: the process ended, or was killed.
         """
         rest = exchange.load(name, source)
         answer = await self._ask(exchange.LOAD, exchange.LOAD, rest)
         return None if not answer else self._read(answer, 0).fault
 
     async def judge(self, batch: bytes, count: int) -> Verdicts:
-        """Has it judge a batch of so many messages.
+        """Judges a batch of `count` messages.
 
         Raises:
-            Lost: it did something that ended it.
+            Lost: the process ended, or was killed.
         """
         answer = await self._ask(exchange.JUDGE, exchange.VERDICTS, batch)
         verdicts = self._read(answer, count)
@@ -190,21 +190,24 @@ class Process:
         finally:
             reading.cancel()
         try:
-            told, kind, rest = exchange.opened(body)
+            answered, kind, rest = exchange.opened(body)
         except Garbled as error:
             raise Lost(f"the filter wrote into its pipe: {error}") from error
-        if told != number:
+        if answered != number:
             raise Lost("the filter wrote into its pipe: an answer to another question")
         return kind, rest
 
     async def _await(
         self, reading: asyncio.Future[bytes], seconds: float, *, is_start: bool
     ) -> None:
-        """Waits until a frame is there, or the time is used up: then the process is killed.
+        """Waits for a frame; kills the process when its time is used up.
 
         Raises:
-            Lost: it is used up.
+            Lost: the time is used up.
         """
+        # The limit is on CPU time, so that a busy machine does not end honest filters. The loop
+        # sleeps for at least as long as the process needs to use up its rest, then measures again.
+        # A limit on the clock, `_PATIENCE` times as long, ends a process that only sleeps.
         loop = asyncio.get_running_loop()
         began, used = loop.time(), self._cpu_seconds()
         last = began + seconds * (1 if is_start or used is None else _PATIENCE)
@@ -227,17 +230,17 @@ class Process:
         return await self._reader.readexactly(size)
 
     def _cpu_seconds(self) -> float | None:
-        """CPU time that it has used, or None where the system does not tell."""
+        """The CPU time that it has used, or None if the system does not report it."""
         if sys.platform != "linux":
             return None
-        try:  # The clock of a process is named by its number. Source: clock_getcpuclockid(3).
+        try:  # A process's number determines its clock. Source: clock_getcpuclockid(3).
             return time.clock_gettime(~self._child.pid << 3 | 2)
         except OSError:
             return None
 
     async def _end(self) -> str:
-        """How a process ended that closed its pipe."""
-        if self._child.poll() is None:  # a process that only closed it is not left alone
+        """Ends a process that has closed its pipe; returns how it ended."""
+        if self._child.poll() is None:  # it may still be ending; if not, it is killed
             await asyncio.sleep(0.05)
         await self.kill()
         code = self._child.returncode
@@ -247,7 +250,7 @@ class Process:
         return f"the filter ended its process: exit code {code}"
 
     async def kill(self) -> None:
-        """Ends it, and lets go of all that it had. It may be done more than once."""
+        """Kills the process and closes its pipes. It may be called more than once."""
         child = getattr(self, "_child", None)
         if child is None:
             return

@@ -1,11 +1,12 @@
-"""A list of system calls as a program for the kernel's filter (seccomp). Pure bytes.
+"""A list of allowed system calls as a program for the kernel's filter (seccomp). Pure.
 
-Everything is refused with EPERM but what a Python process needs that works on what it has: memory
-that holds no code, one pipe to read, one to write, the clock, its own end. No file, socket or
-process can come into being. What is not listed cannot be done, whatever code runs.
+The kernel refuses with EPERM all calls but those that a Python process needs to work with what it
+has: memory that is not executable, one pipe to read, one to write, the clock, its own end. It can
+make no file, socket or process. An unlisted call is impossible, whatever code runs.
 
 Source: seccomp(2), struct seccomp_data and classic BPF of Linux; numbers of syscalls from its
-tables of x86_64 and of arm64. The standard library only: it is loaded in an isolated interpreter.
+tables of x86_64 and of arm64. It uses the standard library only, since it is loaded in an isolated
+interpreter.
 """
 
 from __future__ import annotations
@@ -21,10 +22,10 @@ _KILL = 0x80000000
 _LOAD, _EQUAL, _AT_LEAST, _HAS_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _NUMBER_AT, _ARCH_AT, _ARGUMENTS_AT = 0, 4, 16
 _PROT_EXEC = 4
-#: From here on numbers mean another way of calling, which x86_64 has too.
+#: From this number on, calls use another interface (x32), which x86_64 has too.
 _X32 = 0x40000000
 
-#: By what `os.uname` calls a machine: the kernel's name for it, and the numbers of its calls.
+#: By the machine's name in `os.uname`: the kernel's number for it, and the numbers of its calls.
 _MACHINES: dict[str, tuple[int, dict[str, int]]] = {
     "x86_64": (0xC000003E, {
         "read": 0, "write": 1, "mmap": 9, "mprotect": 10, "munmap": 11, "brk": 12,
@@ -41,13 +42,14 @@ _MACHINES: dict[str, tuple[int, dict[str, int]]] = {
         "clock_gettime": 113, "clock_getres": 114, "exit_group": 94, "getrandom": 278,
     }),
 }  # fmt: skip
-#: Calls that are allowed with one descriptor only, and those that must not ask for code.
+#: Calls that are allowed with one descriptor only, and calls that must not ask for executable
+#: memory, with the place of the argument that would.
 _ONE_DESCRIPTOR = {"read": READS, "write": WRITES}
 _NO_CODE = {"mmap": 2, "mprotect": 2}
 
 
 def is_known(machine: str) -> bool:
-    """Whether there is a program for a kind of machine."""
+    """Whether there is a program for a type of machine."""
     return machine in _MACHINES
 
 
@@ -55,8 +57,11 @@ def program(machine: str) -> bytes:
     """The program: an array of `struct sock_filter`.
 
     Raises:
-        KeyError: nothing is known of such machines.
+        KeyError: the type of machine is unknown.
     """
+    # The architecture is checked first, since the same number is another call on another one. Then
+    # each allowed call is compared in turn, and the last line refuses all others: a call that is
+    # new in a later kernel is forbidden without a change here.
     arch, calls = _MACHINES[machine]
     lines = [
         _line(_LOAD, _ARCH_AT),
@@ -73,6 +78,7 @@ def program(machine: str) -> bytes:
 
 
 def _rule(name: str, number: int) -> list[bytes]:
+    # Jumps in classic BPF count lines forward: if the number differs, skip the whole body.
     if name in _ONE_DESCRIPTOR:
         test = [_line(_LOAD, _argument(0)), _line(_EQUAL, _ONE_DESCRIPTOR[name], 0, 1)]
     elif name in _NO_CODE:
@@ -85,7 +91,7 @@ def _rule(name: str, number: int) -> list[bytes]:
 
 
 def _argument(place: int) -> int:
-    """Where the lower half of an argument is; both machines put it first."""
+    """The offset of an argument's lower half; it comes first on both types of machine."""
     return _ARGUMENTS_AT + 8 * place
 
 

@@ -1,8 +1,8 @@
-"""From what was read of a queue to what a filter makes of it. Pure.
+"""Applies a filter's results to the records that were read from a queue. Pure.
 
-A filter is shown a bounded slice of the queue, records as they lie there. Of it remain those that
-it wants, as many as the pull may have. What it did not judge is read again: the offset to go on
-from never passes a message that was not judged, nor one that was wanted and had no room.
+A filter gets a bounded slice of the queue. Of its records those remain that the filter wants, up to
+the limits of the pull. A record that was not judged is read again: the next offset never passes a
+message that was not judged, nor a wanted one that exceeds the limits.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from sprocket.message.offsets import QueueOffset
 from sprocket.message.record import Record, parse
 from sprocket.store.reading.queue_reader import Read, ReadStatus
 
-#: What a filter is shown at a time.
+#: The most records and bytes in a slice.
 COUNT_MAX = 128
 BYTES_MAX = 512 << 10
-#: Bodies that open to more are shown as they lie there.
+#: A body that opens to more than this stays compressed for the filter.
 OPENED_BYTES_MAX = 16 << 20
-#: A slice whose bodies, opened, are longer than this together is shown in parts.
+#: A slice whose opened bodies have more bytes together is judged in several batches.
 _SHOWN_BYTES_MAX = 4 << 20
 
 
 class Place(NamedTuple):
-    """A record, and where it lies in a read: the number of its part, and from which byte on."""
+    """A record and its position in a read: the number of its part, and its first byte there."""
 
     record: Record
     number: int
@@ -36,7 +36,7 @@ class Place(NamedTuple):
 
 
 def records(read: Read) -> list[Place]:
-    """The records that were read, up to one that cannot be taken apart."""
+    """The records of a read, up to one that cannot be parsed."""
     found: list[Place] = []
     with suppress(CorruptRecord):
         for number, part in enumerate(read.parts):
@@ -49,7 +49,7 @@ def records(read: Read) -> list[Place]:
 
 
 def shown(record: Record) -> Part:
-    """What a filter sees of a record; a body that cannot be opened stays as it is."""
+    """A record's data for a filter; a body that cannot be opened stays compressed."""
     body = bytes(record.body)
     if record.sys_flag & COMPRESSED:
         with suppress(CorruptRecord):
@@ -65,7 +65,7 @@ def shown(record: Record) -> Part:
 
 
 def shown_at_once(places: Sequence[Place]) -> list[Part]:
-    """What a filter is shown of the first records, as far as memory should go; of one at least."""
+    """The data of the first records for a filter, at least of one, within a bound of memory."""
     parts: list[Part] = []
     total = 0
     for place in places:
@@ -84,13 +84,15 @@ def chosen(
     count_max: int,
     bytes_max: int,
 ) -> Read:
-    """What remains of a read.
+    """The wanted part of a read.
 
     Args:
         places: its records.
-        wanted: whether each is, as far as they were judged; of the first one at least.
-        count_max, bytes_max: what the pull may have; the first that is wanted comes anyway.
+        wanted: a result for each judged record, at least for the first one.
+        count_max, bytes_max: the limits of the pull; the first wanted record ignores them.
     """
+    # Wanted records that are neighbours become one view, so a reply has few parts to write and no
+    # record is copied.
     parts: list[memoryview] = []
     count = total = 0
     run = (-1, 0, 0)
@@ -117,7 +119,7 @@ def chosen(
 
 
 def passed_over(read: Read) -> Read:
-    """A read whose first record cannot be taken apart: that one is left out, as if unwanted."""
+    """A read whose first record cannot be parsed: the result skips it like an unwanted one."""
     return Read(
         ReadStatus.NO_MATCHED_MESSAGE,
         QueueOffset(read.next_offset - read.count + 1),

@@ -1,8 +1,8 @@
-"""The filters that were uploaded: a table with a state file, `config/filterCode.json`. Pure.
+"""The table of uploaded filters, with a state file, `config/filterCode.json`. Pure.
 
-A filter belongs to one group and one topic. Of each name the last few versions are kept, so that
-members of a group that have different ones do not take them from each other; a subscription that
-names no version gets the newest.
+A filter belongs to one group and one topic. The last few versions of each name are kept, so that
+members of a group with different versions do not replace each other's; a subscription without a
+version gets the newest.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import msgspec
 
 from sprocket.base.errors import SystemBusy
 
-#: Versions of one filter, and filters, that are kept.
+#: The most versions of one filter, and the most filters.
 VERSIONS_MAX = 4
 FILTERS_MAX = 1_000
 _BYTES_MAX = 16 << 20
@@ -27,8 +27,8 @@ class Uploaded(msgspec.Struct, rename="camel"):
     """One version of a filter.
 
     Attributes:
-        uploaded_ms, uploaded_by: when, and from which address.
-        off: why it is switched off; empty while it is not.
+        uploaded_ms, uploaded_by: when it was uploaded, and from which address.
+        off: why it is switched off; empty if it is on.
     """
 
     group: str
@@ -42,20 +42,20 @@ class Uploaded(msgspec.Struct, rename="camel"):
 
     @property
     def key(self) -> Key:
-        """What all its versions share."""
+        """The common key of all its versions."""
         return self.group, self.topic, self.name
 
     @property
     def words(self) -> str:
-        """What messages call it."""
+        """Its description in error texts and logs."""
         return f"filter {self.name}@{self.version} of group {self.group}, topic {self.topic}"
 
 
 class Uploads:
-    """All of them.
+    """All uploaded filters.
 
     Args:
-        on_change: told that the file is behind.
+        on_change: called after each change, when the file must be saved.
     """
 
     def __init__(self, on_change: Callable[[], None] = lambda: None) -> None:
@@ -71,7 +71,7 @@ class Uploads:
         return sum(map(len, self._by_key.values()))
 
     def find(self, key: Key, version: str = "") -> Uploaded | None:
-        """A version, or the newest; None if it is not there."""
+        """A version, or the newest; None if there is none."""
         versions = self._by_key.get(key, {})
         if version:
             return versions.get(version)
@@ -81,10 +81,10 @@ class Uploads:
         """Adds a version, or makes a known one the newest; it is switched on.
 
         Returns:
-            Versions that had to go.
+            The versions that were removed.
 
         Raises:
-            SystemBusy: there are too many filters, or too much source.
+            SystemBusy: there are too many filters, or their sources are too large.
         """
         versions = self._by_key.get(uploaded.key, {})
         size = sum(len(each.source) for each in self) + len(uploaded.source)
@@ -99,12 +99,12 @@ class Uploads:
         return gone
 
     def switch_off(self, uploaded: Uploaded, why: str) -> None:
-        """Runs a version no more."""
+        """Switches a version off."""
         uploaded.off = why
         self._on_change()
 
     def remove(self, key: Key, version: str = "") -> list[Uploaded]:
-        """Takes away a version, or all; returns what there was."""
+        """Removes one or all versions, and returns them."""
         versions = self._by_key.get(key, {})
         gone = [each for each in versions.values() if version in ("", each.version)]
         for each in gone:
@@ -116,11 +116,11 @@ class Uploads:
         return gone
 
     def to_json(self) -> dict[str, Any]:
-        """What the file holds of it."""
+        """The content of the state file."""
         return {"filters": [_written(each) for each in self]}
 
     def load(self, state: Mapping[str, Any]) -> None:
-        """Takes over what a file holds.
+        """Adds the content of a state file.
 
         Raises:
             msgspec.ValidationError, ValueError: it has another form.
@@ -131,5 +131,5 @@ class Uploads:
 
 
 def _written(each: Uploaded) -> dict[str, Any]:
-    """As the file has it, with the source in base64: no text of users may be taken for syntax."""
+    """A filter in the state file. Base64 keeps a user's source from being taken for syntax."""
     return {**msgspec.to_builtins(each), "source": b64encode(each.source.encode()).decode()}

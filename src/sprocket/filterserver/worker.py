@@ -1,10 +1,10 @@
-"""The process that runs one filter. Started as `python -I -S -B -c …`, see `process`.
+"""The process that runs one filter. It is started as `python -I -S -B -c …`, see `process`.
 
-Modules that a filter may use are loaded, then the process is shut in, and only then a byte from
-outside is read. What the code does wrong is told with its line; what it does to this process ends
-this process. Which names it may use is a matter of clear errors: what holds is `confine`.
+It loads the modules that a filter may use, then it is confined, and only then it reads a byte from
+outside. An error in the code is reported with its line; damage to the process ends the process. The
+restriction of names only gives clear errors: the protection is `confine`.
 
-The standard library only.
+It uses the standard library only.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from typing import Any
 from sprocket.filterserver import confine, exchange
 from sprocket.filterserver.exchange import Fault, Part
 
-#: What a filter may import.
+#: The modules that a filter may import.
 MODULES = (
     "base64", "binascii", "bisect", "calendar", "collections", "dataclasses", "datetime", "decimal",
     "enum", "fnmatch", "fractions", "functools", "hashlib", "heapq", "hmac", "ipaddress",
     "itertools", "json", "math", "operator", "random", "re", "statistics", "string", "struct",
     "textwrap", "time", "typing", "unicodedata", "zlib",
 )  # fmt: skip
-#: Loaded later by those themselves, when it is too late.
+#: Modules that those would load later, when the process can no longer open files.
 _HIDDEN = (
     "_strptime", "collections.abc", "encodings.ascii", "encodings.cp1252", "encodings.idna",
     "encodings.latin_1", "encodings.utf_16", "encodings.utf_32",
@@ -37,20 +37,20 @@ _TAKEN_AWAY = (
     "breakpoint", "compile", "copyright", "credits", "eval", "exec", "exit", "help", "input",
     "license", "open", "quit",
 )  # fmt: skip
-#: The name of its source in a traceback.
+#: The name of the source in a traceback.
 FILE = "<filter>"
 
-#: What stands in annotations is not looked up: a function comes without the names around it.
+#: Annotations are not evaluated: a function is uploaded without the names around it.
 _ANNOTATIONS = __future__.annotations.compiler_flag
 
 _PROPERTY_END, _NAME_END = "\x02", "\x01"
 
 
 class Message:
-    """What a filter is given.
+    """The argument of a filter.
 
     Attributes:
-        topic, queue_number, queue_offset: where it lies.
+        topic, queue_number, queue_offset: where it is stored.
         properties: all of them, the sender's and RocketMQ's own.
         body: bytes, opened if it was compressed.
         flag: the sender's number.
@@ -99,40 +99,42 @@ def _pairs(text: str) -> Iterator[tuple[str, str]]:
 
 
 class _Silence:
-    """Where what a filter prints goes."""
+    """A text stream that drops what a filter prints."""
 
     def write(self, text: str) -> int:
-        """Takes it."""
+        """Drops the text."""
         return len(text)
 
     def flush(self) -> None:
-        """Nothing to do."""
+        """Does nothing."""
 
 
 def main(memory_bytes: int, cpu_seconds: int, parent: int) -> None:
     """Runs until the broker closes its pipe."""
+    # Importing comes first, since the confined process cannot open files. The first frame reports
+    # the level, so the broker can refuse a process that is not confined before it sends a source.
     for name in (*MODULES, *_HIDDEN):
         import_module(name)
     sys.stdout = sys.stderr = _Silence()
     level = confine.shut(memory_bytes=memory_bytes, cpu_seconds=cpu_seconds, parent=parent)
-    _say(exchange.frame(0, exchange.READY, level.encode()))
+    _write(exchange.frame(0, exchange.READY, level.encode()))
     wants: Callable[[Message], object] | None = None
-    while (body := _hear()) is not None:
+    while (body := _read_frame()) is not None:
         number, kind, rest = exchange.opened(body)
         if kind == exchange.LOAD:
             wants, fault = _loaded(*exchange.load_of(rest))
             answer = exchange.verdicts((), fault) if fault else b""
-            _say(exchange.frame(number, exchange.LOAD, answer))
+            _write(exchange.frame(number, exchange.LOAD, answer))
         elif wants is not None:
-            _say(exchange.frame(number, exchange.VERDICTS, _judged(wants, rest)))
+            _write(exchange.frame(number, exchange.VERDICTS, _judged(wants, rest)))
 
 
-def _hear() -> bytes | None:
-    size = _exactly(exchange.LENGTH.size)
-    return None if size is None else _exactly(exchange.LENGTH.unpack(size)[0])
+def _read_frame() -> bytes | None:
+    size = _read_exactly(exchange.LENGTH.size)
+    return None if size is None else _read_exactly(exchange.LENGTH.unpack(size)[0])
 
 
-def _exactly(size: int) -> bytes | None:
+def _read_exactly(size: int) -> bytes | None:
     pieces: list[bytes] = []
     while size:
         piece = os.read(0, min(size, 1 << 20))
@@ -143,19 +145,19 @@ def _exactly(size: int) -> bytes | None:
     return b"".join(pieces)
 
 
-def _say(frame: bytes) -> None:
+def _write(frame: bytes) -> None:
     while frame:
         frame = frame[os.write(1, frame) :]
 
 
 def _loaded(name: str, source: bytes) -> tuple[Callable[[Message], object] | None, Fault | None]:
-    """The function that a source defines, or what is wrong with it."""
+    """The function that a source defines, or the source's fault."""
     namespace: dict[str, Any] = {"__builtins__": _names(), "__name__": "filter"}
     try:
         exec(compile(source, FILE, "exec", _ANNOTATIONS, dont_inherit=True), namespace)
     except SyntaxError as error:
         return None, Fault(error.lineno or 0, error.offset or 0, str(error.msg))
-    except BaseException as error:  # code of users: whatever it raises is told
+    except BaseException as error:  # a user's code: all that it raises is reported
         return None, _fault(error)
     function = namespace.get(name)
     if not callable(function):
@@ -164,7 +166,7 @@ def _loaded(name: str, source: bytes) -> tuple[Callable[[Message], object] | Non
 
 
 def _names() -> dict[str, Any]:
-    """The names that code has from the start."""
+    """The built-in names of a filter's code."""
     names = {name: value for name, value in vars(builtins).items() if name not in _TAKEN_AWAY}
     load = builtins.__import__
 
@@ -180,17 +182,17 @@ def _names() -> dict[str, Any]:
 
 
 def _judged(wants: Callable[[Message], object], rest: memoryview) -> bytes:
-    """The answer to a batch."""
+    """The reply to a batch."""
     topic, queue_number, parts = exchange.batch_of(rest)
     wanted: list[bool] = []
     try:
         for part in parts:
             verdict = wants(Message(topic, queue_number, part))
             if verdict is not True and verdict is not False:
-                said = type(verdict).__name__
-                return exchange.verdicts(wanted, Fault(0, 0, f"said {said}, not True or False"))
+                kind = type(verdict).__name__
+                return exchange.verdicts(wanted, Fault(0, 0, f"said {kind}, not True or False"))
             wanted.append(verdict)
-    except BaseException as error:  # as above
+    except BaseException as error:  # a user's code, as above
         return exchange.verdicts(wanted, _fault(error))
     return exchange.verdicts(wanted)
 
@@ -198,14 +200,16 @@ def _judged(wants: Callable[[Message], object], rest: memoryview) -> bytes:
 def _fault(error: BaseException) -> Fault:
     try:
         text = str(error)[: exchange.FAULT_CHARACTERS_MAX]
-    except BaseException:  # an error of users says nothing of itself
+    except BaseException:  # a user's error may fail to describe itself
         text = ""
     kind = type(error).__name__
     return Fault(*_place(error.__traceback__), f"{kind}: {text}" if text else kind)
 
 
 def _place(trace: TracebackType | None) -> tuple[int, int]:
-    """Line and column of what ran last in the source, from 1."""
+    """Line and column of the last executed place in the source, from 1."""
+    # The innermost frame may be in a library that the filter called; the author needs the place in
+    # the filter, so the last frame of its own source counts.
     found = (0, 0)
     while trace is not None:
         code = trace.tb_frame.f_code

@@ -1,1 +1,1 @@
-"""What a message is: values and their bytes. Pure."""
+"""Messages: their values and their bytes. Pure."""

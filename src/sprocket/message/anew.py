@@ -1,7 +1,4 @@
-"""Drafts by what a message's properties say: of a new message, and of one that is stored once more.
-
-A message is stored once more when it is due, given back, committed or parked. Pure.
-"""
+"""Makes drafts: of a message by its properties, and of a stored one for another topic. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several messages in one body, as a batch send carries them.
+"""Several messages in the one body of a batch send.
 
     size 4 · magic 4 (0) · checksum 4 (0) · flag 4 · body length 4 · body
     · properties length 2 · properties
@@ -33,7 +33,7 @@ def encode(parts: Iterable[Part]) -> bytes:
     """The body of a batch send.
 
     Raises:
-        LocalProtocolError: properties of one message are longer than a batch can say.
+        LocalProtocolError: the properties of one message are too long for the length field.
     """
     pieces: list[bytes | bytearray | memoryview] = []
     for flag, body, text in parts:
@@ -55,11 +55,13 @@ def encode(parts: Iterable[Part]) -> bytes:
 def decode(raw: bytes | bytearray | memoryview) -> list[Part]:
     """The messages of a batch; bodies are slices of `raw`, not copies.
 
-    The size in front of each message is not looked at, as in Java: the lengths say it all.
+    The size in front of each message is ignored, as in Java: the other lengths suffice.
 
     Raises:
-        RemoteProtocolError: lengths do not fit together; says at which byte.
+        RemoteProtocolError: the lengths contradict each other; the text contains the byte.
     """
+    # The bytes come from outside: every length is checked against what is left before it is used,
+    # and a negative one is refused, because as an offset it would lead backwards, without end.
     view = memoryview(raw)
     parts = []
     at, end = 0, len(view)

@@ -1,7 +1,7 @@
-"""Compressed bodies, as bits of the system flag say.
+"""Compressed bodies. Bits of the system flag describe the compression.
 
 Bit 0: the body is compressed. Bits 8 to 10: how (0 and 3 zlib, 1 LZ4 frame, 2 Zstandard).
-What is called zlib here is RFC 1950; gzip and raw deflate occur in the field and are opened too.
+Zlib is RFC 1950; some clients send gzip and raw deflate instead, which are opened too.
 
 Pure. Source: MessageSysFlag and CompressionType of RocketMQ 5.x.
 """
@@ -19,16 +19,16 @@ COMPRESSED = 0x1
 _KIND_SHIFT = 8
 _KIND_MASK = 0x7
 
-#: No opened body is larger; whoever says so wants our memory.
+#: The largest size of an opened body. A body that opens to more is an attack on our memory.
 OPENED_BYTES_MAX = 64 * 1024 * 1024
 
-#: Zstandard cannot be told how much to give, so it gets little at a time: 1 KiB can grow to 32 MiB.
-#: Frames that follow each other cost a copy of the rest of a piece each, which stays small too.
+#: Zstandard's decompressor has no limit for its output, so it gets little input at a time: 1 KiB
+#: can grow to 32 MiB. At the end of a frame the rest of a piece is copied, so pieces stay small.
 _PIECE_BYTES = 1024
 
 
 class Compression(IntEnum):
-    """How a body is compressed; the number stands in bits 8 to 10 of the system flag."""
+    """How a body is compressed; the number is in bits 8 to 10 of the system flag."""
 
     LZ4 = 1
     ZSTD = 2
@@ -36,17 +36,17 @@ class Compression(IntEnum):
 
     @property
     def sys_flag(self) -> int:
-        """The bits that say so."""
+        """The bits of the system flag for it, with bit 0."""
         return COMPRESSED | self << _KIND_SHIFT
 
 
 def is_compressed(sys_flag: int) -> bool:
-    """Whether the body must be opened."""
+    """Whether the body is compressed."""
     return sys_flag & COMPRESSED != 0
 
 
 def compress(body: bytes | bytearray | memoryview, kind: Compression, level: int = 5) -> bytes:
-    """The body made smaller; set `kind.sys_flag` with it."""
+    """Compresses a body; the caller sets `kind.sys_flag` with it."""
     if kind is Compression.ZLIB:
         return zlib.compress(body, level)
     if kind is Compression.LZ4:
@@ -62,11 +62,13 @@ def compress(body: bytes | bytearray | memoryview, kind: Compression, level: int
 def open_body(
     body: bytes | bytearray | memoryview, sys_flag: int, bytes_max: int = OPENED_BYTES_MAX
 ) -> bytes:
-    """The original body. Memory is bounded by `bytes_max`.
+    """Returns the original body. Memory is bounded by `bytes_max`.
 
     Raises:
         CorruptRecord: unknown kind, broken or cut stream, or more than `bytes_max`.
     """
+    # A body of some bytes can open to gigabytes. Each opener stops soon after `bytes_max`, so such
+    # a body is recognised by the first bytes too many and is never opened as a whole.
     kind = sys_flag >> _KIND_SHIFT & _KIND_MASK
     opener = _OPENERS.get(kind)
     if opener is None:
@@ -89,7 +91,7 @@ def _open_zlib(body: bytes, bytes_max: int) -> tuple[bytes, bool]:
 
 
 def _window_bits(body: bytes) -> int:
-    """zlib's own number for the three wrappings that a deflate stream comes in."""
+    """zlib's `wbits` number for gzip, for RFC 1950 and for raw deflate."""
     if body[:2] == b"\x1f\x8b":
         return 31
     if len(body) >= 2 and body[0] & 0x0F == 8 and (body[0] << 8 | body[1]) % 31 == 0:
@@ -110,7 +112,7 @@ def _open_zstd(body: bytes, bytes_max: int) -> tuple[bytes, bool]:
 
 
 def _open_frames(new_stream: Callable[[], Any], body: bytes, bytes_max: int) -> tuple[bytes, bool]:
-    """Opens a body of one frame or of several that follow each other, which both formats permit."""
+    """Opens a body of one or more frames, which both formats allow."""
     stream = new_stream()
     opened = bytearray()
     for start in range(0, len(body), _PIECE_BYTES):

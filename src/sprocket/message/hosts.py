@@ -1,4 +1,4 @@
-"""Addresses as records carry them: 4 or 16 bytes of IP, then 4 bytes of port.
+"""Addresses in records: 4 or 16 bytes of IP, then 4 bytes of port.
 
 Pure. Source: MessageExt.socketAddress2ByteBuffer of RocketMQ 4.9 and 5.x.
 """
@@ -17,9 +17,9 @@ V6_BYTES = 20
 
 @lru_cache(maxsize=4096)
 def pack(address: str) -> bytes:
-    """`1.2.3.4:5`, `[::1]:5` or `::1:5` to 8 or 20 bytes.
+    """Converts `1.2.3.4:5`, `[::1]:5` or `::1:5` to 8 or 20 bytes.
 
-    An IPv4 address written the IPv6 way (`::ffff:1.2.3.4`) becomes IPv4, as in Java.
+    An IPv4 address in IPv6 form (`::ffff:1.2.3.4`) becomes IPv4, as in Java.
 
     Raises:
         UsageError: it is no IP address with a port.
@@ -39,10 +39,10 @@ def pack(address: str) -> bytes:
 
 @lru_cache(maxsize=4096)
 def unpack(packed: bytes) -> str:
-    """8 or 20 bytes to `1.2.3.4:5` or `[::1]:5`.
+    """Converts 8 or 20 bytes to `1.2.3.4:5` or `[::1]:5`.
 
     Raises:
-        UsageError: another number of bytes.
+        UsageError: it is another number of bytes.
     """
     port = int.from_bytes(packed[-4:], "big")
     if len(packed) == V4_BYTES:

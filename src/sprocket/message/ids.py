@@ -1,4 +1,4 @@
-"""The two names of a message: the unique id its sender gives, the offset id its broker gives.
+"""The two ids of a message: its sender makes the unique id, its broker the offset id.
 
     unique id   address 4 or 16, process 2, token 4, ms since the month began 4, counter 2
     offset id   address 4 or 16, port 4, log offset 8
@@ -16,12 +16,12 @@ from sprocket.message.hosts import V4_BYTES, V6_BYTES, unpack
 from sprocket.message.offsets import LogOffset
 
 _DAY_MS = 86_400_000
-#: The clock may go back this far and ids still count as made now.
+#: If the clock goes back by less than this, ids count as made when the month began.
 _BACK_MS = 1_000_000
 
 
 class UniqueIds:
-    """Makes ids that no other process makes, as long as address, process and token differ."""
+    """Makes ids that no process with another address, process number or token makes."""
 
     __slots__ = ("_counter", "_month_end_ms", "_month_start_ms", "_now_ms", "_prefix", "_stem")
 
@@ -30,7 +30,7 @@ class UniqueIds:
         Args:
             address: 4 or 16 bytes of this machine's IP address.
             process: this process's number; its low 16 bits are used.
-            token: 4 bytes by which two processes of one number on one address differ.
+            token: 4 bytes that distinguish two processes with the same number and address.
         """
         if len(address) not in (4, 16) or len(token) != 4:
             raise UsageError("an id needs an address of 4 or 16 bytes and a token of 4")
@@ -50,7 +50,7 @@ class UniqueIds:
         return f"{self._stem}{counter:04X}"
 
     def _stem_at(self, now_ms: int) -> str:
-        """What ids of one millisecond begin with."""
+        """The common beginning of all ids of one millisecond."""
         if now_ms >= self._month_end_ms:
             self._month_start_ms, self._month_end_ms = month_of(now_ms)
         age_ms = now_ms - self._month_start_ms
@@ -60,7 +60,7 @@ class UniqueIds:
 
 
 class UniqueId(NamedTuple):
-    """What a unique id says of its making."""
+    """The parts of a unique id."""
 
     address: bytes
     process: int
@@ -68,7 +68,9 @@ class UniqueId(NamedTuple):
     counter: int
 
     def born_ms(self, now_ms: int) -> int:
-        """About when it was made: this month or, if that lies ahead, the one before."""
+        """About when it was made, ms since 1970: in the month of `now_ms` or, if that would be
+        later than `now_ms`, in the month before.
+        """
         start_ms, _ = month_of(now_ms)
         if start_ms + self.age_ms >= now_ms:
             start_ms, _ = month_of(start_ms - 1)
@@ -76,7 +78,7 @@ class UniqueId(NamedTuple):
 
 
 def parse_unique_id(text: str) -> UniqueId:
-    """Takes a unique id apart.
+    """Parses a unique id.
 
     Raises:
         UsageError: it is not 32 or 56 hex characters.
@@ -92,12 +94,12 @@ def parse_unique_id(text: str) -> UniqueId:
 
 
 def offset_id(store_host: bytes, log_offset: int) -> str:
-    """The id of the record at a log offset of the broker at a packed address."""
+    """The id of the record at a log offset of the broker with a packed address."""
     return (store_host + log_offset.to_bytes(8, "big")).hex().upper()
 
 
 def parse_offset_id(text: str) -> tuple[str, LogOffset]:
-    """Broker address (`ip:port`) and log offset that an offset id names.
+    """The broker address (`ip:port`) and the log offset in an offset id.
 
     Raises:
         UsageError: it is not 32 or 56 hex characters.
@@ -117,7 +119,7 @@ def _from_hex(text: str, lengths: tuple[int, int], kind: str) -> bytes:
 
 
 def month_of(now_ms: int) -> tuple[int, int]:
-    """Start and end of the UTC month that a moment lies in, ms since 1970."""
+    """Start and end of the UTC month that contains a moment, ms since 1970."""
     year, month = _civil_month(now_ms // _DAY_MS)
     start = _days_before(year, month)
     end = _days_before(year + month // 12, month % 12 + 1)
@@ -125,7 +127,7 @@ def month_of(now_ms: int) -> tuple[int, int]:
 
 
 def _civil_month(day: int) -> tuple[int, int]:
-    """Year and month of a day counted from 1970-01-01, by guess and correction."""
+    """Year and month of a day counted from 1970-01-01: an estimate, then corrected."""
     year = 1970 + day // 366
     while _days_before(year + 1, 1) <= day:
         year += 1

@@ -1,4 +1,4 @@
-"""The properties that a message is sent with: its own, and what its other attributes ask for.
+"""The properties that a message is sent with: its own, and those for its other attributes.
 
 Pure. Source: MessageConst, MessageAccessor of RocketMQ 5.x.
 """
@@ -32,7 +32,7 @@ _SECONDS_MAX = 1000 * 366 * 86_400
 
 
 def text_of(message: Message) -> str:
-    """The text of all properties that a message is sent with but its unique key, the user's first.
+    """The text of all properties of a sent message except its unique key, the user's first.
 
     Raises:
         UsageError: a user property, the tag or a key cannot be carried.
@@ -52,7 +52,7 @@ def text_of(message: Message) -> str:
 
 
 def _keys(keys: Sequence[str]) -> str:
-    """Keys as one text; whoever reads it takes it apart at the blanks."""
+    """Keys as one text, separated by blanks."""
     text = " ".join(keys)
     if len(text.split()) > len(keys):
         raise UsageError(
@@ -62,7 +62,7 @@ def _keys(keys: Sequence[str]) -> str:
 
 
 def _waiting(message: Message) -> dict[str, str]:
-    """The property by which a message asks to wait; part of a millisecond counts as a whole one."""
+    """The property for a delayed message. Fractions of a millisecond are rounded up."""
     delay, deliver_at = message.delay, message.deliver_at
     if (message.delay_level != 0) + (delay is not None) + (deliver_at is not None) > 1:
         raise UsageError("delay_level, delay and deliver_at exclude each other")
@@ -70,6 +70,7 @@ def _waiting(message: Message) -> dict[str, str]:
         seconds = delay.total_seconds() if isinstance(delay, timedelta) else delay
         if not 0 <= seconds <= _SECONDS_MAX:
             raise UsageError(f"a delay is 0 s to 1000 years, not {seconds} s")
+        # Rounding first: 2.007 s are 2007.0000000000002 ms as a float, and must not become 2008.
         return {TIMER_DELAY_MS: str(math.ceil(round(seconds * 1000, 3)))}
     if deliver_at is None:
         return {DELAY: str(message.delay_level)}

@@ -1,8 +1,8 @@
-"""A message's properties and their text: `name U+0001 value U+0002`, again and again.
+"""A message's properties and their text: `name U+0001 value U+0002`, repeated.
 
 There is no escaping: a value with U+0002 would become two properties, so names and values are
-checked before they enter. Reading drops what Java drops: pairs with an empty name or an empty
-value, and pieces without a separator; of a repeated name the last value counts.
+checked on entry. Reading drops what Java drops: pairs with an empty name or an empty value, and
+pieces without a separator. Of a repeated name the last value counts.
 
 Pure. Source: MessageDecoder.messageProperties2String and string2messageProperties, MessageConst.
 """
@@ -18,7 +18,7 @@ from sprocket.base.errors import UsageError
 NAME_END = "\x01"
 PAIR_END = "\x02"
 
-#: The most that a record can carry, in UTF-8 bytes: its length is a signed 16-bit number.
+#: The most UTF-8 bytes that a record can carry: their length is a signed 16-bit number.
 PROPERTIES_BYTES_MAX = 32767
 
 TAGS = "TAGS"
@@ -94,13 +94,15 @@ _PAIR = re.compile(f"(?:^|{PAIR_END})([^{NAME_END}{PAIR_END}]+){NAME_END}([^{PAI
 def encode(properties: Mapping[str, str]) -> str:
     """Properties as text, in the map's order, with a separator after the last pair too.
 
-    Names and values are taken as they are; see `check_user_property`.
+    Names and values are not checked; see `check_user_property`.
     """
     return "".join([f"{name}{NAME_END}{value}{PAIR_END}" for name, value in properties.items()])
 
 
 def decode(text: str) -> dict[str, str]:
-    """The pairs that a text holds, as Java reads it. Never fails."""
+    """The pairs in a text, as Java reads it. Never fails."""
+    # The loop is the fast path for what every sender writes. It stops at the first thing that Java
+    # drops, and then the slower regular expression, which follows Java's rules, starts again.
     pairs = text.split(PAIR_END)
     if not pairs[-1]:
         pairs.pop()
@@ -116,20 +118,22 @@ def decode(text: str) -> dict[str, str]:
 
 
 def is_text_of(text: str, properties: Mapping[str, str]) -> bool:
-    """Whether `encode` would write the text again, given what `decode` found in it."""
+    """Whether `encode` would reproduce the text from the properties that `decode` read in it."""
     return len(properties) == text.count(PAIR_END) and text[-1:] == PAIR_END
 
 
 def decode_bytes(raw: bytes | bytearray | memoryview) -> dict[str, str]:
-    """The pairs in a text given as UTF-8; bytes that are no UTF-8 become U+FFFD, as in Java."""
+    """The pairs in a UTF-8 text; bytes that are no UTF-8 become U+FFFD, as in Java."""
     return decode(str(raw, "utf-8", "replace"))
 
 
 def value_in(raw: bytes, name: str) -> str | None:
-    """One property out of a text given as UTF-8, as `decode_bytes` would have it; None if absent.
+    """One property of a UTF-8 text, as `decode_bytes` reads it; None if it is absent.
 
-    Quicker than taking all of them apart where few are asked for.
+    This is faster than decoding all properties if few are needed.
     """
+    # A search from the end, since of a repeated name the last value counts. The mark begins with
+    # the end of the pair before; only the first pair of the text has none.
     mark = _mark(name)
     at = raw.rfind(mark)
     if at >= 0:
@@ -140,22 +144,22 @@ def value_in(raw: bytes, name: str) -> str | None:
         return None
     end = raw.find(_PAIR_END_BYTE, start)
     value = raw[start:end] if end >= 0 else raw[start:]
-    if not value:  # dropped, so one before it may count
+    if not value:  # an empty value is dropped, so an earlier one may count
         return decode_bytes(raw).get(name)
     return value.decode("utf-8", "replace")
 
 
 @lru_cache(maxsize=1024)
 def _mark(name: str) -> bytes:
-    """What stands before a property's value."""
+    """The bytes before a property's value: the end of the pair before, its name, the separator."""
     return f"{PAIR_END}{name}{NAME_END}".encode()
 
 
 def check_user_property(name: str, value: str) -> None:
-    """Refuses a property that the text form cannot carry, or that RocketMQ keeps for itself.
+    """Refuses a property that the text form cannot carry, or that RocketMQ reserves.
 
     Raises:
-        UsageError: says what is wrong with it.
+        UsageError: the text contains the reason.
     """
     if not name or not value:
         raise UsageError(f"a property needs a name and a value: {name!r}={value!r}")

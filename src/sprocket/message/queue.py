@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class QueueId(NamedTuple):
-    """Names a queue in a cluster. Sorts by topic, then broker, then number, on every machine."""
+    """Identifies a queue in a cluster. Sorts by topic, broker, number, alike on every machine."""
 
     topic: str
     broker: str

@@ -1,8 +1,8 @@
-"""The handle by which a message that waits for its time can be taken back. Pure.
+"""The handle with which a timed message can be recalled before its time. Pure.
 
-Five words with a blank between them, in URL-safe base64: `v1`, topic, broker name, the time by
-which it waits in ms, and the unique key of the message. It is not signed: whoever knows what
-stands in it can make one.
+Five words with a blank between them, in URL-safe base64: `v1`, topic, broker name, the time at
+which the message is due in ms, and its unique key. The handle is not signed: anyone who knows
+these values can make one.
 Source: RecallMessageHandle of RocketMQ 5.3.
 """
 
@@ -15,7 +15,7 @@ from typing import NamedTuple
 from sprocket.base.errors import UsageError
 
 _VERSION = "v1"
-#: Longer ones are not looked at: topic, broker and key have some hundred bytes together.
+#: Longer handles are refused: topic, broker and key have some hundred bytes together.
 _TEXT_MAX = 4096
 
 
@@ -24,18 +24,18 @@ _URL_SAFE = bytes.maketrans(b"+/", b"-_")
 
 
 def encode_handle(topic: str, broker: str, due_ms: int | str, unique_key: str) -> bytes:
-    """The text of a handle that says that, in ASCII."""
+    """The text of a handle, in ASCII."""
     words = f"{_VERSION} {topic} {broker} {due_ms} {unique_key}"
     return b2a_base64(words.encode(), newline=False).translate(_URL_SAFE)
 
 
 class RecallHandle(NamedTuple):
-    """What a handle says.
+    """The content of a handle.
 
     Attributes:
         topic, broker: where the message was sent.
-        due_ms: the time by which the broker keeps it; as text, since others may write anything.
-        unique_key: the id that its sender gave it.
+        due_ms: the time until which the broker keeps it; a text, since a handle comes from outside.
+        unique_key: the id from its sender.
     """
 
     topic: str
@@ -49,10 +49,10 @@ class RecallHandle(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> RecallHandle:
-        """Reads a handle.
+        """Parses a handle.
 
         Raises:
-            UsageError: it is none.
+            UsageError: it is no recall handle.
         """
         try:
             if not isinstance(text, str) or not text or len(text) > _TEXT_MAX:

@@ -17,7 +17,7 @@ RETRY_PREFIX = "%RETRY%"
 DEAD_LETTER_PREFIX = "%DLQ%"
 SYSTEM_PREFIX = "rmq_sys_"
 
-#: The template of topics that are made on the first send.
+#: The template of topics that are created by the first send.
 TEMPLATE = "TBW102"
 SCHEDULE = "SCHEDULE_TOPIC_XXXX"
 HALF = "RMQ_SYS_TRANS_HALF_TOPIC"
@@ -44,8 +44,8 @@ SYSTEM_TOPICS = frozenset(
         CHECKPOINT,
     }
 )
-#: System topics that producers may not write.
 REPLY_SUFFIX = "_REPLY_TOPIC"
+#: System topics to which producers may not send.
 CLOSED_TOPICS = frozenset({SCHEDULE, HALF, HALF_SETTLED, CHECKS_EXHAUSTED, SELF_TEST, OFFSET_MOVED})
 
 READ = 0b100
@@ -58,7 +58,7 @@ _ILLEGAL = "contains illegal characters, allowing only ^[%|a-zA-Z0-9_-]+$"
 
 def fault_of_topic(name: str) -> str | None:
     """What is wrong with a topic's name, in RocketMQ's words; None if nothing is."""
-    # Names may come from outside and be as long as a frame: those are not kept.
+    # A name from outside may be as long as a frame: too long ones are kept out of the cache.
     look = _fault_of_topic if len(name) <= TOPIC_LENGTH_MAX else _fault_of_topic.__wrapped__
     return look(name)
 
@@ -76,7 +76,7 @@ def _fault_of_topic(name: str) -> str | None:
 
 def fault_of_group(name: str) -> str | None:
     """What is wrong with a group's name, in RocketMQ's words; None if nothing is."""
-    # Names may come from outside and be as long as a frame: those are not kept.
+    # A name from outside may be as long as a frame: too long ones are kept out of the cache.
     look = _fault_of_group if len(name) <= GROUP_LENGTH_MAX else _fault_of_group.__wrapped__
     return look(name)
 
@@ -109,27 +109,27 @@ def check_group(name: str) -> None:
 
 
 def is_system_topic(name: str) -> bool:
-    """Whether RocketMQ keeps the topic for itself."""
+    """Whether RocketMQ reserves the topic."""
     return name in SYSTEM_TOPICS or name.startswith(SYSTEM_PREFIX)
 
 
 def is_closed_topic(name: str) -> bool:
-    """Whether producers may not write it."""
+    """Whether producers may not send to it."""
     return name in CLOSED_TOPICS
 
 
 def retry_topic(group: str) -> str:
-    """The topic that a group's failed messages return through."""
+    """The topic through which a group gets its failed messages again."""
     return RETRY_PREFIX + group
 
 
 def dead_letter_topic(group: str) -> str:
-    """The topic of messages that a group gave up."""
+    """The topic of messages that a group has given up."""
     return DEAD_LETTER_PREFIX + group
 
 
 def reply_topic(cluster: str) -> str:
-    """The topic that replies to request messages go through in a cluster."""
+    """The topic of replies to request messages in a cluster."""
     return cluster + REPLY_SUFFIX
 
 
@@ -167,6 +167,6 @@ def is_inherited(permission: int) -> bool:
 
 
 def permission_text(permission: int) -> str:
-    """RocketMQ's way to show a permission: `RW-`."""
+    """A permission as RocketMQ shows it: `RW-`."""
     letters = ((READ, "R"), (WRITE, "W"), (INHERIT, "X"))
     return "".join(letter if permission & bit else "-" for bit, letter in letters)

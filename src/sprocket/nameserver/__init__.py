@@ -1,1 +1,1 @@
-"""Which broker has which topic."""
+"""The name server: it knows which broker has which topic."""

@@ -1,4 +1,4 @@
-"""Every request a name server answers, and how an error becomes a response code.
+"""The dispatch of a name server's requests, and the conversion of errors to response codes.
 
 Source: DefaultRequestProcessor and ClientRequestProcessor of RocketMQ's name server, 4.9 and 5.x.
 """
@@ -19,13 +19,13 @@ from sprocket.remoting.transport import Peer
 
 
 class Answer:
-    """Answers requests from the tables of one name server.
+    """Handles requests with the tables of one name server.
 
     Args:
         routes, settings: the tables.
-        configuration: what is set now.
+        configuration: the name server's current settings.
         now_ms: a clock that never jumps.
-        save: keeps the key-value settings; raises OSError if that fails.
+        save: writes the key-value settings to the disk; raises OSError if that fails.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class Answer:
 
     @property
     def codes(self) -> frozenset[int]:
-        """The request codes that are answered."""
+        """The supported request codes."""
         return frozenset(self._table)
 
     def __call__(self, command: Command, peer: Peer) -> Reply:

@@ -1,4 +1,4 @@
-"""Requests about brokers: they come, live, change, leave; an operator looks at them."""
+"""Requests about brokers: registrations, heartbeats, removals, and an operator's questions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable
 from sprocket.base.errors import ConnectFailed, InvalidParameter, SystemFailure
 from sprocket.message.topic import READ, WRITE
 from sprocket.nameserver.configuration import Configuration
-from sprocket.nameserver.routes import MASTER, Broker, Queues, Registration, Routes, Version
+from sprocket.nameserver.routes import Broker, Queues, Registration, Routes, Version
 from sprocket.nameserver.settings import ORDER_NAMESPACE, Settings
 from sprocket.protocol import registration
 from sprocket.protocol.bodies import (
@@ -21,6 +21,7 @@ from sprocket.protocol.bodies import (
     RegisterBody,
     TopicConfig,
 )
+from sprocket.protocol.codes import MASTER
 from sprocket.protocol.command import Command, Reply
 from sprocket.protocol.requests import route
 from sprocket.remoting import address as addresses
@@ -34,7 +35,7 @@ _QUEUES_MAX = 65_535
 
 
 class BrokerRequests:
-    """Answers what brokers tell and what is asked about them."""
+    """Handles requests from brokers and about brokers."""
 
     def __init__(
         self,
@@ -50,7 +51,7 @@ class BrokerRequests:
         self._now_ms = now_ms
 
     def table(self) -> dict[int, Callable[[Command, Peer], Reply]]:
-        """What is answered here, by request code."""
+        """The handling functions by request code."""
         return {
             route.RegisterBroker.code: self._register,
             route.UnregisterBroker.code: self._unregister,
@@ -63,6 +64,9 @@ class BrokerRequests:
         }
 
     def _register(self, command: Command, peer: Peer) -> Reply:
+        # The checksum is compared before anything is decoded: a body that was damaged on the way
+        # must not change the table. What a broker states about itself is bounded here, since one
+        # broker's mistake would reach all clients through their routes.
         asked = command.read(route.RegisterBroker)
         if asked.body_crc32 and asked.body_crc32 != registration.checksum(command.body):
             raise SystemFailure("crc32 not match: the body is not what was sent")
@@ -70,7 +74,7 @@ class BrokerRequests:
         body = RegisterBody()
         if command.body:
             body = registration.decode(command.body, compressed=asked.compressed)
-        said = Registration(
+        info = Registration(
             cluster=asked.cluster_name,
             broker=asked.broker_name,
             number=asked.broker_id,
@@ -83,14 +87,14 @@ class BrokerRequests:
             zone=command.fields.get("zoneName", "")[:_NAME_MAX] or None,
             filter_servers=tuple(body.filter_server_list[:_FILTER_SERVERS_MAX]),
         )
-        master = self._routes.register(said, peer, self._now_ms())
+        master = self._routes.register(info, peer, self._now_ms())
         header = route.RegisterBrokerReply()
-        if said.number != MASTER and master.number == MASTER:
+        if info.number != MASTER and master.number == MASTER:
             header.master_addr, header.ha_server_addr = master.address, master.ha_address
         return Reply(header, body=self._order_conf())
 
     def _order_conf(self) -> bytes:
-        """The order configuration of all topics, for brokers that want it; empty if none is set."""
+        """The order configuration of all topics; empty if none is set or brokers do not get it."""
         is_wanted = self._configuration.now.order_conf_to_brokers
         table = self._settings.of(ORDER_NAMESPACE) if is_wanted else None
         return b"" if table is None else KvTable(table).encode()
@@ -164,7 +168,7 @@ def _check(asked: route.RegisterBroker) -> None:
 
 
 def _queues(topics: dict[str, TopicConfig]) -> dict[str, Queues]:
-    """Topics as the table keeps them. What no client could use is left out."""
+    """A registration's topics for the table, without those that no client could use."""
     taken: dict[str, Queues] = {}
     for name, topic in topics.items():
         reads, writes = topic.read_queue_nums, topic.write_queue_nums
@@ -181,7 +185,7 @@ def _version(version: DataVersion) -> Version:
 
 
 def broker_data(broker: Broker) -> BrokerData:
-    """A broker as routes and cluster tables show it."""
+    """A broker as in routes and cluster tables."""
     return BrokerData(
         broker_addrs=broker.addresses,
         broker_name=broker.name,

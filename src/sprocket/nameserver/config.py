@@ -1,4 +1,4 @@
-"""What can be set on a name server."""
+"""The settings of a name server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests about settings: the key-value ones that others keep here, and the name server's own."""
+"""Requests about settings: the key-value settings of others, and the name server's own."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ CHANGEABLE = frozenset(
 
 
 class Configuration:
-    """What is set now: some settings may change while the name server runs."""
+    """The current settings; some of them may change while the name server runs."""
 
     def __init__(self, config: NameServerConfig) -> None:
         self.now = config
 
 
 class ConfigurationRequests:
-    """Answers requests that read and change settings.
+    """Handles requests that read and change settings.
 
     Args:
         settings: the key-value settings.
         configuration: the name server's own.
-        save: keeps the key-value settings; raises OSError if that fails.
+        save: writes the key-value settings to the disk; raises OSError if that fails.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class ConfigurationRequests:
         self._save = save
 
     def table(self) -> dict[int, Callable[[Command, Peer], Reply]]:
-        """What is answered here, by request code."""
+        """The handling functions by request code."""
         return {
             route.PutKv.code: self._put_kv,
             route.GetKv.code: self._get_kv,
@@ -91,7 +91,7 @@ class ConfigurationRequests:
         return Reply(body=KvTable(table).encode())
 
     def _keep(self, namespace: str, key: str, before: str | None) -> None:
-        """Saves the settings; if that fails, the change is taken back."""
+        """Saves the settings; if that fails, the change is undone."""
         try:
             self._save()
         except OSError as error:
@@ -102,7 +102,9 @@ class ConfigurationRequests:
             raise SystemFailure(f"cannot keep it: {error}") from error
 
     def _update_config(self, command: Command, peer: Peer) -> Reply:
-        """Changes hold until the name server ends."""
+        """Changes settings until the name server ends; the changes are not saved."""
+        # A request may repeat settings that it does not change, so only those that differ count.
+        # One that needs a restart refuses the whole request.
         try:
             text = bytes(command.body).decode("utf-8")
             loaded = load([NameServerConfig], file=ConfigFile("request.properties", text))

@@ -1,4 +1,4 @@
-"""A name server: listens, answers, looks for silent brokers, keeps its key-value settings."""
+"""A name server: it handles requests, removes silent brokers, saves its key-value settings."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ logger = logging.getLogger(__name__)
 
 
 class NameServer:
-    """Tells clients where topics are, as brokers told it. Use it with `async with`.
+    """Gives clients the routes that brokers have registered. Use it with `async with`.
 
     Args:
         config: its settings.
-        disk: where its key-value settings are kept, if the config names a file.
+        disk: stores the key-value settings, if the config names a file.
     """
 
     def __init__(self, config: NameServerConfig | None = None, *, disk: Disk | None = None) -> None:
@@ -62,22 +62,23 @@ class NameServer:
             now_ms=_now_ms,
             save=self._save,
         )
-        #: Connections whose end is watched: those over which a broker registered.
+        #: Connections over which a broker has registered; their brokers go when they close.
         self._watched: set[Peer] = set()
         self._scan: asyncio.TimerHandle | None = None
 
     @property
     def address(self) -> str:
-        """`host:port` where it listens."""
+        """`host:port` of the listening socket."""
         return self._server.address
 
     async def __aenter__(self) -> Self:
-        """Loads the settings and listens.
+        """Loads the settings and starts to listen.
 
         Raises:
-            UsageError: the address is in use, or not this machine's.
+            UsageError: the address is in use, or not one of this machine.
             CorruptRecord: the settings' file and its backup are damaged.
-            OSError: they cannot be kept where they should be; better told now than when one is set.
+            OSError: the settings' file cannot be written. The check is made now, so that the error
+                does not come only when a setting changes.
         """
         self._load()
         self._check_writable()
@@ -92,14 +93,14 @@ class NameServer:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Answers what is in flight, then closes all connections."""
+        """Finishes the requests in progress, then closes all connections."""
         if self._scan is not None:
             self._scan.cancel()
         await self._server.drain(Deadline.after_ms(self.config.drain_ms))
         await self._server.__aexit__(kind, error, trace)
 
     async def serve(self) -> None:
-        """Returns never; for whoever has nothing to do but keep it running."""
+        """Never returns; it keeps the name server running until it is cancelled."""
         await asyncio.Event().wait()
 
     def _reply(self, command: Command, peer: Peer) -> Reply:

@@ -1,12 +1,12 @@
-"""Which brokers are there, and which queues of which topics they hold. Pure.
+"""The table of registered brokers and of their topics' queues. Pure.
 
-Requests come in as values, `now_ms` is a monotonic clock's milliseconds, and a connection is any
-hashable thing. Every answer is sorted, so that all name servers list queues in the same order and
-all clients number them alike.
+Requests are values, `now_ms` is a monotonic clock's milliseconds, and a connection is any hashable
+object. Every result is sorted, so that all name servers list queues in the same order and all
+clients number them alike.
 
-A broker is a name with one process (an *instance*) or several: number 0 is the master, the others
-copy it. What an instance registered goes when it unregisters, when the connection over which it
-last registered closes, or when it has been silent for too long; the topics of a broker go with its
+A broker is a name with one or several processes (*instances*): number 0 is the master, the others
+are its slaves. An instance is removed when it unregisters, when the connection of its last
+registration closes, or when it is silent for too long. The topics of a broker are removed with its
 last instance.
 """
 
@@ -17,24 +17,22 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from sprocket.base.errors import SystemFailure
+from sprocket.protocol.codes import MASTER
 
-#: The number of a broker's master among its instances.
-MASTER = 0
-
-#: Bounds of the silence that an instance may ask for, ms.
+#: Bounds of the expiry time that an instance may ask for, ms.
 EXPIRY_MS_LEAST = 100
 EXPIRY_MS_MOST = 86_400_000
 
 
 class Version(NamedTuple):
-    """Tells whether a broker's topics have changed. Source: DataVersion."""
+    """The version of a broker's topics; it differs once they have changed. Source: DataVersion."""
 
     state: int = 0
     timestamp: int = 0
     counter: int = 0
 
 
-#: Of a broker that tells no version.
+#: The version of a broker that sends none.
 NO_VERSION = Version()
 
 
@@ -49,18 +47,18 @@ class Queues(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """What a broker process says of itself.
+    """A broker process's description of itself.
 
     Attributes:
         cluster, broker: names.
         number: 0 for the master, else a slave's number.
-        address, ha_address: where clients and slaves reach it.
+        address, ha_address: its addresses for clients and for slaves.
         topics: all its topics, or only those that changed.
         version: of its topics.
-        expiry_ms: the silence it asks for, or None for the name server's own.
-        acting_master: whether a slave may stand in for the master.
-        zone: where it stands, or None.
-        filter_servers: where filter servers of it are reached.
+        expiry_ms: after how much silence it expires, or None for the name server's default.
+        acting_master: whether a slave may act as the master.
+        zone: the name of its zone, or None.
+        filter_servers: the addresses of its filter servers.
     """
 
     cluster: str
@@ -78,7 +76,7 @@ class Registration:
 
 @dataclass(slots=True)
 class Instance:
-    """One broker process that is there."""
+    """One registered broker process."""
 
     broker: str
     number: int
@@ -93,7 +91,7 @@ class Instance:
 
 @dataclass(slots=True)
 class Broker:
-    """A broker's instances by number. Never empty."""
+    """A broker's instances by number; there is at least one."""
 
     name: str
     cluster: str
@@ -103,12 +101,12 @@ class Broker:
 
     @property
     def addresses(self) -> dict[int, str]:
-        """Where its instances are, the master first."""
+        """The addresses of its instances by number, the master first."""
         return {number: self.instances[number].address for number in sorted(self.instances)}
 
     @property
     def filter_servers(self) -> dict[str, list[str]]:
-        """Where the filter servers are of the instances that have some, by their addresses."""
+        """The addresses of filter servers, by the address of their instance."""
         return {
             instance.address: list(instance.filter_servers)
             for _, instance in sorted(self.instances.items())
@@ -117,7 +115,7 @@ class Broker:
 
 
 class TopicRoute(NamedTuple):
-    """Where a topic's queues are: by broker name, and those brokers; both sorted by name."""
+    """A topic's queues by broker name, and those brokers; both sorted by name."""
 
     queues: dict[str, Queues]
     brokers: list[Broker]
@@ -139,18 +137,20 @@ class Routes:
         self._brokers_max = brokers_max
         self._absent_are_deleted = absent_are_deleted
         self._brokers: dict[str, Broker] = {}
-        #: Topic to broker name to queues. No topic without a broker, no broker that is not there.
+        #: Topic to broker name to queues. Every topic has a broker, every broker is registered.
         self._topics: dict[str, dict[str, Queues]] = {}
 
     def register(self, registration: Registration, connection: Hashable, now_ms: int) -> Instance:
-        """Takes a broker process in, or renews it.
+        """Adds a broker process, or renews it.
 
         Returns:
-            The master of its broker if that is there, else itself.
+            The master of its broker if there is one, else itself.
 
         Raises:
-            SystemFailure: there is no room for more brokers or topics.
+            SystemFailure: the table has its largest number of brokers or topics.
         """
+        # All checks come first, so that a refused registration changes nothing. Only a master's
+        # topics count: a slave's list is a copy, and may be older.
         self._check_room(registration)
         broker = self._brokers.get(registration.broker)
         if broker is None:
@@ -166,10 +166,10 @@ class Routes:
         return broker.instances.get(MASTER, broker.instances[registration.number])
 
     def unregister(self, broker: str, number: int, address: str) -> bool:
-        """Takes an instance off.
+        """Removes an instance.
 
         Returns:
-            Whether it was there under that number and that address; a request that names the
+            Whether it was registered with that number and that address; a request with the
             address of another instance changes nothing.
         """
         instance = self._instance_at(broker, number)
@@ -179,15 +179,15 @@ class Routes:
         return True
 
     def closed(self, connection: Hashable) -> list[Instance]:
-        """Takes off what last registered over a connection that has closed."""
+        """Removes the instances whose last registration came over a closed connection."""
         return self._remove(i for i in self.instances() if i.connection == connection)
 
     def expire(self, now_ms: int) -> list[Instance]:
-        """Takes off what has been silent for too long."""
+        """Removes the instances that have been silent for too long."""
         return self._remove(i for i in self.instances() if i.last_ms + i.expiry_ms < now_ms)
 
     def heard(self, broker: str, number: int | None, address: str, now_ms: int) -> Instance | None:
-        """Notes a sign of life.
+        """Renews an instance's time of expiry.
 
         Returns:
             The instance with that address (and number, if one is given), or None.
@@ -200,7 +200,7 @@ class Routes:
         return None
 
     def route_of(self, topic: str) -> TopicRoute | None:
-        """Where a topic's queues are, or None if nobody has it."""
+        """The route of a topic, or None if no broker has it."""
         queues = self._topics.get(topic)
         if not queues:
             return None
@@ -227,16 +227,16 @@ class Routes:
         return [b.instances[number] for b in self.brokers() for number in sorted(b.instances)]
 
     def topics(self, wanted: Callable[[dict[str, Queues]], bool] | None = None) -> list[str]:
-        """Names of topics, sorted; only those whose queues by broker are `wanted`, if given."""
+        """Names of topics, sorted; if `wanted` is given, those for whose queues it returns true."""
         return sorted(t for t, queues in self._topics.items() if not wanted or wanted(queues))
 
     def topics_of_cluster(self, cluster: str) -> list[str]:
-        """Names of the topics that a broker of a cluster holds, sorted."""
+        """Names of the topics that a broker of a cluster has, sorted."""
         names = set(self.clusters().get(cluster, ()))
         return self.topics(lambda queues: not names.isdisjoint(queues))
 
     def topics_of_units(self, *, is_unit: bool | None, is_subscribed: bool | None) -> list[str]:
-        """Names of topics by two bits of their flag; None does not care. Source: TopicSysFlag."""
+        """Names of topics by two bits of their flag; None matches both. Source: TopicSysFlag."""
 
         def wanted(queues: dict[str, Queues]) -> bool:
             flag = queues[min(queues)].sys_flag
@@ -245,17 +245,17 @@ class Routes:
         return self.topics(wanted)
 
     def delete_topic(self, topic: str, cluster: str | None = None) -> None:
-        """Forgets a topic, everywhere or on the brokers of one cluster."""
+        """Removes a topic from all brokers, or from those of one cluster."""
         queues = self._topics.get(topic, {})
         for name in list(queues):
             if cluster is None or self._brokers[name].cluster == cluster:
                 self._forget(topic, name)
 
     def set_permission(self, broker: str, change: Callable[[int], int]) -> int:
-        """Changes the permission of all topics of a broker until it says so itself.
+        """Changes the permission of all topics of a broker, until the broker itself changes it.
 
         Returns:
-            How many topics it has.
+            The number of its topics.
         """
         changed = 0
         for queues in self._topics.values():
@@ -298,19 +298,17 @@ class Routes:
 
     @staticmethod
     def _drop_former_numbers(broker: Broker, registration: Registration) -> None:
-        """A slave that became master keeps its address: it must not be there under both numbers."""
+        """Removes other numbers with the same address: a slave that became master has a new one."""
         for number, instance in list(broker.instances.items()):
             if instance.address == registration.address and number != registration.number:
                 del broker.instances[number]
 
     def _take_topics(self, registration: Registration, known: Version | None) -> None:
-        """Takes a master's topics.
-
-        With a version that is known already, only what is missing is added: an operator may have
-        changed permissions since. A master that comes (back) with a whole table tells all it has;
-        a broker whose slaves kept its topics alive may have lost some meanwhile. One topic alone
-        may be a change, told to a name server that had lost the broker.
-        """
+        """Adds a master's topics, and removes those that it no longer has if its list is whole."""
+        # With a known version only missing topics are added: an operator may have changed
+        # permissions since. A master that comes (back) with several topics lists all it has, so
+        # others are removed: its slaves may have kept lost topics alive here. A single topic may be
+        # a mere change, sent to a name server that had lost the broker.
         name = registration.broker
         is_whole = known is None and len(registration.topics) > 1
         if is_whole or self._absent_are_deleted:
@@ -340,7 +338,7 @@ class Routes:
             del self._topics[topic]
 
     def validate(self) -> None:
-        """Asserts what must always be true."""
+        """Asserts the invariants."""
         for name, broker in self._brokers.items():
             assert broker.name == name
             assert broker.instances

@@ -1,6 +1,6 @@
 """The name server's key-value settings: texts under a namespace and a key. Pure.
 
-They are kept as one JSON object, `{"configTable":{namespace:{key:value}}}`.
+They are stored as one JSON object, `{"configTable":{namespace:{key:value}}}`.
 Source: KVConfigSerializeWrapper of RocketMQ 4.x and 5.x.
 """
 
@@ -10,10 +10,10 @@ import msgspec
 
 from sprocket.base.errors import CorruptRecord, InvalidParameter, SystemFailure
 
-#: The namespace that tells on which brokers' queues an ordered topic lies.
+#: The namespace with the brokers and numbers of queues of ordered topics.
 ORDER_NAMESPACE = "ORDER_TOPIC_CONFIG"
 
-#: Characters of a namespace, a key or a value.
+#: The most characters of a namespace or key, and of a value.
 NAME_MAX = 1_024
 VALUE_MAX = 65_536
 
@@ -23,18 +23,18 @@ class _File(msgspec.Struct, rename="camel"):
 
 
 class Settings:
-    """The table. Every name and value is checked on its way in."""
+    """The table of settings. It checks every name and value."""
 
     def __init__(self, *, entries_max: int = 100_000) -> None:
-        #: Never holds an empty namespace.
+        #: It never contains an empty namespace.
         self._table: dict[str, dict[str, str]] = {}
         self._entries_max = entries_max
 
     def put(self, namespace: str, key: str, value: str) -> None:
-        """Sets a value, new or in place of the old one.
+        """Sets or replaces a value.
 
         Raises:
-            InvalidParameter: a name is empty or too long, or the value is.
+            InvalidParameter: a name is empty or too long, or the value is too long.
             SystemFailure: the table is full.
         """
         for name in (namespace, key):
@@ -51,7 +51,7 @@ class Settings:
         return self._table.get(namespace, {}).get(key)
 
     def delete(self, namespace: str, key: str) -> None:
-        """Takes a value away; nothing happens if it is not set."""
+        """Deletes a value; no error if it is not set."""
         keys = self._table.get(namespace, {})
         keys.pop(key, None)
         if not keys:
@@ -63,7 +63,7 @@ class Settings:
         return dict(sorted(keys.items())) if keys else None
 
     def count(self) -> int:
-        """How many values are set."""
+        """The number of values."""
         return sum(map(len, self._table.values()))
 
     def encode(self) -> bytes:
@@ -72,7 +72,7 @@ class Settings:
         return msgspec.json.format(msgspec.json.encode(_File(ordered)), indent=2)
 
     def decode(self, content: bytes) -> None:
-        """Takes the table from a file's content, in place of what was there.
+        """Replaces the table by a file's content.
 
         Raises:
             CorruptRecord: the content is no such table.
@@ -84,6 +84,6 @@ class Settings:
         self._table = {namespace: dict(keys) for namespace, keys in table.items() if keys}
 
     def validate(self) -> None:
-        """Asserts what must always be true."""
+        """Asserts the invariants."""
         assert all(self._table.values())
         assert self.count() <= self._entries_max

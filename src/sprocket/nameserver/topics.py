@@ -1,4 +1,4 @@
-"""Requests about topics: where one is, which there are."""
+"""Requests about topics: their routes and their names."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sprocket.remoting.transport import Peer
 
 
 class TopicRequests:
-    """Answers what clients and operators ask about topics."""
+    """Handles requests of clients and operators about topics."""
 
     def __init__(self, routes: Routes, settings: Settings, *, configuration: Configuration) -> None:
         self._routes = routes
@@ -25,7 +25,7 @@ class TopicRequests:
         self._configuration = configuration
 
     def table(self) -> dict[int, Callable[[Command, Peer], Reply]]:
-        """What is answered here, by request code."""
+        """The handling functions by request code."""
         return {
             route.RouteOfTopic.code: self._route,
             route.TopicNames.code: self._topic_names,
@@ -77,7 +77,7 @@ class TopicRequests:
         return _topic_list(self._routes.topics_of_cluster(cluster))
 
     def _system_topics(self, command: Command, peer: Peer) -> Reply:
-        """Clusters and brokers: each has a topic of its name."""
+        """The names of clusters and brokers: each of them is also the name of a topic."""
         brokers = self._routes.brokers()
         names = [*self._routes.clusters(), *(broker.name for broker in brokers)]
         first = next(iter(brokers[0].addresses.values())) if brokers else None

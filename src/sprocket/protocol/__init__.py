@@ -1,1 +1,1 @@
-"""RocketMQ's remoting protocol without a socket. Pure."""
+"""RocketMQ's remoting protocol without I/O. Pure."""

@@ -1,19 +1,23 @@
-"""Numbers of RocketMQ's remoting protocol, by name: requests, responses, languages, versions.
+"""The numbers of RocketMQ's remoting protocol by name: requests, responses, languages, versions.
 
-All numbers of 4.9.8, 5.3.3 and 5.5.0. Where a number has two names (209 to 211), the 5.x name is
-the member and the older one its alias. Source: RequestCode, ResponseCode, LanguageCode, MQVersion.
+It has all numbers of 4.9.8, 5.3.3 and 5.5.0. If a number has two names (209 to 211), the 5.x name
+is the member and the older one its alias. Source: RequestCode, ResponseCode, LanguageCode,
+MQVersion.
 """
 
 from __future__ import annotations
 
 from enum import IntEnum
 
-#: The language and version that our own frames carry. 479 is RocketMQ 5.3.3: what we speak.
+#: The language and version in our own frames. 479 is RocketMQ 5.3.3, whose protocol we implement.
 LANGUAGE = "PYTHON"
 VERSION = 479
 
-#: From this version on a client reads standard JSON in a route reply: RocketMQ 4.9.4.
+#: Clients from this version on can read standard JSON in a route reply: RocketMQ 4.9.4.
 VERSION_STANDARD_JSON = 401
+
+#: The number of a broker's master among the processes of that broker; slaves have higher numbers.
+MASTER = 0
 
 #: Language numbers of the binary header. JSON headers carry the name. Source: LanguageCode.
 LANGUAGE_NUMBERS = {
@@ -36,7 +40,7 @@ LANGUAGE_NAMES = {number: name for name, number in LANGUAGE_NUMBERS.items()}
 
 
 class RequestCode(IntEnum):
-    """What is asked for."""
+    """The operation that a request asks for."""
 
     SEND_MESSAGE = 10
     PULL_MESSAGE = 11
@@ -209,20 +213,20 @@ class RequestCode(IntEnum):
 
 
 class OwnRequestCode(IntEnum):
-    """What only Sprocket is asked to do. They fit in 16 bits, and RocketMQ has none near them."""
+    """Requests of Sprocket alone. They fit into 16 bits, and no code of RocketMQ is near them."""
 
     FILTERS = 30_301
     REMOVE_FILTER = 30_302
 
 
 class OwnResponseCode(IntEnum):
-    """What only Sprocket answers."""
+    """Responses of Sprocket alone."""
 
     FILTER_FAILED = 30_001
 
 
 class ResponseCode(IntEnum):
-    """How it went. 0 is success; everything else has a remark."""
+    """The result of a request. 0 is success; a reply with another code has a remark."""
 
     RPC_TIME_OUT = -1006
     RPC_SEND_TO_CHANNEL_FAILED = -1004
@@ -300,7 +304,7 @@ class ResponseCode(IntEnum):
 _REQUEST_NAMES = {int(code): code.name for code in RequestCode}
 _RESPONSE_NAMES = {int(code): code.name for code in ResponseCode}
 
-#: Request codes that do not fit the binary header's 16 bits, by what arrives there instead.
+#: Request codes that do not fit into the binary header's 16 bits, by their low 16 bits.
 WIDE_REQUEST_CODES = {int(code) & 0xFFFF: int(code) for code in RequestCode if code > 0x7FFF}
 
 
@@ -315,7 +319,7 @@ def response_name(code: int) -> str:
 
 
 def version_name(version: int) -> str:
-    """A version number as users know it: `5.3.3` for 479, `3.x` for what is older than 4.0.0.
+    """A version number as users know it: `5.3.3` for 479, `3.x` for all before 4.0.0.
 
     From 212 on every release has two numbers, its snapshot's and its own. Source: MQVersion.
     """

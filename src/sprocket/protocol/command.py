@@ -1,16 +1,17 @@
-"""One request or reply, as it came or goes, and how its declared header is read.
+"""One request or reply, and its declared header.
 
 A header is declared once as a `Header`; its wire names and types follow from the declaration.
-On the wire every value is text, in a flat map (`extFields`).
+On the wire the header is a flat map of texts (`extFields`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, ClassVar, TypeVar
+from typing import Annotated, ClassVar, Self, TypeVar
 
 import msgspec
 
+from sprocket.base.errors import ReplyError
 from sprocket.protocol import fields
 from sprocket.protocol.codes import LANGUAGE, VERSION
 
@@ -24,29 +25,29 @@ BINARY = 1
 
 Buffer = bytes | bytearray | memoryview
 
-#: Java's int and long. A number beyond them is refused, as Java refuses it.
+#: Java's int and long. A larger number is refused, as in Java.
 Int = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
 Long = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 
 
-# gc=False: they hold plain values, so they are never part of a cycle and need not be looked for.
+# gc=False: headers hold plain values, never form a cycle, and need no garbage collector.
 class Header(msgspec.Struct, rename="camel", gc=False):
     """Base of all declared request and reply headers.
 
-    Attributes are snake_case; wire names are camelCase unless a field names its own. Requests
-    set `code`, RocketMQ's request code, and `reply`, the header of a successful answer if it has
-    one. A field whose default is None is left out when it is None.
+    Attributes are snake_case; wire names are camelCase unless a field declares its own. Requests
+    set `code`, RocketMQ's request code, and `reply`, the header of a successful reply if it has
+    one. A None is not written.
     """
 
     code: ClassVar[int] = 0
     reply: ClassVar[type[Header] | None] = None
 
     def to_fields(self) -> dict[str, str]:
-        """All fields as they go on the wire, as text under their wire names."""
+        """All fields that are not None, as text under their wire names."""
         return fields.to_texts(self)
 
     def to_wire(self) -> msgspec.Struct | dict[str, str]:
-        """What is written as a JSON object: as `to_fields`, but it may be a struct of texts."""
+        """The same for the JSON encoder: the map of `to_fields`, or a struct of texts."""
         return self.to_fields()
 
 
@@ -54,13 +55,13 @@ H = TypeVar("H", bound=Header)
 
 
 class Reply(msgspec.Struct, gc=False):
-    """What a server-side function returns.
+    """The reply that a server's function returns.
 
     Attributes:
         header: its declared header, if it has one.
         body: bytes, or several parts that are written one after the other without a copy.
         code: RocketMQ's response code; 0 is success.
-        remark: words for people; None for none.
+        remark: a text for people, or None.
     """
 
     header: Header | None = None
@@ -73,17 +74,18 @@ class Command(msgspec.Struct, gc=False):
     """One request or reply.
 
     Attributes:
-        code: what is asked for, or how it went.
-        opaque: the number by which a reply finds its request; any 32-bit number, also negative.
+        code: the request code, or the response code.
+        opaque: the number that pairs a reply with its request; any 32-bit number, also negative.
         flag: `RESPONSE`, `ONEWAY`.
         language: name of the sender's language; any text.
         version: number of the sender's RocketMQ version.
-        remark: words for people, mostly in replies that say no.
-        body: bytes, or a slice of the received data: it keeps that alive, so copy what is kept.
-        serialization: `JSON` or `BINARY`; the answer goes out in the same.
-        source: the header fields as they came: texts, a JSON object not yet looked at, or the whole
-            JSON header that holds it.
-        header: the declared header, if it was read together with the rest.
+        remark: a text for people, mostly in error replies.
+        body: bytes, or a view of the received data. A view keeps all of that alive, so copy what
+            you keep.
+        serialization: `JSON` or `BINARY`; the reply uses the same.
+        source: the header fields as received: texts, an undecoded JSON object, or the whole JSON
+            header that contains it.
+        header: the declared header, if it was decoded together with the rest.
     """
 
     code: int
@@ -99,17 +101,31 @@ class Command(msgspec.Struct, gc=False):
 
     @classmethod
     def request(cls, header: Header, *, body: Buffer = b"", opaque: int = 0) -> Command:
-        """A request as the other side would receive it, made from its header."""
+        """A request as a server would receive it, made from its header."""
         return cls(header.code, opaque, body=body, source=header.to_fields())
 
     @property
     def is_response(self) -> bool:
-        """Whether it answers a request."""
+        """Whether it is a reply."""
         return bool(self.flag & RESPONSE)
+
+    def error(self) -> ReplyError:
+        """The error that a reply stands for whose code is no success."""
+        return ReplyError.of(self.code, self.remark or "")
+
+    def checked(self) -> Self:
+        """This reply, if its code is 0.
+
+        Raises:
+            ReplyError: it is not.
+        """
+        if self.code:
+            raise self.error()
+        return self
 
     @property
     def is_oneway(self) -> bool:
-        """Whether nobody waits for an answer."""
+        """Whether the sender expects no reply."""
         return bool(self.flag & ONEWAY)
 
     @property
@@ -119,6 +135,7 @@ class Command(msgspec.Struct, gc=False):
         Raises:
             RemoteProtocolError: the fields are no JSON object.
         """
+        # Decoded on first use: most commands are read with `read` only, which skips this map.
         source = self.source
         if isinstance(source, bytes):
             source = fields.fields_in_header(source)
@@ -127,7 +144,7 @@ class Command(msgspec.Struct, gc=False):
         return source
 
     def read(self, header: type[H]) -> H:
-        """The header in its declared form. Unknown fields are ignored.
+        """The header as an instance of its declaration. Unknown fields are ignored.
 
         Raises:
             RemoteProtocolError: a field is missing or ill-typed; the text names it.

@@ -1,7 +1,7 @@
-"""The receiving half of a connection, without the connection: bytes in, commands out.
+"""The receiving half of a connection without I/O: it takes bytes and returns commands.
 
-What is kept between two reads is at most one unfinished frame, whose announced length was checked
-before it is waited for. However a frame is cut, its bytes are moved a bounded number of times.
+Between two reads it keeps at most one incomplete frame, and waits for one only after checking its
+length field. However a frame is cut, its bytes are copied a bounded number of times.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from sprocket.protocol.command import JSON, Buffer, Command
 from sprocket.protocol.frame import FRAME_BYTES_MAX, PREFIX_BYTES, decode_header
 from sprocket.protocol.header_json import decode as decode_json
 
-#: Length of the frame; serialisation and length of the header.
+#: The frame's length; then the header's serialisation and length in one word.
 _PREFIX = struct.Struct(">iI")
 _LENGTH = struct.Struct(">i")
 _LENGTH_BYTES = 4
 _HEADER_BYTES_MASK = 0xFFFFFF
 
-#: A body of at least so many bytes is a view of the received chunk; a shorter one is copied,
+#: A body of at least this many bytes is a view of the received chunk. A shorter one is copied,
 #: which is cheaper and does not keep the chunk alive.
 _VIEW_BYTES_MIN = 4096
 
@@ -27,32 +27,32 @@ _VIEW_BYTES_MIN = 4096
 class Connection:
     """Cuts a stream of bytes into commands.
 
-    Once the stream is no sequence of frames, the connection stays broken: what follows has no
-    known beginning.
+    After a byte sequence that is no frame, the connection stays broken: nothing shows where the
+    next frame begins.
     """
 
     __slots__ = ("_needed", "_unfinished", "fault", "frame_bytes_max")
 
     def __init__(self, frame_bytes_max: int = FRAME_BYTES_MAX) -> None:
         self.frame_bytes_max = frame_bytes_max
-        #: What is wrong with the stream, or None while nothing is.
+        #: The error in the stream, or None while there is none.
         self.fault: RemoteProtocolError | None = None
-        #: The beginning of a frame, and how many bytes it must have to be worth a look: the
-        #: length field first, then the whole frame.
+        #: The beginning of a frame, and the number of bytes needed for the next step: first the
+        #: length field, then the whole frame.
         self._unfinished = bytearray()
         self._needed = _LENGTH_BYTES
 
     @property
     def kept_bytes(self) -> int:
-        """Bytes of an unfinished frame that wait for the rest."""
+        """The number of kept bytes of an incomplete frame."""
         return len(self._unfinished)
 
     def receive(self, data: Buffer) -> list[Command]:
-        """Takes what was read and gives the commands that are complete with it.
+        """Takes received bytes and returns the commands that are complete now.
 
-        When the data holds good frames and then a fault, the good ones are given, `fault` is set
-        at once, and the next call raises it; so the result does not depend on how the stream was
-        cut. The owner closes the connection as soon as there is a fault.
+        If the data contains good frames and then a fault, the good ones are returned, `fault` is
+        set at once, and the next call raises it; so the result does not depend on how the stream
+        was cut. The owner must close the connection as soon as there is a fault.
 
         Raises:
             RemoteProtocolError: the stream is no sequence of frames.
@@ -70,6 +70,9 @@ class Connection:
         return commands
 
     def _receive(self, data: bytes, commands: list[Command]) -> None:
+        # One read under load holds many whole frames. They are decoded where they are, in the
+        # received bytes; only the tail of the read is ever copied into the buffer of an incomplete
+        # frame. The length is checked first, so no peer can make us wait for a giant frame.
         at, end = 0, len(data)
         if self._unfinished:
             at = self._complete(data, commands)
@@ -87,7 +90,7 @@ class Connection:
             self._keep(data, at)
 
     def _keep(self, data: bytes, at: int) -> None:
-        """Keeps the beginning of a frame until the rest comes."""
+        """Keeps the beginning of a frame until the rest arrives."""
         if len(data) - at >= _LENGTH_BYTES:
             (size,) = _LENGTH.unpack_from(data, at)
             if size < _LENGTH_BYTES or size > self.frame_bytes_max:
@@ -96,7 +99,12 @@ class Connection:
         self._unfinished += memoryview(data)[at:]
 
     def _complete(self, data: bytes, commands: list[Command]) -> int:
-        """Adds to the unfinished frame what it lacks; how much of the data that took."""
+        """Adds the missing bytes to the incomplete frame.
+
+        Returns:
+            The number of bytes of `data` that were used.
+        """
+        # At most two rounds: one for the length field, which may be cut too, and one for the rest.
         unfinished, at = self._unfinished, 0
         while True:
             lacking = self._needed - len(unfinished)
@@ -110,7 +118,7 @@ class Connection:
             if size < _LENGTH_BYTES or size > self.frame_bytes_max:
                 raise _no_frame(size)
             self._needed += size
-        # From now on the bytes belong to the command.
+        # The command may hold a view of these bytes, so the next frame gets a new buffer.
         self._unfinished, self._needed = bytearray(), _LENGTH_BYTES
         _, word = _PREFIX.unpack_from(unfinished)
         commands.append(_decode(unfinished, PREFIX_BYTES, len(unfinished), word))
@@ -118,11 +126,12 @@ class Connection:
 
 
 def _decode(data: bytes | bytearray, start: int, after: int, word: int) -> Command:
-    """The frame whose header begins at `start`, and which ends before `after`.
+    """Decodes the frame whose header begins at `start` and whose last byte is before `after`.
 
     Args:
-        word: serialisation and length of the header, as its prefix has them.
+        word: the header's serialisation and length, as in the prefix.
     """
+    # The usual case, a JSON header in a whole read, skips the dispatch of `decode_header`.
     body_start = start + (word & _HEADER_BYTES_MASK)
     if body_start > after:
         raise RemoteProtocolError("a header longer than its frame")

@@ -1,9 +1,9 @@
-"""Header fields between text and type.
+"""Converts header fields between texts and their declared types.
 
 On the wire a header's fields are a flat map of texts (`extFields`). Java writes every value as a
-JSON string; other clients write numbers and booleans bare, or null for what they leave out. All
-of that is read. The fast way is msgspec straight into the declared struct; only what it refuses
-is looked at field by field, which also makes the error that names the field.
+JSON string; other clients write bare numbers and booleans, or null for a missing value. All of
+these are read. On the fast path msgspec decodes straight into the declared struct; only a header
+that it refuses is read field by field, which also yields an error that names the field.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _RAWS = msgspec.json.Decoder(dict[str, msgspec.Raw] | None)
 _NULL = b"null"
 _ANY_TEXT = msgspec.json.Decoder(str)
 
-#: What msgspec raises on hostile input; RecursionError comes from deep nesting.
+#: The exceptions of msgspec for hostile input; RecursionError comes from deep nesting.
 MALFORMED = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
-#: Java's Integer.parseInt and Long.parseLong take a sign and leading zeros.
+#: Java's Integer.parseInt and Long.parseLong accept a sign and leading zeros.
 _WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,40}", re.ASCII)
 
 _decoders: dict[type[Any], msgspec.json.Decoder[Any]] = {}
@@ -42,7 +42,7 @@ def decoder_of(kind: type[S]) -> msgspec.json.Decoder[S]:
 
 
 def texts_in_json(raw: bytes | msgspec.Raw) -> dict[str, str]:
-    """All fields of a JSON object as text. Null fields are left out; `null` itself is no fields.
+    """All fields of a JSON object as text. Null fields are left out; `null` itself has no fields.
 
     Raises:
         RemoteProtocolError: it is no JSON object.
@@ -68,7 +68,7 @@ _FIELDS = msgspec.json.Decoder(_Fields)
 
 
 def fields_in_header(header: bytes) -> msgspec.Raw:
-    """The fields, not looked at, of a whole JSON header that has been read before."""
+    """The undecoded fields of a JSON header that has been decoded as a whole before."""
     return _FIELDS.decode(header).ext_fields
 
 
@@ -100,7 +100,7 @@ def _one_by_one(texts: Mapping[str, str], kind: type[S]) -> S:
 
 
 def _takes_text(field: msgspec.structs.FieldInfo) -> bool:
-    """Whether an empty text is a value for the field; for a number it means that none is there."""
+    """Whether an empty text is a valid value; for a number it means that the field is missing."""
     try:
         msgspec.convert("", field.type)
     except msgspec.ValidationError:
@@ -109,7 +109,9 @@ def _takes_text(field: msgspec.structs.FieldInfo) -> bool:
 
 
 def _value(text: str, field: msgspec.structs.FieldInfo, kind: type[Any]) -> Any:
-    """One field's text in its declared type, by Java's rules: a boolean is true or it is false."""
+    """Converts one field's text to its declared type by Java's rules: all but `true` is false."""
+    # msgspec accepts fewer texts than Java. So it is offered each reading of the text in turn: the
+    # text itself, a whole number as Java parses it, and at last a boolean.
     candidates: list[Any] = [text, text.lower() == "true"]
     if _WHOLE_NUMBER.fullmatch(text):
         candidates.insert(1, int(text))
@@ -124,7 +126,7 @@ def _value(text: str, field: msgspec.structs.FieldInfo, kind: type[Any]) -> Any:
 
 
 def to_texts(header: msgspec.Struct) -> dict[str, str]:
-    """A declared header as the map of texts that goes on the wire. None fields are left out."""
+    """A declared header as the map of texts for the wire. None fields are left out."""
     names = header.__struct_encode_fields__
     return {
         name: _TEXT_OF[value.__class__](value)
@@ -138,11 +140,11 @@ def _boolean_text(value: bool) -> str:
 
 
 class _TextOf(dict[type[Any], Callable[[Any], str]]):
-    """How a type is written; `str` for whatever is not listed, as kinds of int."""
+    """The function that writes a type as text; `str` for types not listed, as subclasses of int."""
 
     def __missing__(self, kind: type[Any]) -> Callable[[Any], str]:
         return str
 
 
-#: `repr` of a number is the quicker `str`.
+#: For a number, `repr` is faster than `str`.
 _TEXT_OF = _TextOf({str: str, int: repr, bool: _boolean_text})

@@ -1,4 +1,4 @@
-"""One frame: a request or a reply on the wire.
+"""A frame: one request or reply on the wire.
 
     | bytes | what                                                                   |
     |-------|------------------------------------------------------------------------|
@@ -8,8 +8,8 @@
     | n     | header                                                                 |
     | ...   | body, to the end of the frame                                          |
 
-Written frames are lists of buffers: the first holds lengths and header, the others are the body
-as it was given, so that no body is copied. Source: RemotingCommand, NettyDecoder of RocketMQ 5.x.
+Encoded frames are lists of buffers: the first holds lengths and header, the others are the given
+body parts, so that no body is copied. Source: RemotingCommand, NettyDecoder of RocketMQ 5.x.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from sprocket.protocol import header_binary, header_json
 from sprocket.protocol.command import BINARY, JSON, ONEWAY, RESPONSE, Buffer, Command, Header, Reply
 from sprocket.protocol.signing import Signer
 
-#: Longest frame that is read, its length field not counted. As Java's frame limit.
+#: The longest accepted frame without its length field; the same as Java's limit.
 FRAME_BYTES_MAX = 16 * 1024 * 1024
 
 #: Bytes of the two lengths before the header.
@@ -35,10 +35,10 @@ _BUFFERS = (bytes, bytearray, memoryview)
 
 
 def decode_header(header: bytes, serialization: int) -> Command:
-    """Reads a frame's header; the command has no body yet.
+    """Decodes a frame's header; the command has no body yet.
 
     Raises:
-        RemoteProtocolError: the serialisation is unknown, or the bytes are none of its headers.
+        RemoteProtocolError: the serialisation is unknown, or the bytes are no such header.
     """
     if serialization == JSON:
         return header_json.decode(header)
@@ -48,10 +48,10 @@ def decode_header(header: bytes, serialization: int) -> Command:
 
 
 def encode(command: Command, *body: Buffer) -> list[Buffer]:
-    """Writes a frame. Without `body` parts the command's own body is taken.
+    """Encodes a frame. Without `body` parts it uses the command's own body.
 
     Raises:
-        LocalProtocolError: something does not fit the wire format.
+        LocalProtocolError: a value does not fit the wire format.
     """
     if command.serialization == BINARY:
         header = header_binary.encode(command)
@@ -69,13 +69,13 @@ def encode_request(
     serialization: int = JSON,
     signer: Signer | None = None,
 ) -> list[Buffer]:
-    """Writes a request in our language and version. What it cannot say, a `Command` can.
+    """Encodes a request in our language and version. For other values use `encode`.
 
     Args:
         signer: signs it, for brokers with access control.
 
     Raises:
-        LocalProtocolError: something does not fit the wire format.
+        LocalProtocolError: a value does not fit the wire format.
     """
     flag = ONEWAY if is_oneway else 0
     texts = header.to_fields()
@@ -90,10 +90,10 @@ def encode_request(
 
 
 def encode_reply(request: Command, reply: Reply) -> list[Buffer]:
-    """Writes the answer to a request, in the request's serialisation.
+    """Encodes the reply to a request, in the request's serialisation.
 
     Raises:
-        LocalProtocolError: something does not fit the wire format.
+        LocalProtocolError: a value does not fit the wire format.
     """
     header, body = reply.header, reply.body
     parts: Sequence[Buffer] = ()

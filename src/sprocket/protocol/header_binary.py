@@ -13,8 +13,8 @@
     | ...   | each field: 2 bytes length, name, 4 bytes length, value |
 
 All numbers are big-endian. Java reads a length of 0 as null; here an empty value stays an empty
-text, and a field without a name is dropped. A code that needs more than 16 bits (pop and
-its kin) arrives cut; it is given back its full number, since no code has the cut one.
+text, and a field without a name is dropped. A code that needs more than 16 bits (pop and similar
+ones) arrives as its low 16 bits; decoding restores the full number, as no other code has those.
 Source: RocketMQSerializable of RocketMQ 4.9 and 5.x; recorded frames.
 """
 
@@ -34,10 +34,10 @@ NAME_BYTES_MAX = 0x7FFF
 
 
 def decode(header: bytes | bytearray) -> Command:
-    """Reads a header; the command has no body yet.
+    """Decodes a header; the command has no body yet.
 
     Raises:
-        RemoteProtocolError: a length points out of the header, or a text is no UTF-8.
+        RemoteProtocolError: a length leads out of the header, or a text is no UTF-8.
     """
     try:
         code, language, version, opaque, flag, remark_bytes = _FIXED.unpack_from(header)
@@ -57,8 +57,9 @@ def decode(header: bytes | bytearray) -> Command:
 
 
 def _decode_fields(header: bytes | bytearray, at: int) -> dict[str, str]:
-    # One text of the whole header, a character a byte: its slices are right as long as they are
-    # ASCII, and are much cheaper than to decode each piece.
+    # The whole header is decoded once as Latin-1, one character for each byte. A slice of it that
+    # is ASCII is already the right text, and slicing is much cheaper than decoding each piece; only
+    # the rare other ones are decoded as UTF-8.
     text = str(header, "latin-1")
     fields: dict[str, str] = {}
     end = len(header)
@@ -82,7 +83,7 @@ def _decode_fields(header: bytes | bytearray, at: int) -> dict[str, str]:
 
 
 def encode(command: Command) -> bytes:
-    """Writes a header.
+    """Encodes a header.
 
     Raises:
         LocalProtocolError: a number or a field does not fit.

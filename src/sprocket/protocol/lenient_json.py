@@ -1,12 +1,12 @@
-"""The JSON dialect of fastjson, in and out.
+"""Reads and writes the JSON dialect of fastjson.
 
-RocketMQ's Java side writes maps whose keys are no texts as they are: `{0:"a"}`, and even
-`{{"brokerName":"b","queueId":0,"topic":"t"}:5}`. Its reader also takes unquoted names, single
+RocketMQ's Java side writes maps whose keys are not texts with bare keys: `{0:"a"}`, and even
+`{{"brokerName":"b","queueId":0,"topic":"t"}:5}`. Its reader also accepts unquoted names, single
 quotes and superfluous commas, and clients in other languages rely on that.
 
-`parse` reads all of this and standard JSON; use it where a standard parser has refused. It is
-plain Python, some megabytes a second, so what it takes is bounded in size and depth.
-`write` makes the dialect. Source: JSON, JSONLexer of fastjson 1.2; recorded frames.
+`parse` reads all of this and standard JSON; use it after a standard parser has refused. It is
+plain Python, some megabytes a second, so its input is bounded in size and depth.
+`write` writes the dialect. Source: JSON, JSONLexer of fastjson 1.2; recorded frames.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from sprocket.base.errors import RemoteProtocolError
 BYTES_MAX = 1 << 20
 DEPTH_MAX = 32
 
-#: Largest number as key. Up to here all numbers have different hashes.
+#: The largest number as a key. Up to this one, no two numbers have the same hash.
 KEY_MOST = 2**60
 
 _BLANK = re.compile(r"[\s,]*")
@@ -44,21 +44,21 @@ class ObjectKey(dict[str, Any]):
     """An object that is a key of another object. Its values are texts, numbers and booleans."""
 
     def __hash__(self) -> int:  # type: ignore[override]
-        # Of the text, since its hash is salted: a sender could choose numbers that all collide.
-        # The items are sorted as text too, because numbers and texts have no order among them.
+        # The hash of a text is salted. With the hashes of numbers, a sender could choose keys that
+        # all collide. The items are sorted as texts too, since numbers and texts have no order.
         return hash(repr(sorted(map(repr, self.items()))))
 
 
 def parse(
     data: bytes | bytearray | memoryview, *, bytes_max: int = BYTES_MAX, depth_max: int = DEPTH_MAX
 ) -> Any:
-    """Reads one value.
+    """Parses one value.
 
     Returns:
-        What `json.loads` would; unquoted numeric keys are ints, objects as keys `ObjectKey`s.
+        The same as `json.loads`; unquoted numeric keys are ints, objects as keys `ObjectKey`s.
 
     Raises:
-        RemoteProtocolError: it is not even fastjson's JSON, too long, or nested too deeply.
+        RemoteProtocolError: it is not even fastjson's JSON, or too long, or nested too deeply.
     """
     if len(data) > bytes_max:
         raise RemoteProtocolError(f"no JSON, and too long to look closer: {len(data)} bytes")
@@ -73,7 +73,11 @@ def parse(
 
 
 class _Reader:
-    """Walks one text. Commas count as blanks between values, as arbitrary commas are allowed."""
+    """Parses one text by recursive descent. Commas count as blanks, since any number is allowed."""
+
+    # Each token is one match of a regular expression at the current position, so most of the work
+    # is done in C. The depth is limited, since the text comes from outside and recursion would
+    # exhaust the stack.
 
     __slots__ = ("_at", "_depth_max", "_text")
 
@@ -97,7 +101,7 @@ class _Reader:
             self._refuse("something after the value")
 
     def _peek(self) -> str:
-        """Skips blanks and commas; the next character, or nothing at the end."""
+        """Skips blanks and commas. Returns the next character, or an empty text at the end."""
         at = self._at
         character = self._text[at : at + 1]
         if character in " \t\r\n,\f\b" or character.isspace():
@@ -185,7 +189,7 @@ def _number(match: re.Match[str]) -> int | float:
 def _unescape(text: str) -> str:
     text = _ESCAPE.sub(_unescape_one, text)
     if _SURROGATE.search(text):
-        # Pairs become one character; a half without its other half has no meaning.
+        # A surrogate pair becomes one character; a single surrogate becomes U+FFFD.
         text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return text
 
@@ -201,10 +205,10 @@ def _unescape_one(match: re.Match[str]) -> str:
 
 
 def write(value: Any) -> bytes:
-    """Writes fastjson's form of a value: structs, dicts, lists, texts, numbers, booleans, None.
+    """Encodes a value as fastjson does: structs, dicts, lists, texts, numbers, booleans, None.
 
-    A struct's fields are sorted by wire name and None fields left out, as fastjson does. Keys
-    that are numbers or structs stay what they are.
+    A struct's fields are sorted by wire name and None fields are left out. Keys that are numbers
+    or structs are written bare.
     """
     parts: list[str] = []
     _write(value, parts.append)

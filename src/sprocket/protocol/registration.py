@@ -1,20 +1,20 @@
-"""A broker's registration as bytes: plain JSON, or the compressed form.
+"""The bytes of a broker's registration: plain JSON, or the compressed form.
 
-The compressed form is one zlib stream (RFC 1950, best compression) over:
+The compressed form is one zlib stream (RFC 1950, best compression) of:
 
     | what                    | content                                                    |
     |-------------------------|------------------------------------------------------------|
     | data version            | JSON                                                       |
-    | number of topics        | 4 bytes, then so many topics:                              |
+    | number of topics        | 4 bytes, then that many topics:                            |
     | a topic                 | `name reads writes perm filterType attributes`, blanks     |
     |                         | between; attributes are JSON, 4.x leaves them out          |
     | filter servers          | JSON list                                                  |
-    | number of mappings      | 4 bytes, then so many mappings (5.x only)                  |
+    | number of mappings      | 4 bytes, then that many mappings (5.x only)                |
     | a mapping               | JSON, of a static topic                                    |
 
-Every JSON and every topic has its length in 4 bytes before it; numbers are big-endian. A topic's
-order flag and system flag are not in it. Source: RegisterBrokerBody, TopicConfig of RocketMQ 4.9
-and 5.x.
+A length in 4 bytes precedes every JSON and every topic; numbers are big-endian. A topic's order
+flag and system flag are not in it. Source: RegisterBrokerBody, TopicConfig of RocketMQ 4.9 and
+5.x.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ from sprocket.protocol.bodies.body import DataVersion
 from sprocket.protocol.bodies.topic import RegisterBody, TopicConfig, TopicTable
 from sprocket.protocol.command import Buffer
 
-#: Longest registration that is read, after opening.
+#: The longest accepted registration, after decompression.
 BYTES_MAX = 16 * 1024 * 1024
 
 _NUMBER = struct.Struct(">I")
 
 
 def checksum(data: Buffer) -> int:
-    """`RegisterBroker.body_crc32` of a body as sent: CRC-32 without its top bit."""
+    """The `RegisterBroker.body_crc32` of a body as sent: CRC-32 without its top bit."""
     return zlib.crc32(data) & 0x7FFFFFFF
 
 
 def encode(body: RegisterBody, *, compressed: bool = False) -> bytes:
-    """Writes a registration."""
+    """Encodes a registration."""
     if not compressed:
         return body.encode()
     table = body.topics
@@ -57,16 +57,18 @@ def encode(body: RegisterBody, *, compressed: bool = False) -> bytes:
 
 
 def decode(data: Buffer, *, compressed: bool = False, bytes_max: int = BYTES_MAX) -> RegisterBody:
-    """Reads a registration.
+    """Decodes a registration.
 
     Args:
-        data: the body as it came.
-        compressed: what the header says.
-        bytes_max: most bytes that it may have after opening.
+        data: the body as received.
+        compressed: the flag of the header.
+        bytes_max: the most bytes that it may have after decompression.
 
     Raises:
         RemoteProtocolError: it is no registration, or too long.
     """
+    # The parts have no names, only an order. Brokers of 4.9 end after the filter servers; whether
+    # mappings follow shows only in whether bytes are left.
     if not compressed:
         return RegisterBody.decode(data)
     reader = _Reader(_opened(data, bytes_max))
@@ -131,7 +133,7 @@ def _topic(text: bytes) -> TopicConfig:
 
 
 def _attributes(text: str) -> dict[str, str]:
-    """Attributes that cannot be read are none, as for a Java name server."""
+    """A topic's attributes; none if they cannot be parsed, as in a Java name server."""
     try:
         found = lenient_json.parse(text.encode())
     except RemoteProtocolError:
@@ -140,7 +142,7 @@ def _attributes(text: str) -> dict[str, str]:
 
 
 class _Reader:
-    """Takes one part after the other."""
+    """Reads one part after the other."""
 
     __slots__ = ("_at", "_data")
 
@@ -154,7 +156,8 @@ class _Reader:
 
     def count(self) -> int:
         number = self._number()
-        # Each of so many parts has at least its length.
+        # Each part has at least a length field, so a larger number is false. The check keeps a
+        # hostile number from starting a very long loop.
         if number * _NUMBER.size > len(self._data) - self._at:
             raise RemoteProtocolError(f"the registration cannot hold {number} parts")
         return number

@@ -1,8 +1,7 @@
-"""The request that sends one message, written quickly: a producer writes little else.
+"""A fast encoder for the request that sends one message, which is most of a producer's traffic.
 
-Sends of one producer group to one queue differ in five values only. They are written into the gaps
-of a text that is made once; what comes out means what `encode_request` writes for a
-`SendMessageV2`.
+Sends of one producer group to one queue differ in five values only. These are formatted into a
+template that is built once; the result means the same as `encode_request` of a `SendMessageV2`.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ _quoted = msgspec.json.Encoder().encode
 
 
 class Values(Protocol):
-    """What one send does not have in common with others to the same queue."""
+    """The values in which one send differs from others to the same queue."""
 
     @property
     def sys_flag(self) -> int: ...
@@ -48,14 +47,14 @@ class Values(Protocol):
 
 
 class SendForm:
-    """Writes sends of one producer group to one queue, with a JSON header."""
+    """Encodes sends of one producer group to one queue, with a JSON header."""
 
     __slots__ = ("_form",)
 
     def __init__(self, header: SendMessageV2) -> None:
         """
         Args:
-            header: of one such send; counts for what all of them have in common.
+            header: the header of one such send; only the common values are used.
         """
         texts = header.producer_group, header.topic, header.default_topic, header.bname or ""
         group, topic, template, broker = (_quoted(text).replace(b"%", b"%%") for text in texts)
@@ -65,7 +64,7 @@ class SendForm:
         )  # fmt: skip
 
     def head(self, opaque: int, values: Values, body_bytes: int) -> bytes:
-        """What stands before the body in the frame.
+        """The bytes of the frame before its body.
 
         Raises:
             LocalProtocolError: the properties are no Unicode.

@@ -1,7 +1,7 @@
-"""The answer to a send, written quickly: a broker writes more of it than of anything else.
+"""A fast encoder for the reply to a send, the most frequent reply while producers are busy.
 
-Most answers of one broker differ in five values only. They are written into the gaps of a text that
-is made once; what comes out is what `encode_reply` writes for a `SendReply`.
+Most such replies of one broker differ in five values only. These are formatted into a template
+that is built once; the result equals that of `encode_reply` for a `SendReply`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _quoted = msgspec.json.Encoder().encode
 
 
 class Sent(Protocol):
-    """What one answer says: where the message lies, and its unique key."""
+    """The values of one reply: where the message is stored, and its unique key."""
 
     @property
     def log_offset(self) -> int: ...
@@ -44,14 +44,14 @@ class Sent(Protocol):
 
 
 class SentForm:
-    """Writes answers that say yes, with a JSON header."""
+    """Encodes replies to successful sends, with a JSON header."""
 
     __slots__ = ("_form",)
 
     def __init__(self, *, store_host: bytes, region: str, trace_on: str) -> None:
         """
         Args:
-            store_host: packed address with which offset ids begin.
+            store_host: the packed address at the beginning of offset ids.
         """
         self._form = _FORM % (
             store_host.hex().upper().encode(),
@@ -68,7 +68,7 @@ class SentForm:
         Args:
             opaque: that of the request.
             queue_number: of the message's own queue, even while it waits in another one.
-            handle: by which it can be taken back, if it can; letters of base64.
+            handle: its recall handle in base64, if it can be recalled.
 
         Raises:
             LocalProtocolError: the unique key is no Unicode.

@@ -1,7 +1,7 @@
 """Signs requests for brokers with access control (`aclEnable`).
 
-What is signed is the text of all fields, one after the other in the order of their names, and then
-the body. Pure. Source: AclClientRPCHook and AclSigner of RocketMQ 4.9; brokers of 5.x take it too.
+The signed content is the values of all fields, joined in the order of their names, and then the
+body. Pure. Source: AclClientRPCHook and AclSigner of RocketMQ 4.9; brokers of 5.x accept it too.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ class Signer:
     """Signs in the name of one user.
 
     Attributes:
-        access_key: who it is.
-        secret_key: what only that user and the brokers know; it is never sent.
-        security_token: goes with keys that were lent for a time; empty for none.
+        access_key: the user's name.
+        secret_key: known to the user and the brokers only; it is never sent.
+        security_token: accompanies temporary keys; empty for none.
     """
 
     access_key: str
@@ -40,7 +40,7 @@ class Signer:
         """A signer for these credentials; None if there are none.
 
         Raises:
-            ConfigError: only a part of them is given.
+            ConfigError: one of the two keys is missing.
         """
         if not access_key and not secret_key and not security_token:
             return None
@@ -49,7 +49,7 @@ class Signer:
         return cls(access_key, secret_key, security_token or "")
 
     def signed(self, texts: dict[str, str], body: Buffer = b"") -> dict[str, str]:
-        """The fields of a request with those that prove who sends it."""
+        """The fields of a request, with access key and signature added."""
         signed = {**texts, _ACCESS_KEY: self.access_key}
         if self.security_token:
             signed[_SECURITY_TOKEN] = self.security_token

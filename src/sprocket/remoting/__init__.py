@@ -1,1 +1,1 @@
-"""RocketMQ's remoting protocol on asyncio: servers that answer, pools that call."""
+"""RocketMQ's remoting protocol on asyncio: servers, connections and connection pools."""

@@ -11,10 +11,10 @@ _MAPPED = "::ffff:"
 
 
 def split(address: str) -> tuple[str, int]:
-    """`host:port` as host and port. RocketMQ's own `::1:9876` is understood too.
+    """Splits `host:port` into host and port. It accepts RocketMQ's own `::1:9876` too.
 
     Raises:
-        ConnectFailed: nobody can be reached at such a text.
+        ConnectFailed: the text is no address with a port.
     """
     host, _, port = address.strip().rpartition(":")
     if host.startswith("[") and host.endswith("]"):
@@ -25,14 +25,14 @@ def split(address: str) -> tuple[str, int]:
 
 
 def join(host: str, port: int) -> str:
-    """Host and port as `host:port`, an IPv6 host in brackets."""
+    """Joins host and port to `host:port`, an IPv6 host in brackets."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def of_socket(name: Any) -> str:
-    """What `getsockname` or `getpeername` told, as text; empty if it told nothing of use.
+    """The result of `getsockname` or `getpeername` as text; empty if it is no IP address.
 
-    An IPv4 peer of a socket that takes both families is written as IPv4.
+    An IPv4 peer of a socket for both families is written as IPv4.
     """
     if not isinstance(name, Sequence) or isinstance(name, str) or len(name) < 2:
         return ""

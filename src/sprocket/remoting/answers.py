@@ -1,4 +1,4 @@
-"""What answers a peer's requests, and what is written where an answer fails."""
+"""The functions that handle a peer's requests, and the encoding of their replies and errors."""
 
 from __future__ import annotations
 
@@ -15,40 +15,40 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-#: What is answered: a reply, or a whole frame that is written already; None: nothing.
+#: A reply, or a whole encoded frame, or None for no reply.
 Answered = Reply | bytes | None
-#: The same, now or later. Awaitables become tasks of the connection.
+#: The same, or an awaitable for it. Awaitables become tasks of the connection.
 Outcome = Answered | Awaitable[Answered]
-#: Answers one request.
+#: Handles one request.
 Answer = Callable[[Command, "Peer"], Outcome]
-#: Answers requests that came together: gives as many outcomes, in their order.
+#: Handles the requests of one read together: returns one result for each, in their order.
 AnswerAll = Callable[[Sequence[Command], "Peer"], Sequence[Outcome]]
 
 
 def one_by_one(answer: Answer) -> AnswerAll:
-    """Answers the requests of a read each by itself; one that cannot be costs no other."""
+    """Handles the requests of a read one by one; an error in one does not affect the others."""
 
     def answered(command: Command, peer: Peer) -> Outcome:
         try:
             return answer(command, peer)
-        except Exception as error:  # one request must not cost the others
+        except Exception as error:  # one request must not affect the others
             return apology(command, error)
 
     return lambda commands, peer: [answered(command, peer) for command in commands]
 
 
 def frame_of(command: Command, reply: Reply) -> list[Buffer]:
-    """What is written for a reply: nothing for a one-way request, an apology if it cannot be."""
+    """A reply's frame: empty for a one-way request, an error reply if it cannot be encoded."""
     if command.flag & ONEWAY:
         return []
     try:
         return encode_reply(command, reply)
-    except Exception as error:  # what cannot be written must not cost the others
+    except Exception as error:  # a reply that cannot be encoded must not affect the others
         return encode_reply(command, apology(command, error))
 
 
 def joined(commands: Sequence[Command], answers: Sequence[Answered]) -> bytes:
-    """What is written for as many answers, in one piece."""
+    """The frames of several replies, joined."""
     frames: list[Buffer] = []
     for command, answered in zip(commands, answers, strict=True):
         if isinstance(answered, Reply):
@@ -59,6 +59,6 @@ def joined(commands: Sequence[Command], answers: Sequence[Answered]) -> bytes:
 
 
 def apology(command: Command, error: Exception) -> Reply:
-    """The answer to a request whose answer failed."""
+    """The error reply to a request whose handling raised an error, which it logs."""
     logger.error("request %d could not be answered", command.code, exc_info=error)
     return Reply(code=ResponseCode.SYSTEM_ERROR, remark=f"internal error: {type(error).__name__}")

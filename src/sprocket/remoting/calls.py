@@ -1,7 +1,7 @@
-"""Our requests that wait for their replies: numbers, futures, and giving up in time.
+"""Our requests that wait for their replies: their numbers, futures and timeouts.
 
-There is no timer per call. Overdue calls are looked for when the soonest of them may be overdue,
-so a call that is answered in time costs no more than its future.
+There is no timer per call. One sweep for overdue calls runs when the earliest of them may be
+overdue, so a call with a reply in time costs no more than its future.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable
 from sprocket.base.errors import CallTimeout
 from sprocket.protocol.command import Command
 
-#: Overdue calls are looked for no more often than this, so they may give up this much late.
+#: The least time between two sweeps, so a timeout may be this much late.
 _SWEEP_SECONDS = 0.01
 _NUMBER_MASK = 0x7FFF_FFFF
 
@@ -22,20 +22,20 @@ class Calls:
     """The calls of one connection.
 
     Attributes:
-        on_overdue: told when calls got no reply in time.
+        on_overdue: called when calls got no reply in time.
     """
 
     __slots__ = ("_last", "_loop", "_sweep", "_sweep_at", "_waiting", "address", "on_overdue")
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        #: Number to future and time of giving up.
+        #: From a request's number to its future and the loop time of its timeout.
         self._waiting: dict[int, tuple[asyncio.Future[Command], float]] = {}
         self._last = 0
-        #: No waiting call gives up before it.
+        #: No call is overdue before this loop time.
         self._sweep_at = math.inf
         self._sweep: asyncio.TimerHandle | None = None
-        #: Whom they went to, for the words of errors.
+        #: The server's address, for error texts.
         self.address = ""
         self.on_overdue: Callable[[], None] | None = None
 
@@ -43,12 +43,12 @@ class Calls:
         return len(self._waiting)
 
     def next_number(self) -> int:
-        """A number for a request. They come round again after 2^31."""
+        """A number for a request. Numbers repeat after 2^31."""
         self._last = number = (self._last + 1) & _NUMBER_MASK
         return number
 
     def add(self, number: int, at: float) -> asyncio.Future[Command]:
-        """Waits for the reply of that number until the loop's time is `at`."""
+        """Returns a future for the reply with that number; it fails at the loop time `at`."""
         future: asyncio.Future[Command] = self._loop.create_future()
         self._waiting[number] = (future, at)
         if at < self._sweep_at:
@@ -56,7 +56,7 @@ class Calls:
         return future
 
     def settle(self, reply: Command) -> bool:
-        """Gives a reply to whoever waits for it; False if nobody does any more."""
+        """Completes the call that a reply belongs to; False if it no longer waits."""
         call = self._waiting.pop(reply.opaque, None)
         if call is None:
             return False
@@ -65,7 +65,7 @@ class Calls:
         return True
 
     def forget(self, number: int) -> None:
-        """Nobody waits for it any more."""
+        """Drops a call whose caller no longer waits."""
         self._waiting.pop(number, None)
 
     def fail(self, error: Exception) -> None:
@@ -84,6 +84,8 @@ class Calls:
         self._sweep = self._loop.call_at(at, self._give_up_overdue)
 
     def _give_up_overdue(self) -> None:
+        # The sweep costs a step for each waiting call, so it runs at most every 10 ms. It comes
+        # at the earliest timeout, not at regular times: without overdue calls it seldom runs.
         self._sweep = None
         self._sweep_at = math.inf
         now = self._loop.time()

@@ -1,4 +1,4 @@
-"""What one connection may cost."""
+"""The limits of one connection."""
 
 from __future__ import annotations
 
@@ -7,18 +7,20 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds of a connection, the same for a server's and for a pool's.
+    """Limits of a connection, the same for a server's and a pool's.
 
     Attributes:
         frame_bytes_max: a longer frame breaks the connection.
-        calls_max: calls of ours that may wait for their replies; more wait for their turn.
-        tasks_max: requests of the peer that may be worked on; above it nothing more is read.
-        unwritten_bytes_max: replies that the peer has not read; above it nothing more is read
-            from a client, and no call is sent to a server.
-        connect_seconds: how long making a connection may take.
-        silent_seconds: a server from which nothing comes for so long while calls get no reply in
-            time is let go, and called anew: the way to it may be dead though nobody said so.
-        idle_seconds: a client that says nothing for so long, and waits for nothing, is let go.
+        calls_max: the most calls of ours that wait for their replies; further calls wait before
+            they are sent.
+        tasks_max: the most requests of the peer in progress; above it nothing more is read.
+        unwritten_bytes_max: the most bytes that the peer has not read; above it nothing more is
+            read from a client, and no call is sent to a server.
+        connect_seconds: the time limit for making a connection.
+        silent_seconds: if calls time out and nothing arrives from a server for this long, its
+            connection is closed and made again: the network may have dropped it silently.
+        idle_seconds: a client that sends nothing for this long, and waits for nothing, is
+            disconnected.
     """
 
     frame_bytes_max: int = 16 << 20

@@ -1,4 +1,4 @@
-"""Connections to servers, made when they are needed: one for each address."""
+"""A pool of connections to servers, one for each address, made on first use."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Self
 
 from sprocket.base.backoff import pauses
 from sprocket.base.deadline import Deadline
-from sprocket.base.errors import CallTimeout, ClosedError, ConnectFailed, ReplyError
+from sprocket.base.errors import CallTimeout, ClosedError, ConnectFailed
 from sprocket.base.ports import Entropy
 from sprocket.protocol.command import JSON, Buffer, Command, Header, Reply
 from sprocket.protocol.signing import Signer
@@ -21,14 +21,14 @@ from sprocket.remoting.transport import Peer
 
 logger = logging.getLogger(__name__)
 
-#: Seconds in which a server that could not be reached is not tried again: at first, at most.
+#: The first and the longest pause before a server that could not be reached is tried again.
 _PAUSE_FIRST = 0.1
 _PAUSE_LONGEST = 2.0
 _CLOSE_SECONDS = 1.0
 
 
 class _Outage:
-    """A server that could not be reached, and when it is worth another try."""
+    """A server that could not be reached, and the loop time of the next attempt."""
 
     __slots__ = ("error", "pauses", "until")
 
@@ -39,16 +39,16 @@ class _Outage:
 
 
 class Pool:
-    """Calls servers by their address. Use it with `async with`, or `close` it.
+    """Sends requests to servers by their address. Use it with `async with`, or `close` it.
 
-    Concurrent callers share a connection and the making of it. A server that could not be reached
-    is left alone for a growing pause, in which calls to it fail at once: whoever has another
-    server asks that one.
+    Concurrent callers share one connection, and one attempt to make it. After a failed attempt,
+    calls to that server fail at once for a growing pause, so that a caller with another server
+    can use that one without a delay.
 
     Args:
-        answer: answers what servers ask us; without it they get "not supported".
-        limits: what one connection may cost.
-        entropy: spreads the pauses of many clients.
+        answer: handles requests from servers; without it the reply is "not supported".
+        limits: the limits of each connection.
+        entropy: randomises the pauses, so that many clients do not all try at once.
         serialization: of our requests, `JSON` or `BINARY`.
         signer: signs our requests, for servers with access control.
     """
@@ -86,14 +86,15 @@ class Pool:
     async def call(
         self, address: str, header: Header, *, body: Buffer = b"", deadline: Deadline
     ) -> Command:
-        """Sends a request and returns the reply as it came, whatever its code.
+        """Sends a request and returns the reply, whatever its code.
 
         Raises:
             ConnectFailed: the server cannot be reached.
             ConnectionLost: the connection broke. The request may have been carried out.
             CallTimeout: no reply in time. The request may have been carried out.
-            ClosedError: the pool was closed.
+            ClosedError: the pool is closed.
         """
+        # The fast path: with an open connection nothing is awaited here. See `peer` for the rest.
         peer = self._peers.get(address)
         if peer is None or peer.is_closed:
             peer = await self.peer(address, deadline)
@@ -102,49 +103,52 @@ class Pool:
     async def ask(
         self, address: str, header: Header, *, body: Buffer = b"", deadline: Deadline
     ) -> Command:
-        """As `call`, for whoever expects success.
+        """The same as `call`, but raises an error for a reply that is no success.
 
         Raises:
-            ReplyError: the server's answer has another code than 0; one class per code.
-            TransportError, ClosedError: as `call`.
+            ReplyError: the reply has another code than 0; see `ReplyError.of`.
+            TransportError, ClosedError: as in `call`.
         """
-        reply = await self.call(address, header, body=body, deadline=deadline)
-        if reply.code:
-            raise ReplyError.of(reply.code, reply.remark or "")
-        return reply
+        return (await self.call(address, header, body=body, deadline=deadline)).checked()
 
     async def send_oneway(
         self, address: str, header: Header, *, body: Buffer = b"", deadline: Deadline
     ) -> None:
-        """Sends a request that nobody answers; returns when it is on its way.
+        """Sends a request without a reply; returns once it is queued for writing.
 
         Raises:
-            ConnectFailed, ConnectionLost, ClosedError: as `call`.
-            CallTimeout: the server takes nothing more.
+            ConnectFailed, ConnectionLost, ClosedError: as in `call`.
+            CallTimeout: the server does not read in time.
         """
         peer = await self.peer(address, deadline)
         await peer.wait_for_room(deadline)
         peer.send_oneway(header, body=body)
 
     async def peer(self, address: str, deadline: Deadline) -> Peer:
-        """The connection to a server, made if it is not there.
+        """The connection to a server; it is made if there is none.
 
         Raises:
             ConnectFailed: the server cannot be reached.
-            CallTimeout: the deadline came first; the making goes on for others.
-            ClosedError: the pool was closed.
+            CallTimeout: the deadline passes first; the attempt continues for other callers.
+            ClosedError: the pool is closed.
         """
+        # 1. An open connection serves all callers. One that has just broken may still be in the
+        #    table until its `on_close` runs, so it is checked, not only found.
         peer = self._peers.get(address)
         if peer is not None and not peer.is_closed:
             return peer
         if self._is_closed:
             raise ClosedError("the connections are closed")
+        # 2. Without one, the first caller starts an attempt and later callers join it. The attempt
+        #    is a task of its own, since it must outlive the caller that started it.
         task = self._connecting.get(address)
         if task is None:
             self._raise_during_pause(address)
             task = asyncio.ensure_future(self._connect(address))
             task.add_done_callback(_retrieve)
             self._connecting[address] = task
+        # 3. Each caller waits with its own deadline. `wait`, unlike `wait_for`, does not cancel the
+        #    task at a timeout or when the caller is cancelled.
         await asyncio.wait([task], timeout=None if deadline.is_never else deadline.left())
         if not task.done():
             raise CallTimeout(f"{address} could not be reached in time")
@@ -153,16 +157,18 @@ class Pool:
         return task.result()
 
     def connected(self, address: str) -> Peer | None:
-        """The connection to a server, if it stands."""
+        """The open connection to a server, or None."""
         peer = self._peers.get(address)
         return None if peer is None or peer.is_closed else peer
 
     def is_connected(self, address: str) -> bool:
-        """Whether a connection to that server stands."""
+        """Whether a connection to that server is open."""
         return self.connected(address) is not None
 
     async def close(self) -> None:
-        """Ends all connections; calls that wait get `ConnectionLost`."""
+        """Closes all connections; waiting calls raise `ConnectionLost`."""
+        # First new attempts are refused, then the running ones are cancelled, so that none of them
+        # adds a connection later that nobody would close.
         self._is_closed = True
         connecting = list(self._connecting.values())
         for task in connecting:
@@ -176,6 +182,8 @@ class Pool:
         await asyncio.gather(*connecting, return_exceptions=True)
 
     async def _connect(self, address: str) -> Peer:
+        # Whatever the result, the attempt leaves the table, so that the next caller starts a new
+        # one: after a failure only once the pause is over. A success ends the pauses.
         try:
             peer = await self._open(address)
         except OSError as error:  # TimeoutError is one too
@@ -206,10 +214,12 @@ class Pool:
         )
 
     def _forget(self, address: str, peer: Peer) -> None:
+        # A new connection may have taken the place of the lost one already.
         if self._peers.get(address) is peer:
             del self._peers[address]
 
     def _failed(self, address: str, why: str) -> ConnectFailed:
+        # Only the first failure of an outage is logged; the pauses grow until a success.
         outage = self._outages.get(address)
         if outage is None:
             outage = _Outage(pauses(_PAUSE_FIRST, _PAUSE_LONGEST, entropy=self._entropy))
@@ -230,6 +240,6 @@ def _refuse(command: Command, peer: Peer) -> Reply:
 
 
 def _retrieve(task: asyncio.Task[Peer]) -> None:
-    """Looks at the outcome, in case every caller has given up: then it is no news."""
+    """Reads the task's error, or asyncio logs it as never retrieved if all callers have left."""
     if not task.cancelled():
         task.exception()

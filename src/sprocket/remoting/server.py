@@ -1,4 +1,4 @@
-"""Listens, and keeps the connections that came in."""
+"""A server: listens at an address and owns the connections of its clients."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ _WARN_SECONDS = 60.0
 
 
 class Server:
-    """Answers requests at one address.
+    """Handles requests at one address.
 
-    Use it with `async with`. Leaving it lets go of all connections; `drain` before it finishes
-    what is in flight.
+    Use it with `async with`. Leaving it closes all connections; call `drain` before to finish the
+    requests in progress.
 
     Args:
-        answer_all: answers the requests of one read; called on the loop. See `one_by_one`.
+        answer_all: handles the requests of one read, on the event loop. See `one_by_one`.
         host: IP address or name to listen at; "" for every interface.
         port: 0 for a free one.
-        limits: what one connection may cost.
-        connections_max: how many there may be at a time; more are closed as they come. A quarter of
-            the files that the process may have open unless given: a store that can open no file
-            any more is a store that fails.
+        limits: the limits of each connection.
+        connections_max: the most connections at a time; further ones are closed at once. The
+            default is a quarter of the process's limit of open files, since a store that cannot
+            open a file fails.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class Server:
         self._host = host
         self._port = port
         self._limits = limits or Limits()
-        #: Whoever is connected, in the order of coming.
+        #: The connected clients, in the order of arrival.
         self._peers: dict[Peer, None] = {}
         self._listening: asyncio.Server | None = None
         self._idle_check: asyncio.TimerHandle | None = None
@@ -63,24 +63,24 @@ class Server:
 
     @property
     def address(self) -> str:
-        """`host:port` where it listens, with the port it got."""
+        """`host:port` of the listening socket, with the actual port."""
         return address.join(self._host or "0.0.0.0", self.port)
 
     @property
     def port(self) -> int:
-        """The port it got."""
+        """The actual port."""
         return self._port
 
     @property
     def peers(self) -> list[Peer]:
-        """Whoever is connected, in the order of coming."""
+        """The connected clients, in the order of arrival."""
         return list(self._peers)
 
     async def __aenter__(self) -> Self:
-        """Listens.
+        """Starts to listen.
 
         Raises:
-            UsageError: the address is in use, or not ours.
+            UsageError: the address is in use, or not one of this machine.
         """
         loop = asyncio.get_running_loop()
         try:
@@ -110,9 +110,9 @@ class Server:
             await peer.wait_closed(deadline)
 
     async def drain(self, deadline: Deadline) -> None:
-        """Takes no more connections and requests, answers those in flight, closes.
+        """Accepts no more connections and requests, finishes those in progress, and closes.
 
-        At the deadline what is left is dropped.
+        Requests that are unfinished at the deadline are dropped.
         """
         self._stop_listening()
         await asyncio.gather(*(peer.drain(deadline) for peer in self._peers))
@@ -144,7 +144,9 @@ class Server:
             self._idle_check.cancel()
 
     def _look_for_idle(self) -> None:
-        """Lets go of whoever said nothing for one to two rounds of looking."""
+        """Closes idle connections. It runs every `idle_seconds`, so an idle one lives up to twice
+        as long. One check for all costs less than a timer that each request would have to reset.
+        """
         for peer in self.peers:
             if not peer.has_spoken and not peer.is_busy:
                 peer.close()
@@ -154,15 +156,15 @@ class Server:
 
 
 class _Refused(asyncio.Protocol):
-    """A connection too many."""
+    """A connection above the limit."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Lets go of it."""
+        """Closes it."""
         transport.close()
 
 
 def _share_of_files() -> int:
-    """How many connections a server may have so that files can still be opened."""
+    """The most connections that still let the process open files."""
     if sys.platform == "win32":
         return 1 << 16
     import resource

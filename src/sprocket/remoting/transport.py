@@ -1,9 +1,9 @@
-"""One connection: `protocol.connection` with a socket around it.
+"""One connection: `protocol.connection` with a socket.
 
-It promises: the requests of one read are answered together and in one write; a request that can be
-answered at once never becomes a task; nothing that the peer sends ends anything but its own
-connection; what the peer does not read costs bounded memory; however much one peer asks at once,
-the others have their turn.
+It promises: the requests of one read are handled together, and their replies leave in one write; a
+request that needs no waiting never becomes a task; nothing that the peer sends can end more than
+its own connection; unread replies take bounded memory; and however many requests one peer sends at
+once, the others get their turns.
 """
 
 from __future__ import annotations
@@ -26,13 +26,14 @@ from sprocket.remoting.limits import Limits
 
 logger = logging.getLogger(__name__)
 
-#: So many requests are answered before a look at the clock,
+#: This many requests are handled before the clock is read,
 _TOGETHER_MAX = 64
-#: and for so long before others have their turn of the loop, in seconds.
+#: and the loop is left to others after this time, in seconds.
 _TURN_SECONDS = 0.002
-#: Up to here joining what is written is cheaper than handing it over in parts.
+#: Up to this size joining is cheaper than `writelines`. Measured in decision 9: 32 records of 256 B
+#: apart cost 1,675 µs of CPU a MiB when joined, 2,735 µs as parts.
 _JOINED_BYTES_MAX = 1 << 15
-#: Parts smaller than this on average are joined however many they are.
+#: Parts smaller than this on average are always joined.
 _PART_BYTES_MIN = 1 << 12
 
 
@@ -40,15 +41,15 @@ class Peer(asyncio.Protocol):
     """The other side of one connection.
 
     Args:
-        answer_all: answers its requests.
-        limits: what it may cost.
-        is_client: whether it called us. Then its requests wait while it does not read replies.
-        serialization: how our own requests are written; replies go out as their request came.
+        answer_all: handles its requests.
+        limits: the limits of the connection.
+        is_client: whether it connected to us. Then its requests wait while it reads no replies.
+        serialization: that of our own requests; a reply has that of its request.
         signer: signs our own requests.
 
     Attributes:
         address: `host:port` of the peer.
-        has_spoken: set whenever something comes; for whoever looks for silent ones to clear.
+        has_spoken: set whenever data arrives; cleared by those that check for silent peers.
     """
 
     def __init__(
@@ -69,13 +70,13 @@ class Peer(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         self._closed: asyncio.Future[None] = self._loop.create_future()
         self._on_close: list[Callable[[Peer], None]] = []
-        #: Frames to be written before this turn of the loop ends.
+        #: Frames to write before this turn of the loop ends.
         self._outgoing: list[Buffer] = []
         self._is_flush_due = False
         self._calls = Calls(self._loop)
-        #: The peer's requests that wait.
+        #: The peer's requests that wait for something.
         self._tasks: set[asyncio.Task[None]] = set()
-        #: Those that came and were not looked at yet, since others have their turn.
+        #: Received requests that are handled in a later turn of the loop.
         self._put_off: Sequence[Command] = ()
         self._is_full = False
         self._is_reading = True
@@ -83,21 +84,24 @@ class Peer(asyncio.Protocol):
         self._room = asyncio.Event()
         self.address = ""
         self.has_spoken = True
-        #: When calls were overdue first since it has spoken.
+        #: When the first call timed out since data arrived.
         self._silent_since = 0.0
         self._calls.on_overdue = None if is_client else self._overdue
 
-    # What the loop tells.
+    # Callbacks of the event loop.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """The connection is there."""
+        """Takes over the new connection."""
         self._transport = cast(asyncio.Transport, transport)
         self._transport.set_write_buffer_limits(high=self._limits.unwritten_bytes_max)
         self.address = address.of_socket(transport.get_extra_info("peername"))
         self._calls.address = self.address
 
     def data_received(self, data: bytes) -> None:
-        """Some bytes came: from part of a frame to dozens of them."""
+        """Handles received bytes: part of a frame, or dozens of frames."""
+        # The requests of one read are handled together: that took a send from 9.1 to 6.5 µs of CPU
+        # (decision 10). Replies to our calls come first, since their callers wait. After a broken
+        # frame the good ones before it still get their replies.
         self.has_spoken = True
         incoming = self._incoming
         try:
@@ -122,7 +126,7 @@ class Peer(asyncio.Protocol):
             self._transport.close()
 
     def connection_lost(self, error: Exception | None) -> None:
-        """The connection is gone: calls fail, its requests are cancelled."""
+        """Cleans up after the connection: calls fail, the peer's requests are cancelled."""
         self._closed.set_result(None)
         self._calls.fail(ConnectionLost(f"the connection to {self.address} broke"))
         for task in tuple(self._tasks):
@@ -135,21 +139,21 @@ class Peer(asyncio.Protocol):
             callback(self)
 
     def pause_writing(self) -> None:
-        """The peer does not read what we wrote."""
+        """Called when the peer has too much unread data."""
         self._is_full = True
         self._room.clear()
         self._read_or_wait()
 
     def resume_writing(self) -> None:
-        """The peer has read on."""
+        """Called when the peer has read enough."""
         self._is_full = False
         self._room.set()
         self._read_or_wait()
 
-    # Its requests.
+    # The peer's requests.
 
     def _take(self, requests: Sequence[Command]) -> None:
-        """Answers requests in their order; what takes too long goes on in the next turn."""
+        """Handles requests in their order; those over the time limit wait for the next turn."""
         turn_ends = self._loop.time() + _TURN_SECONDS
         for at in range(0, len(requests), _TOGETHER_MAX):
             if at and self._loop.time() >= turn_ends:
@@ -166,7 +170,7 @@ class Peer(asyncio.Protocol):
         self._read_or_wait()
 
     def _catch_up(self) -> None:
-        """Answers at once what was put off: the connection is about to be closed."""
+        """Handles postponed requests now, since the connection is about to close."""
         requests, self._put_off = self._put_off, ()
         self._answer(requests)
         self._flush()
@@ -174,7 +178,7 @@ class Peer(asyncio.Protocol):
     def _answer(self, requests: Sequence[Command]) -> None:
         try:
             outcomes = self._answer_all(requests, self)
-        except Exception as error:  # what cannot be answered must not cost the connection
+        except Exception as error:  # an error in a request must not end the connection
             outcomes = [apology(command, error) for command in requests]
         put = self._outgoing.append
         for command, outcome in zip(requests, outcomes, strict=True):
@@ -210,7 +214,7 @@ class Peer(asyncio.Protocol):
             self._read_or_wait()
 
     def _read_or_wait(self) -> None:
-        """Reads nothing more while too much is unanswered or unread, and goes on after."""
+        """Pauses reading while too many requests or replies are pending; resumes it afterwards."""
         is_unread = self._is_full and self._is_client
         is_behind = self._put_off or len(self._tasks) >= self._limits.tasks_max
         has_room = not is_unread and not is_behind
@@ -225,12 +229,12 @@ class Peer(asyncio.Protocol):
     # Our requests.
 
     async def call(self, header: Header, *, body: Buffer = b"", deadline: Deadline) -> Command:
-        """Sends a request and returns the reply as it came, whatever its code.
+        """Sends a request and returns the reply, whatever its code.
 
         Raises:
             CallTimeout: no reply in time. The request may have been carried out.
             ConnectionLost: the connection broke. The request may have been carried out.
-            LocalProtocolError: the request cannot be written.
+            LocalProtocolError: the request cannot be encoded.
         """
         calls = self._calls
         if self._is_full or len(calls) >= self._limits.calls_max or self._closed.done():
@@ -254,10 +258,7 @@ class Peer(asyncio.Protocol):
             raise
 
     def number_of_call(self) -> int | None:
-        """A number for `call_written`; None if a request had to wait, for which there is `call`.
-
-        Only for a connection that stands.
-        """
+        """A number for `call_written` on an open connection; None if a request must wait."""
         calls = self._calls
         if self._is_full or len(calls) >= self._limits.calls_max:
             return None
@@ -266,10 +267,10 @@ class Peer(asyncio.Protocol):
     async def call_written(
         self, number: int, head: bytes, body: Buffer, deadline: Deadline
     ) -> Command:
-        """As `call`, for whoever has written the request already.
+        """The same as `call` for an encoded request.
 
         Args:
-            number: what `number_of_call` has just given, as it stands in the head.
+            number: the last result of `number_of_call`, which the head contains.
             head: all of the frame before the body.
         """
         future = self._calls.add(number, deadline.at)
@@ -281,10 +282,10 @@ class Peer(asyncio.Protocol):
             raise
 
     def send_oneway(self, header: Header, *, body: Buffer = b"") -> None:
-        """Sends a request that nobody answers. It is dropped if the peer reads nothing.
+        """Sends a request without a reply. It is dropped if the peer does not read.
 
         Raises:
-            LocalProtocolError: the request cannot be written.
+            LocalProtocolError: the request cannot be encoded.
         """
         if self._is_full or self.is_closed:
             return
@@ -300,12 +301,12 @@ class Peer(asyncio.Protocol):
         )
 
     def _settle(self, reply: Command) -> None:
-        """Gives a reply to whoever waits for it; a late one finds nobody."""
+        """Completes the call that a reply belongs to; a late reply is ignored."""
         if self._calls.settle(reply) and not self._is_full:
             self._room.set()
 
     def _overdue(self) -> None:
-        """Calls got no reply in time; if nothing else has come for long, the way is dead."""
+        """Called after timeouts. If nothing has arrived for long, the connection is dead."""
         if self.has_spoken:
             self.has_spoken, self._silent_since = False, self._loop.time()
         elif self._loop.time() - self._silent_since >= self._limits.silent_seconds:
@@ -316,7 +317,7 @@ class Peer(asyncio.Protocol):
         """Returns when one more request may be sent.
 
         Raises:
-            CallTimeout: the peer did not read, or did not answer, in time.
+            CallTimeout: the peer does not read, or does not reply, in time.
             ConnectionLost: the connection is closed.
         """
         while not self._closed.done():
@@ -357,27 +358,27 @@ class Peer(asyncio.Protocol):
 
     @property
     def is_busy(self) -> bool:
-        """Whether a request of either side waits for its answer."""
+        """Whether a request of either side waits for its reply."""
         return bool(self._tasks or self._put_off) or len(self._calls) > 0
 
     def on_close(self, callback: Callable[[Peer], None]) -> None:
-        """Has `callback(peer)` called once the connection is gone; at once if it is."""
+        """Calls `callback(peer)` once the connection is closed; at once if it is already."""
         if self._closed.done():
             callback(self)
         else:
             self._on_close.append(callback)
 
     def close(self) -> None:
-        """Writes what is to be written, then closes."""
+        """Closes after writing all pending frames."""
         self._flush()
         self._transport.close()
 
     def abort(self) -> None:
-        """Closes at once; what was not written is lost."""
+        """Closes at once; unwritten data is lost."""
         self._transport.abort()
 
     async def drain(self, deadline: Deadline) -> None:
-        """Reads nothing more, answers what is in flight, closes; aborts at the deadline."""
+        """Reads nothing more, finishes requests in progress, closes; aborts at the deadline."""
         self._is_draining = True
         if not self.is_closed:
             self._transport.pause_reading()
@@ -388,7 +389,7 @@ class Peer(asyncio.Protocol):
         await self.wait_closed(deadline)
 
     async def wait_closed(self, deadline: Deadline) -> None:
-        """Returns when the connection is gone; at the deadline it is aborted."""
+        """Returns when the connection is closed; at the deadline it is aborted."""
         await asyncio.wait([self._closed], timeout=deadline.left())
         if not self._closed.done():
             self.abort()

@@ -1,1 +1,1 @@
-"""The real world behind the ports."""
+"""The operating system behind the ports, and the start of processes."""

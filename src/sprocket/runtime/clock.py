@@ -6,7 +6,7 @@ import time
 
 
 class SystemClock:
-    """A `Clock` that reads the machine's."""
+    """A `Clock` that reads the machine's clock."""
 
     __slots__ = ()
 

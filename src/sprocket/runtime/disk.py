@@ -1,7 +1,7 @@
-"""The machine's disk: mapped files, state files replaced whole, folders locked.
+"""The machine's disk: mapped files, atomic replacement of state files, locked folders.
 
-A mapped file is sparse until written. When a file system runs full under a mapping, the kernel ends
-the process instead of raising an error, so zeros are written ahead by plain calls, which raise it.
+A mapped file is sparse until written. If the file system is full when a mapping is written, the
+kernel kills the process. So zeros are written ahead with plain calls, which raise an error instead.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from sprocket.runtime.lock import FileLock
 from sprocket.runtime.residency import address_of, is_resident
 
 _PAGE = mmap.ALLOCATIONGRANULARITY
-#: So much is zeroed in one call: some 200 µs.
+#: The bytes that one call zeroes, in some 200 µs.
 _ZEROS = bytes(1 << 18)
-#: So much is read in one call.
+#: The number of bytes that one call reads.
 _LOADED = 1 << 18
 
 
 class SystemMappedFile:
-    """One file of the file system, mapped whole and shared."""
+    """One file of the file system, mapped as a whole and shared."""
 
     __slots__ = (
         "_address",
@@ -48,18 +48,18 @@ class SystemMappedFile:
         self._map = mmap.mmap(descriptor, size)
         self._address = address_of(self._map)
         self._buffer = memoryview(self._map)
-        #: Its name in the folder is not known to be on the disk yet.
+        #: Whether its name in the folder may not be on the disk yet.
         self._is_new = is_new
         self._closed = False
-        #: Calls in threads; the map and the descriptor outlive them.
+        #: The number of calls in threads; map and descriptor stay open until they end.
         self._busy = 0
-        #: Held while zeros are written; `prepare` in its thread stays behind `_taken_to`.
+        #: Held while zeros are written. `prepare` in its thread never writes before `_taken_to`.
         self._gate = threading.Lock()
         self._taken_to = 0
 
     @property
     def path(self) -> str:
-        """The path it was mapped under."""
+        """The path at which it was mapped."""
         return self._path
 
     @property
@@ -71,7 +71,7 @@ class SystemMappedFile:
         """Returns when bytes [start, end), and the file's name, are on the disk.
 
         Raises:
-            OSError: the disk failed. What was written since the last good sync is unknown.
+            OSError: the disk failed. Which of the bytes since the last good sync it has is unknown.
         """
         await self._in_thread(self._sync, start, end)
 
@@ -79,7 +79,7 @@ class SystemMappedFile:
         self._busy += 1
         running = asyncio.get_running_loop().run_in_executor(None, work, start, end)
         running.add_done_callback(self._is_done)
-        await asyncio.shield(running)  # a thread is not cancelled: the file stays open for it
+        await asyncio.shield(running)  # a thread cannot be cancelled: the file stays open for it
 
     def _is_done(self, _: object) -> None:
         self._busy -= 1
@@ -88,7 +88,7 @@ class SystemMappedFile:
 
     def _sync(self, start: int, end: int) -> None:
         if sys.platform == "linux":
-            # Writes mapped pages too, and lets other threads run meanwhile: `mmap.flush` does not.
+            # This writes mapped pages too, and releases the GIL, which `mmap.flush` does not.
             os.fdatasync(self._descriptor)
         else:
             first = start - start % _PAGE
@@ -99,11 +99,13 @@ class SystemMappedFile:
             self._is_new = False
 
     def zero(self, start: int, end: int) -> None:
-        """Makes bytes [start, end) zero and gives them room on the disk, at once.
+        """Fills bytes [start, end) with zeros and allocates disk space for them, at once.
 
         Raises:
-            OSError: there is no room.
+            OSError: there is no free space.
         """
+        # The caller writes to these bytes after this call. Raising `_taken_to` under the lock keeps
+        # a `prepare` that still runs in its thread from zeroing them again.
         with self._gate:
             self._taken_to = max(self._taken_to, end)
             while start < end:
@@ -111,10 +113,10 @@ class SystemMappedFile:
         self._fill_page(end)
 
     async def prepare(self, start: int, end: int) -> None:
-        """Like `zero`, in the background. What `zero` reaches meanwhile belongs to the caller.
+        """Like `zero`, in the background. The caller may use bytes that `zero` fills meanwhile.
 
         Raises:
-            OSError: there is no room; some of the bytes may have got theirs.
+            OSError: there is no free space; some of the bytes may be allocated already.
         """
         await self._in_thread(self._prepare, start, end)
 
@@ -127,13 +129,13 @@ class SystemMappedFile:
         self._fill_page(end)
 
     def _fill_page(self, end: int) -> None:
-        """Gives the rest of the page before `end` room too: it is written to the disk whole, and
-        the blocks of some file systems are smaller."""
+        """Allocates the rest of the last page too: pages are written to the disk as a whole, and
+        some file systems have smaller blocks."""
         if end % _PAGE:
             self.reserve(end, end + 1)
 
     def _zero_some(self, start: int, end: int) -> int:
-        """Writes zeros at `start`; returns where they end."""
+        """Writes some zeros at `start`; returns the offset after them."""
         zeros = memoryview(_ZEROS)[: end - start]
         if sys.platform == "win32":
             self._map[start : start + len(zeros)] = zeros
@@ -141,12 +143,12 @@ class SystemMappedFile:
         return start + os.pwrite(self._descriptor, zeros, start)
 
     def reserve(self, start: int, end: int) -> None:
-        """Gives the pages of bytes [start, end) room on the disk, and leaves what they are.
+        """Allocates disk space for the pages of bytes [start, end) and keeps their values.
 
-        Where the system has no call for it, on macOS and Windows, it does nothing.
+        It does nothing on macOS and Windows, which have no such call.
 
         Raises:
-            OSError: there is no room.
+            OSError: there is no free space.
         """
         if hasattr(os, "posix_fallocate"):
             start -= start % _PAGE
@@ -154,13 +156,13 @@ class SystemMappedFile:
             os.posix_fallocate(self._descriptor, start, end - start)
 
     def clear_from(self, start: int) -> None:
-        """Makes all from `start` on zero without looking at it, and gives its room back.
+        """Makes all bytes from `start` on zero without reading them, and frees their disk space.
 
         Raises:
-            OSError: the disk refuses it.
+            OSError: the system refuses it.
         """
         size = len(self._map)
-        if sys.platform == "win32":  # no file is cut there while it is mapped
+        if sys.platform == "win32":  # a mapped file cannot be truncated there
             self.zero(start, size)
             return
         self._taken_to = min(self._taken_to, start)
@@ -172,7 +174,7 @@ class SystemMappedFile:
         return is_resident(self._address, start, end)
 
     async def load(self, start: int, end: int) -> None:
-        """Brings bytes [start, end) into memory, in the background.
+        """Reads bytes [start, end) into memory, in the background.
 
         Raises:
             OSError: the disk failed.
@@ -180,9 +182,9 @@ class SystemMappedFile:
         await self._in_thread(self._load, start, end)
 
     def _load(self, start: int, end: int) -> None:
-        if sys.platform == "win32":  # it is never asked there: nobody knows what is in memory
+        if sys.platform == "win32":  # never called there, as all counts as in memory
             return
-        # Read and thrown away: what a read brings into memory, the mapping shows.
+        # The bytes read are thrown away: they are in the page cache then, which the mapping shares.
         into = [bytearray(min(end - start, _LOADED))]
         while start < end:
             done = os.preadv(self._descriptor, into, start)
@@ -191,7 +193,7 @@ class SystemMappedFile:
             start += done
 
     def fault(self) -> str | None:
-        """What became of the file under its name, in words; None if it is as it should be."""
+        """What happened to the file at its path, in words; None if it is unchanged."""
         try:
             found = os.stat(self._path)
         except FileNotFoundError:
@@ -201,11 +203,11 @@ class SystemMappedFile:
         return None if found.st_size == len(self._map) else "was given another size"
 
     async def put_back(self) -> None:
-        """Writes the file anew, if it was removed: under its name, or with `.lost` behind it if
-        there is another now. It is on the disk when this returns.
+        """Writes the file again if it was removed: at its path, or with the suffix `.lost` if
+        another file is there now. It is on the disk when this returns.
 
         Raises:
-            OSError: the disk refuses it.
+            OSError: the system refuses it.
         """
         if not os.fstat(self._descriptor).st_nlink:
             await self._in_thread(self._put_back, 0, len(self._map))
@@ -226,7 +228,7 @@ class SystemMappedFile:
         sync_directory(directory)
 
     def close(self) -> None:
-        """Unmaps the file. Readers that still hold a slice keep it alive until they let go."""
+        """Unmaps the file. It stays mapped as long as a reader holds a slice of it."""
         if not self._closed:
             self._closed = True
             self._release()
@@ -237,7 +239,7 @@ class SystemMappedFile:
         os.close(self._descriptor)
         self._descriptor = -1
         self._buffer.release()
-        with contextlib.suppress(BufferError):  # slices are out: the last of them unmaps it
+        with contextlib.suppress(BufferError):  # slices are in use: the last of them unmaps it
             self._map.close()
 
 
@@ -247,7 +249,7 @@ class SystemDisk:
     __slots__ = ()
 
     def make_directory(self, path: str) -> None:
-        """Makes a folder with all its parents; no error if it is there."""
+        """Makes a folder and all its parents; no error if it exists."""
         os.makedirs(path, exist_ok=True)
 
     def names(self, path: str) -> list[str]:
@@ -267,10 +269,10 @@ class SystemDisk:
     def map(self, path: str, size: int) -> SystemMappedFile:
         """Maps a file of `size` bytes; makes it, zero-filled, if it is missing or empty.
 
-        An empty file is what a crash leaves between making a file and giving it its size.
+        A crash between creating a file and setting its size leaves an empty one.
 
         Raises:
-            OSError: no room, no permission, or the file has another size.
+            OSError: no free space, no permission, or the file has another size.
         """
         flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
         descriptor = os.open(path, flags, 0o644)
@@ -281,7 +283,7 @@ class SystemDisk:
             if not found:
                 os.ftruncate(descriptor, size)
             return SystemMappedFile(path, descriptor, size, is_new=not found)
-        except BaseException:  # whatever it was, it goes on up; only the descriptor stays here
+        except BaseException:  # any error is raised again after the descriptor is closed
             os.close(descriptor)
             raise
 
@@ -294,7 +296,7 @@ class SystemDisk:
             return None
 
     def peek(self, path: str) -> memoryview:
-        """A file's bytes for reading only, mapped; what others write shows.
+        """A read-only mapping of a file's bytes; it shows what others write.
 
         Raises:
             OSError: there is no such file, or it cannot be read.
@@ -307,7 +309,8 @@ class SystemDisk:
     def replace(self, path: str, content: bytes, *, backup: bool = True) -> None:
         """Writes a small state file so that a crash leaves the old or the new one, never a mix.
 
-        New file, sync, rename, folder sync; the version before is kept as `path.bak` if `backup`.
+        Writes a new file, syncs it, renames it, and syncs the folder. If `backup`, the previous
+        version is kept as `path.bak`.
         """
         draft = f"{path}.tmp"
         with open(draft, "wb") as file:
@@ -320,10 +323,10 @@ class SystemDisk:
         sync_directory(os.path.dirname(path))
 
     def move(self, source: str, target: str) -> None:
-        """Gives a file or folder another name, in a folder that is there; both folders synced.
+        """Renames a file or folder into an existing folder, and syncs both folders.
 
         Raises:
-            OSError: there is none, or the target is on another disk or not empty.
+            OSError: the source is missing, or the target is on another disk or not empty.
         """
         os.replace(source, target)
         for path in (target, source):
@@ -335,15 +338,15 @@ class SystemDisk:
             os.remove(path)
 
     def usage(self, path: str) -> float:
-        """How full the file system of `path` is for ordinary users, in [0, 1], as `df` counts."""
+        """The used fraction of the file system of `path` for ordinary users, as in `df`."""
         usage = shutil.disk_usage(path)
         return usage.used / (usage.used + usage.free)
 
     def lock(self, directory: str) -> FileLock:
-        """Takes a folder for this process, by its file `lock`, as RocketMQ does.
+        """Locks a folder for this process by its file `lock`, as RocketMQ does.
 
         Raises:
-            DirectoryInUse: another process has it.
+            DirectoryInUse: another process holds the lock.
         """
         path = os.path.join(directory, "lock")
         lock = FileLock.take(path)
@@ -353,7 +356,7 @@ class SystemDisk:
 
 
 def _keep_as(path: str, backup: str) -> None:
-    """Gives a file a second name, so that the first one is never missing."""
+    """Keeps a copy of a file as `backup`. A hard link does it without the file ever missing."""
     link = f"{backup}.tmp"
     with contextlib.suppress(FileNotFoundError):
         os.remove(link)
@@ -365,7 +368,7 @@ def _keep_as(path: str, backup: str) -> None:
 
 
 def sync_directory(path: str) -> None:
-    """Makes names in a folder durable. Windows has no such call and does it by itself."""
+    """Makes names in a folder durable. Windows has no such call, and needs none."""
     if sys.platform == "win32":
         return
     descriptor = os.open(path or ".", os.O_RDONLY | os.O_DIRECTORY)

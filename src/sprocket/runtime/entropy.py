@@ -7,7 +7,7 @@ from random import Random
 
 
 class SystemEntropy:
-    """An `Entropy` seeded by the operating system. Not meant for secrets, except `token`."""
+    """An `Entropy` seeded by the operating system. Only `token` is fit for secrets."""
 
     __slots__ = ("_pid", "_random")
 
@@ -28,7 +28,9 @@ class SystemEntropy:
         return os.urandom(size)
 
     def _own(self) -> Random:
-        """The generator of this process: after a fork the child must not repeat its parent."""
+        """The generator of this process. After a fork the child gets its own, as it must not
+        repeat its parent's numbers.
+        """
         pid = os.getpid()
         if pid != self._pid:
             self._random = Random()

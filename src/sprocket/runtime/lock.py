@@ -1,7 +1,7 @@
-"""A file that only one process holds, in the way Java's `FileChannel.tryLock` does.
+"""A lock file that one process holds at a time, like that of Java's `FileChannel.tryLock`.
 
 POSIX record locks belong to the process and end when any of its descriptors of the file is
-closed, so a second taker in this process is refused before the file is opened.
+closed, so a second `take` in this process is refused before the file is opened.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class FileLock:
 
     @classmethod
     def take(cls, path: str) -> FileLock | None:
-        """Takes the file, made if it is missing; None if another process or owner has it.
+        """Locks the file and makes it if it is missing; None if it is locked already.
 
         Raises:
             OSError: the file cannot be opened.
@@ -46,7 +46,7 @@ class FileLock:
 
     @property
     def is_held(self) -> bool:
-        """Whether it still keeps others out: its file has not been removed or replaced."""
+        """Whether it still keeps other processes out: its file was not removed or replaced."""
         try:
             return self._descriptor >= 0 and os.path.samestat(
                 os.stat(self._path), os.fstat(self._descriptor)
@@ -55,7 +55,7 @@ class FileLock:
             return False
 
     def release(self) -> None:
-        """Gives the file back. The file stays, as RocketMQ leaves it."""
+        """Releases the lock. The file stays, as in RocketMQ."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1

@@ -1,4 +1,4 @@
-"""Running a main coroutine as a process: the fast loop where there is one, signals, exit codes.
+"""Runs a main coroutine as a process, with uvloop if it is installed, signals and exit codes.
 
 SIGTERM and Ctrl-C cancel the main coroutine, so its `async with` blocks drain and close what they
 opened. A second signal ends the process at once.
@@ -27,28 +27,28 @@ def run(main: Coroutine[Any, Any, int | None]) -> int:
     """
     try:
         allow_many_files()
-        # What is loaded by now stays for good. A full collection that looked at it, too, would
-        # hold up the loop for 10 to 30 ms.
+        # All that is loaded now lives as long as the process. A full collection that scanned it
+        # too would block the loop for 10 to 30 ms.
         gc.freeze()
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
             return runner.run(_until_signal(main))
     finally:
-        main.close()  # Ctrl-C may have come before it began
+        main.close()  # Ctrl-C may have come before it was started
 
 
 def allow_many_files() -> None:
-    """Lets the process have as many files and connections open as it may ask for by itself."""
+    """Raises the process's limit of open files and connections as far as the system allows."""
     if sys.platform == "win32":
         return
     import resource
 
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    with contextlib.suppress(OSError, ValueError):  # some systems allow less than they say
+    with contextlib.suppress(OSError, ValueError):  # some systems allow less than they report
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def _loop_factory() -> Any:
-    """uvloop's loop where it is installed; None means asyncio's own."""
+    """uvloop's loop if it is installed; None for asyncio's own."""
     if sys.platform == "win32":
         return None
     try:
@@ -71,7 +71,7 @@ async def _until_signal(main: Coroutine[Any, Any, int | None]) -> int:
 
 @contextlib.contextmanager
 def _signals_cancel(task: asyncio.Task[Any]) -> Iterator[list[int]]:
-    """While inside, the first signal cancels `task`, the second ends the process."""
+    """Inside the block, the first signal cancels `task`, the second ends the process."""
     loop = asyncio.get_running_loop()
     seen: list[int] = []
 
@@ -83,7 +83,7 @@ def _signals_cancel(task: asyncio.Task[Any]) -> Iterator[list[int]]:
 
     before: dict[signal.Signals, Any] = {}
     for number in (signal.SIGINT, signal.SIGTERM):
-        with contextlib.suppress(ValueError):  # not the main thread: whoever owns it has them
+        with contextlib.suppress(ValueError):  # only the main thread may set signal handlers
             before[number] = signal.signal(number, on_signal)
     try:
         yield seen

@@ -1,4 +1,4 @@
-"""Whether mapped bytes are in memory, asked of the kernel (Linux; elsewhere nobody knows)."""
+"""Whether mapped bytes are in memory, by the kernel's `mincore` (Linux only)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 
 _PAGE = mmap.PAGESIZE
-#: A page's lowest bit says whether it is there.
+#: All values with the lowest bit set, which `mincore` sets for a page in memory.
 _THERE = bytes(range(1, 256, 2))
 
 
@@ -29,12 +29,12 @@ _mincore = _find()
 
 
 def address_of(mapped: mmap.mmap) -> int:
-    """Where a mapping begins; good as long as it is mapped."""
+    """The address where a mapping begins; valid as long as it is mapped."""
     return ctypes.addressof(ctypes.c_char.from_buffer(mapped))
 
 
 def is_resident(address: int, start: int, end: int) -> bool:
-    """Whether all pages of bytes [start, end) of a mapping are in memory; true if nobody knows."""
+    """Whether all pages of bytes [start, end) of a mapping are in memory; true if unknown."""
     if _mincore is None or start >= end:
         return True
     first = start - start % _PAGE

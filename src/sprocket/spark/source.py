@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pyspark
 from pyspark.sql.datasource import DataSource
 
 from sprocket.base.errors import UsageError
-from sprocket.spark.options.options import batch_options, check_names, store_options, stream_options
+from sprocket.spark.options.options import (
+    BatchOptions,
+    StoreOptions,
+    StreamOptions,
+    check_names,
+    read_options,
+)
 from sprocket.spark.records.schema import arrow_schema_of, default_ddl
 from sprocket.spark.worker import loaded
 
@@ -46,21 +53,27 @@ class RocketMQSource(DataSource):
         if any(name.lower() == "store" for name in self.options):
             from sprocket.spark.store_files.read import NarrowedStoreReader, StoreReader
 
-            from_store = store_options(self.options)
+            from_store = read_options(self.options, StoreOptions)
             # Spark fails a query whose reader could take filters while that is switched off.
             store_kind = NarrowedStoreReader if from_store.takes_filters else StoreReader
             return store_kind(from_store, arrow_schema_of(schema))
         from sprocket.spark.reading.read import NarrowedReader, RocketMQReader
 
-        options = batch_options(self.options)
+        options = read_options(self.options, BatchOptions)
         kind = NarrowedReader if options.takes_filters else RocketMQReader
         return kind(options, arrow_schema_of(schema))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """A streaming read of the columns in `schema`."""
-        from sprocket.spark.reading.stream import stream_reader
-
-        return stream_reader(stream_options(self.options), arrow_schema_of(schema))
+        try:
+            from sprocket.spark.reading.stream_reader import RocketMQStreamReader
+        except ImportError:
+            raise UsageError(
+                f"streams need PySpark 4.2 or later, and this is {pyspark.__version__}; batch "
+                "reads work with 4.0"
+            ) from None
+        options = read_options(self.options, StreamOptions)
+        return RocketMQStreamReader(options, arrow_schema_of(schema))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """A batch write of rows with the columns in `schema`."""

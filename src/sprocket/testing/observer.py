@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from sprocket.base.deadline import Deadline
-from sprocket.base.errors import QueryNotFound, ReplyError, ServiceNotAvailable, TransportError
+from sprocket.base.errors import QueryNotFound, ServiceNotAvailable, TransportError
 from sprocket.message.message import StoredMessage
 from sprocket.message.queue import QueueId
 from sprocket.message.record import scan
+from sprocket.message.topic import READ, WRITE
 from sprocket.protocol.codes import ResponseCode
 from sprocket.protocol.command import Command, Header
 from sprocket.protocol.requests.offset import MaxOffset, OffsetReply, QueryOffset
@@ -47,7 +48,7 @@ class Observer:
             default_topic="TBW102",
             read_queue_nums=self._queues,
             write_queue_nums=self._queues,
-            perm=6,
+            perm=READ | WRITE,
             topic_filter_type="SINGLE_TAG",
         )
         for broker in self._cluster.brokers:
@@ -121,10 +122,7 @@ class Observer:
         return [QueueId(self._topic, broker.name, number) for number in range(self._queues)]
 
     async def _ask(self, broker: Machine, header: Header) -> Command:
-        reply = await self._call(broker, header)
-        if reply.code:
-            raise ReplyError.of(reply.code, reply.remark or "")
-        return reply
+        return (await self._call(broker, header)).checked()
 
     async def _call(self, broker: Machine, header: Header) -> Command:
         address = f"{broker.address}:{BROKER_PORT}"

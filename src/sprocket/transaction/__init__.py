@@ -1,1 +1,1 @@
-"""Transactions: half messages, how they end, and who is asked about those that do not."""
+"""Transactions: half messages, their commit and rollback, and the checks of undecided ones."""

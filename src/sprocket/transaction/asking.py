@@ -1,4 +1,4 @@
-"""Asks producers about transactions that they did not end, and parks those that nobody ends.
+"""Checks undecided transactions: asks their producers, and parks those that no producer ends.
 
 Source: TransactionalMessageCheckService, AbstractTransactionalMessageCheckListener of RocketMQ 5.x.
 """
@@ -21,38 +21,38 @@ from sprocket.transaction.settle import Found, Settlement
 
 log = logging.getLogger(__name__)
 
-#: Halves that are looked at before others have their turn on the loop.
+#: The most halves in one turn of the loop.
 _ROUND_MAX = 32
 _PAUSE_SECONDS_MAX = 1.0
-#: Pause after the store did not take a copy.
+#: The pause after the store has refused a copy.
 _AGAIN_MS = 1_000
-#: A half that is so far behind the newest one is copied, so that the queue need not be read from
-#: there on, and the word on all that ended since need not be kept.
+#: A half that is this far behind the newest one is copied to the end of the queue. Otherwise a
+#: start would have to read the queue from there, with the op records of all that ended since.
 _BEHIND_MAX = 65_536
 
 
 class Producers(Protocol):
-    """The producers that are connected."""
+    """The connected producers."""
 
     def has(self, group: str) -> bool:
-        """Whether one of the group is there."""
+        """Whether a producer of the group is connected."""
         ...
 
     def ask(self, copy: Half, found: Found, asked: bytes) -> None:
-        """Asks one of the half's group.
+        """Asks one producer of the half's group.
 
         Args:
-            copy: the newest copy, which the answer is to name.
-            asked: its record as it is shown.
+            copy: the newest copy, which the reply must name.
+            asked: its record for the request.
         """
         ...
 
 
 class Asking:
-    """The loop.
+    """The loop that checks undecided transactions.
 
     Attributes:
-        count: questions put since the start.
+        count: the number of checks sent to producers since the start.
     """
 
     def __init__(
@@ -74,13 +74,15 @@ class Asking:
         self.count = 0
 
     async def run(self) -> None:
-        """Looks at what is due, until cancelled."""
+        """Checks the halves that are due, until cancelled."""
         while True:
             pause = self._round()
             await asyncio.sleep(pause)
 
     def _round(self) -> float:
         """One turn; returns the pause until the next, s."""
+        # Op records that the store refused before are tried again first. The number of halves in a
+        # turn is bounded, since each one reads the log on the event loop.
         rules = self._rules()
         if self._ledger.untold:
             self._settlement.tell()
@@ -100,14 +102,14 @@ class Asking:
         return 0.0 if is_behind else min(max(left, 0.0), _PAUSE_SECONDS_MAX)
 
     def _note(self, rules: Rules) -> None:
-        """Puts new halves on the agenda. Most have ended before they come to that."""
+        """Schedules new halves. Most transactions end before that and never get here."""
         for half in self._ledger.since(self._noted):
             self._agenda.put(due_ms(half, rules), half.offset)
         self._noted = self._ledger.half_next
         self._agenda.tidy(len(self._ledger), self._ledger.__contains__)
 
     def _catch_up(self, rules: Rules) -> bool:
-        """Copies halves that are far behind; whether there are more."""
+        """Copies halves that are far behind; returns whether there are more."""
         for _ in range(_ROUND_MAX):
             half = self._ledger.first()
             if half is None or self._ledger.half_next - half.offset <= _BEHIND_MAX:
@@ -117,6 +119,9 @@ class Asking:
         return True
 
     def _guarded(self, half: Half, rules: Rules, do: Callable[[Half, Found, Rules], None]) -> bool:
+        # Three kinds of failure need three answers: a record that is gone never comes back, so the
+        # half is dropped; one that cannot be copied is parked as it is, for an operator; a store
+        # that refuses for now (a full disk) gets another try. None may end the loop.
         try:
             found = self._settlement.read(half.log_offset)
         except (OffsetOutOfRange, CorruptRecord) as error:

@@ -1,11 +1,11 @@
-"""When a producer is asked what became of its transaction, who is asked, and when that ends. Pure.
+"""Decides when an undecided transaction is checked, whom to ask, and when to stop. Pure.
 
-Nobody is asked before the immunity of a half is over: the time that its sender wished, or else the
-broker's. From then on one live producer of the group is asked again and again, each time another
-one. After so many questions without an answer the half is parked. A question that could not be put,
-because no producer of the group is there, does not count; but a half that is too old is parked.
-Source: TransactionalMessageServiceImpl.check, TransactionalMessageUtil.getImmunityTime of
-RocketMQ 5.x, which counts before it looks whether anybody can be asked.
+There is no check before the immunity of a half is over: the time that its sender asked for, or else
+the broker's. After that a connected producer of the group is asked at intervals, each time another
+one. After a number of checks without a reply the half is parked. A check that is impossible because
+no producer is connected does not count; but a half that is too old is parked. Source:
+TransactionalMessageServiceImpl.check, TransactionalMessageUtil.getImmunityTime of RocketMQ 5.x,
+which counts a check before it knows whether a producer is connected.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from sprocket.transaction.half import Half
 
 T = TypeVar("T")
 
-#: Dead entries that an agenda carries along before it is tidied up.
+#: The number of obsolete entries above which the schedule is cleaned.
 _DEAD_MAX = 1024
 
 
 class Rules(NamedTuple):
-    """What the broker's settings say.
+    """The broker's settings for checks.
 
     Attributes:
         timeout_ms: immunity of halves whose sender did not ask for more.
         interval_ms: pause between two checks of one half.
-        checks_max: questions before it is parked.
-        age_ms_max: age at which it is parked even if nobody could be asked.
+        checks_max: the number of checks after which it is parked.
+        age_ms_max: the age at which it is parked even without a check.
     """
 
     timeout_ms: int = 6_000
@@ -48,17 +48,17 @@ class Verdict(Enum):
 
 
 def due_ms(half: Half, rules: Rules) -> int:
-    """When a half is to be looked at."""
+    """When a half is due for its next check, ms since 1970 UTC."""
     if half.checks:
         return half.stored_ms + rules.interval_ms
     return half.began_ms + max(half.immunity_ms, rules.timeout_ms)
 
 
 def judge(half: Half, rules: Rules, *, now_ms: int, can_ask: bool) -> Verdict:
-    """What to do with a half whose time has come.
+    """Decides what to do with a half that is due.
 
     Args:
-        can_ask: whether a producer of its group is there.
+        can_ask: whether a producer of its group is connected.
     """
     if half.checks >= rules.checks_max:
         return Verdict.PARK
@@ -69,7 +69,7 @@ def judge(half: Half, rules: Rules, *, now_ms: int, can_ask: bool) -> Verdict:
 
 
 def choose(members: Sequence[T], turn: int, is_there: Callable[[T], bool]) -> T | None:
-    """The member whose turn it is, or the next one that is there."""
+    """The member whose turn it is, or else the next one that is connected."""
     for place in range(len(members)):
         member = members[(turn + place) % len(members)]
         if is_there(member):
@@ -78,9 +78,9 @@ def choose(members: Sequence[T], turn: int, is_there: Callable[[T], bool]) -> T 
 
 
 class Agenda:
-    """Half offsets by the time at which they are to be looked at.
+    """Half offsets, ordered by the times of their next checks.
 
-    What has ended is not taken out, but left out when its time comes.
+    An entry stays when its transaction ends; the caller ignores it when it is due.
     """
 
     def __init__(self) -> None:
@@ -90,21 +90,21 @@ class Agenda:
         return len(self._heap)
 
     def put(self, due: int, offset: int) -> None:
-        """Notes when to look at a half."""
+        """Schedules the check of a half."""
         heapq.heappush(self._heap, (due, offset))
 
     def take(self, now_ms: int) -> int | None:
-        """The half that is due first, if one is."""
+        """Removes and returns the half that is due first; None if none is due."""
         if not self._heap or self._heap[0][0] > now_ms:
             return None
         return heapq.heappop(self._heap)[1]
 
     def next_ms(self) -> int | None:
-        """When the next one is due."""
+        """When the next half is due; None if there is none."""
         return self._heap[0][0] if self._heap else None
 
     def tidy(self, pending: int, is_alive: Callable[[int], bool]) -> None:
-        """Keeps the memory in proportion to what is undecided."""
+        """Drops obsolete entries, so that memory is proportional to the undecided halves."""
         if len(self._heap) > 2 * pending + _DEAD_MAX:
             self._heap = [entry for entry in self._heap if is_alive(entry[1])]
             heapq.heapify(self._heap)

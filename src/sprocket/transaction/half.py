@@ -1,14 +1,14 @@
 """A half message: how it is stored, copied, committed and parked. Pure.
 
 A message of a transaction is stored in `RMQ_SYS_TRANS_HALF_TOPIC`, queue 0, where no consumer sees
-it. Its own topic and queue stand in the properties REAL_TOPIC and REAL_QID. A commit stores it once
-more, under its own topic. What has ended is told in `RMQ_SYS_TRANS_OP_HALF_TOPIC`, queue 0: a
-record with tag `d` whose body lists queue offsets of halves, `3,4,17,`.
+it. The properties REAL_TOPIC and REAL_QID contain its own topic and queue. A commit stores it again
+in its own topic. An op record in `RMQ_SYS_TRANS_OP_HALF_TOPIC`, queue 0, lists halves that have
+ended: it has tag `d`, and its body contains their queue offsets, `3,4,17,`.
 
-Before its producer is asked, a half is stored anew, with the number of checks in
-TRANSACTION_CHECK_TIMES, so that the count and the place in the queue survive a restart. The copy
-names the first of them in TRAN_PREPARED_QUEUE_OFFSET, so that all copies are one transaction;
-Java's copies do so only in some cases and are known by their unique key.
+Before each check a half is stored again, with the number of checks in TRANSACTION_CHECK_TIMES, so
+that the count and the position in the queue survive a restart. The copy has the queue offset of the
+first one in TRAN_PREPARED_QUEUE_OFFSET, so that all copies are one transaction; Java's copies have
+it only in some cases and are recognised by their unique key.
 
 Source: TransactionalMessageBridge, EndTransactionProcessor, TransactionalMessageServiceImpl,
 DefaultTransactionalMessageCheckListener of RocketMQ 5.x.
@@ -34,29 +34,29 @@ from sprocket.message.topic import (
     is_retry_topic,
 )
 
-#: The group whose offsets tell how far the half and op queues are done with.
+#: The group whose offsets are the positions up to which the half and op queues are finished.
 SYSTEM_GROUP = "CID_RMQ_SYS_TRANS"
-#: The queue that halves and the word on them lie in.
+#: The number of the half queue and of the op queue.
 QUEUE = 0
 
 _ENDED_TAG = "d"
 _BELONGS_NOWHERE = frozenset({HALF, HALF_SETTLED, CHECKS_EXHAUSTED, ""})
-#: Longest immunity that counts: a year.
+#: The longest immunity: a year.
 _IMMUNITY_SECONDS_MAX = 366 * 86_400
 
 
 class Half(NamedTuple):
-    """What is remembered of a half message.
+    """The data of a half message that is kept in memory.
 
     Attributes:
         offset: its offset in the half queue.
-        root: the offset of the first copy; the transaction's name.
-        log_offset: where its record is.
-        began_ms: since when its producer has had time to end it.
+        root: the offset of the first copy, which identifies the transaction.
+        log_offset: the log offset of its record.
+        began_ms: when the time for its producer to end it began.
         stored_ms: when this copy was stored.
-        immunity_ms: how long its sender does not want to be asked; -1 if it did not say.
-        checks: how often its producer has been asked.
-        topic: where it belongs; empty if it does not say.
+        immunity_ms: how long its sender does not want a check; -1 if it did not ask for that.
+        checks: the number of checks so far.
+        topic: its own topic; empty if it has none.
     """
 
     offset: int
@@ -78,7 +78,7 @@ class Half(NamedTuple):
         born_ms: int,
         stored_ms: int,
     ) -> Half:
-        """A half as its properties and its place tell it. Odd values count as absent."""
+        """A half from the properties and position of its record. Invalid values are ignored."""
         root = number_in(properties, names.HALF_QUEUE_OFFSET)
         is_copy = 0 <= root < offset
         immunity = number_in(properties, names.CHECK_IMMUNITY_SECONDS)
@@ -95,15 +95,15 @@ class Half(NamedTuple):
 
 
 def number_in(properties: Mapping[str, str], name: str) -> int:
-    """A property that is a whole number from 0 on; -1 if it is absent or something else."""
+    """The value of a property that is a whole number from 0 on; -1 if it is not."""
     text = properties.get(name, "")
     return int(text) if text.isascii() and text.isdecimal() and len(text) <= 18 else -1
 
 
 def is_half(topic: str, properties: Mapping[str, str]) -> bool:
-    """Whether a message that comes in belongs to a transaction that has not ended.
+    """Whether a received message is a half message.
 
-    A message that was committed carries the mark still, also when a consumer gives it back.
+    A committed message still has the mark, also when a consumer sends it back.
     """
     if properties.get(names.HALF, "").lower() != "true":
         return False
@@ -111,7 +111,7 @@ def is_half(topic: str, properties: Mapping[str, str]) -> bool:
 
 
 def prepared(properties: Mapping[str, str], *, topic: str, queue_number: int) -> dict[str, str]:
-    """The properties of a message while it is a half one.
+    """Returns the properties of a message while it is a half message.
 
     Args:
         topic, queue_number: where it is to be stored once it is committed.
@@ -127,10 +127,10 @@ def prepared(properties: Mapping[str, str], *, topic: str, queue_number: int) ->
 
 
 def belongs_to(record: Record, properties: Mapping[str, str]) -> tuple[str, int]:
-    """Topic and queue that a half was sent to.
+    """The topic and queue that a half was sent to.
 
     Raises:
-        CorruptRecord: it does not say.
+        CorruptRecord: its properties do not contain them.
     """
     topic = properties.get(names.REAL_TOPIC, "")
     queue = number_in(properties, names.REAL_QUEUE)
@@ -140,10 +140,10 @@ def belongs_to(record: Record, properties: Mapping[str, str]) -> tuple[str, int]
 
 
 def committed(record: Record, properties: dict[str, str]) -> Draft:
-    """The message that a half becomes by its commit; `properties` are its, changed in place.
+    """The message that a half becomes by its commit; changes its `properties` in place.
 
     Raises:
-        CorruptRecord: it does not say where it belongs.
+        CorruptRecord: its properties do not contain its own topic and queue.
     """
     topic, queue = belongs_to(record, properties)
     for name in (names.HALF_QUEUE_OFFSET, names.CHECK_TIMES):
@@ -159,10 +159,10 @@ def committed(record: Record, properties: dict[str, str]) -> Draft:
 
 
 def copied(record: Record, properties: dict[str, str], *, root: int, checks: int) -> Draft:
-    """The next copy of a half, to be stored behind all others.
+    """The next copy of a half, for the end of the half queue.
 
     Args:
-        checks: how often its producer has been asked, including the check that this copy is for.
+        checks: the number of checks, including the one that this copy is for.
     """
     if checks:
         properties[names.CHECK_TIMES] = str(checks)
@@ -172,12 +172,12 @@ def copied(record: Record, properties: dict[str, str], *, root: int, checks: int
 
 
 def parked(record: Record, properties: dict[str, str]) -> Draft:
-    """The message that a half becomes when nobody said how it ends."""
+    """The message that a half becomes when no producer ends its transaction."""
     return _undecided(record, properties, topic=CHECKS_EXHAUSTED, queue_number=0)
 
 
 def resumed(record: Record, properties: dict[str, str]) -> Draft:
-    """The half that a parked message becomes again; its checks begin anew."""
+    """The half that a parked message becomes again; its number of checks is 0."""
     properties.pop(names.HALF_QUEUE_OFFSET, None)
     properties[names.CHECK_TIMES] = "0"
     properties[names.WAIT] = "false"
@@ -195,10 +195,10 @@ def _undecided(
 def as_asked(
     record: Record, properties: Mapping[str, str], *, offset: int, log_offset: int
 ) -> bytes:
-    """The record that a producer is asked about: under its own topic, at its newest copy's place.
+    """The record for a check: with its own topic, and with the offsets of its newest copy.
 
     Raises:
-        CorruptRecord: it does not say where it belongs.
+        CorruptRecord: its properties do not contain its own topic and queue.
     """
     topic, queue = belongs_to(record, properties)
     draft = _undecided(record, properties, topic=topic, queue_number=queue)
@@ -212,7 +212,7 @@ def as_asked(
 
 
 def ended(offsets: Iterable[int], *, now_ms: int, host: bytes) -> Draft:
-    """The record that tells which copies are done with."""
+    """The op record for copies that have ended."""
     properties = {names.WAIT: "true", names.TAGS: _ENDED_TAG}
     return Draft(
         topic=HALF_SETTLED,
@@ -228,7 +228,7 @@ def ended(offsets: Iterable[int], *, now_ms: int, host: bytes) -> Draft:
 
 
 def ended_in(record: Record) -> list[int]:
-    """The copies that a record of the op queue tells of; pieces that are no number are left out."""
+    """The copies in the list of an op record; pieces that are no number are left out."""
     if decode_bytes(record.properties).get(names.TAGS) != _ENDED_TAG:
         return []
     pieces = str(record.body, "ascii", "replace").split(",")

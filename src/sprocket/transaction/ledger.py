@@ -1,12 +1,12 @@
-"""Which half messages are undecided: a fold over the half queue and the op queue. Pure.
+"""The undecided half messages: a fold over the half queue and the op queue. Pure.
 
-Every record of the half queue adds a copy, every record of the op queue takes copies away. A copy
-that names an earlier one takes its place: a transaction has one copy that counts, the newest. The
-positions behind which all is done are those that Java keeps as the offsets of the group
-`CID_RMQ_SYS_TRANS`, so a ledger can be folded from there on, by either broker.
+Each record of the half queue adds a copy, each record of the op queue removes copies. A copy that
+names an earlier one replaces it: only the newest copy of a transaction counts. The positions before
+which everything is finished are stored as offsets of the group `CID_RMQ_SYS_TRANS`, as in Java, so
+either broker can start a fold from there.
 
-How the newest transactions ended is remembered, a bounded number of them, so that an end that is
-told twice, or late, does no harm.
+The outcomes of a bounded number of the newest transactions are remembered, so that a repeated or
+late end does no harm.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Outcome(Enum):
 
 
 class Positions(NamedTuple):
-    """Where a fold may begin: all copies and words before are done with."""
+    """Where a fold may begin: all halves and op records before are finished."""
 
     half: int
     op: int
@@ -38,12 +38,12 @@ class Ledger:
     """All undecided halves.
 
     Args:
-        half_at, op_at: where in their queues the fold begins.
-        outcomes_max: ends that are remembered.
+        half_at, op_at: the offsets in their queues where the fold begins.
+        outcomes_max: the number of outcomes that are remembered.
 
     Attributes:
-        by_topic: how many are undecided, by the topic that they belong to.
-        changes: how often that changed.
+        by_topic: the number of undecided halves by their own topic.
+        changes: the number of changes of `by_topic`.
     """
 
     def __init__(self, *, half_at: int = 0, op_at: int = 0, outcomes_max: int = 100_000) -> None:
@@ -52,18 +52,18 @@ class Ledger:
         self.begin(Positions(half_at, op_at))
 
     def begin(self, at: Positions) -> None:
-        """Forgets everything; the fold begins at these positions."""
+        """Clears the ledger; the fold begins at these positions."""
         self._half_next = at.half
         self._op_next = at.op
-        #: By offset, which rises.
+        #: By offset, in rising order.
         self._pending: OrderedDict[int, Half] = OrderedDict()
         self.by_topic: dict[str, int] = {}
-        #: Of transactions that have more than one copy, by root, the one that counts.
+        #: For transactions with more than one copy: from root to the newest copy's offset.
         self._newest: dict[int, int] = {}
         self._outcomes: OrderedDict[int, Outcome] = OrderedDict()
-        #: Copies that are done with and of which no op record tells yet.
+        #: Finished copies that no op record lists yet.
         self._untold: list[int] = []
-        #: (op offset, highest copy it tells of) of op records that count.
+        #: (op offset, highest copy in its list) of op records that a fold still needs.
         self._told: deque[tuple[int, int]] = deque()
 
     def __len__(self) -> int:
@@ -74,16 +74,16 @@ class Ledger:
 
     @property
     def half_next(self) -> int:
-        """Offset of the half queue's next record."""
+        """The offset of the half queue's next record."""
         return self._half_next
 
     @property
     def untold(self) -> int:
-        """How many copies wait to be told of."""
+        """The number of finished copies that no op record lists yet."""
         return len(self._untold)
 
     def first(self) -> Half | None:
-        """The copy that holds up the position in the half queue."""
+        """The undecided copy with the lowest offset, before which a fold cannot begin."""
         return next(iter(self._pending.values()), None)
 
     def get(self, offset: int) -> Half | None:
@@ -91,11 +91,12 @@ class Ledger:
         return self._pending.get(offset)
 
     def newest(self, root: int) -> Half | None:
-        """The copy of a transaction that counts; None if it is not undecided."""
+        """The newest copy of an undecided transaction; None for others."""
         return self._pending.get(self._newest.get(root, root))
 
     def since(self, offset: int) -> list[Half]:
         """Undecided copies from an offset on."""
+        # From the end backwards: that costs a step for each new copy, not for each undecided one.
         found: list[Half] = []
         for half in reversed(self._pending.values()):
             if half.offset < offset:
@@ -104,14 +105,14 @@ class Ledger:
         return found[::-1]
 
     def outcome(self, root: int) -> Outcome | None:
-        """How a transaction ended, as far as that is remembered."""
+        """How a transaction ended; None if it has not, or if that is forgotten."""
         return self._outcomes.get(root)
 
     def add(self, half: Half, *, replaces: int | None = None) -> None:
-        """Takes in the next record of the half queue.
+        """Adds the next record of the half queue.
 
         Args:
-            replaces: the root of the transaction, where the record itself does not say.
+            replaces: the root of the transaction, if the record itself does not contain it.
         """
         if half.offset < self._half_next:
             return
@@ -127,7 +128,7 @@ class Ledger:
             self._newest[half.root] = half.offset
 
     def settle(self, root: int, outcome: Outcome) -> None:
-        """A transaction has ended; the copy that counts is to be told of."""
+        """Records a transaction's outcome; its newest copy waits for an op record."""
         half = self.newest(root)
         if half is not None:
             self._newest.pop(half.root, None)
@@ -138,7 +139,7 @@ class Ledger:
             self._outcomes.popitem(last=False)
 
     def discard(self, offset: int) -> None:
-        """A copy cannot be read any more; it is done with."""
+        """Drops a copy whose record cannot be read; it counts as finished."""
         half = self._pending.get(offset)
         if half is not None:
             self._newest.pop(half.root, None)
@@ -157,11 +158,13 @@ class Ledger:
             self.by_topic.pop(topic, None)
 
     def tell(self, count_max: int) -> list[int]:
-        """The next copies for an op record; `told` takes them off once it is stored."""
+        """The next copies for an op record; `told` removes them once it is stored."""
         return self._untold[:count_max]
 
     def told(self, op_offset: int, offsets: Iterable[int]) -> None:
-        """Takes in the next record of the op queue."""
+        """Applies the next record of the op queue."""
+        # A copy may have been dropped by `settle` already, in this process, or be found here for
+        # the first time, in a fold. Both ways lead to the same table.
         if op_offset < self._op_next:
             return
         self._op_next = op_offset + 1
@@ -178,7 +181,11 @@ class Ledger:
         self._told.append((op_offset, max(gone, default=-1)))
 
     def positions(self) -> Positions:
-        """Where a fold may begin that is to know all that is undecided now."""
+        """Where a fold may begin that finds all halves that are undecided now."""
+        # A half must stay in the fold while it is undecided, or finished without an op record. An
+        # op record must stay while it lists a copy from there on, or the fold would revive it.
+        # The oldest op records are dropped from the front only: that costs one step for each, and
+        # one that is kept a little too long does no harm.
         first = min(self._first_pending(), min(self._untold, default=self._half_next))
         while self._told and self._told[0][1] < first:
             self._told.popleft()
@@ -188,7 +195,7 @@ class Ledger:
         return next(iter(self._pending), self._half_next)
 
     def validate(self) -> None:
-        """Asserts what must hold between two calls."""
+        """Asserts the invariants between two calls."""
         offsets = list(self._pending)
         assert offsets == sorted(offsets)
         assert all(offset == half.offset for offset, half in self._pending.items())

@@ -1,9 +1,9 @@
-"""How many transactions are undecided, by topic: the table of `config/transactionMetrics`.
+"""The number of undecided transactions by topic: the table of `config/transactionMetrics`.
 
     {"dataVersion":{...},"transactionCount":{topic:{"count":3,"timeStamp":1690000000000}}}
 
-It is written for a Java broker that takes the store over, which counts from there on. Here the
-ledger knows, so nothing is read back. Source: TransactionMetrics of RocketMQ 5.x.
+It is written for a Java broker that takes over the store and continues the count. Sprocket counts
+with the ledger, so it never reads the file. Source: TransactionMetrics of RocketMQ 5.x.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Pending:
 
     @property
     def is_changed(self) -> bool:
-        """Whether it changed since it was last saved."""
+        """Whether it has changed since it was last saved."""
         return self._ledger.changes != self._saved
 
     @is_changed.setter
@@ -34,7 +34,7 @@ class Pending:
         self._saved = -1 if is_changed else self._ledger.changes
 
     def to_json(self) -> dict[str, Any]:
-        """What the file is to hold of it; topics that have none any more too, as in Java."""
+        """The content of the file. Topics without undecided transactions stay in it, as in Java."""
         now_ms = self._clock.now_ms()
         for topic in {*self._ledger.by_topic, *self._shown}:
             count = self._ledger.by_topic.get(topic, 0)
@@ -52,4 +52,4 @@ class Pending:
         }  # fmt: skip
 
     def load(self, state: Mapping[str, Any]) -> None:
-        """Nothing: the ledger is folded from the store."""
+        """Does nothing: the ledger is built from the store."""

@@ -1,8 +1,8 @@
-"""Ends transactions: commits, rolls back, parks, and keeps the ledger in the store.
+"""Ends transactions: commits, rolls back, parks, and stores the ledger's op records.
 
-A commit and the word on it lie close together in the log, the commit first, so that a crash can
-lose the word but never the message. Where the memory of this process does not reach, the key index
-answers whether a transaction has been committed: its message carries the same unique key.
+A committed message is stored just before its op record, so that a crash can lose the op record but
+never the message. If the memory of this process does not contain a transaction, the key index shows
+whether it has been committed: the committed message has the same unique key.
 Source: EndTransactionProcessor, TransactionalMessageServiceImpl of RocketMQ 5.x.
 """
 
@@ -28,53 +28,53 @@ from sprocket.transaction.ledger import Ledger, Outcome, Positions
 
 log = logging.getLogger(__name__)
 
-#: Copies that one op record tells of; about 4 KiB of text, as in Java.
+#: The most copies in one op record; about 4 KiB of text, as in Java.
 _TOLD_MAX = 400
 _COUNT_MAX = 256
 _BYTES_MAX = 1 << 20
-#: Records with one unique key that are looked at.
+#: The most records with one unique key that are compared.
 _FOUND_MAX = 16
-#: Commits by answer that are remembered; a second half of the same message comes soon or never.
+#: The number of remembered commits after a check; a second half of the same message comes soon.
 _ANSWERED_MAX = 10_000
 
 
 class Door(Protocol):
-    """The way into the log."""
+    """The broker's functions that append to the log."""
 
     def accept_committed(self, draft: Draft, properties: dict[str, str]) -> Appended:
-        """Stores a message that was committed, under its own topic."""
+        """Stores a committed message in its own topic."""
         ...
 
     def accept_due(self, draft: Draft) -> Appended:
-        """Stores a message as it is."""
+        """Stores a message unchanged."""
         ...
 
     def open_parking(self) -> None:
-        """Sees to it that parked messages can be looked at."""
+        """Creates the topic of parked messages if it is missing."""
         ...
 
 
 class Offsets(Protocol):
-    """Where offsets of groups are kept."""
+    """The table of groups' offsets."""
 
     def committed(self, group: str, topic: str, queue_number: int) -> int | None:
-        """The next offset of the group."""
+        """The next offset of the group; None if it has none."""
         ...
 
     def put(self, group: str, topic: str, *, queue_number: int, offset: int) -> None:
-        """Sets it."""
+        """Sets the next offset."""
         ...
 
 
 class Found(NamedTuple):
-    """A half message as it was read from the log."""
+    """A half message that was read from the log."""
 
     record: Record
     properties: dict[str, str]
 
     @property
     def half(self) -> Half:
-        """What the ledger knows it by."""
+        """Its data for the ledger."""
         record = self.record
         return Half.of(
             self.properties,
@@ -89,11 +89,11 @@ class Settlement:
     """Ends transactions.
 
     Args:
-        ledger: whoever stores a half adds it there.
-        host: the broker's address as records carry it.
+        ledger: the undecided halves.
+        host: the broker's packed address.
 
     Attributes:
-        counts: transactions that ended since the start, by how.
+        counts: the numbers of transactions that ended since the start, by outcome.
     """
 
     def __init__(
@@ -114,16 +114,18 @@ class Settlement:
         self._host = host
         self._began_at = 0
         self._is_telling = False
-        #: Unique keys of what was committed by an answer, the newest ones.
+        #: Unique keys of the newest messages that were committed after a check.
         self._answered: OrderedDict[str, None] = OrderedDict()
-        #: Roots of transactions whose commit the store did not take.
+        #: Roots of transactions whose commit the store has refused.
         self._refused: set[int] = set()
         self.counts = dict.fromkeys(Outcome, 0)
 
     # The ledger and its queues.
 
     def start(self) -> None:
-        """Folds the ledger from the store."""
+        """Builds the ledger from the store."""
+        # All halves come before all op records, so that an op record finds the copies that it
+        # lists. Java's copies may not name their first one; then the unique key finds it.
         if self._store.max_offset(CHECKS_EXHAUSTED, QUEUE):
             self._door.open_parking()
         begin = Positions(self._position(HALF), self._position(HALF_SETTLED))
@@ -159,7 +161,7 @@ class Settlement:
             at = found.next_offset
 
     def tell(self) -> None:
-        """Stores the word on all that has ended, and where a fold may begin."""
+        """Stores op records for all that has ended, and the positions where a fold may begin."""
         self._is_telling = False
         try:
             while offsets := self._ledger.tell(_TOLD_MAX):
@@ -179,7 +181,7 @@ class Settlement:
                 self._offsets.put(SYSTEM_GROUP, topic, queue_number=QUEUE, offset=offset)
 
     def _tell_soon(self) -> None:
-        """Tells what ends now together with what else ends in this turn of the loop."""
+        """Stores one op record for all transactions that end in this turn of the loop."""
         if not self._is_telling:
             self._is_telling = True
             asyncio.get_running_loop().call_soon(self.tell)
@@ -187,11 +189,11 @@ class Settlement:
     # Halves.
 
     def read(self, log_offset: int) -> Found:
-        """The half message at a log offset.
+        """Reads the half message at a log offset.
 
         Raises:
             OffsetOutOfRange: no record begins there.
-            CorruptRecord: it is none.
+            CorruptRecord: it is no half message.
         """
         record = parse(self._store.lookup(log_offset))
         if record.topic != HALF:
@@ -199,21 +201,23 @@ class Settlement:
         return Found(record, decode_bytes(record.properties))
 
     def commit(self, found: Found, *, is_answer: bool = False) -> Appended | None:
-        """Gives a message to its consumers.
+        """Stores a half's message in its own topic, so that consumers get it.
 
         Args:
-            is_answer: the broker asked. A half that was sent twice may have been committed as the
-                other one.
+            is_answer: it follows a check. If its producer sent the half twice, the other one may
+                be committed already.
 
         Returns:
-            Where it was stored; None if it had been before.
+            Where it is stored; None if it was stored before.
 
         Raises:
             SystemFailure: the transaction was rolled back.
-            CorruptRecord: the half does not say where it belongs.
-            DiskFull, StoreError: the store does not take it; `end_if_told` tries again.
-            IllegalMessage, ClosedError: nor ever will.
+            CorruptRecord: the half's properties do not contain its own topic and queue.
+            DiskFull, StoreError: the store refuses it for now; `end_if_told` tries again.
+            IllegalMessage, ClosedError: the store refuses it for ever.
         """
+        # The message is stored before the ledger changes: if the store refuses it, the half stays
+        # undecided, and `_refused` remembers the producer's decision, which it may not repeat.
         root = found.half.root
         key = found.properties.get(names.UNIQUE_KEY, "")
         outcome = self._outcome(found, is_doubtful=is_answer or key in self._answered)
@@ -238,7 +242,7 @@ class Settlement:
         return appended
 
     def roll_back(self, found: Found) -> None:
-        """Lets a message never be seen.
+        """Ends a transaction so that its message is never delivered.
 
         Raises:
             SystemFailure: the transaction was committed.
@@ -249,12 +253,10 @@ class Settlement:
         self._end(found.half.root, Outcome.ROLLED_BACK, count=outcome is not Outcome.ROLLED_BACK)
 
     def park(self, half: Half, found: Found) -> None:
-        """Keeps a message whose transaction nobody ended, for an operator to look at.
-
-        Once, if its producer sent it twice.
+        """Parks the message of an undecided transaction, once even if its producer sent it twice.
 
         Raises:
-            DiskFull, StoreError, ClosedError: the store does not take it.
+            DiskFull, StoreError, ClosedError: the store refuses it.
         """
         if not self._is_parked(found, since=found.record.log_offset):
             self._door.accept_due(halves.parked(found.record, dict(found.properties)))
@@ -264,11 +266,11 @@ class Settlement:
         """Stores the next copy of a half.
 
         Returns:
-            The copy, and the record that a producer is asked about.
+            The copy, and its record for the check.
 
         Raises:
-            IllegalDraft: there is no room for the properties that a copy has.
-            CorruptRecord, DiskFull, StoreError, ClosedError: as `commit`.
+            IllegalDraft: the additional properties of a copy do not fit.
+            CorruptRecord, DiskFull, StoreError, ClosedError: as in `commit`.
         """
         properties = dict(found.properties)
         draft = halves.copied(found.record, properties, root=half.root, checks=checks)
@@ -283,7 +285,7 @@ class Settlement:
         return copy, asked
 
     def prepared(self, born_ms: int, properties: dict[str, str], appended: Appended) -> None:
-        """A half or a copy was stored."""
+        """Adds a stored half or copy to the ledger."""
         self._ledger.add(
             Half.of(
                 properties,
@@ -295,11 +297,11 @@ class Settlement:
         )
 
     def resume(self, record: Record) -> None:
-        """Makes a parked message a half again.
+        """Turns a parked message into a half again.
 
         Raises:
-            CorruptRecord: it was not parked.
-            StoreError, ClosedError: the store does not take it.
+            CorruptRecord: it is not parked.
+            StoreError, ClosedError: the store refuses it.
         """
         if record.topic != CHECKS_EXHAUSTED:
             raise CorruptRecord(f"the message at {record.log_offset} is not parked")
@@ -308,13 +310,13 @@ class Settlement:
         self.prepared(record.born_ms, properties, appended)
 
     def end_if_told(self, half: Half, found: Found) -> bool:
-        """Whether nobody need be asked how a half ends; then it has ended.
+        """Ends a half whose outcome is known without a check; returns whether it is.
 
-        Its message may be with its consumers already: after a crash that took the word on it, and
-        when its producer sent it twice. Or a commit was told when the store could not take it.
+        It is known if its message is stored in its own topic: a crash may have lost the op record,
+        or its producer may have sent it twice. It is also known if the store refused its commit.
 
         Raises:
-            CorruptRecord, DiskFull, StoreError, ClosedError: as `commit`.
+            CorruptRecord, DiskFull, StoreError, ClosedError: as in `commit`.
         """
         if half.root in self._refused:
             self.commit(found, is_answer=True)
@@ -325,7 +327,7 @@ class Settlement:
         return True
 
     def lose(self, half: Half) -> None:
-        """Gives up a half whose record cannot be read."""
+        """Drops a half whose record cannot be read."""
         self._ledger.discard(half.offset)
         self._tell_soon()
 
@@ -336,11 +338,10 @@ class Settlement:
         self._tell_soon()
 
     def _outcome(self, found: Found, *, is_doubtful: bool = False) -> Outcome | None:
-        """How a transaction ended; None if it has not.
-
-        Args:
-            is_doubtful: the memory of this process is not enough.
-        """
+        """How a transaction ended; None if it has not. `is_doubtful`: memory does not suffice."""
+        # Nearly always the ledger knows. It does not know halves from before this process, nor a
+        # half that was sent twice: the key index shows whether their message is stored. A half
+        # that is finished, neither committed nor parked, has been rolled back.
         root = found.half.root
         outcome = self._ledger.outcome(root)
         if outcome in (Outcome.COMMITTED, Outcome.ROLLED_BACK):
@@ -380,7 +381,7 @@ class Settlement:
 
 
 def _is_message_of(record: Record, found: Found) -> bool:
-    """Whether a record came of a half, of another copy of it, or of the same one sent twice."""
+    """Whether a record comes from a half, from a copy of it, or from the same half sent twice."""
     if record.prepared_offset == found.record.log_offset:
         return True
     group = decode_bytes(record.properties).get(names.PRODUCER_GROUP)

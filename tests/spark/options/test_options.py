@@ -9,14 +9,14 @@ import pytest
 from sprocket.base.errors import ConfigError
 from sprocket.message.queue import QueueId
 from sprocket.spark.options.declare import declared, unknown
-from sprocket.spark.options.options import BatchOptions, StoreOptions, StreamOptions, batch_options
+from sprocket.spark.options.options import BatchOptions, StoreOptions, StreamOptions, read_options
 from sprocket.spark.options.write_options import WriteOptions
 
 MINIMAL = {"namesrvAddr": "127.0.0.1:9876", "subscribe": "orders"}
 
 
 def test_few_options_are_enough() -> None:
-    options = batch_options(MINIMAL)
+    options = read_options(MINIMAL, BatchOptions)
     assert options.nameservers == ("127.0.0.1:9876",)
     assert options.topics == ("orders",)
     assert options.fails_on_loss
@@ -24,7 +24,7 @@ def test_few_options_are_enough() -> None:
 
 
 def test_names_count_without_case_and_values_are_typed() -> None:
-    options = batch_options(
+    options = read_options(
         {
             "NAMESRVADDR": "a:1; b:2,[::1]:3",
             "subscribe": " orders , returns,orders",
@@ -32,7 +32,8 @@ def test_names_count_without_case_and_values_are_typed() -> None:
             "FailOnDataLoss": "FALSE",
             "tags": " paid || new ",
             "fetchoffset.numretries": "0",
-        }
+        },
+        BatchOptions,
     )
     assert options.nameservers == ("a:1", "b:2", "[::1]:3")
     assert options.topics == ("orders", "returns")
@@ -43,13 +44,14 @@ def test_names_count_without_case_and_values_are_typed() -> None:
 
 
 def test_they_travel_to_other_processes() -> None:
-    options = batch_options(
+    options = read_options(
         {
             "namesrvAddr": "a:1",
             "assign": '{"orders": {"broker-a": [0]}}',
             "startingOffsets": '{"orders": {"broker-a": {"0": 5}}}',
             "endingTimestamp": "7",
-        }
+        },
+        BatchOptions,
     )
     assert options.queues == {QueueId("orders", "broker-a", 0)}
     assert pickle.loads(pickle.dumps(options)) == options
@@ -70,7 +72,7 @@ def test_they_travel_to_other_processes() -> None:
 )
 def test_a_wrong_name_is_refused_with_the_nearest_right_one(wrong: str, right: str) -> None:
     with pytest.raises(ConfigError, match=rf"no option {wrong}: did you mean {right}\?"):
-        batch_options({**MINIMAL, wrong: "1"})
+        read_options({**MINIMAL, wrong: "1"}, BatchOptions)
 
 
 @pytest.mark.parametrize("kind", [BatchOptions, StreamOptions, StoreOptions, WriteOptions])
@@ -91,7 +93,7 @@ def test_every_option_is_found_by_names_like_it(kind: type) -> None:
 
 def test_a_name_like_none_is_refused_with_all_there_are() -> None:
     with pytest.raises(ConfigError, match=r"there are: subscribe, .*namesrvAddr"):
-        batch_options({**MINIMAL, "xyzzy": "1"})
+        read_options({**MINIMAL, "xyzzy": "1"}, BatchOptions)
 
 
 @pytest.mark.parametrize(
@@ -117,7 +119,7 @@ def test_a_name_like_none_is_refused_with_all_there_are() -> None:
 )
 def test_a_wrong_value_is_refused_by_the_name_of_its_option(name: str, value: str) -> None:
     with pytest.raises(ConfigError, match=name):
-        batch_options({**MINIMAL, name.lower(): value})
+        read_options({**MINIMAL, name.lower(): value}, BatchOptions)
 
 
 @pytest.mark.parametrize(
@@ -130,7 +132,7 @@ def test_a_wrong_value_is_refused_by_the_name_of_its_option(name: str, value: st
 )
 def test_it_must_be_clear_where_to_read_from(given: dict[str, str], said: str) -> None:
     with pytest.raises(ConfigError, match=said):
-        batch_options(given)
+        read_options(given, BatchOptions)
 
 
 def test_every_option_says_what_it_is() -> None:

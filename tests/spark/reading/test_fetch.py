@@ -11,8 +11,8 @@ from sprocket.message.record import scan
 from sprocket.protocol.command import Command, Reply
 from sprocket.protocol.requests.pull import PullMessage
 from sprocket.spark.options.loss import ReadFailed
-from sprocket.spark.options.options import ReadOptions, batch_options
-from sprocket.spark.reading.fetch import Fetcher
+from sprocket.spark.options.options import BatchOptions, ReadOptions, read_options
+from sprocket.spark.reading.fetch import Chunk, Fetcher, gathered
 from sprocket.spark.reading.ranges import Range
 from tests.spark.support import FakeBroker, Shelf, hang_up, record, serving
 
@@ -30,7 +30,7 @@ def broker(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeBroker]:
 
 def options(broker: FakeBroker, **more: str) -> ReadOptions:
     given = {"namesrvAddr": broker.address, "subscribe": "orders", "pullTimeoutMs": "200"}
-    return batch_options({**given, **more})
+    return read_options({**given, **more}, BatchOptions)
 
 
 def offsets(broker: FakeBroker, start: int, end: int, **more: str) -> list[int]:
@@ -155,6 +155,36 @@ def test_a_broker_that_leads_backwards_is_no_endless_loop(broker: FakeBroker) ->
         offsets(broker, 20, 30)
 
 
+def test_messages_that_an_answer_promises_and_does_not_bring_fail_the_task(
+    broker: FakeBroker,
+) -> None:
+    from sprocket.protocol.requests.pull import PullReply
+
+    empty = PullReply(
+        suggest_which_broker_id=0, next_begin_offset=30, min_offset=20, max_offset=120
+    )
+    broker.fault = lambda request: Reply(empty) if request.code == PullMessage.code else None
+    with pytest.raises(ReadFailed, match=r"orders@broker-a:0 at offset 20: .*brings none"):
+        offsets(broker, 20, 30)
+
+
+def test_a_refusal_to_filter_is_known_by_its_code(broker: FakeBroker) -> None:
+    broker.fault = lambda request: (
+        Reply(code=1, remark="in whatever words")
+        if request.code == PullMessage.code and request.fields["expressionType"] != "TAG"
+        else None
+    )
+    assert offsets(broker, 20, 120, sql="amount > 5") == list(range(20, 120))
+
+
+def test_a_broker_that_fails_at_any_pull_is_waited_for_in_vain(broker: FakeBroker) -> None:
+    broker.fault = lambda request: (
+        Reply(code=1, remark="out of order") if request.code == PullMessage.code else None
+    )
+    with pytest.raises(ReadFailed, match=r"out of order.*pullTimeoutMs"):
+        offsets(broker, 20, 120, sql="amount > 5")
+
+
 def test_a_broker_that_does_not_filter_by_sql_gives_everything(broker: FakeBroker) -> None:
     def fault(request: Command) -> Reply | None:
         if request.code == PullMessage.code and request.fields["expressionType"] == "SQL92":
@@ -165,3 +195,12 @@ def test_a_broker_that_does_not_filter_by_sql_gives_everything(broker: FakeBroke
     broker.fault = fault
     assert offsets(broker, 20, 120, sql="amount > 5") == list(range(20, 120))
     assert {(p.expression_type, p.subscription) for p in broker.pulls} == {("TAG", "*")}
+
+
+def test_answers_are_gathered_until_they_are_worth_decoding() -> None:
+    small = [Chunk(memoryview(b"x" * 10), n * 32, n * 32 + 32) for n in range(300)]
+    found = list(gathered(iter(small)))
+    assert [(one.start, one.end) for one in found] == [(0, 8192), (8192, 9600)]
+    assert sum(len(one.records) for one in found) == 3000
+    large = [Chunk(memoryview(bytes(1 << 21)), n, n + 1) for n in range(3)]
+    assert [one.end for one in gathered(iter(large))] == [1, 2, 3]

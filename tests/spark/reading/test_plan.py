@@ -9,7 +9,7 @@ from sprocket.message.queue import QueueId
 from sprocket.protocol.command import Command, Reply
 from sprocket.protocol.requests.offset import MaxOffset
 from sprocket.spark.options.loss import ReadFailed
-from sprocket.spark.options.options import batch_options
+from sprocket.spark.options.options import BatchOptions, read_options
 from sprocket.spark.reading.plan import matching, plan_batch
 from sprocket.spark.reading.ranges import Range
 from tests.spark.support import BORN_MS, FakeBroker, Shelf, hang_up, record, serving
@@ -40,7 +40,7 @@ def broker() -> Iterator[FakeBroker]:
 def planned(broker: FakeBroker, **given: str) -> list[str]:
     """All ranges of a plan, as text."""
     options = {"namesrvAddr": broker.address, "fetchOffset.retryIntervalMs": "1", **given}
-    shares, addresses = plan_batch(batch_options(options))
+    shares, addresses = plan_batch(read_options(options, BatchOptions))
     assert set(addresses.values()) <= {broker.address}
     return [str(one) for share in shares for one in share]
 
@@ -139,7 +139,7 @@ def test_an_end_may_lie_ahead(broker: FakeBroker) -> None:
 
 def test_partitions_as_asked(broker: FakeBroker) -> None:
     options = {"namesrvAddr": broker.address, "subscribe": "orders", "minPartitions": "5"}
-    shares, _ = plan_batch(batch_options(options))
+    shares, _ = plan_batch(read_options(options, BatchOptions))
     assert [sum(one.records for one in share) for share in shares] == [7] * 5
     assert shares[1] == (
         Range(queue("orders", "broker-a", 0), 7, 10),

@@ -21,7 +21,7 @@ from pyspark.sql.datasource import (
 )
 
 from sprocket.message.queue import QueueId
-from sprocket.spark.options.options import batch_options
+from sprocket.spark.options.options import BatchOptions, read_options
 from sprocket.spark.reading.pushdown import NOTHING, Narrowing, narrow, narrow_choice
 from sprocket.spark.reading.read import NarrowedReader
 
@@ -107,7 +107,7 @@ def test_anything_else_stays_with_spark() -> None:
 
 
 def narrowed(one: Any, **given: str) -> tuple[Narrowing, str, list[Any]]:
-    options = batch_options({"namesrvAddr": "a:1", "subscribe": "orders", **given})
+    options = read_options({"namesrvAddr": "a:1", "subscribe": "orders", **given}, BatchOptions)
     wanted, options, left = narrow_choice([one], COLUMNS, options)
     return wanted, options.tags, left
 

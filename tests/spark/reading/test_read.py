@@ -9,9 +9,8 @@ pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'sp
 
 from sprocket.message.queue import QueueId
 from sprocket.spark.options.loss import ReadFailed
-from sprocket.spark.options.options import batch_options
-from sprocket.spark.reading.fetch import Chunk
-from sprocket.spark.reading.read import RocketMQReader, gathered
+from sprocket.spark.options.options import BatchOptions, read_options
+from sprocket.spark.reading.read import RocketMQReader
 from sprocket.spark.records.schema import arrow_schema
 from tests.spark.support import FakeBroker, Shelf, record, serving
 
@@ -32,7 +31,7 @@ def reader(broker: FakeBroker, **given: str) -> RocketMQReader:
     options = {"namesrvAddr": broker.address, "subscribe": "orders", **given}
     wanted = [("broker", "string", True), ("queue_id", "int", True)]
     schema = arrow_schema([*wanted, ("queue_offset", "bigint", True), ("body", "binary", True)])
-    return RocketMQReader(batch_options(options), schema)
+    return RocketMQReader(read_options(options, BatchOptions), schema)
 
 
 def rows(made: RocketMQReader) -> list[dict[str, object]]:
@@ -93,12 +92,3 @@ def test_bytes_that_are_no_records_name_the_place(broker: FakeBroker) -> None:
     broker.shelves[QUEUES[1]].records[40] = b"\0\0\0\x7bnonsense"
     with pytest.raises(ReadFailed, match=r"orders@broker-a:1 from offset \d+: "):
         rows(reader(broker))
-
-
-def test_answers_are_gathered_until_they_are_worth_decoding() -> None:
-    small = [Chunk(memoryview(b"x" * 10), n * 32, n * 32 + 32) for n in range(300)]
-    found = list(gathered(iter(small)))
-    assert [(one.start, one.end) for one in found] == [(0, 8192), (8192, 9600)]
-    assert sum(len(one.records) for one in found) == 3000
-    large = [Chunk(memoryview(bytes(1 << 21)), n, n + 1) for n in range(3)]
-    assert [one.end for one in gathered(iter(large))] == [1, 2, 3]

@@ -11,7 +11,7 @@ from sprocket.message.queue import QueueId
 from sprocket.protocol.command import Command, Reply
 from sprocket.protocol.requests.offset import MaxOffset
 from sprocket.spark.options.loss import ReadFailed
-from sprocket.spark.options.options import stream_options
+from sprocket.spark.options.options import StreamOptions, read_options
 from sprocket.spark.reading.stream import StreamPlan
 from tests.spark.support import FakeBroker, Shelf, hang_up, record, serving
 
@@ -33,7 +33,7 @@ def broker() -> Iterator[FakeBroker]:
 def plan(broker: FakeBroker, **given: str) -> StreamPlan:
     options = {"namesrvAddr": broker.address, "subscribe": "orders", "routeRefreshMs": "0"}
     quick = {"fetchOffset.retryIntervalMs": "1", "fetchOffset.numRetries": "1"}
-    return StreamPlan(stream_options({**options, **quick, **given}))
+    return StreamPlan(read_options({**options, **quick, **given}, StreamOptions))
 
 
 def ranges(made: StreamPlan, start: dict[QueueId, int], end: dict[QueueId, int]) -> list[str]:
@@ -164,4 +164,6 @@ def test_after_a_restart_the_first_batch_is_planned_from_the_checkpoint(broker: 
 
 def test_options_of_batch_reads_are_refused() -> None:
     with pytest.raises(ConfigError, match="endingOffsets is not for streams"):
-        stream_options({"namesrvAddr": "a:1", "subscribe": "o", "endingoffsets": "latest"})
+        read_options(
+            {"namesrvAddr": "a:1", "subscribe": "o", "endingoffsets": "latest"}, StreamOptions
+        )

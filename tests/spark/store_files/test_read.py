@@ -14,7 +14,7 @@ from sprocket.base.errors import ConfigError, UsageError
 from sprocket.message.compression import Compression, compress
 from sprocket.message.hashing import java_hash
 from sprocket.spark.options.loss import ReadFailed
-from sprocket.spark.options.options import store_options, stream_options
+from sprocket.spark.options.options import StoreOptions, StreamOptions, read_options
 from tests.spark.stores import Store, golden_store, log_offsets, manifest, rows
 from tests.spark.support import BORN_MS
 
@@ -148,11 +148,11 @@ def test_files_that_cannot_hold_the_wanted_time_are_not_read(tmp_path: Path) -> 
     store = filled(tmp_path)
     root = store.save()
     options = {"store": str(root), "startingTimestamp": str(BORN_MS + 50 * 60_000)}
-    pieces = plan_store(store_options(options))
+    pieces = plan_store(read_options(options, StoreOptions))
     assert pieces[0].file.start > 0
     assert pieces[-1].file.is_last
     options = {"store": str(root), "endingTimestamp": str(BORN_MS)}
-    assert [one.file.start for one in plan_store(store_options(options))][-1:] == [0]
+    assert [one.file.start for one in plan_store(read_options(options, StoreOptions))][-1:] == [0]
 
 
 def test_files_without_the_topic_are_not_read(tmp_path: Path) -> None:
@@ -161,7 +161,7 @@ def test_files_without_the_topic_are_not_read(tmp_path: Path) -> None:
     store = filled(tmp_path)
     last = store.add("rare")
     root = store.save()
-    (piece,) = plan_store(store_options({"store": str(root), "subscribe": "rare"}))
+    (piece,) = plan_store(read_options({"store": str(root), "subscribe": "rare"}, StoreOptions))
     assert piece.by_queues
     assert piece.file.start <= last < piece.file.end
 
@@ -252,7 +252,9 @@ def test_a_file_that_goes_while_it_is_read_is_loss(tmp_path: Path) -> None:
 
     root = filled(tmp_path).save()
     for fails in ("true", "false"):
-        reader = StoreReader(store_options({"store": str(root), "failOnDataLoss": fails}), ALL)
+        reader = StoreReader(
+            read_options({"store": str(root), "failOnDataLoss": fails}, StoreOptions), ALL
+        )
         first, *_ = reader.partitions()
         Path(first.piece.file.path).rename(root / "gone")
         if fails == "true":
@@ -285,13 +287,13 @@ def test_wrong_options_are_told(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no folder of a broker's store"):
         rows(tmp_path)
     with pytest.raises(ConfigError, match="startingOffsets is not for reads of a store"):
-        store_options({"store": "s", "startingOffsets": "latest"})
+        read_options({"store": "s", "startingOffsets": "latest"}, StoreOptions)
     with pytest.raises(ConfigError, match="store is not for streams"):
-        stream_options({"store": "s", "namesrvAddr": "a:1", "subscribe": "o"})
+        read_options({"store": "s", "namesrvAddr": "a:1", "subscribe": "o"}, StreamOptions)
     with pytest.raises(ConfigError, match="no option storepath: did you mean store"):
-        store_options({"storepath": "s"})
+        read_options({"storepath": "s"}, StoreOptions)
     with pytest.raises(ConfigError, match="not both"):
-        store_options({"store": "s", "subscribe": "a", "subscribePattern": "b"})
+        read_options({"store": "s", "subscribe": "a", "subscribePattern": "b"}, StoreOptions)
 
 
 def test_an_empty_store_is_no_rows(tmp_path: Path) -> None:

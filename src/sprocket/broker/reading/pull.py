@@ -20,7 +20,7 @@ from sprocket.broker.tables.access import Permit, ReadAccess
 from sprocket.broker.tables.offsets import ConsumerOffsets
 from sprocket.broker.tables.volumes import Volumes
 from sprocket.filterserver import slices
-from sprocket.protocol.codes import RequestCode, ResponseCode
+from sprocket.protocol.codes import MASTER, RequestCode, ResponseCode
 from sprocket.protocol.command import Command, Reply
 from sprocket.protocol.requests.pull import (
     COMMIT_OFFSET,
@@ -39,7 +39,6 @@ HOLD_MS_MAX = 300_000
 _TURN_SECONDS = 0.002
 _TURN_READS = 16
 
-_MASTER = 0
 _FOUND = ReadStatus.FOUND
 _OFFSET_RESET = "OFFSET_RESET"
 
@@ -351,7 +350,7 @@ def _answer(found: Read, permit: Permit, asked: int) -> Reply:
 
 def _header(permit: Permit, next_offset: int, *, low: int, high: int) -> PullReply:
     return PullReply(
-        suggest_which_broker_id=_MASTER,
+        suggest_which_broker_id=MASTER,
         next_begin_offset=next_offset,
         min_offset=low,
         max_offset=high,

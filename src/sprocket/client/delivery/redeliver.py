@@ -15,9 +15,9 @@ from typing import Protocol
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import SprocketError
 from sprocket.client.config import ProducerConfig
-from sprocket.client.sending.envelope import Envelope
 from sprocket.client.sending.sender import Outbox
 from sprocket.client.session.session import Session
+from sprocket.clientcore.envelope import Envelope
 from sprocket.message.message import StoredMessage
 from sprocket.message.properties import (
     DELAY,

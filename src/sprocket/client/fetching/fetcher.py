@@ -20,7 +20,6 @@ from sprocket.base.errors import (
     CorruptRecord,
     FilterFailed,
     FilterMissing,
-    RemoteProtocolError,
     ReplyError,
     SprocketError,
     SubscriptionInvalid,
@@ -34,36 +33,26 @@ from sprocket.client.fetching.filter_upload import bring
 from sprocket.client.fetching.pauses import Pauses
 from sprocket.client.fetching.statistics import Counters
 from sprocket.client.fetching.window import Limits, Window
-from sprocket.client.session.routes import MASTER
 from sprocket.client.session.session import Session
+from sprocket.clientcore.replies import PullAnswer, PullStatus, read_pull
+from sprocket.filter.tags import ALL, TagFilter
 from sprocket.message.message import StoredMessage
 from sprocket.message.offsets import QueueOffset
 from sprocket.message.properties import RETRY_TOPIC
 from sprocket.message.queue import QueueId
-from sprocket.message.record import scan
 from sprocket.message.topic import is_retry_topic
-from sprocket.protocol.codes import ResponseCode
-from sprocket.protocol.command import Command
+from sprocket.protocol.codes import MASTER, ResponseCode
 from sprocket.protocol.requests.pull import (
     COMMIT_OFFSET,
     SUBSCRIPTION,
     SUSPEND,
     PullMessage,
-    PullReply,
 )
 from sprocket.remoting.transport import Peer
 
 logger = logging.getLogger(__name__)
 
-#: Answers after which the next pull goes out at once: found, nothing new, none matched.
-_GOES_ON = frozenset(
-    {
-        ResponseCode.SUCCESS,
-        ResponseCode.PULL_NOT_FOUND,
-        ResponseCode.PULL_RETRY_IMMEDIATELY,
-    }
-)
-
+_ALL = TagFilter.parse(ALL)
 
 #: An answer within this time that tells nothing new was not held by the broker; after so many of
 #: them, or of answers that send us elsewhere, pulls pause: else they would go round and round.
@@ -207,16 +196,18 @@ class Feed:
         began = asyncio.get_running_loop().time()
         self.pulled_ms = session.world.clock.now_ms()
         reply = await peer.call(header, deadline=deadline)
-        if reply.code in _GOES_ON:
-            if header.sys_flag & COMMIT_OFFSET:
-                self.committed = QueueOffset(max(self.committed or 0, header.commit_offset))
-            if self.queue not in self._parts.pauses:  # else it is asked for again afterwards
-                self._take(reply, began)
-        elif reply.code == ResponseCode.PULL_OFFSET_MOVED:
-            await self._moved(reply, number)
-        else:
+        try:
+            answer = read_pull(reply)
+        except ReplyError:
             self._number = MASTER
-            raise ReplyError.of(reply.code, reply.remark or "")
+            raise
+        if answer.status is PullStatus.OFFSET_ILLEGAL:
+            await self._moved(answer, number, reply.remark)
+            return
+        if header.sys_flag & COMMIT_OFFSET:
+            self.committed = QueueOffset(max(self.committed or 0, header.commit_offset))
+        if self.queue not in self._parts.pauses:  # else it is asked for again afterwards
+            self._take(answer, began)
 
     def _request(self, *, is_master: bool) -> PullMessage:
         config = self._parts.config
@@ -240,13 +231,12 @@ class Feed:
             bname=self.queue.broker,
         )
 
-    def _take(self, reply: Command, began: float) -> None:
-        fields = _checked(reply)
-        self._number = fields.suggest_which_broker_id
+    def _take(self, answer: PullAnswer, began: float) -> None:
+        self._number = answer.broker_number
         window = self.window
-        if reply.code != ResponseCode.SUCCESS:
+        if answer.status is not PullStatus.FOUND:
             before = window.next_offset
-            window.fetched((), fields.next_begin_offset)
+            window.fetched((), answer.next_offset)
             soon = min(_SOON_SECONDS, self._parts.config.hold_ms / 2000)
             is_soon = asyncio.get_running_loop().time() - began < soon
             self._in_vain = self._in_vain + 1 if is_soon and window.next_offset == before else 0
@@ -254,7 +244,7 @@ class Feed:
         self._in_vain = 0
         messages: list[StoredMessage] = []
         try:
-            messages.extend(self._wanted(reply))
+            messages.extend(self._wanted(answer))
         except CorruptRecord:
             if messages:  # go on behind what could be read; the rest is asked for again
                 window.fetched(messages, messages[-1].queue_offset + 1)
@@ -262,58 +252,38 @@ class Feed:
             raise
         now = asyncio.get_running_loop().time()
         self._parts.counters.pulled(self.queue.topic, now, count=len(messages), seconds=now - began)
-        if window.fetched(messages, fields.next_begin_offset):
+        if window.fetched(messages, answer.next_offset):
             self._parts.offer(window)
 
-    def _wanted(self, reply: Command) -> Iterator[StoredMessage]:
-        """The messages of a reply that match: a broker may have looked at hashes only."""
-        wanted = self.subscription.filter
-        found = scan(reply.body, self.queue.broker, opens_bodies=True)
+    def _wanted(self, answer: PullAnswer) -> Iterator[StoredMessage]:
+        """The messages of an answer that match; a retry topic's messages all do."""
         if self._is_retry:
-            yield from (as_sent(message) for message in found)
-        elif wanted.is_all:
-            yield from found
-        else:
-            yield from (message for message in found if wanted.matches(message.properties))
+            return map(as_sent, answer.messages(self.queue.broker, _ALL))
+        return answer.messages(self.queue.broker, self.subscription.filter)
 
-    async def _moved(self, reply: Command, number: int) -> None:
+    async def _moved(self, answer: PullAnswer, number: int, remark: str | None) -> None:
         """Our position is outside the queue, or was reset: go where the broker says.
 
         In ordered consumption the batch under way ends first, so that no two overlap.
         """
-        next_offset = _checked(reply).next_begin_offset
         self._in_vain += 1
         if number != MASTER:  # a slave that lags is no reason to go back
             self._number = MASTER
-            raise ReplyError.of(reply.code, f"slave {number}: {reply.remark}")
+            raise ReplyError.of(ResponseCode.PULL_OFFSET_MOVED, f"slave {number}: {remark}")
         logger.warning(
             "%s: position moves from %d to %d: %s",
             self.queue,
             self.window.next_offset,
-            next_offset,
-            reply.remark,
+            answer.next_offset,
+            remark,
         )
         if self._parts.finish is not None:
             await self._parts.finish(self.window)
-        window = Window(next_offset, self._limits)
+        window = Window(answer.next_offset, self._limits)
         window.trusted_until = self.window.trusted_until
         self.window.close()
         self.window = window
         self.committed = None
-
-
-def _checked(reply: Command) -> PullReply:
-    """What a reply says, if it can be.
-
-    Raises:
-        RemoteProtocolError: it goes on nowhere, or has found something that is not there.
-    """
-    fields = reply.read(PullReply)
-    if fields.next_begin_offset < 0:
-        raise RemoteProtocolError(f"a pull goes on at {fields.next_begin_offset}")
-    if reply.code == ResponseCode.SUCCESS and not reply.body:
-        raise RemoteProtocolError("a pull has found messages and brings none")
-    return fields
 
 
 def as_sent(message: StoredMessage) -> StoredMessage:

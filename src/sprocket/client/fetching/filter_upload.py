@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from sprocket.base.errors import FilterMissing, ReplyError
+from sprocket.base.errors import FilterMissing
 from sprocket.filter.choice import Filter
 from sprocket.filter.python import PythonFilter, Upload
 from sprocket.protocol.command import Command
@@ -31,8 +31,7 @@ async def bring(
     if not isinstance(wanted, PythonFilter) or wanted.source is None:
         raise missing
     reply = await call(upload_of(wanted, group=group, topic=topic, now_ms=now_ms), wanted.source)
-    if reply.code:
-        raise ReplyError.of(reply.code, reply.remark or "")
+    reply.checked()
 
 
 def upload_of(wanted: PythonFilter, *, group: str, topic: str, now_ms: int) -> UploadFilter:

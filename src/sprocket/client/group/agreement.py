@@ -15,10 +15,10 @@ from sprocket.base.deadline import Deadline
 from sprocket.base.errors import ConsumerOffline, SprocketError, UsageError
 from sprocket.client.base.subscription import Subscription
 from sprocket.client.config import ClientConfig
-from sprocket.client.session.routes import MASTER
 from sprocket.client.session.session import Session
 from sprocket.message.topic import is_retry_topic
 from sprocket.protocol.bodies import ConsumerConnection, SubscriptionData
+from sprocket.protocol.codes import MASTER
 from sprocket.protocol.requests.client import ConsumerConnections
 
 logger = logging.getLogger(__name__)

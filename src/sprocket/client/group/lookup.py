@@ -11,10 +11,11 @@ from typing import NamedTuple, Protocol
 
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import RouteNotFound, SprocketError, TransportError
-from sprocket.client.session.routes import MASTER, TopicRoute
 from sprocket.client.session.session import Session
+from sprocket.clientcore.routes import TopicRoute
 from sprocket.message.queue import QueueId
 from sprocket.protocol.bodies import GroupMemberList
+from sprocket.protocol.codes import MASTER
 from sprocket.protocol.requests.client import GroupMembers
 
 logger = logging.getLogger(__name__)

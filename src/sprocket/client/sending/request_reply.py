@@ -16,9 +16,9 @@ from collections.abc import Mapping
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import CallTimeout, SprocketError, UsageError
 from sprocket.client.config import ProducerConfig
-from sprocket.client.sending.envelope import Envelope, seal
 from sprocket.client.sending.sender import Outbox, Sent
 from sprocket.client.session.session import Session
+from sprocket.clientcore.envelope import Envelope, seal
 from sprocket.message.message import Message, StoredMessage
 from sprocket.message.properties import (
     CLUSTER,

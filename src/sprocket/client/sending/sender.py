@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from enum import Enum
+from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple
 
 from sprocket.base.backoff import pauses
@@ -25,15 +24,16 @@ from sprocket.base.errors import (
 )
 from sprocket.client.base.arguments import check_takes
 from sprocket.client.config import ProducerConfig
-from sprocket.client.sending.envelope import Envelope
-from sprocket.client.sending.queue_choice import SLOW, Chooser, Faults, by_key
-from sprocket.client.session.routes import TopicRoute
 from sprocket.client.session.session import Session
+from sprocket.clientcore.attempts import Attempts
+from sprocket.clientcore.envelope import Envelope
+from sprocket.clientcore.queue_choice import SLOW, Chooser, Faults, by_key
+from sprocket.clientcore.replies import SendStatus, send_status
+from sprocket.clientcore.routes import TopicRoute
 from sprocket.message.message import Message
 from sprocket.message.offsets import QueueOffset
 from sprocket.message.queue import QueueId
 from sprocket.message.recall import RecallHandle
-from sprocket.protocol.codes import ResponseCode
 from sprocket.protocol.command import Command
 from sprocket.protocol.requests.send import RecallMessage, RecallReply, SendMessageV2, SendReply
 from sprocket.protocol.sending import SendForm
@@ -46,23 +46,6 @@ _PAUSE_FIRST = 0.05
 _PAUSE_LONGEST = 1.0
 #: Seconds that asking for a newer route may take out of a send's time.
 _ROUTE_SECONDS = 0.5
-
-
-class SendStatus(Enum):
-    """How well a message that was stored is kept. All but `OK` occur in synchronous modes only."""
-
-    OK = "SEND_OK"
-    FLUSH_DISK_TIMEOUT = "FLUSH_DISK_TIMEOUT"
-    FLUSH_SLAVE_TIMEOUT = "FLUSH_SLAVE_TIMEOUT"
-    SLAVE_NOT_AVAILABLE = "SLAVE_NOT_AVAILABLE"
-
-
-_STATUSES: dict[int, SendStatus] = {
-    ResponseCode.SUCCESS: SendStatus.OK,
-    ResponseCode.FLUSH_DISK_TIMEOUT: SendStatus.FLUSH_DISK_TIMEOUT,
-    ResponseCode.FLUSH_SLAVE_TIMEOUT: SendStatus.FLUSH_SLAVE_TIMEOUT,
-    ResponseCode.SLAVE_NOT_AVAILABLE: SendStatus.SLAVE_NOT_AVAILABLE,
-}
 
 
 class Sent(NamedTuple):
@@ -131,21 +114,19 @@ class Outbox:
             ReplyError: a broker refused, and others would too.
             RouteNotFound: as `route`.
         """
-        again: Iterator[float] | None = None
-        failed_at = ""
+        attempts: Attempts | None = None  # made at the first failure: most sends have none
         failure: SprocketError | None = None
-        for attempt in range(1 + self._config.retries):
+        while True:
             route = self._session.routes.known(envelope.topic)
             if route is None or not route.writable:
                 route = await self.route(envelope.topic, deadline)
+            failed_at = "" if attempts is None else attempts.failed_at
             queue = self._chooser.next(route.writable, self._clock(), not_at=failed_at)
-            if attempt and queue.broker == failed_at:
-                again = again or pauses(
-                    _PAUSE_FIRST, _PAUSE_LONGEST, entropy=self._session.world.entropy
-                )
-                await asyncio.sleep(min(next(again), deadline.left()))
-            if attempt and not deadline.left():
-                break
+            if attempts is not None:
+                if (pause := attempts.pause(queue.broker)) > 0:
+                    await asyncio.sleep(min(pause, deadline.left()))
+                if not deadline.left():
+                    break
             began = self._clock()
             try:
                 reply = await self._asked(envelope, queue, deadline)
@@ -154,9 +135,13 @@ class Outbox:
                 self._note(error, queue)
                 if not error.retriable:
                     raise
-                failure, failed_at = error, queue.broker
+                failure = error
+                attempts = attempts or self._attempts()
+                is_last = not attempts.another(error, queue.broker)
                 if error.refresh_route:
                     await self._refresh(envelope.topic, deadline)
+                if is_last:
+                    break
         raise _failed(envelope, failure) from failure
 
     async def send_to(self, queue: QueueId, envelope: Envelope, deadline: Deadline) -> list[Sent]:
@@ -229,9 +214,7 @@ class Outbox:
         self, reply: Command, envelope: Envelope, queue: QueueId, began: float
     ) -> list[Sent]:
         """What a broker's answer says, to a send that began at a moment of the loop's time."""
-        status = _STATUSES.get(reply.code)
-        if status is None:
-            raise ReplyError.of(reply.code, reply.remark or "")
+        status = send_status(reply)
         faults = self._faults
         if faults is not None:
             ended = self._clock()
@@ -259,6 +242,11 @@ class Outbox:
             form = self._forms[queue] = SendForm(self._header(envelope, queue))
         head = form.head(number, envelope, len(envelope.body))
         return peer.call_written(number, head, envelope.body, deadline)
+
+    def _attempts(self) -> Attempts:
+        entropy = self._session.world.entropy
+        waits = pauses(_PAUSE_FIRST, _PAUSE_LONGEST, entropy=entropy)
+        return Attempts(self._config.retries, waits)
 
     async def _refresh(self, topic: str, deadline: Deadline) -> None:
         """Asks for a newer route; without one the old one stays."""

@@ -2,95 +2,42 @@
 
 A route is fetched once for all who ask at the same time, and stays until a newer one replaces it:
 while no name server answers, or a broker is away for a moment, work goes on with what is known.
-Queues are sorted by broker name and number after every fetch, so that two producers that hash the
-same key choose the same queue, whatever name server they asked.
 
-Source: MQClientInstance.updateTopicRouteInfoFromNameServer and topicRouteData2TopicPublishInfo of
-RocketMQ 5.x.
+Source: MQClientInstance.updateTopicRouteInfoFromNameServer of RocketMQ 5.x.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
 
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import (
     CallTimeout,
     ClosedError,
-    ConnectFailed,
     ProtocolError,
     ReplyError,
     RouteNotFound,
     SprocketError,
-    TopicNotFound,
     TransportError,
 )
-from sprocket.message.queue import QueueId
-from sprocket.message.topic import REPLY_SUFFIX, TEMPLATE, is_readable, is_writable
+from sprocket.clientcore.routes import (
+    NameServers,
+    TopicRoute,
+    nearest,
+    no_route,
+    promise,
+    read_route,
+)
+from sprocket.message.topic import REPLY_SUFFIX, TEMPLATE
 from sprocket.protocol.bodies import Route, TopicList
+from sprocket.protocol.codes import MASTER
 from sprocket.protocol.command import Header
 from sprocket.protocol.requests.route import RouteOfTopic, SystemTopicsOfNameServer, TopicNames
 from sprocket.remoting.pool import Pool
 
 logger = logging.getLogger(__name__)
-
-MASTER = 0
-#: More queues of one topic on one broker are nonsense from a broken name server.
-_QUEUES_MAX = 65_536
-
-
-class TopicRoute(NamedTuple):
-    """A topic's queues and who has them.
-
-    Attributes:
-        writable, readable: sorted by broker name and number.
-        addresses: by broker name, from number (0 is the master) to address.
-        is_promised: no broker has the topic yet; the first send to one of these makes it.
-    """
-
-    writable: tuple[QueueId, ...]
-    readable: tuple[QueueId, ...]
-    addresses: dict[str, dict[int, str]]
-    is_promised: bool = False
-
-
-def read_route(topic: str, route: Route) -> TopicRoute:
-    """The queues that a route's answer stands for. Pure."""
-    addresses = {each.broker_name: dict(each.broker_addrs) for each in route.broker_datas}
-    writable: set[QueueId] = set()
-    readable: set[QueueId] = set()
-    for each in route.queue_datas:
-        numbers = addresses.get(each.broker_name, {})
-        if is_writable(each.perm) and MASTER in numbers:
-            writable.update(_queues(topic, each.broker_name, each.write_queue_nums))
-        if is_readable(each.perm) and numbers:
-            readable.update(_queues(topic, each.broker_name, each.read_queue_nums))
-    if route.order_topic_conf:
-        writable = set(_ordered_queues(topic, route.order_topic_conf))
-    return TopicRoute(tuple(sorted(writable)), tuple(sorted(readable)), addresses)
-
-
-def _queues(topic: str, broker: str, count: int) -> Iterator[QueueId]:
-    return (QueueId(topic, broker, number) for number in range(min(count, _QUEUES_MAX)))
-
-
-def _ordered_queues(topic: str, configuration: str) -> Iterator[QueueId]:
-    """The queues of `broker-a:4;broker-b:4`, which stay the same while a broker is away."""
-    for piece in configuration.split(";"):
-        broker, _, count = piece.strip().partition(":")
-        if broker and count.isascii() and count.isdigit() and len(count) < 10:
-            yield from _queues(topic, broker, int(count))
-
-
-def promise(topic: str, template: TopicRoute, queues: int) -> TopicRoute:
-    """The route that a topic will have once the first send has made it after a template."""
-    writable = tuple(
-        queue._replace(topic=topic) for queue in template.writable if queue.number < queues
-    )
-    return TopicRoute(writable, (), template.addresses, is_promised=True)
 
 
 class Routes:
@@ -107,8 +54,7 @@ class Routes:
         self, pool: Pool, nameservers: Sequence[str], *, first: int, timeout_ms: int
     ) -> None:
         self._pool = pool
-        self._nameservers = tuple(nameservers)
-        self._current = first % len(self._nameservers)
+        self._nameservers = NameServers(nameservers, first)
         self._timeout_ms = timeout_ms
         self._routes: dict[str, TopicRoute] = {}
         self._fetching: dict[str, asyncio.Task[TopicRoute]] = {}
@@ -132,11 +78,7 @@ class Routes:
 
     def nearest(self, broker: str, number: int) -> tuple[int, str] | None:
         """Number and address of the wished process of a broker, else of the lowest there is."""
-        numbers = self._addresses.get(broker)
-        if not numbers:
-            return None
-        found = number if number in numbers else min(numbers)
-        return found, numbers[found]
+        return nearest(self._addresses.get(broker), number)
 
     def brokers(self) -> list[tuple[str, int, str]]:
         """(broker name, number, address) of all that any route names."""
@@ -206,17 +148,17 @@ class Routes:
         Raises:
             TransportError, ReplyError: the last one that was asked did not tell.
         """
-        last = len(self._nameservers) - 1
-        for step in range(len(self._nameservers)):
-            address = self._nameservers[(self._current + step) % len(self._nameservers)]
+        failures: list[SprocketError] = []
+        for address in self._nameservers:
             try:
                 topics = await self._list(address, TopicNames(), deadline)
                 own = await self._list(address, SystemTopicsOfNameServer(), deadline)
                 break
             except (TransportError, ReplyError) as error:
                 logger.info("name server %s: %s", address, error)
-                if step == last:
-                    raise
+                failures.append(error)
+        else:
+            raise failures[-1]
         own |= {f"{name}{REPLY_SUFFIX}" for name in own}
         return sorted(topics - own)
 
@@ -257,26 +199,17 @@ class Routes:
 
     async def _ask(self, topic: str) -> Route:
         """Asks one name server after the other; a broken one must not hide what another knows."""
-        failure: SprocketError | None = None
-        is_missing = False
-        for step in range(len(self._nameservers)):
-            at = (self._current + step) % len(self._nameservers)
-            address = self._nameservers[at]
+        failures: list[SprocketError] = []
+        for address in self._nameservers:
             try:
                 route = await self._ask_one(address, topic)
-            except TopicNotFound:
-                is_missing = True
             except (TransportError, ReplyError, ProtocolError) as error:
                 logger.info("name server %s: %s", address, error)
-                failure = error
+                failures.append(error)
             else:
-                self._current = at
+                self._nameservers.answered(address)
                 return route
-        if is_missing:
-            raise RouteNotFound(f"no broker has topic {topic!r}")
-        raise ConnectFailed(
-            f"no name server could tell the route of {topic!r}: {failure}"
-        ) from failure
+        raise no_route(topic, failures)
 
     async def _ask_one(self, address: str, topic: str) -> Route:
         header = RouteOfTopic(topic=topic, accept_standard_json_only=True)

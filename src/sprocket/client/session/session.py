@@ -27,11 +27,11 @@ from sprocket.base.errors import ClosedError, ConnectFailed
 from sprocket.client.base.world import World
 from sprocket.client.config import ClientConfig
 from sprocket.client.session.pending_replies import Awaited
-from sprocket.client.session.routes import MASTER, Routes
+from sprocket.client.session.routes import Routes
 from sprocket.client.session.transaction_checks import Checks, answer_check
 from sprocket.message.ids import UniqueIds
 from sprocket.protocol.bodies import ConsumerData, HeartbeatBody, ProducerData
-from sprocket.protocol.codes import ResponseCode
+from sprocket.protocol.codes import MASTER, ResponseCode
 from sprocket.protocol.command import BINARY, JSON, Command, Reply
 from sprocket.protocol.requests.client import Heartbeat, IdsChanged, Unregister
 from sprocket.protocol.requests.send import PushReplyMessage

@@ -1,4 +1,4 @@
-"""What all JSON bodies share: reading both dialects of JSON, writing either.
+"""The base of all JSON bodies: it reads and writes standard JSON and fastjson's dialect.
 
 A body's fields are declared in the order of their wire names, which is the order in which fastjson
 writes them. Fields whose default comes from `always` are always written, as Java writes its
@@ -23,7 +23,7 @@ _decoders: dict[type[Any], msgspec.json.Decoder[Any] | None] = {}
 
 
 def always(value: T, name: str | None = None) -> T:
-    """The default of a field that is written even if it has its default.
+    """The default of a field that is written even when it has its default value.
 
     Args:
         value: the default; a list or dict is copied.
@@ -37,7 +37,7 @@ def always(value: T, name: str | None = None) -> T:
 class Body(msgspec.Struct, rename="camel", omit_defaults=True):
     """Base of all declared JSON bodies.
 
-    `is_dialect` says that Java writes this body with keys that are no texts, to everyone.
+    `is_dialect`: Java writes this body with keys that are no texts, for every client.
     """
 
     is_dialect: ClassVar[bool] = False
@@ -50,11 +50,11 @@ class Body(msgspec.Struct, rename="camel", omit_defaults=True):
 
     @classmethod
     def decode(cls, data: Buffer, *, bytes_max: int = lenient_json.BYTES_MAX) -> Self:
-        """Reads standard JSON or fastjson's dialect. Unknown fields are ignored, null is absent.
+        """Decodes standard JSON or fastjson's dialect. Unknown and null fields are ignored.
 
         Args:
-            data: the body as it came.
-            bytes_max: how long a body may be that is not standard JSON; reading it is slow.
+            data: the body as received.
+            bytes_max: the longest accepted body that is no standard JSON, which is slow to read.
 
         Raises:
             RemoteProtocolError: it is not such a body.
@@ -73,12 +73,12 @@ class Body(msgspec.Struct, rename="camel", omit_defaults=True):
 
     @classmethod
     def _mended(cls, value: Any) -> Any:
-        """What other clients write in their own way, as Java writes it. For those who override."""
+        """Converts values that other clients write in another way to Java's; for subclasses."""
         return value
 
 
 def _decoder_of(kind: type[Any]) -> msgspec.json.Decoder[Any] | None:
-    """The cached decoder; None for a body with structs as keys, which standard JSON cannot have."""
+    """The cached decoder; None for a body with structs as keys, impossible in standard JSON."""
     if kind not in _decoders:
         try:
             _decoders[kind] = msgspec.json.Decoder(kind)
@@ -88,7 +88,7 @@ def _decoder_of(kind: type[Any]) -> msgspec.json.Decoder[Any] | None:
 
 
 def _without_nulls(value: Any) -> Any:
-    """Drops null entries; a text key that is an object's JSON becomes that object."""
+    """Drops null entries, and parses a key that is the JSON text of an object."""
     if isinstance(value, list):
         return [_without_nulls(item) for item in value]
     if not isinstance(value, dict) or isinstance(value, lenient_json.ObjectKey):
@@ -104,21 +104,21 @@ def _key(key: Any) -> Any:
 
 
 class DataVersion(Body):
-    """Tells whether a table has changed. Source: DataVersion."""
+    """The version of a table; it differs once the table has changed. Source: DataVersion."""
 
     counter: Long = always(0)
     state_version: Long = always(0)
     timestamp: Long = always(0)
 
     def after_change(self, now_ms: int) -> DataVersion:
-        """The version of the table once it has changed once more, at `now_ms`."""
+        """The version of the table after one more change at `now_ms`."""
         return DataVersion(
             counter=self.counter + 1, state_version=self.state_version, timestamp=now_ms
         )
 
 
 class Queue(msgspec.Struct, frozen=True, order=True, rename="camel"):
-    """A queue, also as a key. Source: MessageQueue."""
+    """A queue; it also serves as a key. Source: MessageQueue."""
 
     broker_name: str = ""
     queue_id: Long = 0

@@ -1,4 +1,4 @@
-"""What clients and brokers tell of clients.
+"""Bodies about clients: heartbeats, connections and queue locks.
 
 Source: HeartbeatData, ConsumerData, ProducerData, SubscriptionData, ConsumerConnection,
 ProducerConnection, ProducerTableInfo, CheckClientRequestBody, Lock… and UnlockBatchRequestBody of
@@ -28,13 +28,13 @@ _BY_NUMBER = {
 
 
 class SubscriptionData(Body):
-    """What a group wants of a topic.
+    """A group's subscription of a topic.
 
     Attributes:
-        code_set, tags_set: the tags and their hashes; empty for all.
+        code_set, tags_set: the hashes of the tags, and the tags; empty for all.
         expression_type: `TAG` or `SQL92`.
         sub_string: the expression.
-        sub_version: ms since 1970 UTC when it was made; the newest counts.
+        sub_version: when it was made, ms since 1970 UTC; the newest counts.
     """
 
     class_filter_mode: bool = always(False)
@@ -73,8 +73,8 @@ class HeartbeatBody(Body):
     """Body of `Heartbeat`: a client and all its groups.
 
     Attributes:
-        heartbeat_fingerprint: of the subscriptions; 0 or None: always look at them.
-        without_sub: subscriptions are left out, the fingerprint stands for them.
+        heartbeat_fingerprint: of the subscriptions; with 0 or None they are always read.
+        without_sub: the subscriptions are left out, and the fingerprint replaces them.
     """
 
     client_id: str = always("", name="clientID")
@@ -114,7 +114,7 @@ class ClientConnection(Body):
 
 
 class ConsumerConnection(Body):
-    """Answer of `ConsumerConnections`."""
+    """Reply body of `ConsumerConnections`."""
 
     connection_set: list[ClientConnection] = always([])
     consume_from_where: str | None = None
@@ -124,7 +124,7 @@ class ConsumerConnection(Body):
 
 
 class ProducerConnection(Body):
-    """Answer of `ProducerConnections`."""
+    """Reply body of `ProducerConnections`."""
 
     connection_set: list[ClientConnection] = always([])
 
@@ -140,7 +140,7 @@ class ProducerInfo(Body):
 
 
 class ProducerTable(Body):
-    """Answer of `AllProducers`: by group."""
+    """Reply body of `AllProducers`: by group."""
 
     data: dict[str, list[ProducerInfo]] = always({})
 
@@ -155,13 +155,13 @@ class LockBody(Body):
 
 
 class LockedBody(Body):
-    """Answer of `LockQueues`: those that are held now."""
+    """Reply body of `LockQueues`: the queues that the client holds now."""
 
     locked: list[Queue] = always([], name="lockOKMQSet")
 
 
 class ConsumeDirectlyResult(Body):
-    """Answer of `ConsumeDirectly`. `consume_result`: `CR_SUCCESS`, `CR_LATER`, `CR_ROLLBACK`, …."""
+    """Reply body of `ConsumeDirectly`. `consume_result`: `CR_SUCCESS`, `CR_LATER`, …."""
 
     auto_commit: bool = always(True)
     consume_result: str | None = None

@@ -1,4 +1,4 @@
-"""What brokers tell of filters in Python; ours alone."""
+"""Bodies about filters in Python, which RocketMQ does not have."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ class FilterFacts(Body):
     """One version of a filter.
 
     Attributes:
-        is_newest: whether it is what a subscription gets that names no version.
+        is_newest: whether a subscription without a version gets this one.
         is_running: whether it has a process now.
-        judged, wanted: messages since the broker's start.
-        off: why it is switched off; empty while it is not.
+        judged, wanted: the numbers of messages since the broker's start.
+        off: why it is switched off; empty if it is on.
     """
 
     group: str = always("")
@@ -31,6 +31,6 @@ class FilterFacts(Body):
 
 
 class FilterList(Body):
-    """Body of the answer to `FiltersOf`."""
+    """Reply body of `FiltersOf`."""
 
     filters: list[FilterFacts] = always([])

@@ -16,13 +16,13 @@ from sprocket.protocol.command import Long
 
 
 class GroupConfig(Body):
-    """A consumer group at a broker. 4.9 knows neither attributes nor retry policy.
+    """A consumer group at a broker. In 4.9 it has neither attributes nor retry policy.
 
     Attributes:
-        broker_id: which broker of a master and its slaves it reads from.
-        group_retry_policy: `{"type": "CUSTOMIZED"}` by default; kept as it came.
-        retry_max_times: deliveries after the first before a message is a dead letter.
-        retry_queue_nums: queues of its retry topic.
+        broker_id: the number of the broker, master or slave, that it reads from.
+        group_retry_policy: `{"type": "CUSTOMIZED"}` by default; kept as received.
+        retry_max_times: redeliveries of a message before it becomes a dead letter.
+        retry_queue_nums: number of queues of its retry topic.
     """
 
     attributes: dict[str, str] = always({})
@@ -49,7 +49,7 @@ class GroupConfigList(Body):
 
 
 class GroupTable(Body):
-    """Answer of `AllGroupConfigs`: groups by name. `forbidden_table`: group, topic, bits."""
+    """Reply body of `AllGroupConfigs`: groups by name. `forbidden_table`: group, topic, bits."""
 
     data_version: DataVersion = msgspec.field(default_factory=lambda: DataVersion())
     forbidden_table: dict[str, dict[str, Long]] = always({})
@@ -57,7 +57,7 @@ class GroupTable(Body):
 
 
 class GroupForbidden(Body):
-    """Answer of `ForbidGroup`."""
+    """Reply body of `ForbidGroup`."""
 
     group: str | None = None
     readable: bool | None = None
@@ -65,7 +65,7 @@ class GroupForbidden(Body):
 
 
 class SubscriptionBody(Body):
-    """Answer of `GroupSubscription`."""
+    """Reply body of `GroupSubscription`."""
 
     group: str | None = None
     subscription_data: SubscriptionData | None = None
@@ -83,7 +83,7 @@ class AssignmentQuery(Body):
 
 
 class Assignment(Body):
-    """One assigned queue; number -1 stands for all queues of the broker. `mode`: PULL, POP."""
+    """One assigned queue; number -1 means all queues of the broker. `mode`: PULL, POP."""
 
     attachments: dict[str, str] | None = None
     message_queue: Queue | None = None
@@ -91,7 +91,7 @@ class Assignment(Body):
 
 
 class AssignmentBody(Body):
-    """Answer of `QueryAssignment`; without a list the client is to rebalance by itself."""
+    """Reply body of `QueryAssignment`; without a list the client must rebalance by itself."""
 
     message_queue_assignments: list[Assignment] | None = None
 
@@ -106,6 +106,6 @@ class RequestMode(Body):
 
 
 class RequestModes(Body):
-    """Answer of `AllRequestModes`: by topic and group."""
+    """Reply body of `AllRequestModes`: by topic and group."""
 
     message_request_mode_map: dict[str, dict[str, RequestMode]] = always({})

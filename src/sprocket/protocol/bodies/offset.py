@@ -1,4 +1,4 @@
-"""Offsets in tables: by queue number, or by whole queues as keys.
+"""Tables of offsets, with queue numbers or whole queues as keys.
 
 Source: ConsumerOffsetSerializeWrapper, DelayOffsetSerializeWrapper, TopicStatsTable, ConsumeStats,
 ConsumeStatsList, ResetOffsetBody, ResetOffsetBodyForC, GetConsumerStatusBody,
@@ -14,7 +14,7 @@ from sprocket.protocol.command import Long
 
 
 class OffsetTable(Body):
-    """Answer of `AllOffsets`: by `topic@group` and queue number."""
+    """Reply body of `AllOffsets`: by `topic@group` and queue number."""
 
     is_dialect: ClassVar[bool] = True
 
@@ -24,7 +24,7 @@ class OffsetTable(Body):
 
 
 class DelayOffsets(Body):
-    """Answer of `AllDelayOffsets`: by level."""
+    """Reply body of `AllDelayOffsets`: by level."""
 
     is_dialect: ClassVar[bool] = True
 
@@ -33,7 +33,7 @@ class DelayOffsets(Body):
 
 
 class QueueRange(Body):
-    """First offset and the one after the last. Source: TopicOffset."""
+    """A queue's first offset, and the offset after its last. Source: TopicOffset."""
 
     last_update_timestamp: Long = always(0)
     max_offset: Long = always(0)
@@ -41,7 +41,7 @@ class QueueRange(Body):
 
 
 class TopicStatsTable(Body):
-    """Answer of `TopicStats`."""
+    """Reply body of `TopicStats`."""
 
     is_dialect: ClassVar[bool] = True
 
@@ -50,7 +50,7 @@ class TopicStatsTable(Body):
 
 
 class Progress(Body):
-    """How far a group is in a queue. Source: OffsetWrapper."""
+    """A group's progress in a queue. Source: OffsetWrapper."""
 
     broker_offset: Long = always(0)
     consumer_offset: Long = always(0)
@@ -59,7 +59,7 @@ class Progress(Body):
 
 
 class ConsumeStats(Body):
-    """Answer of `ConsumeStatsOf`."""
+    """Reply body of `ConsumeStatsOf`."""
 
     is_dialect: ClassVar[bool] = True
 
@@ -68,7 +68,7 @@ class ConsumeStats(Body):
 
 
 class ConsumeStatsList(Body):
-    """Answer of `AllConsumeStats`: each item has one group."""
+    """Reply body of `AllConsumeStats`: each item is for one group."""
 
     is_dialect: ClassVar[bool] = True
 
@@ -94,7 +94,7 @@ class ResetOffsetList(Body):
 
 
 class ResetOffsetBody(Body):
-    """Body of `ResetClientOffset`, answer of `ResetOffset`."""
+    """Body of `ResetClientOffset`, reply body of `ResetOffset`."""
 
     is_dialect: ClassVar[bool] = True
 
@@ -102,7 +102,7 @@ class ResetOffsetBody(Body):
 
 
 class ConsumeStatusBody(Body):
-    """Answer of `ConsumeStatus`: by client; of `ClientConsumeStatus`: of one."""
+    """Reply body of `ConsumeStatus`, by client, and of `ClientConsumeStatus`, for one client."""
 
     is_dialect: ClassVar[bool] = True
 
@@ -111,7 +111,7 @@ class ConsumeStatusBody(Body):
 
 
 class QueueTimeSpan(Body):
-    """Times of one queue, ms and text, and how late the group is, ms."""
+    """The times of one queue, in ms and as texts, and the group's delay in ms."""
 
     consume_time_stamp: Long = always(0)
     consume_time_stamp_str: str | None = None
@@ -124,13 +124,13 @@ class QueueTimeSpan(Body):
 
 
 class ConsumeTimeSpans(Body):
-    """Answer of `ConsumeTimeSpan`."""
+    """Reply body of `ConsumeTimeSpan`."""
 
     consume_time_span_set: list[QueueTimeSpan] = always([])
 
 
 class CorrectionOffsets(Body):
-    """Answer of `QueryCorrectionOffset`: by queue number."""
+    """Reply body of `QueryCorrectionOffset`: by queue number."""
 
     is_dialect: ClassVar[bool] = True
 

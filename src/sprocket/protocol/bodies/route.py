@@ -1,4 +1,4 @@
-"""Where topics and brokers are.
+"""Bodies about routes: where topics and brokers are.
 
 Source: TopicRouteData, BrokerData, QueueData, ClusterInfo, BrokerMemberGroup, TopicList, KVTable
 of RocketMQ 4.9 and 5.x; recorded frames.
@@ -34,13 +34,13 @@ class QueueData(Body):
 
 
 class Route(Body):
-    """Answer of `RouteOfTopic`.
+    """Reply body of `RouteOfTopic`.
 
     Attributes:
         broker_datas, queue_datas: the brokers, and the topic's queues on each.
-        filter_server_table: where filter servers are, by the address of their broker.
+        filter_server_table: addresses of filter servers, by the address of their broker.
         order_topic_conf: for an ordered topic `broker:queues;…`, else None.
-        topic_queue_mapping_by_broker: of static topics; kept as it came.
+        topic_queue_mapping_by_broker: for static topics; kept as received.
     """
 
     broker_datas: list[BrokerData] = always([])
@@ -50,16 +50,16 @@ class Route(Body):
     topic_queue_mapping_by_broker: dict[str, Any] | None = None
 
     def encode(self, *, standard: bool = True) -> bytes:
-        """The body, with broker numbers quoted or, for old clients, bare.
+        """The body; broker numbers are quoted or, for old clients, bare.
 
-        A client reads standard JSON if it says so or its version is at least 401; older Go and
-        Java clients need `{0:"…"}`.
+        A client reads standard JSON if its request states that or its version is at least 401;
+        older Go and Java clients need `{0:"…"}`.
         """
         return Body.encode(self) if standard else lenient_json.write(self)
 
 
 class ClusterInfo(Body):
-    """Answer of `ClusterOf`: brokers by name, broker names by cluster."""
+    """Reply body of `ClusterOf`: brokers by name, broker names by cluster."""
 
     is_dialect: ClassVar[bool] = True
 
@@ -76,7 +76,7 @@ class BrokerMemberGroup(Body):
 
 
 class BrokerMembersBody(Body):
-    """Answer of `BrokerMembers`."""
+    """Reply body of `BrokerMembers`."""
 
     is_dialect: ClassVar[bool] = True
 
@@ -84,7 +84,7 @@ class BrokerMembersBody(Body):
 
 
 class TopicList(Body):
-    """Names of topics; some answers name the broker too."""
+    """Names of topics; some replies contain the broker's address too."""
 
     broker_addr: str | None = None
     topic_list: list[str] = always([])
@@ -97,12 +97,12 @@ class GroupList(Body):
 
 
 class KvTable(Body):
-    """Texts by name. Also the body of a registration's answer: the order configuration."""
+    """Texts by name. Also the reply body of a registration: the order configuration."""
 
     table: dict[str, str] = always({})
 
 
 class GroupMemberList(Body):
-    """Answer of `GroupMembers`."""
+    """Reply body of `GroupMembers`."""
 
     consumer_id_list: list[str] = always([])

@@ -1,4 +1,4 @@
-"""What consumers and brokers are doing.
+"""Bodies about the state of consumers and brokers.
 
 Source: ConsumerRunningInfo, ProcessQueueInfo, PopProcessQueueInfo, ConsumeStatus, BrokerStatsData,
 QueryConsumeQueueResponseBody, TimerMetrics, HARuntimeInfo, BatchAckMessageRequestBody of RocketMQ
@@ -17,7 +17,7 @@ from sprocket.protocol.command import Long
 
 
 class WindowState(Body):
-    """What a consumer holds of a queue. Source: ProcessQueueInfo."""
+    """A consumer's window of a queue. Source: ProcessQueueInfo."""
 
     cached_msg_count: Long = always(0)
     cached_msg_max_offset: Long = always(0)
@@ -36,7 +36,7 @@ class WindowState(Body):
 
 
 class PopWindowState(Body):
-    """What a popping consumer holds of a queue. Source: PopProcessQueueInfo."""
+    """The unacknowledged messages of a popping consumer in a queue. Source: PopProcessQueueInfo."""
 
     dropped: bool = always(False, name="droped")
     last_pop_timestamp: Long = always(0)
@@ -55,7 +55,7 @@ class ConsumeRates(Body):
 
 
 class RunningInfo(Body):
-    """Answer of `ConsumerRunning`. `jstack`: where its threads or tasks are."""
+    """Reply body of `ConsumerRunning`. `jstack`: the stacks of its threads or tasks."""
 
     is_dialect: ClassVar[bool] = True
 
@@ -77,7 +77,7 @@ class StatsItem(Body):
 
 
 class BrokerStatsBody(Body):
-    """Answer of `BrokerStats`."""
+    """Reply body of `BrokerStats`."""
 
     stats_day: StatsItem | None = None
     stats_hour: StatsItem | None = None
@@ -97,7 +97,7 @@ class QueueEntry(Body):
 
 
 class ConsumeQueueBody(Body):
-    """Answer of `QueryConsumeQueue`."""
+    """Reply body of `QueryConsumeQueue`."""
 
     filter_data: str | None = None
     max_queue_index: Long = always(0)
@@ -107,18 +107,19 @@ class ConsumeQueueBody(Body):
 
 
 class TimerMetric(Body):
-    """Messages of a topic that wait in the timer."""
+    """The messages of a topic that wait in the timer."""
 
     count: Long = always(0)
     time_stamp: Long = always(0)
 
 
 class TimerMetricsBody(Body):
-    """Answer of `TimerMetrics`: by topic. Sprocket adds numbers by time, which Java passes over.
+    """Reply body of `TimerMetrics`: by topic. Sprocket adds counts by time, which Java ignores.
 
     Attributes:
-        timing_distribution: due within so many seconds, and not within the number before.
-        later_count: due later than they are on the wheel.
+        timing_distribution: the number of messages due within a number of seconds (the key) and
+            not within the previous key.
+        later_count: the number of messages that are due after their time on the wheel.
         next_deliver_time: when the next may be due, ms; 0 for none.
     """
 
@@ -153,7 +154,7 @@ class SlaveSideState(Body):
 
 
 class ReplicaStateBody(Body):
-    """Answer of `ReplicaState`."""
+    """Reply body of `ReplicaState`."""
 
     ha_client_runtime_info: SlaveSideState | None = None
     ha_connection_info: list[SlaveState] = always([])

@@ -39,9 +39,9 @@ class TopicConfigList(Body):
 
 
 class TopicTable(Body):
-    """Topics by name, and the mappings of static topics, kept as they came.
+    """Topics by name, and the mappings of static topics, kept as received.
 
-    Answer of `AllTopicConfigs`; part of a registration. Brokers of 4.9 know no mappings.
+    Reply body of `AllTopicConfigs`; part of a registration. Brokers of 4.9 have no mappings.
     """
 
     data_version: DataVersion = msgspec.field(default_factory=lambda: DataVersion())

@@ -1,1 +1,1 @@
-"""Requests and replies as declarations, one module per subject."""
+"""Headers of requests and replies as declarations, one module per subject."""

@@ -1,4 +1,4 @@
-"""A broker's settings, state and cleaning.
+"""Requests about a broker's settings, state and cleaning.
 
 Source: GetBrokerConfigResponseHeader, ViewBrokerStatsData… and AdminBrokerProcessor of RocketMQ
 4.9 and 5.x.
@@ -12,7 +12,7 @@ from sprocket.protocol.command import Header
 
 
 class UpdateBrokerConfig(Header, kw_only=True):
-    """Changes settings; body: lines `key=value`."""
+    """Changes settings; request body: lines `key=value`."""
 
     code: ClassVar[int] = 25
 
@@ -24,26 +24,26 @@ class BrokerConfigReply(Header, kw_only=True):
 
 
 class BrokerConfigOf(Header, kw_only=True):
-    """Settings; body of the answer: lines `key=value`."""
+    """Asks for the settings; reply body: lines `key=value`."""
 
     code: ClassVar[int] = 26
     reply: ClassVar[type[Header]] = BrokerConfigReply
 
 
 class BrokerState(Header, kw_only=True):
-    """Counters and state; body of the answer: `KvTable`."""
+    """Asks for counters and state; reply body: `KvTable`."""
 
     code: ClassVar[int] = 28
 
 
 class CleanExpiredQueues(Header, kw_only=True):
-    """Deletes queue files that point nowhere."""
+    """Deletes queue files whose messages are no longer in the log."""
 
     code: ClassVar[int] = 306
 
 
 class BrokerStats(Header, kw_only=True):
-    """One statistic; body of the answer: `BrokerStatsBody`."""
+    """Asks for one statistic; reply body: `BrokerStatsBody`."""
 
     code: ClassVar[int] = 315
 

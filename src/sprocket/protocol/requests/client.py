@@ -1,4 +1,4 @@
-"""Clients: who is there, who left, what they do.
+"""Requests about clients: heartbeats, members, and requests that a broker passes on to them.
 
 Source: HeartbeatRequestHeader, UnregisterClient…, GetConsumerListByGroup…,
 NotifyConsumerIdsChanged…, GetConsumerRunningInfo…, ConsumeMessageDirectlyResult… of RocketMQ
@@ -15,21 +15,21 @@ from sprocket.protocol.command import Header, Int
 
 
 class HeartbeatReply(Header, kw_only=True):
-    """What the broker made of a heartbeat."""
+    """The reply to a heartbeat."""
 
     is_support_heart_beat_v2: bool = msgspec.field(default=False, name="IS_SUPPORT_HEART_BEAT_V2")
     is_sub_change: bool = msgspec.field(default=False, name="IS_SUB_CHANGE")
 
 
 class Heartbeat(Header, kw_only=True):
-    """A client is there; body `HeartbeatBody`."""
+    """Shows that a client is alive; request body: `HeartbeatBody`."""
 
     code: ClassVar[int] = 34
     reply: ClassVar[type[Header]] = HeartbeatReply
 
 
 class Unregister(Header, kw_only=True):
-    """A client leaves a producer or consumer group."""
+    """Removes a client from a producer or consumer group."""
 
     code: ClassVar[int] = 35
 
@@ -39,7 +39,7 @@ class Unregister(Header, kw_only=True):
 
 
 class GroupMembers(Header, kw_only=True):
-    """Client ids of a consumer group; body of the answer: `GroupMemberList`."""
+    """Asks for the client ids of a consumer group; reply body: `GroupMemberList`."""
 
     code: ClassVar[int] = 38
 
@@ -47,7 +47,7 @@ class GroupMembers(Header, kw_only=True):
 
 
 class IdsChanged(Header, kw_only=True):
-    """Broker to client, one-way: the members of its group changed."""
+    """Broker to client, one-way: the members of its group have changed."""
 
     code: ClassVar[int] = 40
 
@@ -55,13 +55,13 @@ class IdsChanged(Header, kw_only=True):
 
 
 class CheckClient(Header, kw_only=True):
-    """Whether a subscription can be read; body `CheckClientBody`."""
+    """Asks whether a subscription can be parsed; request body: `CheckClientBody`."""
 
     code: ClassVar[int] = 46
 
 
 class ConsumerConnections(Header, kw_only=True):
-    """Who consumes as a group; body of the answer: `ConsumerConnection`."""
+    """Asks for the connected consumers of a group; reply body: `ConsumerConnection`."""
 
     code: ClassVar[int] = 203
 
@@ -69,7 +69,7 @@ class ConsumerConnections(Header, kw_only=True):
 
 
 class ProducerConnections(Header, kw_only=True):
-    """Who produces as a group; body of the answer: `ProducerConnection`."""
+    """Asks for the connected producers of a group; reply body: `ProducerConnection`."""
 
     code: ClassVar[int] = 204
 
@@ -77,13 +77,13 @@ class ProducerConnections(Header, kw_only=True):
 
 
 class AllProducers(Header, kw_only=True):
-    """All producers of a broker; body of the answer: `ProducerTable`."""
+    """Asks for all producers of a broker; reply body: `ProducerTable`."""
 
     code: ClassVar[int] = 328
 
 
 class ConsumerRunning(Header, kw_only=True):
-    """What a consumer is doing; the broker passes it on. Body of the answer: `RunningInfo`."""
+    """Asks for a consumer's state; the broker passes it on. Reply body: `RunningInfo`."""
 
     code: ClassVar[int] = 307
 
@@ -93,9 +93,9 @@ class ConsumerRunning(Header, kw_only=True):
 
 
 class ConsumeDirectly(Header, kw_only=True):
-    """Has one client consume one message now; the broker passes it on with the record as body.
+    """Lets one client consume one message now; the broker passes it on with the record as body.
 
-    Body of the answer: `ConsumeDirectlyResult`.
+    Reply body: `ConsumeDirectlyResult`.
     """
 
     code: ClassVar[int] = 309

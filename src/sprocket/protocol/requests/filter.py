@@ -1,7 +1,7 @@
-"""Filters in Python at a broker.
+"""Requests about filters in Python at a broker.
 
-`UploadFilter` is RocketMQ's own request for filter classes, with more fields that may be absent:
-Java's clients of 4.x send it as they are. The others are ours: nothing like them was ever there.
+`UploadFilter` is RocketMQ's own request for filter classes, with additional optional fields; Java's
+clients of 4.x send it without them. RocketMQ has nothing like the other requests.
 
 Source: RegisterMessageFilterClassRequestHeader of RocketMQ 4.9.
 """
@@ -17,11 +17,11 @@ from sprocket.protocol.command import Header, Int, Long
 
 
 class UploadFilter(Header, kw_only=True):
-    """Gives the broker a filter of a group for a topic; body: the source.
+    """Uploads a group's filter for a topic; request body: the source.
 
-    `class_name`: the filter's name; `class_crc`: CRC-32 of the source, 0 if not told;
+    `class_name`: the filter's name; `class_crc`: CRC-32 of the source, 0 if unknown;
     `signature`: see `sprocket.filter.python.Upload`, with `signed_ms`, ms since 1970 UTC;
-    `is_again`: switches it on again.
+    `is_again`: switches the filter on again.
     """
 
     code: ClassVar[int] = 302
@@ -36,7 +36,7 @@ class UploadFilter(Header, kw_only=True):
 
 
 class FiltersOf(Header, kw_only=True):
-    """The filters at a broker, of one group or of all; body of the answer: `FilterList`."""
+    """Asks for the filters at a broker, of one group or of all; reply body: `FilterList`."""
 
     code: ClassVar[int] = OwnRequestCode.FILTERS
 
@@ -44,7 +44,7 @@ class FiltersOf(Header, kw_only=True):
 
 
 class RemoveFilter(Header, kw_only=True):
-    """Takes a filter away, one version or all. Signed like an upload of the version `-`."""
+    """Removes one or all versions of a filter. Signed like an upload of the version `-`."""
 
     code: ClassVar[int] = OwnRequestCode.REMOVE_FILTER
 

@@ -1,4 +1,4 @@
-"""Consumer groups at a broker.
+"""Requests about consumer groups at a broker.
 
 Source: SubscriptionGroupConfig, DeleteSubscriptionGroup…, GetConsumeStats…,
 UpdateGroupForbidden… of RocketMQ 4.9 and 5.x.
@@ -12,25 +12,25 @@ from sprocket.protocol.command import Header
 
 
 class CreateGroup(Header, kw_only=True):
-    """Makes or changes a group; body `GroupConfig`."""
+    """Creates or changes a group; request body: `GroupConfig`."""
 
     code: ClassVar[int] = 200
 
 
 class CreateGroups(Header, kw_only=True):
-    """Makes or changes several; body `GroupConfigList`."""
+    """Creates or changes several groups; request body: `GroupConfigList`."""
 
     code: ClassVar[int] = 225
 
 
 class AllGroupConfigs(Header, kw_only=True):
-    """All groups of a broker; body of the answer: `GroupTable`."""
+    """Asks for all groups of a broker; reply body: `GroupTable`."""
 
     code: ClassVar[int] = 201
 
 
 class DeleteGroup(Header, kw_only=True):
-    """Deletes a group, and its offsets if asked; no error if there is none."""
+    """Deletes a group, and its offsets if `clean_offset`; no error if it does not exist."""
 
     code: ClassVar[int] = 207
 
@@ -39,7 +39,7 @@ class DeleteGroup(Header, kw_only=True):
 
 
 class ConsumeStatsOf(Header, kw_only=True):
-    """How far a group is; body of the answer: `ConsumeStats`. `topic_list`: joined by `;`."""
+    """Asks for a group's progress; reply body: `ConsumeStats`. `topic_list`: joined by `;`."""
 
     code: ClassVar[int] = 208
 
@@ -49,7 +49,7 @@ class ConsumeStatsOf(Header, kw_only=True):
 
 
 class ConsumeTimeSpan(Header, kw_only=True):
-    """Times of a group's queues; body of the answer: `ConsumeTimeSpans`."""
+    """Asks for the times of a group's queues; reply body: `ConsumeTimeSpans`."""
 
     code: ClassVar[int] = 303
 
@@ -58,7 +58,7 @@ class ConsumeTimeSpan(Header, kw_only=True):
 
 
 class AllConsumeStats(Header, kw_only=True):
-    """How far all groups are; body of the answer: `ConsumeStatsList`."""
+    """Asks for the progress of all groups; reply body: `ConsumeStatsList`."""
 
     code: ClassVar[int] = 317
 
@@ -66,7 +66,7 @@ class AllConsumeStats(Header, kw_only=True):
 
 
 class GroupTopics(Header, kw_only=True):
-    """Topics that a group consumes; body of the answer: `TopicList`."""
+    """Asks for the topics that a group consumes; reply body: `TopicList`."""
 
     code: ClassVar[int] = 343
 
@@ -74,7 +74,7 @@ class GroupTopics(Header, kw_only=True):
 
 
 class GroupSubscription(Header, kw_only=True):
-    """A group's subscription of a topic; body of the answer: `SubscriptionBody`."""
+    """Asks for a group's subscription of a topic; reply body: `SubscriptionBody`."""
 
     code: ClassVar[int] = 345
 
@@ -83,7 +83,7 @@ class GroupSubscription(Header, kw_only=True):
 
 
 class GroupConfigOf(Header, kw_only=True):
-    """One group; body of the answer: `GroupConfig`."""
+    """Asks for one group; reply body: `GroupConfig`."""
 
     code: ClassVar[int] = 352
 
@@ -91,7 +91,7 @@ class GroupConfigOf(Header, kw_only=True):
 
 
 class ForbidGroup(Header, kw_only=True):
-    """Lets a group read a topic or not; body of the answer: `GroupForbidden`."""
+    """Allows or forbids a group to read a topic; reply body: `GroupForbidden`."""
 
     code: ClassVar[int] = 353
 
@@ -101,18 +101,18 @@ class ForbidGroup(Header, kw_only=True):
 
 
 class QueryAssignment(Header, kw_only=True):
-    """Which queues a member gets; body `AssignmentQuery`, of the answer `AssignmentBody`."""
+    """Asks for a member's queues; request body: `AssignmentQuery`, reply body: `AssignmentBody`."""
 
     code: ClassVar[int] = 400
 
 
 class SetRequestMode(Header, kw_only=True):
-    """Sets whether a group pulls or pops; body `RequestMode`."""
+    """Sets whether a group pulls or pops; request body: `RequestMode`."""
 
     code: ClassVar[int] = 401
 
 
 class AllRequestModes(Header, kw_only=True):
-    """The modes of all groups, for slaves; body of the answer: `RequestModes`."""
+    """Asks for the modes of all groups, for slaves; reply body: `RequestModes`."""
 
     code: ClassVar[int] = 402

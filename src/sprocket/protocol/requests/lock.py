@@ -1,4 +1,4 @@
-"""Leases on queues, for ordered consumption. Everything is in the bodies.
+"""Requests for queue locks, for ordered consumption. Their headers are empty.
 
 Source: LockBatchRequestBody, UnlockBatchRequestBody of RocketMQ 4.9 and 5.x.
 """
@@ -11,12 +11,12 @@ from sprocket.protocol.command import Header
 
 
 class LockQueues(Header, kw_only=True):
-    """Takes or renews; body `LockBody`, of the answer `LockedBody`."""
+    """Takes or renews locks; request body: `LockBody`, reply body: `LockedBody`."""
 
     code: ClassVar[int] = 41
 
 
 class UnlockQueues(Header, kw_only=True):
-    """Gives back; body `LockBody`."""
+    """Releases locks; request body: `LockBody`."""
 
     code: ClassVar[int] = 42

@@ -1,4 +1,4 @@
-"""Offsets of queues and of consumer groups.
+"""Requests about offsets of queues and of consumer groups.
 
 Source: the headers Get…OffsetRequestHeader, SearchOffset…, Query…, UpdateConsumerOffset…,
 ResetOffset…, CloneGroupOffset… of RocketMQ 4.9 and 5.x.
@@ -28,9 +28,9 @@ class TimestampReply(Header, kw_only=True):
 
 
 class QueryOffset(Header, kw_only=True):
-    """A group's committed offset in a queue.
+    """Asks for a group's committed offset in a queue.
 
-    `set_zero_if_not_found`: False asks for code 22 where the broker would say 0.
+    `set_zero_if_not_found`: with False the reply is code 22 where it would be offset 0 otherwise.
     """
 
     code: ClassVar[int] = 14
@@ -44,7 +44,7 @@ class QueryOffset(Header, kw_only=True):
 
 
 class UpdateOffset(Header, kw_only=True):
-    """Commits a group's offset in a queue. Without an offset the broker answers 29."""
+    """Commits a group's offset in a queue. Without an offset the reply is code 29."""
 
     code: ClassVar[int] = 15
 
@@ -56,7 +56,7 @@ class UpdateOffset(Header, kw_only=True):
 
 
 class SearchOffset(Header, kw_only=True):
-    """The offset at a time (ms since 1970 UTC). No boundary means `LOWER`."""
+    """Asks for the offset at a time (ms since 1970 UTC). No boundary means `LOWER`."""
 
     code: ClassVar[int] = 29
     reply: ClassVar[type[Header]] = OffsetReply
@@ -69,7 +69,7 @@ class SearchOffset(Header, kw_only=True):
 
 
 class MaxOffset(Header, kw_only=True):
-    """The offset after a queue's last message."""
+    """Asks for the offset after a queue's last message."""
 
     code: ClassVar[int] = 30
     reply: ClassVar[type[Header]] = OffsetReply
@@ -81,7 +81,7 @@ class MaxOffset(Header, kw_only=True):
 
 
 class MinOffset(Header, kw_only=True):
-    """The offset of a queue's first message."""
+    """Asks for the offset of a queue's first message."""
 
     code: ClassVar[int] = 31
     reply: ClassVar[type[Header]] = OffsetReply
@@ -92,7 +92,7 @@ class MinOffset(Header, kw_only=True):
 
 
 class EarliestTime(Header, kw_only=True):
-    """When a queue's first message was stored."""
+    """Asks when a queue's first message was stored."""
 
     code: ClassVar[int] = 32
     reply: ClassVar[type[Header]] = TimestampReply
@@ -103,13 +103,13 @@ class EarliestTime(Header, kw_only=True):
 
 
 class AllOffsets(Header, kw_only=True):
-    """All committed offsets of the broker, for its slaves."""
+    """Asks for all committed offsets of the broker, for its slaves."""
 
     code: ClassVar[int] = 43
 
 
 class ResetClientOffset(Header, kw_only=True):
-    """Broker to client: go to these offsets; body `ResetOffsetBody`."""
+    """Broker to client: sets its offsets; request body: `ResetOffsetBody`."""
 
     code: ClassVar[int] = 220
 
@@ -122,13 +122,13 @@ class ResetClientOffset(Header, kw_only=True):
 
 
 class ResetOffset(ResetClientOffset, kw_only=True):
-    """Moves a group to a time or an offset; body of the answer: `ResetOffsetBody`."""
+    """Moves a group to a time or an offset; reply body: `ResetOffsetBody`."""
 
     code: ClassVar[int] = 222
 
 
 class ClientConsumeStatus(Header, kw_only=True):
-    """Broker to client: its offsets of a topic; body of the answer: `ConsumeStatusBody`."""
+    """Broker to client: asks for its offsets of a topic; reply body: `ConsumeStatusBody`."""
 
     code: ClassVar[int] = 221
 
@@ -138,13 +138,13 @@ class ClientConsumeStatus(Header, kw_only=True):
 
 
 class ConsumeStatus(ClientConsumeStatus, kw_only=True):
-    """Offsets that the clients of a group hold; body of the answer: `ConsumeStatusBody`."""
+    """Asks for the offsets of all clients of a group; reply body: `ConsumeStatusBody`."""
 
     code: ClassVar[int] = 223
 
 
 class QueryCorrectionOffset(Header, kw_only=True):
-    """Offsets of a group compared with others; body of the answer: a map."""
+    """Compares offsets of a group with those of others; reply body: a map."""
 
     code: ClassVar[int] = 308
 
@@ -154,7 +154,7 @@ class QueryCorrectionOffset(Header, kw_only=True):
 
 
 class CloneOffset(Header, kw_only=True):
-    """Gives a group the offsets of another."""
+    """Copies the offsets of a group to another group."""
 
     code: ClassVar[int] = 314
 

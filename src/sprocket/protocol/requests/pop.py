@@ -1,4 +1,4 @@
-"""Popping messages, acknowledging them, changing when they come again.
+"""Popping messages, acknowledging them, changing when they become visible again.
 
 Source: PopMessageRequestHeader, AckMessage…, ChangeInvisibleTime…, Notification…, PollingInfo…,
 PeekMessage… of RocketMQ 5.x.
@@ -12,7 +12,7 @@ from sprocket.protocol.command import Header, Int, Long
 
 
 class PopReply(Header, kw_only=True):
-    """When and where the popped messages come again. The texts list queues and offsets."""
+    """When and where popped messages become visible again. The texts list queues and offsets."""
 
     pop_time: Long
     invisible_time: Long
@@ -24,7 +24,7 @@ class PopReply(Header, kw_only=True):
 
 
 class PopMessage(Header, kw_only=True):
-    """Takes messages of a topic, hidden from others for a time; body of the answer: records."""
+    """Takes messages of a topic and hides them from others for a time; reply body: records."""
 
     code: ClassVar[int] = 200050
     reply: ClassVar[type[Header]] = PopReply
@@ -45,7 +45,7 @@ class PopMessage(Header, kw_only=True):
 
 
 class AckMessage(Header, kw_only=True):
-    """Done with a popped message."""
+    """Acknowledges a popped message."""
 
     code: ClassVar[int] = 200051
 
@@ -58,7 +58,7 @@ class AckMessage(Header, kw_only=True):
 
 
 class PeekMessage(Header, kw_only=True):
-    """Looks at messages without taking them; answered like a pop."""
+    """Reads messages without taking them; the reply is that of a pop."""
 
     code: ClassVar[int] = 200052
     reply: ClassVar[type[Header]] = PopReply
@@ -70,7 +70,7 @@ class PeekMessage(Header, kw_only=True):
 
 
 class InvisibleReply(Header, kw_only=True):
-    """The new hiding."""
+    """When and for how long the message is hidden now."""
 
     pop_time: Long
     invisible_time: Long
@@ -78,7 +78,7 @@ class InvisibleReply(Header, kw_only=True):
 
 
 class ChangeInvisible(Header, kw_only=True):
-    """Hides a popped message for another time."""
+    """Changes how long a popped message is hidden."""
 
     code: ClassVar[int] = 200053
     reply: ClassVar[type[Header]] = InvisibleReply
@@ -93,14 +93,14 @@ class ChangeInvisible(Header, kw_only=True):
 
 
 class NotificationReply(Header, kw_only=True):
-    """Whether there is something to pop."""
+    """Whether there are messages to pop."""
 
     has_msg: bool
     polling_full: bool = False
 
 
 class Notification(Header, kw_only=True):
-    """Waits until there is something to pop."""
+    """Waits until there are messages to pop."""
 
     code: ClassVar[int] = 200054
     reply: ClassVar[type[Header]] = NotificationReply
@@ -116,13 +116,13 @@ class Notification(Header, kw_only=True):
 
 
 class PollingReply(Header, kw_only=True):
-    """How many pops are held."""
+    """The number of pops that wait at the broker."""
 
     polling_num: Int
 
 
 class PollingInfo(Header, kw_only=True):
-    """Asks how many pops of a queue are held."""
+    """Asks how many pops of a queue wait at the broker."""
 
     code: ClassVar[int] = 200055
     reply: ClassVar[type[Header]] = PollingReply
@@ -134,6 +134,6 @@ class PollingInfo(Header, kw_only=True):
 
 
 class AckMessages(Header, kw_only=True):
-    """Done with several popped messages; body `AckBatchBody`."""
+    """Acknowledges several popped messages; request body: `AckBatchBody`."""
 
     code: ClassVar[int] = 200151

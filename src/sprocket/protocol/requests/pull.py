@@ -9,21 +9,20 @@ from typing import ClassVar
 
 from sprocket.protocol.command import Header, Int, Long
 
-#: Bits of `sys_flag`: the request commits `commit_offset` too; the broker may hold it; it brings
-#: its own subscription; the expression is a filter class; it comes from a lite pull consumer.
+#: Bits of `sys_flag`: the request also commits `commit_offset`; the broker may suspend it; it has
+#: its own subscription; the expression is a filter class; the sender is a lite pull consumer.
 COMMIT_OFFSET = 1
 SUSPEND = 2
 SUBSCRIPTION = 4
 CLASS_FILTER = 8
 LITE_PULL = 16
 
-#: Begins the remark of a broker that has no such filters, ours or Java's: they come with code 1 as
-#: many other errors do, so a client knows this one by its remark only.
+#: Begins the remark of a broker without such filters. Source: PullMessageProcessor.
 CANNOT_FILTER = "The broker does not support consumer to filter message by"
 
 
 class PullReply(Header, kw_only=True):
-    """Where to go on. It comes with every status that is no error; the remark is the store's word.
+    """Where to continue. All replies but errors have it; the remark is the store's status.
 
     `suggest_which_broker_id`: 0 the master, 1 the slave.
     """
@@ -38,7 +37,7 @@ class PullReply(Header, kw_only=True):
     forbidden_type: Int | None = None
 
     def to_fields(self) -> dict[str, str]:
-        """As `Header.to_fields`, by hand: a broker writes this most of all."""
+        """The same as `Header.to_fields`, written out for speed: every pull has such a reply."""
         texts = {
             "suggestWhichBrokerId": str(self.suggest_which_broker_id),
             "nextBeginOffset": str(self.next_begin_offset),
@@ -63,7 +62,7 @@ class ForbiddenReply(Header, kw_only=True):
 
 
 class PullMessage(Header, kw_only=True):
-    """Asks for messages of one queue from an offset on; body of the answer: records."""
+    """Asks for messages of one queue from an offset on; reply body: records."""
 
     code: ClassVar[int] = 11
     reply: ClassVar[type[Header]] = PullReply
@@ -85,6 +84,6 @@ class PullMessage(Header, kw_only=True):
 
 
 class LitePullMessage(PullMessage, kw_only=True):
-    """The same from a consumer that assigns queues to itself."""
+    """A `PullMessage` from a consumer that assigns queues to itself."""
 
     code: ClassVar[int] = 361

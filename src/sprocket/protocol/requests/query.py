@@ -1,4 +1,4 @@
-"""Finding messages and looking at queues.
+"""Requests that find messages and read queue entries.
 
 Source: QueryMessageRequestHeader, ViewMessage…, QueryConsumeQueue… of RocketMQ 4.9 and 5.x.
 """
@@ -13,14 +13,14 @@ from sprocket.protocol.command import Header, Int, Long
 
 
 class QueryReply(Header, kw_only=True):
-    """How far the key index is."""
+    """The progress of the key index."""
 
     index_last_update_timestamp: Long
     index_last_update_phyoffset: Long
 
 
 class QueryMessage(Header, kw_only=True):
-    """Messages with a key, stored between two times; body of the answer: records.
+    """Asks for messages with a key, stored between two times; reply body: records.
 
     `unique_key_query`: the key is a unique key.
     """
@@ -37,7 +37,7 @@ class QueryMessage(Header, kw_only=True):
 
 
 class ViewMessage(Header, kw_only=True):
-    """The message at an offset of the log; body of the answer: its record."""
+    """Asks for the message at an offset of the log; reply body: its record."""
 
     code: ClassVar[int] = 33
 
@@ -46,7 +46,7 @@ class ViewMessage(Header, kw_only=True):
 
 
 class QueryConsumeQueue(Header, kw_only=True):
-    """Entries of a queue; body of the answer: `ConsumeQueueBody`."""
+    """Asks for entries of a queue; reply body: `ConsumeQueueBody`."""
 
     code: ClassVar[int] = 321
 

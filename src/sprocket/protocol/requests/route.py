@@ -1,4 +1,4 @@
-"""Name server: brokers, routes, its own settings.
+"""Requests to a name server: brokers, routes, its own settings.
 
 Source: the headers of package `namesrv` of RocketMQ 4.9 and 5.x.
 """
@@ -29,7 +29,7 @@ class KvReply(Header, kw_only=True):
 
 
 class GetKv(Header, kw_only=True):
-    """Asks for a key's value; code 22 if there is none."""
+    """Asks for a key's value; the reply is code 22 if there is none."""
 
     code: ClassVar[int] = 101
     reply: ClassVar[type[Header]] = KvReply
@@ -48,7 +48,7 @@ class DeleteKv(Header, kw_only=True):
 
 
 class KvList(Header, kw_only=True):
-    """All keys of a namespace; body of the answer: `KvTable`."""
+    """Asks for all keys of a namespace; reply body: `KvTable`."""
 
     code: ClassVar[int] = 219
 
@@ -56,14 +56,14 @@ class KvList(Header, kw_only=True):
 
 
 class RegisterBrokerReply(Header, kw_only=True):
-    """For a slave: its master, and where it replicates from."""
+    """For a slave: its master, and the address to replicate from."""
 
     ha_server_addr: str | None = None
     master_addr: str | None = None
 
 
 class RegisterBroker(Header, kw_only=True):
-    """A broker is there; body `RegisterBody`, of the kind that `compressed` says.
+    """Registers a broker; request body: `RegisterBody`, in the compressed form if `compressed`.
 
     `body_crc32`: CRC-32 of the body as sent, without its top bit; 0 is not checked.
     """
@@ -84,7 +84,7 @@ class RegisterBroker(Header, kw_only=True):
 
 
 class UnregisterBroker(Header, kw_only=True):
-    """A broker leaves."""
+    """Removes a broker."""
 
     code: ClassVar[int] = 104
 
@@ -95,7 +95,7 @@ class UnregisterBroker(Header, kw_only=True):
 
 
 class RouteOfTopic(Header, kw_only=True):
-    """Where a topic is; body of the answer: `Route`. Without a topic the answer is 17."""
+    """Asks for the route of a topic; reply body: `Route`. Without a topic the reply is code 17."""
 
     code: ClassVar[int] = 105
 
@@ -104,19 +104,19 @@ class RouteOfTopic(Header, kw_only=True):
 
 
 class ClusterOf(Header, kw_only=True):
-    """All brokers and clusters; body of the answer: `ClusterInfo`."""
+    """Asks for all brokers and clusters; reply body: `ClusterInfo`."""
 
     code: ClassVar[int] = 106
 
 
 class WipeReply(Header, kw_only=True):
-    """How many topics lost the write permission."""
+    """The number of topics that lost the write permission."""
 
     wipe_topic_count: Int
 
 
 class WipeWritePermission(Header, kw_only=True):
-    """Takes the write permission of all topics of a broker."""
+    """Removes the write permission of all topics of a broker."""
 
     code: ClassVar[int] = 205
     reply: ClassVar[type[Header]] = WipeReply
@@ -125,13 +125,13 @@ class WipeWritePermission(Header, kw_only=True):
 
 
 class AddWriteReply(Header, kw_only=True):
-    """How many topics got the write permission."""
+    """The number of topics that got the write permission."""
 
     add_topic_count: Int
 
 
 class AddWritePermission(Header, kw_only=True):
-    """Gives the write permission of all topics of a broker back."""
+    """Restores the write permission of all topics of a broker."""
 
     code: ClassVar[int] = 327
     reply: ClassVar[type[Header]] = AddWriteReply
@@ -140,13 +140,13 @@ class AddWritePermission(Header, kw_only=True):
 
 
 class TopicNames(Header, kw_only=True):
-    """All topics; body of the answer: `TopicList`."""
+    """Asks for all topics; reply body: `TopicList`."""
 
     code: ClassVar[int] = 206
 
 
 class DeleteTopicRoute(Header, kw_only=True):
-    """Forgets a topic's route."""
+    """Deletes a topic's route."""
 
     code: ClassVar[int] = 216
 
@@ -155,7 +155,7 @@ class DeleteTopicRoute(Header, kw_only=True):
 
 
 class TopicsOfCluster(Header, kw_only=True):
-    """Topics of a cluster; body of the answer: `TopicList`."""
+    """Asks for the topics of a cluster; reply body: `TopicList`."""
 
     code: ClassVar[int] = 224
 
@@ -163,49 +163,49 @@ class TopicsOfCluster(Header, kw_only=True):
 
 
 class SystemTopicsOfNameServer(Header, kw_only=True):
-    """Names of clusters and brokers, which are topics too; body of the answer: `TopicList`."""
+    """Asks for the names of clusters and brokers, which are topics too; reply body: `TopicList`."""
 
     code: ClassVar[int] = 304
 
 
 class UnitTopics(Header, kw_only=True):
-    """Topics of units; body of the answer: `TopicList`."""
+    """Asks for the topics of units; reply body: `TopicList`."""
 
     code: ClassVar[int] = 311
 
 
 class UnitSubscriptionTopics(Header, kw_only=True):
-    """Topics with unit subscriptions; body of the answer: `TopicList`."""
+    """Asks for the topics with unit subscriptions; reply body: `TopicList`."""
 
     code: ClassVar[int] = 312
 
 
 class UnitSubscriptionOnlyTopics(Header, kw_only=True):
-    """Topics with unit subscriptions that are of no unit; body of the answer: `TopicList`."""
+    """Asks for topics with unit subscriptions that are of no unit; reply body: `TopicList`."""
 
     code: ClassVar[int] = 313
 
 
 class UpdateNameServerConfig(Header, kw_only=True):
-    """Changes settings; body: lines `key=value`."""
+    """Changes settings; request body: lines `key=value`."""
 
     code: ClassVar[int] = 318
 
 
 class NameServerConfig(Header, kw_only=True):
-    """Settings; body of the answer: lines `key=value`."""
+    """Asks for the settings; reply body: lines `key=value`."""
 
     code: ClassVar[int] = 319
 
 
 class DataVersionReply(Header, kw_only=True):
-    """Whether the asked version is not the stored one; body: the stored `DataVersion`."""
+    """Whether the given version differs from the stored one; body: the stored `DataVersion`."""
 
     changed: bool
 
 
 class QueryDataVersion(Header, kw_only=True):
-    """Asks whether a broker must register anew; body `DataVersion`."""
+    """Asks whether a broker must register again; request body: `DataVersion`."""
 
     code: ClassVar[int] = 322
     reply: ClassVar[type[Header]] = DataVersionReply
@@ -217,7 +217,7 @@ class QueryDataVersion(Header, kw_only=True):
 
 
 class BrokerMembers(Header, kw_only=True):
-    """Addresses of a broker's master and slaves; body of the answer: `BrokerMembersBody`."""
+    """Asks for the addresses of a broker's master and slaves; reply body: `BrokerMembersBody`."""
 
     code: ClassVar[int] = 901
 
@@ -226,7 +226,7 @@ class BrokerMembers(Header, kw_only=True):
 
 
 class BrokerHeartbeat(Header, kw_only=True):
-    """A broker lives; lighter than registering."""
+    """Shows that a broker is alive, at less cost than a registration."""
 
     code: ClassVar[int] = 904
 

@@ -1,7 +1,7 @@
-"""Sending messages, giving them back, replying to requests, recalling them.
+"""Sending messages, sending them back, replying to request messages, recalling.
 
 Source: SendMessageRequestHeader, SendMessageRequestHeaderV2, ConsumerSendMsgBackRequestHeader,
-ReplyMessageRequestHeader, RecallMessageRequestHeader and their answers, RocketMQ 4.9 and 5.x.
+ReplyMessageRequestHeader, RecallMessageRequestHeader and their replies, RocketMQ 4.9 and 5.x.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from sprocket.protocol.command import Header, Int, Long
 class SendReply(Header, kw_only=True):
     """Where a message was stored. `msg_id` is the offset id, `transaction_id` the unique key.
 
-    A batch has as many of both, joined by commas.
+    For a batch, both contain one id for each message, joined by commas.
     """
 
     msg_id: str
@@ -29,7 +29,7 @@ class SendReply(Header, kw_only=True):
     trace_on: str | None = msgspec.field(default=None, name="TRACE_ON")
 
     def to_wire(self) -> msgspec.Struct:
-        """As `Header.to_wire`, without a dict: a broker writes this most of all."""
+        """The same as `Header.to_wire`, as a struct for speed: every send has such a reply."""
         return _SendReplyTexts(
             self.msg_id,
             str(self.queue_id),
@@ -43,7 +43,7 @@ class SendReply(Header, kw_only=True):
 
 
 class _SendReplyTexts(msgspec.Struct, rename="camel", omit_defaults=True, gc=False):
-    """A `SendReply` as it is written."""
+    """The fields of a `SendReply` as texts."""
 
     msg_id: str
     queue_id: str
@@ -56,7 +56,7 @@ class _SendReplyTexts(msgspec.Struct, rename="camel", omit_defaults=True, gc=Fal
 
 
 class SendMessage(Header, kw_only=True):
-    """Sends one message, or a batch if `batch`. The broker refuses only what it cannot place."""
+    """Sends one message, or a batch if `batch`. Only the queue and its topic must be given."""
 
     code: ClassVar[int] = 10
     reply: ClassVar[type[Header]] = SendReply
@@ -78,7 +78,7 @@ class SendMessage(Header, kw_only=True):
 
 
 class SendMessageV2(Header, kw_only=True):
-    """The same with names of one letter, which is what clients send."""
+    """A `SendMessage` with names of one letter, which is what clients send."""
 
     code: ClassVar[int] = 310
     reply: ClassVar[type[Header]] = SendReply
@@ -99,7 +99,7 @@ class SendMessageV2(Header, kw_only=True):
     bname: str | None = msgspec.field(default=None, name="n")
 
     def to_fields(self) -> dict[str, str]:
-        """As `Header.to_fields`, by hand: a producer writes this most of all."""
+        """The same as `Header.to_fields`, written out for speed: every send has such a header."""
         texts = {
             "a": self.producer_group,
             "b": self.topic,
@@ -123,25 +123,25 @@ class SendMessageV2(Header, kw_only=True):
 
 
 class SendBatch(SendMessageV2, kw_only=True):
-    """Sends a batch; the body is the batch format of messages."""
+    """Sends a batch; request body: see `sprocket.message.batch`."""
 
     code: ClassVar[int] = 320
 
 
 class SendReplyMessage(SendMessage, kw_only=True):
-    """Sends the answer to a request message, to be pushed to who asked."""
+    """Sends the reply to a request message, which the broker pushes to the requester."""
 
     code: ClassVar[int] = 324
 
 
 class SendReplyMessageV2(SendMessageV2, kw_only=True):
-    """The same with names of one letter."""
+    """A `SendReplyMessage` with names of one letter."""
 
     code: ClassVar[int] = 325
 
 
 class PushReplyMessage(Header, kw_only=True):
-    """Broker to client: the answer to its request message."""
+    """Broker to client: the reply to its request message."""
 
     code: ClassVar[int] = 326
 
@@ -162,9 +162,9 @@ class PushReplyMessage(Header, kw_only=True):
 
 
 class SendBack(Header, kw_only=True):
-    """Gives a message back: to be consumed again later, or as a dead letter.
+    """Sends a message back, to be consumed again later or to become a dead letter.
 
-    `delay_level`: below 0 dead letter at once, 0 the broker decides, above 0 that level.
+    `delay_level`: below 0 a dead letter at once, 0 the broker decides, above 0 that level.
     """
 
     code: ClassVar[int] = 36
@@ -187,7 +187,7 @@ class RecallReply(Header, kw_only=True):
 
 
 class RecallMessage(Header, kw_only=True):
-    """Takes a delayed message back before it is due."""
+    """Recalls a delayed message before it is due."""
 
     code: ClassVar[int] = 370
     reply: ClassVar[type[Header]] = RecallReply

@@ -1,4 +1,4 @@
-"""All declared requests by code: for logs, recordings and tests."""
+"""All declared requests by code, for logs, recordings and tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Topics at a broker.
+"""Requests about topics at a broker.
 
 Source: CreateTopicRequestHeader, DeleteTopic…, GetTopicConfig…, GetTopicStats… of RocketMQ 4.9
 and 5.x.
@@ -12,7 +12,7 @@ from sprocket.protocol.command import Header, Int
 
 
 class CreateTopic(Header, kw_only=True):
-    """Makes or changes a topic. `attributes`: `+name=value` or `-name`, joined by commas."""
+    """Creates or changes a topic. `attributes`: `+name=value` or `-name`, joined by commas."""
 
     code: ClassVar[int] = 17
 
@@ -29,19 +29,19 @@ class CreateTopic(Header, kw_only=True):
 
 
 class CreateTopics(Header, kw_only=True):
-    """Makes or changes several; body `TopicConfigList`."""
+    """Creates or changes several topics; request body: `TopicConfigList`."""
 
     code: ClassVar[int] = 18
 
 
 class AllTopicConfigs(Header, kw_only=True):
-    """All topics of a broker; body of the answer: `TopicTable`."""
+    """Asks for all topics of a broker; reply body: `TopicTable`."""
 
     code: ClassVar[int] = 21
 
 
 class TopicStats(Header, kw_only=True):
-    """First and last offsets of a topic's queues; body of the answer: `TopicStatsTable`."""
+    """Asks for the offset ranges of a topic's queues; reply body: `TopicStatsTable`."""
 
     code: ClassVar[int] = 202
 
@@ -49,7 +49,7 @@ class TopicStats(Header, kw_only=True):
 
 
 class DeleteTopic(Header, kw_only=True):
-    """Deletes a topic with its queues; no error if there is none."""
+    """Deletes a topic with its queues; no error if it does not exist."""
 
     code: ClassVar[int] = 215
 
@@ -57,7 +57,7 @@ class DeleteTopic(Header, kw_only=True):
 
 
 class TopicConsumers(Header, kw_only=True):
-    """Groups that consume a topic; body of the answer: `GroupList`."""
+    """Asks for the groups that consume a topic; reply body: `GroupList`."""
 
     code: ClassVar[int] = 300
 
@@ -65,19 +65,19 @@ class TopicConsumers(Header, kw_only=True):
 
 
 class SystemTopicsOfBroker(Header, kw_only=True):
-    """Topics that the broker made for itself; body of the answer: `TopicList`."""
+    """Asks for the topics that the broker creates for itself; reply body: `TopicList`."""
 
     code: ClassVar[int] = 305
 
 
 class CleanUnusedTopics(Header, kw_only=True):
-    """Deletes the queues of topics that are gone."""
+    """Deletes the queues of topics that no longer exist."""
 
     code: ClassVar[int] = 316
 
 
 class TopicConfigOf(Header, kw_only=True):
-    """One topic; body of the answer: `TopicConfig`."""
+    """Asks for one topic; reply body: `TopicConfig`."""
 
     code: ClassVar[int] = 351
 

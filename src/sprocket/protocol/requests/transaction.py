@@ -17,7 +17,7 @@ ROLLBACK = 12
 
 
 class EndTransaction(Header, kw_only=True):
-    """Settles a half message. Clients send it one-way."""
+    """Commits or rolls back a half message. Clients send it one-way."""
 
     code: ClassVar[int] = 37
 
@@ -33,7 +33,7 @@ class EndTransaction(Header, kw_only=True):
 
 
 class CheckTransaction(Header, kw_only=True):
-    """Broker to producer, one-way: what became of it? Body: the half message's record."""
+    """Broker to producer, one-way: asks for a transaction's outcome. Body: the half's record."""
 
     code: ClassVar[int] = 39
 
@@ -47,7 +47,7 @@ class CheckTransaction(Header, kw_only=True):
 
 
 class ResumeCheck(Header, kw_only=True):
-    """Has a half message that was given up checked again."""
+    """Lets the broker check a half message again that it has given up."""
 
     code: ClassVar[int] = 323
 

@@ -6,11 +6,9 @@ Blocking. Questions about many queues of one broker travel together.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 
-from sprocket.base.errors import RouteNotFound, TransportError
+from sprocket.base.errors import TransportError
 from sprocket.message.queue import QueueId
-from sprocket.message.topic import TEMPLATE, is_readable, is_writable
 from sprocket.protocol.bodies import TopicList
 from sprocket.protocol.codes import ResponseCode
 from sprocket.protocol.command import Command, Header
@@ -23,18 +21,7 @@ from sprocket.protocol.requests.offset import (
     UpdateOffset,
 )
 from sprocket.protocol.requests.route import TopicNames
-from sprocket.spark.brokers.connection import successful
 from sprocket.spark.brokers.pool import Wires
-
-#: As Java's producers ask for.
-_NEW_TOPIC_QUEUES = 4
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where a topic lies: the queues that may be read, sorted."""
-
-    queues: tuple[QueueId, ...]
 
 
 class Cluster:
@@ -49,53 +36,21 @@ class Cluster:
 
     @property
     def addresses(self) -> Mapping[str, str]:
-        """Addresses of brokers, by name, as the routes told."""
+        """By broker name, where that broker is read."""
         return self._wires.addresses
 
     def topics(self) -> list[str]:
         """Names of all topics, sorted."""
-        reply = self._wires.ask_nameserver(TopicNames())
+        reply = self._wires.ask_nameservers(TopicNames())
         return sorted(set(TopicList.decode(reply.body).topic_list))
 
-    def place(self, topic: str) -> Place:
-        """Where a topic lies.
+    def readable(self, topic: str) -> tuple[QueueId, ...]:
+        """The topic's queues that can be read, sorted.
 
         Raises:
             RouteNotFound: no broker has it.
         """
-        route = self._wires.route(topic)
-        return Place(
-            tuple(
-                sorted(
-                    QueueId(topic, data.broker_name, number)
-                    for data in route.queue_datas
-                    if is_readable(data.perm) and data.broker_name in self._wires.addresses
-                    for number in range(data.read_queue_nums)
-                )
-            )
-        )
-
-    def writable(self, topic: str) -> list[QueueId]:
-        """The topic's queues that take messages, sorted; of a topic not yet made, those to come.
-
-        Raises:
-            RouteNotFound: no broker has it, and none makes topics.
-        """
-        try:
-            route = self._wires.route(topic)
-            count_max = None
-        except RouteNotFound:
-            route = self._wires.route(TEMPLATE)
-            count_max = _NEW_TOPIC_QUEUES
-        found = sorted(
-            QueueId(topic, data.broker_name, number)
-            for data in route.queue_datas
-            if is_writable(data.perm) and data.broker_name in self._wires.addresses
-            for number in range(min(data.write_queue_nums, count_max or data.write_queue_nums))
-        )
-        if not found:
-            raise RouteNotFound(f"no broker takes messages for topic {topic}")
-        return found
+        return self._wires.route(topic).readable
 
     def earliest(self, queues: Iterable[QueueId]) -> dict[QueueId, int]:
         """Offset of each queue's first message."""
@@ -135,7 +90,7 @@ class Cluster:
         for queue, reply in replies.items():
             if reply.code == ResponseCode.QUERY_NOT_FOUND:
                 continue
-            offset = successful(reply).read(OffsetReply).offset
+            offset = reply.checked().read(OffsetReply).offset
             if offset >= 0:
                 found[queue] = offset
         return found
@@ -149,15 +104,13 @@ class Cluster:
         self.committed(group, offsets)
         replies = self._call_brokers(offsets, lambda q: _committing(group, q, offsets[q]))
         for reply in replies.values():
-            successful(reply)
+            reply.checked()
 
     def _offsets(
         self, queues: Iterable[QueueId], question: Callable[[QueueId], Header]
     ) -> dict[QueueId, int]:
         replies = self._call_brokers(queues, question)
-        return {
-            queue: successful(reply).read(OffsetReply).offset for queue, reply in replies.items()
-        }
+        return {queue: reply.checked().read(OffsetReply).offset for queue, reply in replies.items()}
 
     def _call_brokers(
         self, queues: Iterable[QueueId], question: Callable[[QueueId], Header]

@@ -17,7 +17,6 @@ from sprocket.base.errors import (
     ConnectFailed,
     ConnectionLost,
     RemoteProtocolError,
-    ReplyError,
 )
 from sprocket.protocol.command import Buffer, Command, Header
 from sprocket.protocol.frame import FRAME_BYTES_MAX, PREFIX_BYTES, decode_header, encode_request
@@ -111,7 +110,7 @@ class Wire:
             ReplyError: the server said no.
             TransportError: nobody answered.
         """
-        return successful(self.receive(self.send(header, body=body)))
+        return self.receive(self.send(header, body=body)).checked()
 
     def call_all(self, headers: Sequence[Header]) -> list[Command]:
         """Replies to many requests at once, in their order, whatever their codes.
@@ -160,14 +159,3 @@ class Wire:
 
     def _lost(self, why: object) -> ConnectionLost:
         return ConnectionLost(f"the connection to {self.address} broke: {why}")
-
-
-def successful(reply: Command) -> Command:
-    """The reply, if it says so.
-
-    Raises:
-        ReplyError: the server said no.
-    """
-    if reply.code != 0:
-        raise ReplyError.of(reply.code, reply.remark or "")
-    return reply

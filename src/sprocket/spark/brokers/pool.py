@@ -1,17 +1,34 @@
 """The connections of one process: one to each server, made when needed, kept until it breaks.
 
-Planner, reader and writer ask through the same piece. It knows where brokers are from the routes
-that it asked for. Blocking.
+Planner, reader and writer use the same class. It knows where brokers are from the routes that it
+asked for; what a route means is decided in `clientcore`, as for every other client. Blocking: see
+docs/decisions/0011-blocking-connections.md.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from types import TracebackType
 from typing import Self
 
-from sprocket.base.errors import RouteNotFound, TopicNotFound, TransportError
-from sprocket.protocol.bodies import Route
+from sprocket.base.errors import (
+    ProtocolError,
+    ReplyError,
+    RouteNotFound,
+    SprocketError,
+    TransportError,
+)
+from sprocket.clientcore.routes import (
+    NameServers,
+    TopicRoute,
+    nearest,
+    no_route,
+    promise,
+    read_route,
+)
+from sprocket.message.topic import TEMPLATE
+from sprocket.protocol.codes import MASTER
 from sprocket.protocol.command import Command, Header
 from sprocket.protocol.requests.route import RouteOfTopic
 from sprocket.protocol.signing import Signer
@@ -24,13 +41,10 @@ class Wires:
     """Connections to name servers and brokers. Use it with `with`, or `close` it.
 
     Args:
-        nameservers: `host:port` of each; the first that answers is asked.
+        nameservers: `host:port` of each.
         signer: signs requests, for brokers with access control.
         addresses: where brokers are, by name, as far as it is known already.
         timeout_s: for connecting, and for each answer unless said otherwise.
-
-    Attributes:
-        addresses: of brokers, by name, as the routes told.
     """
 
     def __init__(
@@ -41,11 +55,12 @@ class Wires:
         addresses: Mapping[str, str] | None = None,
         timeout_s: float = TIMEOUT_S,
     ) -> None:
-        self._nameservers = nameservers
+        self._nameservers = NameServers(nameservers)
         self._signer = signer
         self._timeout_s = timeout_s
         self._wires: dict[str, Wire] = {}
-        self.addresses = dict(addresses or {})
+        #: By broker name, from number to address, as the newest route of the broker has them.
+        self._numbers = {name: {MASTER: address} for name, address in (addresses or {}).items()}
 
     def __enter__(self) -> Self:
         return self
@@ -64,17 +79,26 @@ class Wires:
             wire.close()
         self._wires.clear()
 
-    def to(self, broker: str) -> Wire:
+    @property
+    def addresses(self) -> dict[str, str]:
+        """By broker name, where that broker is read."""
+        found = {name: nearest(numbers) for name, numbers in self._numbers.items()}
+        return {name: one[1] for name, one in found.items() if one is not None}
+
+    def to(self, broker: str, *, is_for_sending: bool = False) -> Wire:
         """The connection to a broker.
 
+        Args:
+            is_for_sending: only its master will do; else a slave does if the master is away.
+
         Raises:
-            RouteNotFound: no route told of it.
+            RouteNotFound: no route says where that is.
             ConnectFailed: it does not answer.
         """
-        address = self.addresses.get(broker)
-        if address is None:
+        found = nearest(self._numbers.get(broker))
+        if found is None or (is_for_sending and found[0] != MASTER):
             raise RouteNotFound(f"no address is known of broker {broker}")
-        return self._at(address)
+        return self._at(found[1])
 
     def hang_up(self, wire: Wire) -> None:
         """Ends a connection; the next to that server is made anew."""
@@ -83,48 +107,71 @@ class Wires:
         wire.close()
 
     def hang_up_on(self, broker: str) -> None:
-        """Ends the connection to a broker, if there is one."""
-        wire = self._wires.get(self.addresses.get(broker, ""))
-        if wire is not None:
-            self.hang_up(wire)
+        """Ends all connections to a broker."""
+        for address in self._numbers.get(broker, {}).values():
+            if (wire := self._wires.get(address)) is not None:
+                self.hang_up(wire)
 
-    def ask_nameserver(self, header: Header) -> Command:
+    def ask_nameservers(self, header: Header) -> Command:
         """The answer of the first name server that gives one.
 
         Raises:
-            ReplyError: it said no.
-            TransportError: none answered.
+            ReplyError, TransportError: what the last one answered, if none did.
         """
-        failure: TransportError | None = None
+        return self._first_answer(header, lambda failures: failures[-1])
+
+    def route(self, topic: str) -> TopicRoute:
+        """The topic's route; the addresses in it are remembered.
+
+        Raises:
+            RouteNotFound: no broker has it.
+            ConnectFailed: no name server answered.
+        """
+        # Tasks that read know the addresses from their plan, and need not load all bodies.
+        from sprocket.protocol.bodies import Route
+
+        header = RouteOfTopic(topic=topic, accept_standard_json_only=True)
+        reply = self._first_answer(header, partial(no_route, topic))
+        route = read_route(topic, Route.decode(reply.body))
+        self._numbers.update((name, some) for name, some in route.addresses.items() if some)
+        return route
+
+    def route_for_sending(self, topic: str, new_queues: int) -> TopicRoute:
+        """The topic's route, or the one that it will have once a send has created it.
+
+        Args:
+            new_queues: how many queues it gets then on each broker, at most.
+
+        Raises:
+            RouteNotFound: no broker has it and none creates topics, or it takes no messages.
+            ConnectFailed: no name server answered.
+        """
+        try:
+            route = self.route(topic)
+        except RouteNotFound:
+            route = promise(topic, self.route(TEMPLATE), new_queues)
+        if not route.writable:
+            raise RouteNotFound(f"no broker takes messages for topic {topic}")
+        return route
+
+    def _first_answer(
+        self, header: Header, error: Callable[[list[SprocketError]], SprocketError]
+    ) -> Command:
+        failures: list[SprocketError] = []
         for address in self._nameservers:
             try:
                 wire = self._at(address)
                 try:
-                    return wire.ask(header)
-                except TransportError:
+                    reply = wire.ask(header)
+                except (TransportError, ProtocolError):
                     self.hang_up(wire)
                     raise
-            except TransportError as error:
-                failure = failure or error
-        assert failure is not None, "no name server is configured"
-        raise failure
-
-    def route(self, topic: str) -> Route:
-        """Which brokers have a topic; where they are is remembered.
-
-        Raises:
-            RouteNotFound: no broker has it.
-            TransportError: no name server answered.
-        """
-        try:
-            reply = self.ask_nameserver(RouteOfTopic(topic=topic, accept_standard_json_only=True))
-        except TopicNotFound:
-            raise RouteNotFound(f"no broker has topic {topic}") from None
-        route = Route.decode(reply.body)
-        for data in route.broker_datas:
-            if data.broker_addrs:
-                self.addresses[data.broker_name] = data.broker_addrs[min(data.broker_addrs)]
-        return route
+            except (TransportError, ReplyError, ProtocolError) as failure:
+                failures.append(failure)
+            else:
+                self._nameservers.answered(address)
+                return reply
+        raise error(failures)
 
     def _at(self, address: str) -> Wire:
         wire = self._wires.get(address)

@@ -10,14 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
 
 from sprocket.base.errors import ConfigError
-from sprocket.filter.choice import Filter, filter_of
+from sprocket.filter.tags import ALL, TagFilter
 from sprocket.message.queue import QueueId
 from sprocket.protocol.signing import Signer
 from sprocket.spark.options import declare, positions, values
 from sprocket.spark.options.declare import option
 from sprocket.spark.options.positions import Kind, Positions
+
+if TYPE_CHECKING:
+    from sprocket.filter.sql92 import SqlFilter
+
+Read = TypeVar("Read", bound="Choice")
 
 #: A group that every RocketMQ broker knows from its start: reading leaves nothing behind.
 READER_GROUP = "TOOLS_CONSUMER"
@@ -70,9 +76,21 @@ class Choice:
     )
 
     @property
-    def filter(self) -> Filter:
+    def filter(self) -> TagFilter | SqlFilter:
         """Which messages are wanted, by tag or by SQL."""
-        return filter_of(self.tags, self.sql)
+        if self.sql is None:
+            return TagFilter.parse(self.tags)
+        # Most tasks have no condition, and need not load what reads them.
+        from sprocket.filter.sql92 import SqlFilter
+
+        return SqlFilter.parse(self.sql)
+
+    def check(self) -> None:
+        """Raises ConfigError where options contradict each other."""
+        if self.topics and self.pattern:
+            raise ConfigError("give subscribe or subscribePattern, not both")
+        if self.sql is not None and self.tags != ALL:
+            raise ConfigError("give tags or sql, not both; in sql the tag is TAGS")
 
 
 @dataclass(frozen=True)
@@ -184,6 +202,27 @@ class ReadOptions(Credentials, Choice):
         default=200,
     )
 
+    def check(self) -> None:
+        """Raises ConfigError unless it is clear what to read, where from, and as whom."""
+        if not self.nameservers:
+            raise ConfigError("option namesrvAddr is missing: the name servers, host:port")
+        ways = {
+            "subscribe": self.topics,
+            "subscribePattern": self.pattern,
+            "assign": self.queues,
+        }
+        chosen = [name for name, value in ways.items() if value]
+        if len(chosen) != 1:
+            said = f"not {' and '.join(chosen)} together" if chosen else "none is given"
+            raise ConfigError(f"give one of subscribe, subscribePattern, assign: {said}")
+        super().check()
+        check_credentials(self)
+        begins = self.starting.everywhere if self.starting else None
+        if begins is not None and begins.kind is Kind.COMMITTED and self.group == READER_GROUP:
+            raise ConfigError(
+                "startingOffsets committed needs a group that has committed: give group"
+            )
+
 
 @dataclass(frozen=True)
 class Pushed:
@@ -281,67 +320,32 @@ class StoreOptions(Pushed, Choice):
     )
 
 
-def batch_options(given: Mapping[str, str]) -> BatchOptions:
-    """The options of a batch read.
+#: The ways of reading, and what an error calls them.
+_READS: dict[type[Choice], str] = {
+    BatchOptions: "batch reads",
+    StreamOptions: "streams",
+    StoreOptions: "reads of a store",
+}
+
+
+def read_options(given: Mapping[str, str], kind: type[Read]) -> Read:
+    """The options of one way of reading.
+
+    Args:
+        kind: `BatchOptions`, `StreamOptions` or `StoreOptions`.
 
     Raises:
         ConfigError: an option is unknown, ill-typed or missing, or two contradict each other.
     """
-    others = (StreamOptions, StoreOptions)
-    options = declare.parse(given, kind=BatchOptions, others=others, reads="batch reads")
-    check_source(options)
-    return options
-
-
-def stream_options(given: Mapping[str, str]) -> StreamOptions:
-    """The options of a streaming read.
-
-    Raises:
-        ConfigError: an option is unknown, ill-typed or missing, or two contradict each other.
-    """
-    others = (BatchOptions, StoreOptions)
-    options = declare.parse(given, kind=StreamOptions, others=others, reads="streams")
-    check_source(options)
-    return options
-
-
-def store_options(given: Mapping[str, str]) -> StoreOptions:
-    """The options of a read of a store's files.
-
-    Raises:
-        ConfigError: an option is unknown, ill-typed or missing, or two contradict each other.
-    """
-    others = (BatchOptions, StreamOptions)
-    options = declare.parse(given, kind=StoreOptions, others=others, reads="reads of a store")
-    if options.topics and options.pattern:
-        raise ConfigError("give subscribe or subscribePattern, not both")
-    _check_filter(options)
+    others = tuple(other for other in _READS if other is not kind)
+    options = declare.parse(given, kind=kind, others=others, reads=_READS[kind])
+    options.check()
     return options
 
 
 def check_names(given: Iterable[str]) -> None:
     """Raises ConfigError for a name that is no option of any way of reading."""
-    declare.check_names(given, (BatchOptions, StreamOptions, StoreOptions))
-
-
-def check_source(options: ReadOptions) -> None:
-    """Raises ConfigError unless it is clear what to read, where from, and as whom."""
-    if not options.nameservers:
-        raise ConfigError("option namesrvAddr is missing: the name servers, host:port")
-    ways = {
-        "subscribe": options.topics,
-        "subscribePattern": options.pattern,
-        "assign": options.queues,
-    }
-    chosen = [name for name, value in ways.items() if value]
-    if len(chosen) != 1:
-        said = f"not {' and '.join(chosen)} together" if chosen else "none is given"
-        raise ConfigError(f"give one of subscribe, subscribePattern, assign: {said}")
-    _check_filter(options)
-    check_credentials(options)
-    begins = options.starting.everywhere if options.starting else None
-    if begins is not None and begins.kind is Kind.COMMITTED and options.group == READER_GROUP:
-        raise ConfigError("startingOffsets committed needs a group that has committed: give group")
+    declare.check_names(given, tuple(_READS))
 
 
 def check_credentials(options: Credentials) -> None:
@@ -351,8 +355,3 @@ def check_credentials(options: Credentials) -> None:
         raise ConfigError(f"option {missing} is missing: accessKey and secretKey go together")
     if options.security_token and not options.access_key:
         raise ConfigError("option accessKey is missing: securityToken goes with the two keys")
-
-
-def _check_filter(options: Choice) -> None:
-    if options.sql is not None and options.tags != "*":
-        raise ConfigError("give tags or sql, not both; in sql the tag is TAGS")

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 from sprocket.base.errors import UsageError
-from sprocket.filter.sql92 import SqlFilter
 from sprocket.filter.tags import TagFilter
 from sprocket.message.properties import check_user_property
 from sprocket.message.topic import check_group, check_topic
@@ -124,6 +123,8 @@ def tags(name: str, value: str) -> str:
 
 def sql(name: str, value: str) -> str:
     """An SQL92 condition."""
+    from sprocket.filter.sql92 import SqlFilter
+
     return SqlFilter.parse(value.strip()).expression
 
 

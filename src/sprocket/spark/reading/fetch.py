@@ -14,19 +14,19 @@ from types import TracebackType
 from typing import NamedTuple, Self
 
 from sprocket.base.backoff import pauses
-from sprocket.base.errors import ReplyError, RouteNotFound, SprocketError, TransportError
-from sprocket.filter.sql92 import SqlFilter
+from sprocket.base.errors import (
+    ProtocolError,
+    ReplyError,
+    RouteNotFound,
+    SprocketError,
+    SystemFailure,
+    TransportError,
+)
+from sprocket.clientcore.attempts import may_pass
+from sprocket.clientcore.replies import PullAnswer, PullStatus, read_pull
 from sprocket.filter.tags import ALL, TagFilter
 from sprocket.message.queue import QueueId
-from sprocket.protocol.codes import ResponseCode
-from sprocket.protocol.command import Command
-from sprocket.protocol.requests.pull import (
-    CANNOT_FILTER,
-    SUBSCRIPTION,
-    SUSPEND,
-    PullMessage,
-    PullReply,
-)
+from sprocket.protocol.requests.pull import SUBSCRIPTION, SUSPEND, PullMessage
 from sprocket.spark.brokers.connection import Wire
 from sprocket.spark.brokers.pool import Wires
 from sprocket.spark.options.loss import ReadFailed, report_loss
@@ -42,12 +42,10 @@ _ANSWER_S = 15.0
 _PAUSE_FIRST_S = 0.1
 _PAUSE_LONGEST_S = 2.0
 
-_STATUSES = {
-    ResponseCode.SUCCESS,
-    ResponseCode.PULL_NOT_FOUND,
-    ResponseCode.PULL_RETRY_IMMEDIATELY,
-    ResponseCode.PULL_OFFSET_MOVED,
-}
+#: Records are gathered to so many bytes or offsets before they are decoded: fewer would waste the
+#: set-up of each batch, more would only take memory.
+_GATHER_BYTES = 2 * 1024 * 1024
+_GATHER_RECORDS = 8192
 
 
 class Chunk(NamedTuple):
@@ -90,10 +88,19 @@ class Fetcher:
         self._wires.close()
 
     def chunks(self, one: Range) -> Iterator[Chunk]:
-        """The records of a range, in order.
+        """The records of a range, in order, as many at a time as are worth decoding.
 
         Raises:
-            ReadFailed: messages are gone, or did not come in time, or the broker said no.
+            ReadFailed: messages are gone, or did not come in time, or the broker refused.
+        """
+        return gathered(self._answers(one))
+
+    def _answers(self, one: Range) -> Iterator[Chunk]:
+        """What each pull gives.
+
+        The next pull goes out before the caller decodes this answer, so that broker and decoder
+        work at the same time. A failure throws away the pull on its way, and the loop asks again
+        from the last offset that was given out: so nothing is read twice, and nothing is left out.
         """
         position = one.start
         asked: tuple[Wire, int] | None = None
@@ -103,8 +110,8 @@ class Fetcher:
                 wire, number = asked or self._ask(one, position)
                 asked = None
                 reply = wire.receive(number, timeout_s=_HOLD_MS / 1000 + _ANSWER_S)
-                step = self._step(one, position, reply)
-            except (TransportError, ReplyError, RouteNotFound) as error:
+                step = self._step(one, position, read_pull(reply))
+            except (TransportError, ReplyError, RouteNotFound, ProtocolError) as error:
                 asked = None
                 self._recover(one, position, error, patience)
                 continue
@@ -145,35 +152,30 @@ class Fetcher:
             bname=one.queue.broker,
         )
 
-    def _step(self, one: Range, position: int, reply: Command) -> Chunk:
-        """What an answer means: records, or a step forward without any, or none (end = start)."""
-        if reply.code not in _STATUSES:
-            raise ReplyError.of(reply.code, reply.remark or "")
-        told = reply.read(PullReply)
-        after = told.next_begin_offset
-        if reply.code == ResponseCode.SUCCESS or (
-            reply.code == ResponseCode.PULL_RETRY_IMMEDIATELY and after > position
-        ):
+    def _step(self, one: Range, position: int, answer: PullAnswer) -> Chunk:
+        """What an answer brings: records, or a step forward without any, or none (end = start)."""
+        after = answer.next_offset
+        is_found = answer.status is PullStatus.FOUND
+        if is_found or (answer.status is PullStatus.NO_MATCHED and after > position):
             if after <= position:
                 raise ReadFailed(
                     f"{one.queue} at offset {position}: the broker gave messages and "
                     f"wants to go on at {after}"
                 )
-            is_found = reply.code == ResponseCode.SUCCESS
-            return Chunk(memoryview(reply.body if is_found else b""), position, after)
-        if position < told.min_offset:
-            return self._jump(one, position, min(told.min_offset, one.end), told)
-        if not self._options.fails_on_loss and told.max_offset < one.end:
-            return self._jump(one, position, one.end, told)
+            return Chunk(memoryview(answer.records), position, after)
+        if position < answer.min_offset:
+            return self._jump(one, position, min(answer.min_offset, one.end), answer)
+        if not self._options.fails_on_loss and answer.max_offset < one.end:
+            return self._jump(one, position, one.end, answer)
         return Chunk(memoryview(b""), position, position)
 
-    def _jump(self, one: Range, position: int, after: int, told: PullReply) -> Chunk:
-        """Goes on behind messages that are gone, if that is allowed."""
+    def _jump(self, one: Range, position: int, after: int, answer: PullAnswer) -> Chunk:
+        """Continues behind messages that are gone, if that is allowed."""
         report_loss(
             self._options,
             one.queue,
             f"offsets [{position}, {after}) are gone: the broker has "
-            f"[{told.min_offset}, {told.max_offset})",
+            f"[{answer.min_offset}, {answer.max_offset})",
         )
         return Chunk(memoryview(b""), position, after)
 
@@ -184,19 +186,23 @@ class Fetcher:
         if self._cannot_filter(one.queue, error):
             self._unfiltered.add(one.queue.broker)
             return
-        if not (error.retriable or error.refresh_route):
+        if not may_pass(error):
             raise ReadFailed(f"{one.queue} at offset {position}: {error}") from error
         self._wires.hang_up_on(one.queue.broker)
         patience.spend(one, position, str(error))
         self._look_up(one.queue)
 
     def _cannot_filter(self, queue: QueueId, error: SprocketError) -> bool:
-        """Whether a broker just said that it does not filter by SQL (`enablePropertyFilter`)."""
+        """Whether a broker may have refused to filter by SQL (its `enablePropertyFilter` is false).
+
+        RocketMQ has no code of its own for that: it answers code 1, as for any failure inside the
+        broker. Asking once more for everything is right in both cases, as the task applies the
+        condition anyway; if the broker fails for another reason, that second pull fails as well.
+        """
         return (
-            isinstance(error, ReplyError)
-            and isinstance(self._filter, SqlFilter)
+            isinstance(error, SystemFailure)
+            and self._filter.kind != TagFilter.kind
             and queue.broker not in self._unfiltered
-            and CANNOT_FILTER in error.remark
         )
 
     def _look_up(self, queue: QueueId) -> None:
@@ -205,6 +211,27 @@ class Fetcher:
             self._wires.route(queue.topic)
         except SprocketError as error:
             log.info("no route of %s: %s", queue.topic, error)
+
+
+def gathered(chunks: Iterator[Chunk]) -> Iterator[Chunk]:
+    """Neighbouring chunks joined until they are worth decoding."""
+    parts: list[Chunk] = []
+    size = 0
+    for chunk in chunks:
+        parts.append(chunk)
+        size += len(chunk.records)
+        if size >= _GATHER_BYTES or chunk.end - parts[0].start >= _GATHER_RECORDS:
+            yield _joined(parts)
+            parts, size = [], 0
+    if parts:
+        yield _joined(parts)
+
+
+def _joined(parts: list[Chunk]) -> Chunk:
+    if len(parts) == 1:
+        return parts[0]
+    records = memoryview(b"".join(part.records for part in parts))
+    return Chunk(records, parts[0].start, parts[-1].end)
 
 
 class _Patience:

@@ -15,6 +15,7 @@ from functools import partial
 from typing import TypeVar
 
 from sprocket.base.errors import ConfigError, ReplyError, SprocketError, TransportError
+from sprocket.clientcore.attempts import may_pass
 from sprocket.message.queue import QueueId
 from sprocket.message.topic import SYSTEM_PREFIX, is_system_topic
 from sprocket.spark.brokers.cluster import Cluster
@@ -88,8 +89,8 @@ class Planner:
         return cut(ranges, count)
 
     def _queues_of(self, topics: Iterable[str]) -> list[QueueId]:
-        places = [self.retried(partial(self._cluster.place, topic)) for topic in topics]
-        return sorted(queue for place in places for queue in place.queues)
+        found = [self.retried(partial(self._cluster.readable, topic)) for topic in topics]
+        return sorted(queue for queues in found for queue in queues)
 
     def _resolve(
         self, positions: Positions, queues: Iterable[QueueId]
@@ -135,7 +136,7 @@ class Planner:
             try:
                 return ask()
             except (TransportError, ReplyError) as error:
-                if left <= 0 or not error.retriable:
+                if left <= 0 or not may_pass(error):
                     raise
                 left -= 1
             time.sleep(self._options.offset_retry_ms / 1000)

@@ -15,16 +15,11 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from sprocket.base.errors import CorruptRecord
 from sprocket.spark.options.loss import ReadFailed, report_loss
 from sprocket.spark.options.options import BatchOptions, ReadOptions
-from sprocket.spark.reading.fetch import Chunk, Fetcher
+from sprocket.spark.reading.fetch import Fetcher
 from sprocket.spark.reading.pushdown import EVERYTHING, narrow_choice
 from sprocket.spark.reading.ranges import Range, Share
 from sprocket.spark.records.decode import Decoder
 from sprocket.spark.worker import loaded
-
-#: Records are gathered to so many bytes or offsets before they are decoded: fewer would waste the
-#: set-up of each batch, more would only take memory.
-_GATHER_BYTES = 2 * 1024 * 1024
-_GATHER_RECORDS = 8192
 
 
 class SharePartition(InputPartition):
@@ -70,7 +65,7 @@ class ShareReader:
 
     def _range(self, one: Range, fetcher: Fetcher, decoder: Decoder) -> Iterator[pa.RecordBatch]:
         missing = one.records
-        for chunk in gathered(fetcher.chunks(one)):
+        for chunk in fetcher.chunks(one):
             try:
                 batch = decoder.decode(
                     chunk.records, one.queue, chunk.start, min(chunk.end, one.end)
@@ -82,27 +77,6 @@ class ShareReader:
                 yield batch
         if missing and self.options.filter.is_all:
             report_loss(self.options, one.queue, f"{missing} messages are gone in {one}")
-
-
-def gathered(chunks: Iterator[Chunk]) -> Iterator[Chunk]:
-    """Neighbouring chunks joined until they are worth decoding."""
-    parts: list[Chunk] = []
-    size = 0
-    for chunk in chunks:
-        parts.append(chunk)
-        size += len(chunk.records)
-        if size >= _GATHER_BYTES or chunk.end - parts[0].start >= _GATHER_RECORDS:
-            yield _joined(parts)
-            parts, size = [], 0
-    if parts:
-        yield _joined(parts)
-
-
-def _joined(parts: list[Chunk]) -> Chunk:
-    if len(parts) == 1:
-        return parts[0]
-    records = memoryview(b"".join(part.records for part in parts))
-    return Chunk(records, parts[0].start, parts[-1].end)
 
 
 class RocketMQReader(DataSourceReader):

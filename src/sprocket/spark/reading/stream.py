@@ -11,12 +11,8 @@ import logging
 import time
 from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING
 
-import pyspark
-from pyspark.sql.datasource import DataSourceStreamReader
-
-from sprocket.base.errors import SprocketError, UsageError
+from sprocket.base.errors import SprocketError
 from sprocket.message.queue import QueueId
 from sprocket.spark.brokers.cluster import Cluster
 from sprocket.spark.brokers.pool import Wires
@@ -26,9 +22,6 @@ from sprocket.spark.options.positions import LATEST, Positions
 from sprocket.spark.reading.plan import Offsets, Planner
 from sprocket.spark.reading.ranges import between, limit, records_in
 from sprocket.spark.reading.read import SharePartition
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 log = logging.getLogger(__name__)
 
@@ -164,7 +157,7 @@ class StreamPlan:
             {queue.topic for queue in queues if queue.broker not in self._cluster.addresses}
         ):
             try:
-                self._planner.retried(partial(self._cluster.place, topic))
+                self._planner.retried(partial(self._cluster.readable, topic))
             except SprocketError as error:
                 log.warning("topic %s cannot be found: %s", topic, error)
 
@@ -184,19 +177,3 @@ class StreamPlan:
             self._committed.update(moved)
         except SprocketError as error:
             log.info("group %s: offsets not committed: %s", self._options.group, error)
-
-
-def stream_reader(options: StreamOptions, schema: pa.Schema) -> DataSourceStreamReader:
-    """The reader that Spark asks.
-
-    Raises:
-        UsageError: this PySpark is too old for streams.
-    """
-    try:
-        from sprocket.spark.reading.stream_reader import RocketMQStreamReader
-    except ImportError:
-        raise UsageError(
-            f"streams need PySpark 4.2 or later, and this is {pyspark.__version__}; batch reads "
-            "work with 4.0"
-        ) from None
-    return RocketMQStreamReader(options, schema)

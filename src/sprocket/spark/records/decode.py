@@ -7,7 +7,7 @@ bent properties, missing ids) gives a row; only bytes that are no records raise.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -15,8 +15,6 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from sprocket.base.errors import CorruptRecord
-from sprocket.filter.choice import Filter
-from sprocket.filter.sql92 import SqlFilter
 from sprocket.filter.tags import TagFilter
 from sprocket.message.compression import COMPRESSED, open_body
 from sprocket.message.hosts import V4_BYTES, unpack
@@ -27,6 +25,9 @@ from sprocket.spark.records import layout
 from sprocket.spark.records.layout import Buffer, Layout
 from sprocket.spark.records.property_texts import Texts
 
+if TYPE_CHECKING:
+    from sprocket.filter.sql92 import SqlFilter
+
 #: Years 1 to 9999, in ms: what Spark and Python can show. Times outside are set to the edge.
 _EARLIEST_MS = -62_135_596_800_000
 _LATEST_MS = 253_402_300_799_999
@@ -35,7 +36,7 @@ _LATEST_MS = 253_402_300_799_999
 class Decoder:
     """Decodes records into batches of one Arrow schema."""
 
-    def __init__(self, schema: pa.Schema, wanted: Filter) -> None:
+    def __init__(self, schema: pa.Schema, wanted: TagFilter | SqlFilter) -> None:
         self._schema = schema
         self._filter = wanted
 
@@ -70,7 +71,6 @@ class Decoder:
             found = pc.is_in(rows.tag(), pa.array(self._filter.tags, pa.string()))
             return cast("NDArray[np.bool_]", found.to_numpy(zero_copy_only=False))
         # A broker has judged already, if it can; judging again costs a microsecond.
-        assert isinstance(self._filter, SqlFilter)
         is_wanted = self._filter.matches_text
         view = memoryview(rows.layout.buffer)
         spans = zip(rows.layout.properties.tolist(), rows.layout.ends.tolist(), strict=True)

@@ -10,11 +10,11 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 from sprocket.spark.options.loss import report_loss
 from sprocket.spark.options.options import StoreOptions
 from sprocket.spark.reading.pushdown import EVERYTHING, NOTHING, Narrowing
-from sprocket.spark.store_files.queues import QueueFiles
 from sprocket.spark.store_files.scan import (
     LogFile,
     LogReader,
@@ -22,6 +22,9 @@ from sprocket.spark.store_files.scan import (
     log_files,
     root_of,
 )
+
+if TYPE_CHECKING:
+    from sprocket.spark.store_files.queues import QueueFiles
 
 #: A clock that was set back makes later records look older: so much is forgiven, ms.
 _CLOCK_MS = 600_000
@@ -86,6 +89,9 @@ def plan_store(options: StoreOptions, wanted: Narrowing = EVERYTHING) -> list[Pi
 
 def _queues(options: StoreOptions) -> QueueFiles | None:
     """The consume queues, if they tell where everything wanted is."""
+    # Tasks load this module for its values, and most of them need no queues.
+    from sprocket.spark.store_files.queues import QueueFiles
+
     found = QueueFiles(root_of(options.store))
     is_told = options.topics and all(found.has(topic) for topic in options.topics)
     return found if is_told else None

@@ -29,7 +29,6 @@ from sprocket.spark.records import layout
 from sprocket.spark.records.decode import Decoder, topics_of
 from sprocket.spark.records.layout import Layout
 from sprocket.spark.store_files.plan import Piece, plan_store
-from sprocket.spark.store_files.queues import QueueFiles
 from sprocket.spark.store_files.scan import LogReader, root_of
 from sprocket.spark.store_files.synced import synced
 from sprocket.spark.worker import loaded
@@ -137,6 +136,9 @@ class PieceReader:
     def _runs(self, reader: LogReader, piece: Piece) -> Iterator[Layout]:
         if not piece.by_queues:
             return reader.runs(piece.begin, piece.end)
+        # It loads the store's own queues, and those load asyncio; a scan of the log needs neither.
+        from sprocket.spark.store_files.queues import QueueFiles
+
         start = piece.file.start
         found = QueueFiles(root_of(self._options.store)).records(
             self._options.topics,

@@ -12,24 +12,27 @@ import time
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import count
 from types import TracebackType
 from typing import Self
 
 from sprocket.base.backoff import pauses
 from sprocket.base.errors import ReplyError, RouteNotFound, SprocketError, TransportError
-from sprocket.client.config import ProducerConfig
-from sprocket.client.sending.envelope import Envelope, seal, seal_batch
-from sprocket.message.hashing import java_hash
+from sprocket.clientcore.attempts import Attempts
+from sprocket.clientcore.envelope import (
+    JAVA_PACKING,
+    NEW_TOPIC_QUEUES,
+    Envelope,
+    seal,
+    seal_batch,
+)
+from sprocket.clientcore.queue_choice import Chooser, by_key
+from sprocket.clientcore.replies import send_status
 from sprocket.message.ids import UniqueIds
 from sprocket.message.message import Message
 from sprocket.message.queue import QueueId
 from sprocket.message.topic import is_retry_topic
-from sprocket.protocol.codes import ResponseCode
-from sprocket.protocol.command import Command
 from sprocket.protocol.requests.send import SendMessageV2
 from sprocket.runtime.clock import SystemClock
-from sprocket.spark.brokers.cluster import Cluster
 from sprocket.spark.brokers.connection import Wire
 from sprocket.spark.brokers.pool import Wires
 from sprocket.spark.options.write_options import WriteOptions
@@ -41,14 +44,6 @@ _PAUSE_FIRST_S = 0.1
 _PAUSE_LONGEST_S = 2.0
 _LOOPBACK = bytes((127, 0, 0, 1))
 
-#: The message is stored; with all but the first, not as safely as the broker is set to.
-_STORED = {
-    ResponseCode.SUCCESS,
-    ResponseCode.FLUSH_DISK_TIMEOUT,
-    ResponseCode.FLUSH_SLAVE_TIMEOUT,
-    ResponseCode.SLAVE_NOT_AVAILABLE,
-}
-
 
 class WriteFailed(SprocketError):
     """Messages could not be written. The text has topic, queue and reason."""
@@ -56,13 +51,13 @@ class WriteFailed(SprocketError):
 
 @dataclass(slots=True)
 class _Request:
-    """One request: what is in it, where it must go, where and how often it went."""
+    """One request: what is in it, where it must go, where it went, and how often that failed."""
 
     envelope: Envelope
     messages: int
     fixed: QueueId | None
+    attempts: Attempts
     queue: QueueId | None = None
-    attempts: int = 0
 
 
 class Sender:
@@ -74,17 +69,15 @@ class Sender:
 
     def __init__(self, options: WriteOptions) -> None:
         self._options = options
-        self._config = ProducerConfig()
         self._wires = Wires(
             options.nameservers,
             signer=options.signer,
             timeout_s=options.timeout_ms / 1000,
         )
-        self._cluster = Cluster(self._wires)
         self._clock = SystemClock()
         self._ids = UniqueIds(address=_LOOPBACK, process=os.getpid(), token=os.urandom(4))
-        self._queues: dict[str, list[QueueId]] = {}
-        self._turns = count(int.from_bytes(os.urandom(2)))
+        self._queues: dict[str, tuple[QueueId, ...]] = {}
+        self._chooser = Chooser(int.from_bytes(os.urandom(2)))
         #: Sent and not yet acknowledged, in the order of sending, with the reply's number.
         self._under_way: deque[tuple[_Request, Wire, int]] = deque()
         self._gathered: dict[tuple[str, QueueId | None], list[Message]] = {}
@@ -110,14 +103,13 @@ class Sender:
             UsageError: a message cannot be sent.
         """
         for one in outgoing:
-            fixed = self._fixed(one)
+            fixed = self.fixed_queue(one)
             message = one.message
             key = (message.topic, fixed)
             is_alone = message.waits or is_retry_topic(message.topic)
-            if is_alone or len(message.body) >= self._config.compress_over_bytes:
+            if is_alone or len(message.body) >= JAVA_PACKING.compress_over_bytes:
                 self._flush(key)
-                sealed = seal(message, self._ids, self._clock.now_ms(), self._config)
-                self._post(_Request(sealed, 1, fixed))
+                self._post(self._request([message], fixed))
                 continue
             self._gather(key, message)
 
@@ -144,63 +136,83 @@ class Sender:
         messages = self._gathered.pop(key, None)
         self._gathered_bytes.pop(key, None)
         if messages:
-            self._post(_Request(self._sealed(messages), len(messages), key[1]))
+            self._post(self._request(messages, key[1]))
 
-    def _sealed(self, messages: Sequence[Message]) -> Envelope:
+    def _request(self, messages: Sequence[Message], fixed: QueueId | None) -> _Request:
         now_ms = self._clock.now_ms()
         if len(messages) == 1:
-            return seal(messages[0], self._ids, now_ms, self._config)
-        return seal_batch(messages, self._ids, now_ms, self._config)
+            envelope = seal(messages[0], self._ids, now_ms, JAVA_PACKING)
+        else:
+            envelope = seal_batch(messages, self._ids, now_ms, JAVA_PACKING)
+        return _Request(envelope, len(messages), fixed, self._attempts())
 
-    def _fixed(self, one: Outgoing) -> QueueId | None:
-        """The queue that the row or its key chooses."""
+    def _attempts(self) -> Attempts:
+        return Attempts(self._options.retries, pauses(_PAUSE_FIRST_S, _PAUSE_LONGEST_S))
+
+    def fixed_queue(self, one: Outgoing) -> QueueId | None:
+        """The queue that the row or its key chooses; None if any will do.
+
+        Raises:
+            WriteFailed: the topic's queues are not known, or do not contain the one that is named.
+        """
         message = one.message
         if one.queue_number is None and self._options.queue_by == "turn":
             return None
-        queues = self._known_queues(message.topic)
+        queues = self._queues.get(message.topic) or self._known_queues(message.topic)
         if one.queue_number is None:
             words = " ".join(message.keys)
-            return queues[abs(java_hash(words)) % len(queues)] if words else None
+            return by_key(queues, words) if words else None
         for queue in queues:
             if queue.number == one.queue_number and one.broker in (None, queue.broker):
                 return queue
         where = f"{one.broker or 'any broker'}:{one.queue_number}"
         raise WriteFailed(f"topic {message.topic} has no queue {where} that may be written")
 
-    def _known_queues(self, topic: str) -> list[QueueId]:
+    def _known_queues(self, topic: str) -> tuple[QueueId, ...]:
         """The topic's queues, asked for as often as a request is sent."""
-        waits = pauses(_PAUSE_FIRST_S, _PAUSE_LONGEST_S)
-        left = self._options.retries
+        attempts = self._attempts()
         while True:
             try:
                 return self._queues_of(topic)
             except (TransportError, RouteNotFound) as error:
-                if left <= 0 or not (error.retriable or error.refresh_route):
+                if not attempts.another(error):
                     raise WriteFailed(f"topic {topic}: no queue can be chosen: {error}") from error
-                left -= 1
-            time.sleep(next(waits))
+            time.sleep(attempts.pause())
 
-    def _queues_of(self, topic: str) -> list[QueueId]:
+    def _queues_of(self, topic: str) -> tuple[QueueId, ...]:
         found = self._queues.get(topic)
         if found is None:
-            found = self._queues[topic] = self._cluster.writable(topic)
+            route = self._wires.route_for_sending(topic, NEW_TOPIC_QUEUES)
+            found = self._queues[topic] = route.writable
         return found
 
     def _post(self, request: _Request) -> None:
+        """Sends a request; its answer is awaited when it is the oldest of those on their way.
+
+        A few requests are on their way at once, as a broker that flushes or copies each before it
+        answers would else be idle most of the time. Whatever fails here, from the route to the
+        socket, counts as an attempt, and the next one looks at the route anew.
+        """
         while len(self._under_way) >= _AHEAD_MAX:
             self._settle()
-        waits = pauses(_PAUSE_FIRST_S, _PAUSE_LONGEST_S)
+        attempts = request.attempts
         while True:
+            request.queue = None
             try:
                 queues = self._queues_of(request.envelope.topic)
-                request.queue = request.fixed or queues[next(self._turns) % len(queues)]
-                wire = self._wires.to(request.queue.broker)
-                number = wire.send(self._header(request), body=request.envelope.body)
+                now = time.monotonic()
+                queue = request.fixed or self._chooser.next(queues, now, not_at=attempts.failed_at)
+                request.queue = queue
+                if attempts.count:
+                    time.sleep(attempts.pause(queue.broker))
+                wire = self._wires.to(queue.broker, is_for_sending=True)
+                number = wire.send(self._header(request, queue), body=request.envelope.body)
             except (TransportError, ReplyError, RouteNotFound) as error:
                 if request.queue is not None and isinstance(error, TransportError):
                     self._wires.hang_up_on(request.queue.broker)
                 self._failed(request, error)
-                time.sleep(next(waits))
+                if request.queue is None:
+                    time.sleep(attempts.pause())
                 continue
             self._under_way.append((request, wire, number))
             return
@@ -210,39 +222,29 @@ class Sender:
         request, wire, number = self._under_way.popleft()
         try:
             reply = wire.receive(number, timeout_s=self._options.timeout_ms / 1000)
-            _check(reply)
+            send_status(reply)
         except (TransportError, ReplyError) as error:
             # What else was on the way there fails one after the other; a connection made
             # meanwhile is not the one that broke.
             if isinstance(error, TransportError):
                 self._wires.hang_up(wire)
             self._failed(request, error)
-            time.sleep(min(_PAUSE_FIRST_S * 2**request.attempts, _PAUSE_LONGEST_S))
             self._post(request)
             return
         self.acknowledged += request.messages
 
     def _failed(self, request: _Request, error: SprocketError) -> None:
-        """Makes ready for another attempt; raises if there is to be none."""
-        request.attempts += 1
-        place = request.queue or f"topic {request.envelope.topic}"
-        if request.attempts > self._options.retries or not (error.retriable or error.refresh_route):
+        """Counts a failed attempt; raises if there is to be no other."""
+        broker = request.queue.broker if request.queue else ""
+        self._queues.pop(request.envelope.topic, None)
+        if not request.attempts.another(error, broker):
+            place = request.queue or f"topic {request.envelope.topic}"
             raise WriteFailed(
                 f"{place}: {request.messages} messages were not taken after "
-                f"{request.attempts} attempts: {error}"
+                f"{request.attempts.count} attempts: {error}"
             ) from error
-        self._queues.pop(request.envelope.topic, None)
 
-    def _header(self, request: _Request) -> SendMessageV2:
-        queue = request.queue
-        assert queue is not None
+    def _header(self, request: _Request, queue: QueueId) -> SendMessageV2:
         return request.envelope.header(
-            queue,
-            group=self._options.group,
-            new_topic_queues=self._config.new_topic_queues,
+            queue, group=self._options.group, new_topic_queues=NEW_TOPIC_QUEUES
         )
-
-
-def _check(reply: Command) -> None:
-    if reply.code not in _STORED:
-        raise ReplyError.of(reply.code, reply.remark or "")

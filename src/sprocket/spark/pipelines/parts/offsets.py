@@ -71,8 +71,8 @@ async def _at(caller: Caller, address: str, queue: QueueId, at_ms: int) -> int:
 
 
 async def _masters(caller: Caller, topic: str) -> dict[str, str]:
-    from sprocket.admin.caller import MASTER
     from sprocket.admin.topics import route
+    from sprocket.protocol.codes import MASTER
 
     parts = await route(caller, topic)
     return {one.broker: one.addresses[MASTER] for one in parts if MASTER in one.addresses}
@@ -84,8 +84,8 @@ async def writable(caller: Caller, topic: str) -> list[QueueId]:
     Raises:
         TopicNotFound: no broker has it.
     """
-    from sprocket.admin.caller import MASTER
     from sprocket.admin.topics import route
+    from sprocket.protocol.codes import MASTER
 
     return sorted(
         QueueId(topic, part.broker, number)

@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sprocket.base.errors import UsageError
-from sprocket.client.sending.queue_choice import Chooser, Faults, by_key
+from sprocket.clientcore.queue_choice import Chooser, Faults, by_key
 from sprocket.message.queue import QueueId
 
-GOLDEN = Path(__file__).resolve().parents[2] / "golden"
+GOLDEN = Path(__file__).resolve().parents[1] / "golden"
 A0, A1 = QueueId("t", "a", 0), QueueId("t", "a", 1)
 B0, B1 = QueueId("t", "b", 0), QueueId("t", "b", 1)
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from sprocket.base.errors import UsageError
-from sprocket.client.config import ProducerConfig
-from sprocket.client.sending.type_errors import mistake
+from sprocket.clientcore.type_errors import mistake
 from sprocket.message import batch
 from sprocket.message.compression import Compression, compress
 from sprocket.message.ids import UniqueIds
@@ -29,6 +28,37 @@ from sprocket.protocol.requests.send import SendBatch, SendMessageV2, SendReplyM
 _COMPRESSIONS = {"zlib": Compression.ZLIB, "lz4": Compression.LZ4, "zstd": Compression.ZSTD}
 #: A character has four bytes at most, so shorter texts need not be counted in bytes.
 _SURELY_SHORT = PROPERTIES_BYTES_MAX // 4
+
+
+class Packing(Protocol):
+    """How messages are made ready; `ProducerConfig` is one, and says what each value means."""
+
+    @property
+    def body_bytes_max(self) -> int: ...
+
+    @property
+    def compress_over_bytes(self) -> int: ...
+
+    @property
+    def compression(self) -> str: ...
+
+    @property
+    def compression_level(self) -> int: ...
+
+
+class JavaPacking(NamedTuple):
+    """As Java's producers do it unless they are set otherwise. Source: DefaultMQProducer."""
+
+    body_bytes_max: int = 4 * 1024 * 1024
+    compress_over_bytes: int = 4 * 1024
+    compression: str = "zlib"
+    compression_level: int = 5
+
+
+#: How messages are made ready where nobody asks for anything else.
+JAVA_PACKING = JavaPacking()
+#: How many queues a topic gets that the first send creates. Source: DefaultMQProducer.
+NEW_TOPIC_QUEUES = 4
 
 
 class Envelope(NamedTuple):
@@ -85,29 +115,29 @@ class Envelope(NamedTuple):
         )
 
 
-def seal(message: Message, ids: UniqueIds, now_ms: int, config: ProducerConfig) -> Envelope:
+def seal(message: Message, ids: UniqueIds, now_ms: int, packing: Packing) -> Envelope:
     """Makes one message ready.
 
     Raises:
         UsageError: the message cannot be sent; says why, with the limit that counts.
     """
     try:
-        check(message, config.body_bytes_max)
+        check(message, packing.body_bytes_max)
         message_id = ids.make(now_ms)
         properties = _properties(message, message_id)
     except (AttributeError, TypeError) as error:
         raise mistake(message, error) from error
     body, sys_flag = message.body, 0
-    if len(body) >= config.compress_over_bytes and config.compression != "none":
-        kind = _COMPRESSIONS[config.compression]
-        smaller = compress(body, kind, config.compression_level)
+    if len(body) >= packing.compress_over_bytes and packing.compression != "none":
+        kind = _COMPRESSIONS[packing.compression]
+        smaller = compress(body, kind, packing.compression_level)
         if len(smaller) < len(body):
             body, sys_flag = smaller, kind.sys_flag
     return Envelope(message.topic, body, properties, sys_flag, message.flag, now_ms, message_id)
 
 
 def seal_batch(
-    messages: Sequence[Message], ids: UniqueIds, now_ms: int, config: ProducerConfig
+    messages: Sequence[Message], ids: UniqueIds, now_ms: int, packing: Packing
 ) -> Envelope:
     """Makes several messages ready to go in one request.
 
@@ -122,7 +152,7 @@ def seal_batch(
     for message in messages:
         names.append(ids.make(now_ms))
         try:
-            check(message, config.body_bytes_max)
+            check(message, packing.body_bytes_max)
             parts.append(batch.Part(message.flag, message.body, _properties(message, names[-1])))
         except (AttributeError, TypeError) as error:
             raise mistake(message, error) from error
@@ -131,9 +161,9 @@ def seal_batch(
         if message.waits or is_retry_topic(message.topic):
             raise UsageError("a batch cannot be delayed, nor go to a retry topic")
     body = batch.encode(parts)
-    if len(body) > config.body_bytes_max:
+    if len(body) > packing.body_bytes_max:
         raise UsageError(
-            f"a batch of {len(body)} bytes; at most {config.body_bytes_max} may go in one"
+            f"a batch of {len(body)} bytes; at most {packing.body_bytes_max} may go in one"
         )
     wait = "true" if first.wait_stored else "false"
     batch_id = ids.make(now_ms)

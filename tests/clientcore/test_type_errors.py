@@ -9,7 +9,7 @@ import pytest
 
 from sprocket.base.errors import UsageError
 from sprocket.client.config import ProducerConfig
-from sprocket.client.sending.envelope import seal, seal_batch
+from sprocket.clientcore.envelope import seal, seal_batch
 from sprocket.message.ids import UniqueIds
 from sprocket.message.message import Message
 

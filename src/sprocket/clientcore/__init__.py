@@ -1,0 +1,1 @@
+"""What every client decides, whatever its connections are: routes, queues, replies, attempts."""

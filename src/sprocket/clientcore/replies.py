@@ -1,0 +1,138 @@
+"""What brokers' replies to sends and pulls mean. Pure.
+
+Source: MQClientAPIImpl.processSendResponse and processPullResponse of RocketMQ 5.x.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import Enum
+from typing import TYPE_CHECKING, NamedTuple
+
+from sprocket.base.errors import RemoteProtocolError
+from sprocket.protocol.codes import ResponseCode
+from sprocket.protocol.command import Buffer, Command
+from sprocket.protocol.requests.pull import PullReply
+
+if TYPE_CHECKING:
+    from sprocket.filter.choice import Filter
+    from sprocket.message.message import StoredMessage
+
+
+class SendStatus(Enum):
+    """How well a message that was stored is kept. All but `OK` occur in synchronous modes only."""
+
+    OK = "SEND_OK"
+    FLUSH_DISK_TIMEOUT = "FLUSH_DISK_TIMEOUT"
+    FLUSH_SLAVE_TIMEOUT = "FLUSH_SLAVE_TIMEOUT"
+    SLAVE_NOT_AVAILABLE = "SLAVE_NOT_AVAILABLE"
+
+
+_STORED: dict[int, SendStatus] = {
+    ResponseCode.SUCCESS: SendStatus.OK,
+    ResponseCode.FLUSH_DISK_TIMEOUT: SendStatus.FLUSH_DISK_TIMEOUT,
+    ResponseCode.FLUSH_SLAVE_TIMEOUT: SendStatus.FLUSH_SLAVE_TIMEOUT,
+    ResponseCode.SLAVE_NOT_AVAILABLE: SendStatus.SLAVE_NOT_AVAILABLE,
+}
+
+
+class PullStatus(Enum):
+    """What a pull found.
+
+    Members:
+        FOUND: messages.
+        NO_NEW: nothing; the offset is the queue's end.
+        NO_MATCHED: messages there were, but none that was asked for; go on at `next_offset`.
+        OFFSET_ILLEGAL: the offset lies outside the queue; `next_offset` is inside.
+    """
+
+    FOUND = "FOUND"
+    NO_NEW = "NO_NEW_MSG"
+    NO_MATCHED = "NO_MATCHED_MSG"
+    OFFSET_ILLEGAL = "OFFSET_ILLEGAL"
+
+
+_PULLED: dict[int, PullStatus] = {
+    ResponseCode.SUCCESS: PullStatus.FOUND,
+    ResponseCode.PULL_NOT_FOUND: PullStatus.NO_NEW,
+    ResponseCode.PULL_RETRY_IMMEDIATELY: PullStatus.NO_MATCHED,
+    ResponseCode.PULL_OFFSET_MOVED: PullStatus.OFFSET_ILLEGAL,
+}
+
+
+def is_stored(code: int) -> bool:
+    """Whether a code says that the message is stored, however well."""
+    return code in _STORED
+
+
+def send_status(reply: Command) -> SendStatus:
+    """How the message is stored that this reply acknowledges.
+
+    Raises:
+        ReplyError: it is not stored.
+    """
+    status = _STORED.get(reply.code)
+    if status is None:
+        raise reply.error()
+    return status
+
+
+class PullAnswer(NamedTuple):
+    """A broker's answer to a pull.
+
+    Attributes:
+        next_offset: where the next pull is to begin.
+        min_offset, max_offset: the queue's first offset, and the one after its last.
+        broker_number: the process of the broker that the next pull should go to; 0 is the master.
+        records: of the messages found, one after the other; empty unless `FOUND`.
+    """
+
+    status: PullStatus
+    next_offset: int
+    min_offset: int
+    max_offset: int
+    broker_number: int
+    records: Buffer
+
+    def messages(self, broker: str, wanted: Filter) -> Iterator[StoredMessage]:
+        """The messages that match: brokers may have compared hashes of tags only.
+
+        Args:
+            broker: the name of the broker that answered.
+
+        Raises:
+            CorruptRecord: the bytes are no record; the messages before them were given already.
+        """
+        # Tasks of Spark decode records to columns instead, and need not load this.
+        from sprocket.message.record import scan
+
+        found = scan(self.records, broker, opens_bodies=True)
+        if wanted.is_all:
+            return found
+        return (message for message in found if wanted.matches(message.properties))
+
+
+def read_pull(reply: Command) -> PullAnswer:
+    """What a reply to a pull says.
+
+    Raises:
+        ReplyError: the broker refused.
+        RemoteProtocolError: the next offset is negative, or messages were found but none is there.
+    """
+    status = _PULLED.get(reply.code)
+    if status is None:
+        raise reply.error()
+    fields = reply.read(PullReply)
+    if fields.next_begin_offset < 0:
+        raise RemoteProtocolError(f"a pull goes on at {fields.next_begin_offset}")
+    is_found = status is PullStatus.FOUND
+    if is_found and not reply.body:
+        raise RemoteProtocolError("a pull has found messages and brings none")
+    return PullAnswer(
+        status,
+        fields.next_begin_offset,
+        fields.min_offset,
+        fields.max_offset,
+        fields.suggest_which_broker_id,
+        reply.body if is_found else b"",
+    )

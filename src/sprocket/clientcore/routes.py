@@ -1,0 +1,137 @@
+"""What the route of a topic means: its queues, where their brokers are, whom to ask for it. Pure.
+
+All clients of one topic see the same queues in the same order, whatever name server they asked, so
+that two producers that hash the same key choose the same queue.
+
+Source: MQClientInstance.topicRouteData2TopicPublishInfo and findBrokerAddressInSubscribe of
+RocketMQ 5.x.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from sprocket.base.errors import ConnectFailed, RouteNotFound, SprocketError, TopicNotFound
+from sprocket.message.queue import QueueId
+from sprocket.message.topic import is_readable, is_writable
+from sprocket.protocol.codes import MASTER
+
+if TYPE_CHECKING:
+    from sprocket.protocol.bodies import Route
+
+#: More queues of one topic on one broker are nonsense from a broken name server.
+_QUEUES_MAX = 65_536
+
+
+class TopicRoute(NamedTuple):
+    """A topic's queues and their brokers.
+
+    Attributes:
+        writable: in the order in which keys are hashed to them: by broker name and number, or, for
+            a topic with an order configuration, in the order of that configuration.
+        readable: sorted by broker name and number.
+        addresses: by broker name, from number (0 is the master) to address.
+        is_promised: no broker has the topic yet; the first send to one of these queues creates it.
+    """
+
+    writable: tuple[QueueId, ...]
+    readable: tuple[QueueId, ...]
+    addresses: dict[str, dict[int, str]]
+    is_promised: bool = False
+
+
+def read_route(topic: str, route: Route) -> TopicRoute:
+    """The queues and addresses that a name server's answer contains.
+
+    Only a master takes messages, while any process of a broker can be read. An order configuration
+    replaces the writable queues: it keeps a key in its queue also while the broker of that queue is
+    away, which is why it is not compared with the brokers that are there.
+    """
+    addresses = {each.broker_name: dict(each.broker_addrs) for each in route.broker_datas}
+    writable: set[QueueId] = set()
+    readable: set[QueueId] = set()
+    for each in route.queue_datas:
+        numbers = addresses.get(each.broker_name, {})
+        if is_writable(each.perm) and MASTER in numbers:
+            writable.update(_queues(topic, each.broker_name, each.write_queue_nums))
+        if is_readable(each.perm) and numbers:
+            readable.update(_queues(topic, each.broker_name, each.read_queue_nums))
+    in_order = sorted(writable)
+    if route.order_topic_conf:
+        in_order = list(dict.fromkeys(_ordered_queues(topic, route.order_topic_conf)))
+    return TopicRoute(tuple(in_order), tuple(sorted(readable)), addresses)
+
+
+def _queues(topic: str, broker: str, count: int) -> Iterator[QueueId]:
+    return (QueueId(topic, broker, number) for number in range(min(count, _QUEUES_MAX)))
+
+
+def _ordered_queues(topic: str, configuration: str) -> Iterator[QueueId]:
+    """The queues of an order configuration, `broker-a:4;broker-b:4`."""
+    for piece in configuration.split(";"):
+        broker, _, count = piece.strip().partition(":")
+        if broker and count.isascii() and count.isdigit() and len(count) < 10:
+            yield from _queues(topic, broker, int(count))
+
+
+def promise(topic: str, template: TopicRoute, queues: int) -> TopicRoute:
+    """The route that a topic will have once the first send has created it after a template.
+
+    Args:
+        queues: how many queues the sender asks for on each broker, at most.
+    """
+    writable = tuple(
+        queue._replace(topic=topic) for queue in template.writable if queue.number < queues
+    )
+    return TopicRoute(writable, (), template.addresses, is_promised=True)
+
+
+def nearest(numbers: Mapping[int, str] | None, wished: int = MASTER) -> tuple[int, str] | None:
+    """Number and address of the wished process of a broker, else of the one with the lowest number.
+
+    Args:
+        numbers: the broker's addresses by number; None or empty if no route contains it.
+    """
+    if not numbers:
+        return None
+    number = wished if wished in numbers else min(numbers)
+    return number, numbers[number]
+
+
+class NameServers:
+    """The name servers of a client, in the order in which it asks them.
+
+    The one that answered last is asked first, so that one that is away is not waited for each time.
+
+    Args:
+        addresses: `host:port` of each, at least one.
+        first: index of the one to begin with.
+    """
+
+    def __init__(self, addresses: Sequence[str], first: int = 0) -> None:
+        self._addresses = tuple(addresses)
+        self._current = first % len(self._addresses)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._addresses[self._current :] + self._addresses[: self._current])
+
+    def answered(self, address: str) -> None:
+        """Notes which one gave the answer."""
+        self._current = self._addresses.index(address)
+
+
+def no_route(topic: str, failures: Sequence[SprocketError]) -> SprocketError:
+    """The error to raise when no name server gave the route of a topic.
+
+    That the topic does not exist counts more than that a server is away. It counts only after all
+    were asked: a name server that has just started does not know all brokers yet.
+
+    Args:
+        failures: one of each name server.
+    """
+    if any(isinstance(failure, TopicNotFound) for failure in failures):
+        return RouteNotFound(f"no broker has topic {topic!r}")
+    error = ConnectFailed(f"no name server gave the route of {topic!r}: {failures[-1]}")
+    error.__cause__ = failures[-1]
+    return error

@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from sprocket.base.backoff import pauses
+from sprocket.base.errors import (
+    CallTimeout,
+    ConnectionLost,
+    NoPermission,
+    RouteNotFound,
+    SprocketError,
+    SystemBusy,
+    TopicNotFound,
+    UsageError,
+)
+from sprocket.clientcore.attempts import Attempts, may_pass
+
+
+def growing() -> Iterator[float]:
+    return pauses(1.0, 4.0)
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (CallTimeout(), True),
+        (SystemBusy(), True),
+        (TopicNotFound(), True),
+        (RouteNotFound(), True),
+        (NoPermission(), False),
+        (UsageError(), False),
+    ],
+)
+def test_what_may_pass(error: SprocketError, expected: bool) -> None:
+    assert may_pass(error) is expected
+    assert Attempts(1, growing()).another(error, "a") is expected
+
+
+def test_there_are_as_many_attempts_as_retries_and_one() -> None:
+    attempts = Attempts(2, growing())
+    assert [attempts.another(SystemBusy(), "a") for _ in range(3)] == [True, True, False]
+    assert attempts.count == 3
+
+
+def test_another_broker_is_tried_at_once_and_one_that_failed_after_growing_pauses() -> None:
+    attempts = Attempts(9, growing())
+    attempts.another(ConnectionLost(), "a")
+    assert attempts.failed_at == "a"
+    assert attempts.pause("b") == 0
+    attempts.another(ConnectionLost(), "b")
+    assert [attempts.pause(broker) for broker in "abc"] == [1.0, 2.0, 0]
+
+
+def test_a_search_for_a_broker_that_failed_is_not_repeated_at_once() -> None:
+    attempts = Attempts(9, growing())
+    attempts.another(RouteNotFound())
+    assert attempts.pause() == 1.0
+    assert attempts.pause("a") == 0

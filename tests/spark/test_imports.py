@@ -1,0 +1,29 @@
+"""What Spark's processes load: a task pays for it before its first row, in every new worker."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+#: The rest of the house, and what it is built with.
+FOREIGN = (
+    "asyncio", "uvloop", "typer", "rich", "lark", "sprocket.admin", "sprocket.broker",
+    "sprocket.cli", "sprocket.client", "sprocket.nameserver", "sprocket.store.views",
+)  # fmt: skip
+#: What only the planner needs, or a read with an SQL condition.
+RARE = ("sprocket.protocol.bodies", "sprocket.filter.sql92")
+
+
+@pytest.mark.parametrize(
+    "module",
+    ["reading.read", "reading.stream_reader", "store_files.read", "writing.write", "writing.send"],
+)
+def test_a_task_loads_no_more_than_it_needs(module: str) -> None:
+    program = f"import sys, sprocket.spark.{module}; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    loaded = done.stdout.decode().split()
+    unwanted = (*FOREIGN, *RARE)
+    found = [one for one in loaded if any(f"{one}.".startswith(f"{name}.") for name in unwanted)]
+    assert not found
