@@ -22,8 +22,8 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from sprocket.base.errors import CorruptRecord, IllegalMessage
-from sprocket.delay.levels.schedule import again
 from sprocket.message import properties as names
+from sprocket.message.anew import anew
 from sprocket.message.hashing import tag_code
 from sprocket.message.properties import encode
 from sprocket.message.recall import RecallHandle, encode_handle
@@ -32,8 +32,6 @@ from sprocket.message.topic import HALF, RETRY_PREFIX, SCHEDULE, TIMER
 
 #: The one queue of the topic.
 QUEUE = 0
-#: Properties that ask for a time.
-ASKING = frozenset({names.TIMER_DELAY_SECONDS, names.TIMER_DELAY_MS, names.TIMER_DELIVER_MS})
 
 _BELONGS_NOWHERE = frozenset({"", SCHEDULE, HALF, TIMER})
 _RECALL_TAG = "_RECALL_TAG_"
@@ -52,43 +50,62 @@ class Limits(NamedTuple):
     delay_ms_max: int
 
 
+class TimedWait(NamedTuple):
+    """What a message waits for.
+
+    Attributes:
+        slot_ms: when its slot of the wheel begins.
+        due_ms: its very time.
+        is_recall: whether it takes another message back.
+    """
+
+    slot_ms: int
+    due_ms: int
+    is_recall: bool = False
+
+
 def asks_for_time(topic: str, properties: Mapping[str, str]) -> bool:
     """Whether a message is to wait. One that has waited asks still, and does not wait again."""
-    if ASKING.isdisjoint(properties):
+    if names.ASK_FOR_TIME.isdisjoint(properties):
         return False
     return names.TIMER_OUT_MS not in properties and topic != TIMER
 
 
-def put_off(
-    draft: Draft, properties: dict[str, str], limits: Limits, *, now_ms: int
-) -> tuple[int, int] | None:
-    """Turns a message into one that waits; one whose time has come stays what it is.
-
-    Returns:
-        Its slot and its time; None if it does not wait.
+def wait_of(properties: Mapping[str, str], limits: Limits, *, now_ms: int) -> TimedWait | None:
+    """What a message waits for that asks for a time; None if that time has come.
 
     Raises:
         IllegalMessage: the time is none or too far away, or it recalls what is due already.
     """
+    is_recall = names.TIMER_DELETE_KEY in properties
     due_ms = _asked_ms(properties, now_ms)
     if due_ms is None or due_ms - now_ms > limits.delay_ms_max:
         raise _illegal(limits)
     if due_ms <= now_ms:
-        if names.TIMER_DELETE_KEY in properties:
+        if is_recall:
             raise _illegal(limits)
         return None
-    slot_ms = slot_of(due_ms, limits.slot_ms)
-    properties[names.TIMER_DELIVER_MS] = str(due_ms)
-    properties[names.TIMER_OUT_MS] = str(slot_ms)
-    properties[names.REAL_TOPIC] = draft.topic
-    properties[names.REAL_QUEUE] = str(draft.queue_number)
-    draft.topic = TIMER
-    draft.queue_number = QUEUE
-    return slot_ms, due_ms
+    return TimedWait(slot_of(due_ms, limits.slot_ms), due_ms, is_recall)
+
+
+def put_off(
+    properties: Mapping[str, str], wait: TimedWait, *, topic: str, queue_number: int
+) -> dict[str, str]:
+    """The properties of a message while it waits.
+
+    Args:
+        topic, queue_number: where it is to be delivered.
+    """
+    changed = dict(properties)
+    changed[names.TIMER_DELIVER_MS] = str(wait.due_ms)
+    changed[names.TIMER_OUT_MS] = str(wait.slot_ms)
+    changed[names.REAL_TOPIC] = topic
+    changed[names.REAL_QUEUE] = str(queue_number)
+    return changed
 
 
 def waiting_text(slot_ms: int, topic: str, queue_number: int) -> str:
-    """What `put_off` adds to the properties of a message that asks for a time, as text."""
+    """What `put_off` adds to the properties of a message that names its time, as text."""
     return _WAITING % (slot_ms, topic, queue_number)
 
 
@@ -177,14 +194,16 @@ def key_of(properties: Mapping[str, str]) -> str:
     return delete_key(properties.get(names.REAL_TOPIC, ""), properties.get(names.UNIQUE_KEY, ""))
 
 
-def handle_of(properties: Mapping[str, str], broker: str) -> str | None:
-    """The handle by which a message can be taken back, if it waits; not for retries."""
+def handle_of(properties: Mapping[str, str], broker: str) -> bytes:
+    """The handle by which a message can be taken back that waits; empty for any other message, and
+    for retries.
+    """
     slot_ms = whole_number(properties.get(names.TIMER_OUT_MS, ""))
     topic = properties.get(names.REAL_TOPIC)
     if slot_ms is None or not topic or topic.startswith(RETRY_PREFIX):
-        return None
+        return b""
     unique_key = properties.get(names.UNIQUE_KEY, "")
-    return encode_handle(topic, broker, slot_ms + 1, unique_key).decode("ascii")
+    return encode_handle(topic, broker, slot_ms + 1, unique_key)
 
 
 def recall_of(
@@ -229,7 +248,7 @@ def delivered(record: Record, properties: dict[str, str], *, entered_ms: int, no
         raise CorruptRecord(f"the timed message at {record.log_offset} has no place to go")
     properties[names.TIMER_ENQUEUE_MS] = str(entered_ms)
     properties[names.TIMER_DEQUEUE_MS] = str(now_ms)
-    return again(record, properties, topic, queue_number=queue)
+    return anew(record, properties, topic, queue_number=queue, prepared_offset=record.log_offset)
 
 
 def rolled(record: Record, properties: dict[str, str], *, entered_ms: int, now_ms: int) -> Draft:
@@ -238,4 +257,4 @@ def rolled(record: Record, properties: dict[str, str], *, entered_ms: int, now_m
     properties[names.TIMER_ROLL_TIMES] = str(times + 1)
     properties[names.TIMER_ENQUEUE_MS] = str(entered_ms)
     properties[names.TIMER_DEQUEUE_MS] = str(now_ms)
-    return again(record, properties, TIMER, queue_number=QUEUE)
+    return anew(record, properties, TIMER, queue_number=QUEUE, prepared_offset=record.log_offset)
