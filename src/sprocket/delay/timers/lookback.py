@@ -99,16 +99,10 @@ async def origins_of_copies(store: Store, at: int) -> set[int]:
     found: set[int] = set()
     while at < store.max_offset(TIMER, QUEUE):
         read = store.read(TIMER, QUEUE, at, count_max=_PAUSE_RECORDS, bytes_max=_PAUSE_BYTES)
-        for part in read.parts:
-            place = 0
-            while place < len(part):
-                try:
-                    record = parse(part, place)
-                except CorruptRecord:  # logged when it should go on the wheel
-                    break
-                if value_in(bytes(record.properties), names.TIMER_ROLL_TIMES):
-                    found.add(record.prepared_offset)
-                place += record.size
+        # Damage is logged where the message is to go on the wheel.
+        for record in read.records(on_damage=lambda error: None):
+            if value_in(bytes(record.properties), names.TIMER_ROLL_TIMES):
+                found.add(record.prepared_offset)
         at = max(read.next_offset, at + 1)
         await asyncio.sleep(0)
     return found - {0}

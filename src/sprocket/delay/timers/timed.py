@@ -22,8 +22,8 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from sprocket.base.errors import CorruptRecord, IllegalMessage
-from sprocket.delay.levels.schedule import again
 from sprocket.message import properties as names
+from sprocket.message.anew import anew
 from sprocket.message.hashing import tag_code
 from sprocket.message.properties import encode
 from sprocket.message.recall import RecallHandle, encode_handle
@@ -32,8 +32,6 @@ from sprocket.message.topic import HALF, RETRY_PREFIX, SCHEDULE, TIMER
 
 #: The only queue of the topic.
 QUEUE = 0
-#: Properties with which a sender asks for a time.
-ASKING = frozenset({names.TIMER_DELAY_SECONDS, names.TIMER_DELAY_MS, names.TIMER_DELIVER_MS})
 
 _BELONGS_NOWHERE = frozenset({"", SCHEDULE, HALF, TIMER})
 _RECALL_TAG = "_RECALL_TAG_"
@@ -52,39 +50,58 @@ class Limits(NamedTuple):
     delay_ms_max: int
 
 
+class TimedWait(NamedTuple):
+    """What a message waits for.
+
+    Attributes:
+        slot_ms: when its slot of the wheel begins.
+        due_ms: its very time.
+        is_recall: whether it takes another message back.
+    """
+
+    slot_ms: int
+    due_ms: int
+    is_recall: bool = False
+
+
 def asks_for_time(topic: str, properties: Mapping[str, str]) -> bool:
-    """Whether a message must wait. A delivered one keeps them, and does not wait again."""
-    if ASKING.isdisjoint(properties):
+    """Whether a message is to wait. A delivered one keeps them, and does not wait again."""
+    if names.ASK_FOR_TIME.isdisjoint(properties):
         return False
     return names.TIMER_OUT_MS not in properties and topic != TIMER
 
 
-def put_off(
-    draft: Draft, properties: dict[str, str], limits: Limits, *, now_ms: int
-) -> tuple[int, int] | None:
-    """Changes a message into one that waits; a message whose time has come is not changed.
-
-    Returns:
-        Its slot and its due time, ms; None if it does not wait.
+def wait_of(properties: Mapping[str, str], limits: Limits, *, now_ms: int) -> TimedWait | None:
+    """What a message that asks for a time waits for; None if that time has come.
 
     Raises:
         IllegalMessage: the time is no number or too far away, or a recall is for a past time.
     """
+    is_recall = names.TIMER_DELETE_KEY in properties
     due_ms = _asked_ms(properties, now_ms)
     if due_ms is None or due_ms - now_ms > limits.delay_ms_max:
         raise _illegal(limits)
     if due_ms <= now_ms:
-        if names.TIMER_DELETE_KEY in properties:
+        if is_recall:
             raise _illegal(limits)
         return None
-    slot_ms = slot_of(due_ms, limits.slot_ms)
-    properties[names.TIMER_DELIVER_MS] = str(due_ms)
-    properties[names.TIMER_OUT_MS] = str(slot_ms)
-    properties[names.REAL_TOPIC] = draft.topic
-    properties[names.REAL_QUEUE] = str(draft.queue_number)
-    draft.topic = TIMER
-    draft.queue_number = QUEUE
-    return slot_ms, due_ms
+    return TimedWait(slot_of(due_ms, limits.slot_ms), due_ms, is_recall)
+
+
+def put_off(
+    properties: Mapping[str, str], wait: TimedWait, *, topic: str, queue_number: int
+) -> dict[str, str]:
+    """The properties of a message while it waits.
+
+    Args:
+        topic, queue_number: where it is to be delivered.
+    """
+    changed = dict(properties)
+    changed[names.TIMER_DELIVER_MS] = str(wait.due_ms)
+    changed[names.TIMER_OUT_MS] = str(wait.slot_ms)
+    changed[names.REAL_TOPIC] = topic
+    changed[names.REAL_QUEUE] = str(queue_number)
+    return changed
 
 
 def waiting_text(slot_ms: int, topic: str, queue_number: int) -> str:
@@ -178,14 +195,14 @@ def key_of(properties: Mapping[str, str]) -> str:
     return delete_key(properties.get(names.REAL_TOPIC, ""), properties.get(names.UNIQUE_KEY, ""))
 
 
-def handle_of(properties: Mapping[str, str], broker: str) -> str | None:
-    """The handle for a recall of a message; None if it does not wait, or is a retry."""
+def handle_of(properties: Mapping[str, str], broker: str) -> bytes:
+    """The handle for a recall of a message; empty if it does not wait, or is a retry."""
     slot_ms = whole_number(properties.get(names.TIMER_OUT_MS, ""))
     topic = properties.get(names.REAL_TOPIC)
     if slot_ms is None or not topic or topic.startswith(RETRY_PREFIX):
-        return None
+        return b""
     unique_key = properties.get(names.UNIQUE_KEY, "")
-    return encode_handle(topic, broker, slot_ms + 1, unique_key).decode("ascii")
+    return encode_handle(topic, broker, slot_ms + 1, unique_key)
 
 
 def recall_of(
@@ -233,7 +250,7 @@ def delivered(record: Record, properties: dict[str, str], *, entered_ms: int, no
         raise CorruptRecord(f"the timed message at {record.log_offset} has no place to go")
     properties[names.TIMER_ENQUEUE_MS] = str(entered_ms)
     properties[names.TIMER_DEQUEUE_MS] = str(now_ms)
-    return again(record, properties, topic, queue_number=queue)
+    return anew(record, properties, topic, queue_number=queue, prepared_offset=record.log_offset)
 
 
 def rolled(record: Record, properties: dict[str, str], *, entered_ms: int, now_ms: int) -> Draft:
@@ -242,4 +259,4 @@ def rolled(record: Record, properties: dict[str, str], *, entered_ms: int, now_m
     properties[names.TIMER_ROLL_TIMES] = str(times + 1)
     properties[names.TIMER_ENQUEUE_MS] = str(entered_ms)
     properties[names.TIMER_DEQUEUE_MS] = str(now_ms)
-    return again(record, properties, TIMER, queue_number=QUEUE)
+    return anew(record, properties, TIMER, queue_number=QUEUE, prepared_offset=record.log_offset)

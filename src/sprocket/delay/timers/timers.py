@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterable, Sequence
+from functools import partial
 
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import CorruptRecord, OffsetOutOfRange, StoreError
@@ -28,7 +29,7 @@ from sprocket.delay.timers.timer_log import NORMAL, RECALLS, ROLLS, Unit
 from sprocket.delay.timers.timer_recovery import recover
 from sprocket.delay.timers.turn import Turn
 from sprocket.message.properties import decode_bytes
-from sprocket.message.record import Record, parse
+from sprocket.message.record import Record
 from sprocket.message.topic import TIMER
 from sprocket.store.store import Store
 from sprocket.store.writing.appending import Appended
@@ -234,17 +235,9 @@ class Timers:
         if at >= self._store.max_offset(TIMER, QUEUE):
             return False
         found = self._store.read(TIMER, QUEUE, at, count_max=_COUNT_MAX, bytes_max=_BYTES_MAX)
-        for part in found.parts:
-            place = 0
-            while place < len(part):
-                try:
-                    record = parse(part, place)
-                except CorruptRecord as error:
-                    log.error("messages that wait behind offset %d are left out: %s", at, error)
-                    break
-                if not self._take(self._waiting(record)):
-                    return False
-                place += record.size
+        for record in found.records(on_damage=partial(_left_out, at)):
+            if not self._take(self._waiting(record)):
+                return False
         if self.queue_next < found.next_offset:
             log.error("messages %d to %d that wait are gone", at, found.next_offset)
             self.queue_next = int(found.next_offset)
@@ -401,3 +394,7 @@ class Timers:
         files.clear(turn.slot_ms)
         for unit in units:
             files.enter(unit.slot_ms, unit.magic, unit.written_ms, unit[4:])
+
+
+def _left_out(at: int, error: CorruptRecord) -> None:
+    log.error("messages that wait behind %d are left out: %s", at, error)
