@@ -12,7 +12,6 @@ from sprocket.client.config import ConsumerConfig
 from sprocket.message.message import StoredMessage
 from tests.cli.parts import Outcome, eventually, sprocket
 
-
 #: One listener call at a time, so that messages of one queue are seen in their order.
 IN_ORDER = ConsumerConfig(concurrency=1)
 

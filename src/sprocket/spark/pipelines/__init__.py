@@ -6,7 +6,7 @@
     archive = Archive(nameservers="127.0.0.1:9876", topics=("orders",), folder="orders-archive")
     done = archive.run(session())
 
-All can be stopped and started again. What each promises stands in its module and in the guide.
+Each can be stopped and started again. Its module and the guide describe what it promises.
 """
 
 from __future__ import annotations
