@@ -319,7 +319,7 @@ class Parts:
         )
         return {
             **self.membership.answers(),
-            **tables.filters.answers(),
+            **once_saved(tables.filters.answers(), self.files.filters),
             **positions.answers(),
             **Locks(tables.locks, self.files.locks).answers(),
         }
@@ -330,6 +330,7 @@ class Parts:
         """What operators ask."""
         tables = self.tables
         queues = Queues(tables.topics, store, broker_name=settings.config.name)
+        save_offsets = self.files.offset_rounds.save_at_once
         groups = GroupRequests(
             tables.groups,
             tables.clients,
@@ -337,14 +338,14 @@ class Parts:
             locks=tables.locks,
             volumes=tables.volumes,
             address=address,
+            lock_file=self.files.locks,
+            save_offsets=save_offsets,
         )
+        offsets, clients, volumes = tables.offsets, tables.clients, tables.volumes
         topics = TopicRequests(
-            tables.topics,
-            store,
-            offsets=tables.offsets,
-            clients=tables.clients,
-            volumes=tables.volumes,
-        )
+            tables.topics, store, offsets=offsets, clients=clients, volumes=volumes,
+            save_offsets=save_offsets,
+        )  # fmt: skip
         connections = ConnectionRequests(
             tables.clients,
             store,
@@ -354,7 +355,7 @@ class Parts:
         )
         named = {**topics.answers(), **groups.answers()}
         return {
-            **once_saved(named, self.files.topics, self.files.groups),
+            **once_saved(named, self.files.topics, self.files.groups, self.files.locks),
             **self._positions(queues, settings, clock=clock, address=address),
             **FigureRequests(queues, tables.offsets, state=self.state).answers(),
             **VolumeRequests(tables.volumes, clock, cluster=settings.config.cluster).answers(),

@@ -160,8 +160,12 @@ class Settlement:
                 return
             at = found.next_offset
 
-    def tell(self) -> None:
-        """Stores op records for all that has ended, and the positions where a fold may begin."""
+    def tell(self) -> bool:
+        """Stores op records for all that has ended, and the positions where a fold may begin.
+
+        Returns:
+            Whether the store has taken all of them; if not, the next end tries again.
+        """
         self._is_telling = False
         try:
             while offsets := self._ledger.tell(_TOLD_MAX):
@@ -173,6 +177,7 @@ class Settlement:
         except (StoreError, ClosedError) as error:
             log.warning("the end of %d transactions is told later: %s", self._ledger.untold, error)
         self._note_positions()
+        return not self._ledger.untold
 
     def _note_positions(self) -> None:
         at = self._ledger.positions()
@@ -296,8 +301,8 @@ class Settlement:
             )
         )
 
-    def resume(self, record: Record) -> None:
-        """Turns a parked message into a half again.
+    def resume(self, record: Record) -> Appended:
+        """Turns a parked message into a half again; returns where that is stored.
 
         Raises:
             CorruptRecord: it is not parked.
@@ -308,6 +313,7 @@ class Settlement:
         properties = decode_bytes(record.properties)
         appended = self._door.accept_due(halves.resumed(record, properties))
         self.prepared(record.born_ms, properties, appended)
+        return appended
 
     def end_if_told(self, half: Half, found: Found) -> bool:
         """Ends a half whose outcome is known without a check; returns whether it is.

@@ -5,12 +5,16 @@ Source: AdminBrokerProcessor of RocketMQ 5.x.
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+
 from sprocket.base.errors import GroupNotFound, InvalidParameter
 from sprocket.broker.dispatch import Answers
 from sprocket.broker.tables.clients import Clients
 from sprocket.broker.tables.groups import Groups
+from sprocket.broker.tables.locks import write_leases
 from sprocket.broker.tables.offsets import ConsumerOffsets
 from sprocket.broker.tables.queue_locks import QueueLocks
+from sprocket.broker.tables.state import StateFile
 from sprocket.broker.tables.volumes import Volumes
 from sprocket.protocol.bodies import (
     GroupConfig,
@@ -46,6 +50,8 @@ class GroupRequests:
         locks: QueueLocks,
         volumes: Volumes,
         address: str,
+        lock_file: StateFile,
+        save_offsets: Callable[[], Awaitable[None]],
     ) -> None:
         self._groups = groups
         self._clients = clients
@@ -53,6 +59,8 @@ class GroupRequests:
         self._locks = locks
         self._volumes = volumes
         self._address = address
+        self._lock_file = lock_file
+        self._save_offsets = save_offsets
 
     def answers(self) -> Answers:
         """By request code."""
@@ -105,14 +113,22 @@ class GroupRequests:
             raise GroupNotFound(f"No group in this broker. group: {name}")
         return Reply(body=group.encode())
 
-    def delete(self, command: Command, peer: Peer) -> Reply:
-        """Deletes a group, and its offsets if asked; no error if there is none."""
+    async def delete(self, command: Command, peer: Peer) -> Reply:
+        """Deletes a group, and its offsets if asked; no error if there is none.
+
+        The reply is sent once the files no longer contain them.
+
+        Raises:
+            StoreError, ClosedError: it is deleted, but its offsets cannot be saved.
+        """
         header = command.read(DeleteGroup)
         self._groups.remove(header.group_name)
         self._locks.forget_group(header.group_name)
+        write_leases(self._locks, self._lock_file)
         self._volumes.forget_group(header.group_name)
         if header.clean_offset:
             self._offsets.forget_group(header.group_name)
+            await self._save_offsets()
         return Reply()
 
     def forbid(self, command: Command, peer: Peer) -> Reply:

@@ -66,6 +66,7 @@ class ResetRequests:
             TopicNotFound, GroupNotFound: there is no such topic or group.
             SystemFailure: there is no such queue, or the offset lies outside it.
             ConsumerOffline: its consumers are to be told, and there are none.
+            StoreError, ClosedError: it is so, but the disk refuses to save it.
         """
         header = command.read(ResetOffset)
         queues = self._queues.readable(header.topic)
@@ -120,10 +121,14 @@ class ResetRequests:
             if ends_held:
                 self._pulls.end_held(group, topic, number)
 
-    def clone(self, command: Command, peer: Peer) -> Reply:
+    async def clone(self, command: Command, peer: Peer) -> Reply:
         """Sends a group to where another is, in one topic or in all of the other's.
 
         Topics that the other group does not subscribe any more are left out, unless all are wanted.
+        The reply is sent once that is in the file.
+
+        Raises:
+            StoreError, ClosedError: it is so, but the disk refuses to save it.
         """
         header = command.read(CloneOffset)
         source = self._clients.group(header.src_group)
@@ -134,6 +139,7 @@ class ResetRequests:
                 is_known = is_known and topic in source.subscriptions
             if is_known:
                 self._copy(header, topic)
+        await self._save()
         return Reply()
 
     def _copy(self, header: CloneOffset, topic: str) -> None:

@@ -5,6 +5,8 @@ Source: AdminBrokerProcessor of RocketMQ 5.x.
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+
 from sprocket.base.errors import InvalidParameter, SystemFailure, TopicNotFound
 from sprocket.broker.dispatch import Answers
 from sprocket.broker.tables.attributes import altered, parse
@@ -45,12 +47,14 @@ class TopicRequests:
         offsets: ConsumerOffsets,
         clients: Clients,
         volumes: Volumes,
+        save_offsets: Callable[[], Awaitable[None]],
     ) -> None:
         self._topics = topics
         self._store = store
         self._offsets = offsets
         self._clients = clients
         self._volumes = volumes
+        self._save_offsets = save_offsets
 
     def answers(self) -> Answers:
         """By request code."""
@@ -127,11 +131,14 @@ class TopicRequests:
             raise TopicNotFound(f"No topic in this broker. topic: {name}")
         return Reply(body=topic.encode())
 
-    def delete(self, command: Command, peer: Peer) -> Reply:
+    async def delete(self, command: Command, peer: Peer) -> Reply:
         """Deletes a topic with its queues and offsets; no error if there is none.
+
+        The reply is sent once the files no longer contain them.
 
         Raises:
             InvalidParameter: it is the broker's own, or no name.
+            StoreError, ClosedError: the disk refuses to save that it is deleted.
         """
         name = command.read(DeleteTopic).topic
         if any(sign in name for sign in "/\\\0"):
@@ -140,6 +147,7 @@ class TopicRequests:
         self._offsets.forget_topic(name)
         self._volumes.forget_topic(name)
         self._store.delete_topic(name)
+        await self._save_offsets()
         return Reply()
 
     def consumers(self, command: Command, peer: Peer) -> Reply:

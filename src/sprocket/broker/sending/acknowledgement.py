@@ -95,8 +95,11 @@ class Acknowledgement:
 
     def without_header(self, appended: Appended) -> Reply | Awaitable[Reply]:
         """The reply to a request that asks only whether a message was stored."""
-        settled = self.settled(appended)
-        return Reply() if settled is None else replied(settled)
+        return self.up_to(appended.end)
+
+    def up_to(self, end: int) -> Reply | Awaitable[Reply]:
+        """The same for all that was stored before a log offset."""
+        return replied(self._flushed(end)) if self._is_settling else Reply()
 
     def header(self, receipt: Receipt) -> SendReply:
         """The header that says where a message is stored.

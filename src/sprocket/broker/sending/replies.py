@@ -11,7 +11,7 @@ from sprocket.base.errors import IllegalMessage, SystemFailure
 from sprocket.base.ports import Clock
 from sprocket.broker.dispatch import Answers
 from sprocket.broker.members.callbacks import ask
-from sprocket.broker.sending.acknowledgement import Acknowledgement
+from sprocket.broker.sending.acknowledgement import Acknowledgement, replied
 from sprocket.broker.sending.destination import Intake
 from sprocket.broker.sending.ingress import Ingress
 from sprocket.broker.sending.intake import Placing
@@ -98,8 +98,12 @@ class Replies:
         receipt = self._ingress.accept(Intake(draft, properties))
         stored = self._acknowledgement.header(receipt)
         stored.transaction_id = None
-        code = ResponseCode.SUCCESS if remark is None else ResponseCode.SYSTEM_ERROR
-        return Reply(stored, code=code, remark=remark)
+        if remark is not None:
+            return Reply(stored, code=ResponseCode.SYSTEM_ERROR, remark=remark)
+        settled = self._acknowledgement.settled(
+            receipt.last, is_awaited=receipt.destination.is_awaited
+        )
+        return Reply(stored) if settled is None else await replied(settled, stored)
 
     async def _push(
         self,

@@ -1,19 +1,22 @@
 """Transactions at a broker: how producers end them (37), and how they are asked (39).
 
 A second commit is answered like the first and stores nothing; an end that contradicts the first is
-refused. Java stores a second copy, and lets a rollback follow a commit.
+refused. Java stores a second copy, and lets a rollback follow a commit. Java's producers send their
+ends one-way, so the log alone shows an end that is refused.
 Source: EndTransactionProcessor, ProducerManager.getAvailableChannel, Broker2Client and
 AdminBrokerProcessor.resumeCheckHalfMessage of RocketMQ 5.x.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable
 
 from sprocket.base.errors import (
     CorruptRecord,
     InvalidParameter,
     OffsetOutOfRange,
+    StoreError,
     SystemFailure,
     UsageError,
 )
@@ -46,6 +49,8 @@ from sprocket.transaction.check import choose
 from sprocket.transaction.half import Half
 from sprocket.transaction.ledger import Ledger, Outcome
 from sprocket.transaction.settle import Found, Settlement
+
+log = logging.getLogger(__name__)
 
 Answer = Reply | Awaitable[Reply] | None
 
@@ -163,20 +168,40 @@ class Transactions:
 
         Raises:
             SystemFailure: there is no such half message, or it ended in the other way.
-            IllegalMessage, DiskFull, StoreError: a commit cannot be stored; it may come again.
+            IllegalMessage, DiskFull, StoreError: the end cannot be stored; it may come again.
         """
         header = command.read(EndTransaction)
         if header.commit_or_rollback == UNKNOWN:
             return None
         if header.commit_or_rollback not in (COMMIT, ROLLBACK):
             raise SystemFailure("commitOrRollback field wrong")
+        try:
+            return self._ended(header, is_oneway=command.is_oneway)
+        except SystemFailure as error:
+            log.warning(
+                "group %s at %s wants to %s the transaction at %d, which is refused: %s",
+                header.producer_group,
+                peer.address,
+                "commit" if header.commit_or_rollback == COMMIT else "roll back",
+                header.commit_log_offset,
+                error,
+            )
+            raise
+
+    def _ended(self, header: EndTransaction, *, is_oneway: bool) -> Answer:
         found = self._found(header)
         if header.commit_or_rollback == ROLLBACK:
             self._settlement.roll_back(found)
-            return Reply()
+            if is_oneway:
+                return Reply()
+            if not self._settlement.tell():
+                raise StoreError("the record of the rollback cannot be stored yet")
+            return self._acknowledgement.up_to(self._store.log_end)
         appended = self._settlement.commit(found, is_answer=header.from_transaction_check)
-        if appended is None or command.is_oneway:
+        if is_oneway:
             return Reply()
+        if appended is None:
+            return self._acknowledgement.up_to(self._store.log_end)
         return self._acknowledgement.without_header(appended)
 
     def _found(self, header: EndTransaction) -> Found:
@@ -190,7 +215,7 @@ class Transactions:
             raise SystemFailure("The transaction state table offset wrong")
         return found
 
-    def resume(self, command: Command, peer: Peer) -> Reply:
+    def resume(self, command: Command, peer: Peer) -> Reply | Awaitable[Reply]:
         """Has a parked message's producer asked anew.
 
         Raises:
@@ -203,7 +228,7 @@ class Transactions:
         except UsageError as error:
             raise InvalidParameter(str(error)) from error
         try:
-            self._settlement.resume(parse(self._store.lookup(log_offset)))
+            resumed = self._settlement.resume(parse(self._store.lookup(log_offset)))
         except (OffsetOutOfRange, CorruptRecord) as error:
             raise SystemFailure(f"{header.msg_id} cannot be checked again: {error}") from error
-        return Reply()
+        return self._acknowledgement.without_header(resumed)

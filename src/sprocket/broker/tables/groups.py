@@ -101,11 +101,11 @@ class Groups:
         Returns:
             Whether there was one.
         """
-        self._forbidden.pop(name, None)
-        if self.by_name.pop(name, None) is None:
-            return False
-        self._changed(name)
-        return True
+        was_forbidden = self._forbidden.pop(name, None) is not None
+        was_there = self.by_name.pop(name, None) is not None
+        if was_there or was_forbidden:
+            self._changed(name)
+        return was_there
 
     def forbid(self, name: str, topic: str, *, readable: bool) -> None:
         """Keeps a group from reading a topic, or lets it again."""

@@ -66,10 +66,10 @@ class Locks:
 
     def answers(self) -> Answers:
         """By request code."""
-        return {
-            **once_saved({RequestCode.LOCK_BATCH_MQ: self.lock}, self._file),
-            RequestCode.UNLOCK_BATCH_MQ: self.unlock,
-        }
+        return once_saved(
+            {RequestCode.LOCK_BATCH_MQ: self.lock, RequestCode.UNLOCK_BATCH_MQ: self.unlock},
+            self._file,
+        )
 
     def lock(self, command: Command, peer: Peer) -> Reply:
         """Takes or renews queues; tells which of them the client holds now."""
@@ -81,19 +81,14 @@ class Locks:
             Queue(broker_name=queue.broker, queue_id=queue.number, topic=queue.topic)
             for queue in held
         ]
-        self._write_down()
+        write_leases(self._locks, self._file)
         return Reply(body=LockedBody(locked=locked).encode())
 
     def unlock(self, command: Command, peer: Peer) -> Reply:
         """Gives queues back; what another client holds stays as it is."""
         self._locks.unlock(*_read(command))
-        self._write_down()
+        write_leases(self._locks, self._file)
         return Reply()
-
-    def _write_down(self) -> None:
-        if self._locks.is_changed:
-            self._locks.is_changed = False
-            self._file.changed()
 
     def _watch(self, peer: Peer, client_id: str) -> None:
         if peer not in self._watched:
@@ -104,6 +99,13 @@ class Locks:
     def _closed(self, peer: Peer) -> None:
         for client_id in self._watched.pop(peer, ()):
             self._locks.part(client_id)
+
+
+def write_leases(locks: QueueLocks, file: StateFile) -> None:
+    """Saves the leases if one of them has changed."""
+    if locks.is_changed:
+        locks.is_changed = False
+        file.changed()
 
 
 def _read(command: Command) -> tuple[str, str, list[QueueId]]:

@@ -118,7 +118,9 @@ class QueueLocks:
 
     def forget_group(self, group: str) -> None:
         """Drops a group's leases."""
-        self._count -= len(self._groups.pop(group, {}))
+        leases = self._groups.pop(group, {})
+        self._count -= len(leases)
+        self.is_changed |= bool(leases)
 
     def validate(self) -> None:
         """Asserts what must hold between two calls."""

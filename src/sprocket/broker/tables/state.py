@@ -1,8 +1,9 @@
 """The broker's tables in their files: loaded once, saved while they change and at the end.
 
-What an operator is told is done (a topic, a group) is saved by then. Offsets and the
-progress of delayed messages change all the time and are saved in rounds, so a crash may bring back
-positions that are some seconds old: messages are then consumed again, never lost.
+What an operator is told is done (a topic, a group, a position that was set or deleted) is saved by
+then. Offsets that consumers commit and the progress of delayed messages change all the time and are
+saved in rounds, so a crash may bring back positions that are some seconds old: messages are then
+consumed again, never lost.
 """
 
 from __future__ import annotations
@@ -81,6 +82,11 @@ class StateFile:
         except (msgspec.MsgspecError, ValueError, TypeError) as error:
             raise StoreError(f"{self._snapshot.path} is no such table: {error}") from error
 
+    @property
+    def path(self) -> str:
+        """Where the file is."""
+        return self._snapshot.path
+
     def state(self) -> dict[str, Any]:
         """The table as it is now."""
         return self._table.to_json()
@@ -153,18 +159,20 @@ def once_saved(answers: Answers, *files: StateFile) -> Answers:
     def waiting(answer: Answer) -> Answer:
         def answered(command: Command, peer: Peer) -> Outcome:
             outcome = answer(command, peer)
-            due = [file for file in files if file.is_due]
-            return _after_saves(outcome, due) if due else outcome
+            if isinstance(outcome, Awaitable) or any(file.is_due for file in files):
+                return _after_saves(outcome, files)
+            return outcome
 
         return answered
 
     return {code: waiting(answer) for code, answer in answers.items()}
 
 
-async def _after_saves(outcome: Outcome, due: Sequence[StateFile]) -> Answered:
-    for file in due:
+async def _after_saves(outcome: Outcome, files: Sequence[StateFile]) -> Answered:
+    answered = await outcome if isinstance(outcome, Awaitable) else outcome
+    for file in files:
         await file.saved()
-    return await outcome if isinstance(outcome, Awaitable) else outcome
+    return answered
 
 
 class Positions(Protocol):
@@ -184,6 +192,8 @@ class Rounds:
         self._file = file
         self._positions = positions
         self._store = store
+        #: How many states were taken, and the number of the newest one that was saved.
+        self._taken = self._saved = 0
 
     async def run(self, pause_ms: Callable[[], int]) -> None:
         """Saves after each pause if something changed, until cancelled."""
@@ -195,21 +205,39 @@ class Rounds:
         """Saves now what has changed, as soon as the log allows it."""
         if not self._positions.is_changed and not self._file.is_behind:
             return
-        self._positions.is_changed = False
-        state = self._file.state()
+        number, state = self._take()
         if await self._store.flushed.reach(self._store.log_end, Deadline.after(_FLUSH_SECONDS)):
-            self._file.save(state)
+            self._save(number, state)
         else:
             self._positions.is_changed = True
 
     async def save_at_once(self) -> None:
-        """Saves how it is now, without waiting for the log's own flush; if the disk lets it."""
-        self._positions.is_changed = False
-        state = self._file.state()
+        """Saves how it is now, without waiting for the log's own flush.
+
+        Raises:
+            StoreError: the disk refuses it; it is tried again with the next round.
+            ClosedError: the store is closed.
+        """
+        number, state = self._take()
         try:
             await self._store.sync()
-        except (StoreError, ClosedError) as error:
+        except (StoreError, ClosedError):
             self._positions.is_changed = True
-            log.error("a position cannot be saved: %s", error)
-        else:
+            raise
+        self._save(number, state)
+        if self._file.is_behind:
+            raise StoreError(
+                f"the change is in force, but {self._file.path} cannot be saved, so a crash would "
+                "undo it; saving it is tried again"
+            )
+
+    def _take(self) -> tuple[int, dict[str, Any]]:
+        self._positions.is_changed = False
+        self._taken += 1
+        return self._taken, self._file.state()
+
+    def _save(self, number: int, state: Mapping[str, Any]) -> None:
+        """Saves a state, unless a newer one was saved while this one waited for the log."""
+        if number > self._saved:
+            self._saved = number
             self._file.save(state)
