@@ -24,6 +24,10 @@ PAIR_END = "\x02"
 
 #: The most UTF-8 bytes that a record can carry: their length is a signed 16-bit number.
 PROPERTIES_BYTES_MAX = 32767
+#: The most that a message may have when it is sent, with what the broker writes on each message.
+#: What it adds to one that waits, is given back, or belongs to a transaction has room in the rest:
+#: topics, queues, times, numbers and ids, 860 bytes together.
+SENT_PROPERTIES_BYTES_MAX = PROPERTIES_BYTES_MAX - 1024
 
 TAGS = "TAGS"
 KEYS = "KEYS"
@@ -77,6 +81,24 @@ FIRST_POP_MS = "1ST_POP_TIME"
 
 #: Properties that ask for delivery at a time of the sender's choice.
 ASK_FOR_TIME = frozenset({TIMER_DELAY_SECONDS, TIMER_DELAY_MS, TIMER_DELIVER_MS})
+
+#: What a broker writes about a message that waits, is given back or belongs to a transaction, and
+#: reads again later. A sender may not set it.
+OF_BROKERS = frozenset(
+    {
+        TIMER_OUT_MS,
+        TIMER_ENQUEUE_MS,
+        TIMER_DEQUEUE_MS,
+        TIMER_ROLL_TIMES,
+        REAL_TOPIC,
+        REAL_QUEUE,
+        RETRY_TOPIC,
+        ORIGIN_ID,
+        HALF_QUEUE_OFFSET,
+        CHECK_TIMES,
+        POP_HANDLE,
+    }
+)
 
 _RESERVED_NAMES = """
 TRACE_ON MSG_REGION KEYS TAGS WAIT DELAY RETRY_TOPIC REAL_TOPIC REAL_QID TRAN_MSG PGROUP

@@ -115,7 +115,7 @@ def test_what_asks_for_more_is_looked_at_closer(
 ) -> None:
     texts = [text for other in OTHERS for text in (PLAIN[0], other)]
     together = sent(texts)
-    assert set(counted()) == {1, 2}  # what is too long is found out where it is stored
+    assert set(counted()) == {1}
     monkeypatch.setattr(RunReader, "read_run", lambda *sends: [])
     assert sent(texts) == together
 

@@ -7,6 +7,8 @@ Source: SendMessageProcessor of RocketMQ 5.x.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from sprocket.base.errors import (
     IllegalMessage,
     InvalidParameter,
@@ -26,7 +28,12 @@ from sprocket.message.anew import drafted
 from sprocket.message.batch import decode as decode_batch
 from sprocket.message.compression import COMPRESSED
 from sprocket.message.hosts import pack
-from sprocket.message.properties import PROPERTIES_BYTES_MAX, decode
+from sprocket.message.properties import (
+    PROPERTIES_BYTES_MAX,
+    SENT_PROPERTIES_BYTES_MAX,
+    decode,
+    encode,
+)
 from sprocket.message.record import TRANSACTION_MASK, Draft
 from sprocket.message.topic import (
     CLOSED_TOPICS,
@@ -98,7 +105,9 @@ class SendReader:
                 f"{PROPERTIES_BYTES_MAX} bytes are allowed"
             )
         properties, now_ms = decode(text), self._clock.now_ms()
-        self._stamp.mark(properties, now_ms)
+        self._stamp.mark(properties, now_ms, is_retry=is_retry_topic(header.topic))
+        if not is_retry_topic(header.topic):
+            check_room(text, properties)
         if names.HALF in properties and not is_batch:
             properties.setdefault(names.PRODUCER_GROUP, header.producer_group)
         draft = drafted(
@@ -136,6 +145,7 @@ class SendReader:
         for flag, body, text in parts:
             properties = decode(text)
             self._stamp.mark(properties, now_ms)
+            check_room(text, properties)
             draft = drafted(
                 properties,
                 topic=envelope.topic,
@@ -148,6 +158,24 @@ class SendReader:
             )
             intakes.append(Intake(draft, properties))
         return intakes
+
+
+def check_room(text: str, properties: Mapping[str, str]) -> None:
+    """Refuses properties that leave no room for what the broker adds when the message has to wait.
+
+    Args:
+        text: as it was sent; most are so short that nothing need be counted.
+
+    Raises:
+        IllegalMessage: they are too long.
+    """
+    if len(text) > SENT_PROPERTIES_BYTES_MAX // 8:
+        size = len(encode(properties).encode("utf-8", "replace"))
+        if size > SENT_PROPERTIES_BYTES_MAX:
+            raise IllegalMessage(
+                f"the message is illegal: the properties have {size} bytes with those of the "
+                f"broker, at most {SENT_PROPERTIES_BYTES_MAX} bytes are allowed"
+            )
 
 
 def stored_flag(sys_flag: int, topic: TopicConfig) -> int:

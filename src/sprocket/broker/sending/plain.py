@@ -17,10 +17,7 @@ from sprocket.message.properties import (
     KEYS,
     NAME_END,
     PAIR_END,
-    REAL_QUEUE,
-    REAL_TOPIC,
     TAGS,
-    TIMER_OUT_MS,
     UNIQUE_KEY,
     WAIT,
     decode,
@@ -40,19 +37,16 @@ class Plain(NamedTuple):
 
     Attributes:
         properties: all but the unique key. Not to be changed.
-        may_wait: whether it has no property that is written on messages that wait for a time.
         is_awaited: whether its sender waits until it is safe.
     """
 
     properties: Mapping[str, str]
     tag_code: int
     keys: str
-    may_wait: bool
     is_awaited: bool
 
 
-_UNKNOWN = Plain({}, 0, "", may_wait=False, is_awaited=True)
-_WAITING = frozenset({TIMER_OUT_MS, REAL_TOPIC, REAL_QUEUE})
+_UNKNOWN = Plain({}, 0, "", is_awaited=True)
 #: In the names of all properties that ask for a time.
 _TIME = "TIMER_DEL"
 
@@ -100,7 +94,6 @@ class PlainTexts:
                 properties,
                 tag_code(properties.get(TAGS)),
                 keys,
-                may_wait=_WAITING.isdisjoint(properties),
                 is_awaited=properties.get(WAIT) != "false",
             )
         if not keys and len(text) <= _TEXT_LENGTH_MAX:  # keys are hardly the same twice

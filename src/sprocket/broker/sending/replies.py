@@ -14,7 +14,7 @@ from sprocket.broker.members.callbacks import ask
 from sprocket.broker.sending.acknowledgement import Acknowledgement, replied
 from sprocket.broker.sending.destination import Intake
 from sprocket.broker.sending.ingress import Ingress
-from sprocket.broker.sending.intake import Placing
+from sprocket.broker.sending.intake import Placing, check_room
 from sprocket.broker.sending.stamp import Stamp
 from sprocket.broker.tables.clients import Clients
 from sprocket.message import properties as names
@@ -83,6 +83,7 @@ class Replies:
         topic, queue_number = self._placing.place(header, peer)
         properties = decode(text)
         self._stamp.mark(properties, self._clock.now_ms())
+        check_room(text, properties)
         remark = await self._push(header, properties, body, peer)
         draft = drafted(
             properties,

@@ -18,7 +18,12 @@ from sprocket.broker.sending.plain import Plain, PlainTexts
 from sprocket.broker.sending.stamp import Stamp
 from sprocket.delay.timers.timed import QUEUE, TimedWait, slot_of, waiting_text
 from sprocket.message.hosts import pack
-from sprocket.message.properties import NAME_END, PAIR_END, PROPERTIES_BYTES_MAX, TIMER_DELIVER_MS
+from sprocket.message.properties import (
+    NAME_END,
+    PAIR_END,
+    SENT_PROPERTIES_BYTES_MAX,
+    TIMER_DELIVER_MS,
+)
 from sprocket.message.recall import encode_handle
 from sprocket.message.record import TRANSACTION_MASK, Draft
 from sprocket.message.topic import RETRY_PREFIX, TIMER
@@ -28,6 +33,8 @@ from sprocket.remoting.transport import Peer
 _TIME_MARK = TIMER_DELIVER_MS + NAME_END
 #: Digits of a time in ms from 2001 to 2286.
 _TIME_DIGITS = 13
+#: A text of so many characters and the broker's marks fit, whatever characters they are.
+_SURELY_SHORT = SENT_PROPERTIES_BYTES_MAX // 8
 
 
 class RunReader:
@@ -69,7 +76,7 @@ class RunReader:
                 text, number = header.properties or "", header.queue_id
                 if text and text[-1] != PAIR_END:  # as clients of RocketMQ 4 send it
                     text += PAIR_END
-                if len(text) > PROPERTIES_BYTES_MAX or header.batch or not command.body:
+                if len(text) > _SURELY_SHORT or header.batch or not command.body:
                     break
                 plain = read(text) if wait is None else None
                 if plain is None:
@@ -117,7 +124,6 @@ class RunReader:
             limits is None
             or plain is None
             or topic == TIMER
-            or not plain[1].may_wait
             or not plain[0].isascii()
             or before[-1:] not in ("", PAIR_END)
             or len(asked) != _TIME_DIGITS

@@ -1,17 +1,21 @@
 """What a broker writes on every message that a producer sends. Pure.
 
 MSG_REGION, TRACE_ON and CLUSTER are the broker's own and overwrite what the client set; UNIQ_KEY is
-made if there is none. Source: SendMessageProcessor of RocketMQ 5.x.
+made if there is none. What a broker notes on messages that wait is taken off a message that is
+sent: Java believes it, so that a sender can skip a delay.
+Source: SendMessageProcessor of RocketMQ 5.x.
 """
 
 from __future__ import annotations
 
+from sprocket.base.errors import IllegalMessage
 from sprocket.broker.config import BrokerConfig
 from sprocket.message import properties as names
 from sprocket.message.ids import UniqueIds
 
+_MARKS = frozenset({names.REGION, names.TRACE_SWITCH, names.CLUSTER})
 #: What a sender may not say, or the broker says itself.
-REWRITTEN = frozenset({names.POP_HANDLE, names.REGION, names.TRACE_SWITCH, names.CLUSTER})
+REWRITTEN = names.OF_BROKERS | _MARKS | {names.TIMER_DELETE_KEY}
 
 
 def trace_text(config: BrokerConfig) -> str:
@@ -37,13 +41,28 @@ class Stamp:
         self._text = names.encode(self._marks)
         self._ids = ids
 
-    def mark(self, properties: dict[str, str], now_ms: int) -> str:
+    def mark(self, properties: dict[str, str], now_ms: int, *, is_retry: bool = False) -> str:
         """Marks a message's properties, which have just been read, in place.
+
+        Args:
+            is_retry: whether a consumer gives it back by a send, with all that it received.
 
         Returns:
             Its unique key.
+
+        Raises:
+            IllegalMessage: it would take back a message that waits, as only a recall may.
         """
-        properties.pop(names.POP_HANDLE, None)
+        if names.TIMER_DELETE_KEY in properties:
+            raise IllegalMessage(
+                f"property {names.TIMER_DELETE_KEY} is the broker's own: recall a message by its "
+                "handle"
+            )
+        if is_retry:
+            properties.pop(names.POP_HANDLE, None)
+        else:
+            for name in names.OF_BROKERS.intersection(properties):
+                del properties[name]
         unique_key = properties.get(names.UNIQUE_KEY)
         if unique_key is None:
             unique_key = properties[names.UNIQUE_KEY] = self._ids.make(now_ms)
