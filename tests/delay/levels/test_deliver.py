@@ -9,9 +9,11 @@ import pytest
 
 from sprocket.store.reading import cold
 from sprocket.store.state.snapshot import decode_state
+from sprocket.testing.clock import LoopClock
 from sprocket.testing.disk import MemoryDisk
 from sprocket.testing.loop import simulate
 from tests.broker.parts import ROOT, Asker, new_disk, play, serving
+from tests.delay.timing import timing
 
 PROGRESS = f"{ROOT}/config/delayOffset.json"
 
@@ -140,5 +142,29 @@ def test_what_left_memory_while_it_waited_is_loaded_in_the_background_first(
             await asyncio.sleep(4)
             assert disk.cold[log].start > 0
             assert await asker.bodies("T") == [b"waits"]
+
+    simulate(lambda network: main())
+
+
+def test_a_clock_that_was_set_back_holds_nothing_longer_than_its_delay() -> None:
+    async def main() -> None:
+        clock = LoopClock(skew_ms=3_600_000)
+        loop = asyncio.get_running_loop()
+        async with timing(new_disk(), clock=clock) as asker:
+            for body in (b"1", b"2"):
+                await asker.send("T", body, DELAY="2")
+            clock.skew_ms = 0
+            began = loop.time()
+            for body in (b"3", b"4", b"5"):
+                await asker.send("T", body, DELAY="2")
+            await asyncio.sleep(began + 4.5 - loop.time())
+            assert await asker.bodies("T") == []
+            await asyncio.sleep(began + 10.5 - loop.time())
+            assert await asker.bodies("T") == [b"1", b"2", b"3", b"4", b"5"]
+            await asker.send("T", b"6", DELAY="2")
+            await asyncio.sleep(4.5)
+            assert len(await asker.bodies("T")) == 5
+            await asyncio.sleep(1)
+            assert len(await asker.bodies("T")) == 6
 
     simulate(lambda network: main())

@@ -13,7 +13,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from sprocket.base.deadline import Deadline
+from sprocket.base.deadline import Deadline, loop_ms
 from sprocket.base.errors import ClosedError, CorruptRecord, StoreError
 from sprocket.base.ports import Clock
 from sprocket.delay.levels.delivered import delivered_since
@@ -60,6 +60,9 @@ class Delivery:
         self._levels = levels
         self._progress = progress
         self._clock = clock
+        #: By level, when a clock that was set back was noticed, by the loop's time in ms, and where
+        #: the log ended then.
+        self._set_back: dict[int, tuple[int, int]] = {}
 
     def start(self) -> None:
         """Moves progress that points outside its queue into it, and past what was delivered."""
@@ -148,6 +151,8 @@ class Delivery:
         for record in found.records():
             now_ms = self._clock.now_ms()
             waiting_ms = wait_ms(record.stored_ms + delay_ms, delay_ms=delay_ms, now_ms=now_ms)
+            if record.stored_ms > now_ms:
+                waiting_ms = min(waiting_ms, self._left_ms(level, record))
             if waiting_ms > 0:
                 self._note_place()
                 return min(waiting_ms / 1000, _WAIT_SECONDS_MAX)
@@ -156,6 +161,18 @@ class Delivery:
             self._progress.move(level, record.queue_offset + 1)
             self._progress.log_offset = self._store.log_end
         return 0.0
+
+    def _left_ms(self, level: int, record: Record) -> int:
+        """How long a message may still wait that was stored later than it is now.
+
+        All that was stored by then waits no longer than the level's delay from the moment in which
+        the clock was found to be set back; what comes behind it in the queue is not held either.
+        """
+        noticed_ms, log_end = self._set_back.get(level, (0, 0))
+        if record.log_offset >= log_end:
+            noticed_ms, log_end = loop_ms(), self._store.log_end
+            self._set_back[level] = noticed_ms, log_end
+        return max(0, noticed_ms + self._levels.delay_ms(level) - loop_ms())
 
     def _note_place(self) -> None:
         """While nothing is due and others store much, saves that nothing was delivered there."""
