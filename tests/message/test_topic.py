@@ -26,6 +26,13 @@ def test_groups_have_rules_of_their_own(name: str) -> None:
     topic.check_group("a" * 255)
 
 
+def test_a_consumer_group_fits_into_the_name_of_its_retry_topic() -> None:
+    assert topic.fault_of_consumer_group("a" * 120) is None
+    assert topic.fault_of_topic(topic.retry_topic("a" * 120)) is None
+    assert "at most 120" in (topic.fault_of_consumer_group("a" * 121) or "")
+    assert topic.fault_of_consumer_group(" ") == topic.fault_of_group(" ")
+
+
 def test_the_group_stands_in_its_retry_and_dead_letter_topic() -> None:
     assert topic.group_of(topic.retry_topic("g")) == "g"
     assert topic.group_of(topic.dead_letter_topic("g")) == "g"

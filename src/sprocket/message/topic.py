@@ -97,6 +97,18 @@ def _fault_of_group(name: str) -> str | None:
     return None
 
 
+def fault_of_consumer_group(name: str) -> str | None:
+    """As `fault_of_group`; the name has to fit into that of the group's retry topic as well."""
+    fault = fault_of_group(name)
+    if fault is None and len(RETRY_PREFIX) + len(name) > TOPIC_LENGTH_MAX:
+        longest = TOPIC_LENGTH_MAX - len(RETRY_PREFIX)
+        fault = (
+            f"the specified group has {len(name)} characters; a consumer group has at most "
+            f"{longest}, so that its retry topic is a topic"
+        )
+    return fault
+
+
 def check_topic(name: str) -> None:
     """Raises UsageError if `name` cannot name a topic."""
     if not isinstance(name, str):

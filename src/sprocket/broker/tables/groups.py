@@ -18,7 +18,7 @@ import msgspec
 from sprocket.base.errors import InvalidParameter, SystemBusy
 from sprocket.base.ports import Clock
 from sprocket.broker.settings import Settings
-from sprocket.message.topic import fault_of_group
+from sprocket.message.topic import fault_of_consumer_group
 from sprocket.protocol.bodies import DataVersion, GroupConfig
 
 #: Groups that RocketMQ's own tools and gateways use. Source: SubscriptionGroupManager.init.
@@ -76,7 +76,7 @@ class Groups:
         if known is not None:
             return known
         is_on = self._settings.config.auto_create_groups
-        if fault_of_group(name) or not (is_on or name.startswith(_OWN_PREFIX)):
+        if fault_of_consumer_group(name) or not (is_on or name.startswith(_OWN_PREFIX)):
             return None
         return self._store(GroupConfig(group_name=name))
 
@@ -87,7 +87,7 @@ class Groups:
             InvalidParameter: its name or number of retry queues cannot be.
             SystemBusy: there are too many groups.
         """
-        if fault := fault_of_group(group.group_name):
+        if fault := fault_of_consumer_group(group.group_name):
             raise InvalidParameter(fault)
         if not 0 <= group.retry_queue_nums <= RETRY_QUEUES_MAX:
             raise InvalidParameter(

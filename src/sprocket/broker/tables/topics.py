@@ -169,14 +169,19 @@ class Topics:
         """A group's retry or dead-letter topic, made if it is missing.
 
         Args:
+            queues: how many it has at least; consumers find new ones with their next route.
             order: whether it is consumed in order, as far as that is known; a change is taken over.
         """
         known = self.by_name.get(name)
         if known is None:
             made = new_topic(name, queues=queues, sys_flag=sys_flag, order=bool(order))
             return self._store(made)
-        if order is not None and known.order != order:
-            known.order = order
+        has_few = min(known.read_queue_nums, known.write_queue_nums) < queues
+        has_other_order = order is not None and known.order != order
+        if has_few or has_other_order:
+            known.order = known.order if order is None else order
+            known.read_queue_nums = max(known.read_queue_nums, queues)
+            known.write_queue_nums = max(known.write_queue_nums, queues)
             self._store(known)
         return known
 
