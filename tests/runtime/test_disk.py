@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import mmap
 import os
 import subprocess
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from sprocket.base.errors import DirectoryInUse
+from sprocket.base.errors import DirectoryInUse, StoreError
 from sprocket.runtime.disk import SystemDisk
 from tests.support import run
 
@@ -103,6 +104,41 @@ def test_preparing_stays_behind_what_was_taken_meanwhile(tmp_path: Path) -> None
         file.close()
 
     run(main())
+
+
+def test_what_a_full_disk_did_not_zero_is_prepared_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a mapping is written where it has no room, which ends the process."""
+    written: list[tuple[int, int]] = []
+    room = 1 << 18
+    right = os.pwrite
+
+    def pwrite(descriptor: int, zeros: bytes, start: int) -> int:
+        if start + len(zeros) > room:
+            raise OSError(errno.ENOSPC, "full")
+        written.append((start, start + len(zeros)))
+        return right(descriptor, zeros, start)
+
+    monkeypatch.setattr(os, "pwrite", pwrite)
+    file = SystemDisk().map(str(tmp_path / "log"), 1 << 20)
+    with pytest.raises(OSError, match="full"):
+        file.zero(0, 1 << 19)
+    with pytest.raises(OSError, match="full"):
+        run(file.prepare(1 << 18, 1 << 19))
+    room = 1 << 20
+    run(file.prepare(1 << 18, 1 << 19))
+    assert written == [(0, 1 << 18), (1 << 18, 1 << 19)]
+    file.close()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="what is a folder cannot be opened as a file")
+def test_a_lock_that_cannot_be_made_is_a_clear_error(tmp_path: Path) -> None:
+    (tmp_path / "lock").mkdir()
+    with pytest.raises(StoreError, match=r"cannot lock .*lock: Is a directory"):
+        SystemDisk().lock(str(tmp_path))
+    with pytest.raises(StoreError, match=r"cannot lock .*lock: No such file"):
+        SystemDisk().lock(str(tmp_path / "nowhere"))
 
 
 def test_clearing_a_large_file_takes_no_time_and_gives_its_room_back(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ import sys
 import threading
 from collections.abc import Callable
 
-from sprocket.base.errors import DirectoryInUse
+from sprocket.base.errors import DirectoryInUse, StoreError
 from sprocket.runtime.lock import FileLock
 from sprocket.runtime.residency import address_of, is_resident
 
@@ -107,9 +107,10 @@ class SystemMappedFile:
         # The caller writes to these bytes after this call. Raising `_taken_to` under the lock keeps
         # a `prepare` that still runs in its thread from zeroing them again.
         with self._gate:
-            self._taken_to = max(self._taken_to, end)
             while start < end:
                 start = self._zero_some(start, end)
+                # Only what has its room is taken: after a full disk, `prepare` makes the rest.
+                self._taken_to = max(self._taken_to, start)
         self._fill_page(end)
 
     async def prepare(self, start: int, end: int) -> None:
@@ -347,9 +348,13 @@ class SystemDisk:
 
         Raises:
             DirectoryInUse: another process holds the lock.
+            StoreError: the file cannot be opened or made.
         """
         path = os.path.join(directory, "lock")
-        lock = FileLock.take(path)
+        try:
+            lock = FileLock.take(path)
+        except OSError as error:
+            raise StoreError(f"cannot lock {path}: {error.strerror}") from error
         if lock is None:
             raise DirectoryInUse(f"{directory} is in use by another process (it holds {path})")
         return lock

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from sprocket.base.errors import DiskFull
 from sprocket.message import properties
 from sprocket.message.record import Draft, decode
 from sprocket.store.config import StoreConfig
@@ -342,5 +343,48 @@ def test_files_whose_messages_are_gone_go_too() -> None:
         assert [len(found(store, f"k{n}")) for n in range(100)] == [
             int(n >= low) for n in range(100)
         ]
+
+    run(check())
+
+
+class HoleFile(MemoryMappedFile):
+    """A file of which nothing may be read before it has room."""
+
+    __slots__ = ("reserved",)
+
+    def __init__(self, path: str, file: Any, disk: MemoryDisk) -> None:
+        super().__init__(path, file, disk)
+        self.reserved = 0
+
+    def reserve(self, start: int, end: int) -> None:
+        super().reserve(start, end)
+        self.reserved = max(self.reserved, end)
+
+    @property
+    def buffer(self) -> memoryview:
+        assert self.reserved, "on some file systems a full disk ends the process here"
+        return super().buffer
+
+
+class HoleDisk(FaultyDisk):
+    """A disk whose new index files are such files."""
+
+    def map(self, path: str, size: int) -> MemoryMappedFile:
+        file = super().map(path, size)
+        return HoleFile(path, self._files[path], self) if "/index/" in path else file
+
+
+def test_a_new_file_is_read_when_it_has_room_and_is_gone_if_there_is_none() -> None:
+    async def check() -> None:
+        disk = HoleDisk()
+        store = await opened(disk)
+        store.append(keyed(b"0"))
+        disk.fail("zero", errno.ENOSPC, times=99)
+        with pytest.raises(DiskFull, match="no room for"):
+            store._index._make_file()
+        assert disk.names(f"{ROOT}/index") == []
+        disk.fail("zero", times=0)
+        store.append(keyed(b"1", "a"))
+        assert found(store, "a") == [b"1"]
 
     run(check())

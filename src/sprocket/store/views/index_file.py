@@ -237,8 +237,10 @@ class IndexFile:
         Entries of other hashes in the same slot come as well, with log offset -1, so that whoever
         walks can count them.
         """
-        (number,) = SLOT.unpack_from(self._buffer, _SLOTS_AT + hashed % self._slots * SLOT.size)
         highest = self.count
+        if highest == 1:  # slots of an empty file may have no room on the disk yet
+            return
+        (number,) = SLOT.unpack_from(self._buffer, _SLOTS_AT + hashed % self._slots * SLOT.size)
         while 0 < number < highest:
             found, log_offset, seconds, before = ENTRY.unpack_from(
                 self._buffer, self._entries_at + number * ENTRY.size

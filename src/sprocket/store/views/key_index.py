@@ -21,7 +21,7 @@ from itertools import islice
 from sprocket.base.errors import DiskFull, StoreError
 from sprocket.base.ports import Clock, Disk, MappedFile
 from sprocket.store.views.entry import Entry
-from sprocket.store.views.index_file import IndexFile, file_bytes
+from sprocket.store.views.index_file import HEADER, IndexFile, file_bytes
 from sprocket.store.views.key_hashes import KeyHashes
 from sprocket.store.views.record_batch import KeyColumns, Stretch, keys_of
 
@@ -195,6 +195,13 @@ class KeyIndex:
             mapped = self._disk.map(path, file_bytes(self._slots, self._entries))
         except OSError as error:
             raise DiskFull(f"cannot map {path}: {error}") from error
+        try:
+            # Its header is read next, and reading a hole takes room on some file systems.
+            mapped.reserve(0, HEADER.size)
+        except OSError as error:
+            mapped.close()
+            self._disk.remove(path)
+            raise DiskFull(f"no room for {path}: {error}") from error
         file = IndexFile(mapped, self._slots, self._entries)
         self._files.append(file)
         return file
