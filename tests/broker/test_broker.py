@@ -37,6 +37,17 @@ def broker(disk: MemoryDisk, store: StoreConfig = STORE, **settings: object) -> 
     )
 
 
+def test_a_broker_that_is_to_be_a_slave_says_that_it_cannot() -> None:
+    with pytest.raises(ConfigError, match=r"brokerId\) is 1: this broker cannot be a slave"):
+        broker(new_disk(), id=1)
+
+
+def test_the_address_that_clients_are_told_may_stand_in_brackets() -> None:
+    assert broker(new_disk(), advertised_host="[::1]").address == "[::1]:10911"
+    with pytest.raises(ConfigError, match="opens the broker to every address"):
+        broker(new_disk(), host="[::]")
+
+
 def test_messages_topics_groups_and_offsets_are_there_after_a_stop() -> None:
     async def main() -> None:
         disk = new_disk()

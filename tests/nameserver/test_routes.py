@@ -96,6 +96,16 @@ def test_unregistering_a_slave_with_the_master_s_address_changes_nothing() -> No
     assert broker.addresses == {0: "10.0.0.1:1"}
 
 
+def test_unregistering_over_a_connection_that_another_has_replaced_changes_nothing() -> None:
+    routes = Routes()
+    routes.register(said(), "old", 0)
+    routes.register(said(), "new", 1)
+    assert not routes.unregister("a", 0, "10.0.0.1:1", connection="old")
+    assert routes.route_of("orders") is not None
+    assert routes.unregister("a", 0, "10.0.0.1:1", connection="new")
+    assert routes.route_of("orders") is None
+
+
 def test_topics_stay_while_a_slave_is_there() -> None:
     routes = Routes()
     routes.register(said(), "master", 0)

@@ -22,6 +22,12 @@ def test_host_and_port_are_taken_apart(text: str, parts: tuple[str, int]) -> Non
     assert address.split(text) == parts
 
 
+@pytest.mark.parametrize("host", ["::1", "[::1]", " [::1] "])
+def test_an_address_of_ipv6_may_stand_in_brackets(host: str) -> None:
+    assert address.bare(host) == "::1"
+    assert address.join(host, 9876) == "[::1]:9876"
+
+
 @pytest.mark.parametrize(
     "text", ["", "host", "host:", ":1", "host:x", "host:0", "host:70000", "h:²"]
 )

@@ -69,10 +69,15 @@ class Broker:
     ) -> None:
         check(config)
         check(store)
-        if config.host in _ANYWHERE and not config.advertised_host:
+        if addresses.bare(config.host) in _ANYWHERE and not config.advertised_host:
             raise ConfigError(
                 f"broker.host {config.host!r} opens the broker to every address: "
                 "broker.advertised_host (brokerIP1) must say which one clients are told"
+            )
+        if config.id:
+            raise ConfigError(
+                f"broker.id (brokerId) is {config.id}: this broker cannot be a slave, since it "
+                "copies nothing from a master; only 0 is possible"
             )
         self._settings = Settings(config, store)
         self._root = root

@@ -18,7 +18,7 @@ class BrokerConfig:
         "broker-a", "Name of the broker; a master and its slaves share it.", rocketmq="brokerName"
     )
     id: int = setting(
-        0, "0 for the master, above 0 for its slaves.", rocketmq="brokerId", minimum=0
+        0, "0 for the master; it cannot be a slave yet.", rocketmq="brokerId", minimum=0
     )
     host: str = setting(
         "127.0.0.1",

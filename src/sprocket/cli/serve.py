@@ -229,7 +229,7 @@ def _is_loopback(host: str) -> bool:
     import ipaddress
 
     try:
-        return ipaddress.ip_address(host).is_loopback
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:
         return host == "localhost"
 

@@ -102,7 +102,9 @@ class BrokerRequests:
 
     def _unregister(self, command: Command, peer: Peer) -> Reply:
         asked = command.read(route.UnregisterBroker)
-        if not self._routes.unregister(asked.broker_name, asked.broker_id, asked.broker_addr):
+        if not self._routes.unregister(
+            asked.broker_name, asked.broker_id, asked.broker_addr, connection=peer
+        ):
             logger.info(
                 "%s asks to take off %s %d at %s, which is not there",
                 peer.address,

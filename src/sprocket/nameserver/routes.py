@@ -165,15 +165,23 @@ class Routes:
             self._take_topics(registration, known.version if known else None)
         return broker.instances.get(MASTER, broker.instances[registration.number])
 
-    def unregister(self, broker: str, number: int, address: str) -> bool:
+    def unregister(
+        self, broker: str, number: int, address: str, *, connection: Hashable | None = None
+    ) -> bool:
         """Removes an instance.
 
+        Args:
+            connection: over which that is asked; None for any. A process that ends may be heard
+                after the next one at its address has registered.
+
         Returns:
-            Whether it was registered with that number and that address; a request with the
-            address of another instance changes nothing.
+            Whether it was registered with that number and that address, and last over that
+            connection; any other request changes nothing.
         """
         instance = self._instance_at(broker, number)
         if instance is None or instance.address != address:
+            return False
+        if connection not in (None, instance.connection):
             return False
         self._remove([instance])
         return True

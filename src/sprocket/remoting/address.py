@@ -17,15 +17,21 @@ def split(address: str) -> tuple[str, int]:
         ConnectFailed: the text is no address with a port.
     """
     host, _, port = address.strip().rpartition(":")
-    if host.startswith("[") and host.endswith("]"):
-        host = host[1:-1]
+    host = bare(host)
     if not host or not port.isascii() or not port.isdigit() or not 0 < int(port) < 65536:
         raise ConnectFailed(f"not an address with a port: {address!r}")
     return host, int(port)
 
 
+def bare(host: str) -> str:
+    """A host as sockets take it: IPv6 without the brackets that it may be written in."""
+    host = host.strip()
+    return host[1:-1] if host.startswith("[") and host.endswith("]") else host
+
+
 def join(host: str, port: int) -> str:
     """Joins host and port to `host:port`, an IPv6 host in brackets."""
+    host = bare(host)
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 

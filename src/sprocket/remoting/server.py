@@ -51,7 +51,7 @@ class Server:
         connections_max: int | None = None,
     ) -> None:
         self._answer_all = answer_all
-        self._host = host
+        self._host = address.bare(host)
         self._port = port
         self._limits = limits or Limits()
         #: The connected clients, in the order of arrival.
