@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from sprocket.message.batch import Part, encode
+from sprocket.message.batch import BatchedMessage, encode
 from sprocket.protocol.bodies import (
     GroupConfig,
     GroupConfigList,
@@ -87,7 +87,7 @@ async def sends_short(asker: Asker) -> None:
 async def sends_batch(asker: Asker) -> None:
     await asker.create("T", 2)
     header = SendBatch(producer_group="p", topic="T", queue_id=0, born_timestamp=1, batch=True)
-    await done(asker, header, encode([Part(0, b"a", ""), Part(0, b"b", "")]))
+    await done(asker, header, encode([BatchedMessage(0, b"a", ""), BatchedMessage(0, b"b", "")]))
 
 
 async def gives_back(asker: Asker) -> None:

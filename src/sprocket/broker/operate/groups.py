@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 from sprocket.base.errors import GroupNotFound, InvalidParameter
-from sprocket.broker.dispatch import Answers
-from sprocket.broker.tables.clients import Clients
+from sprocket.broker.dispatch import Endpoints
+from sprocket.broker.tables.clients import ClientTable
 from sprocket.broker.tables.groups import Groups
 from sprocket.broker.tables.locks import write_leases
 from sprocket.broker.tables.offsets import ConsumerOffsets
@@ -44,7 +44,7 @@ class GroupRequests:
     def __init__(
         self,
         groups: Groups,
-        clients: Clients,
+        clients: ClientTable,
         *,
         offsets: ConsumerOffsets,
         locks: QueueLocks,
@@ -62,7 +62,7 @@ class GroupRequests:
         self._lock_file = lock_file
         self._save_offsets = save_offsets
 
-    def answers(self) -> Answers:
+    def endpoints(self) -> Endpoints:
         """By request code."""
         return {
             RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP: self.create,

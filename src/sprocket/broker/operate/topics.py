@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 from sprocket.base.errors import InvalidParameter, SystemFailure, TopicNotFound
-from sprocket.broker.dispatch import Answers
+from sprocket.broker.dispatch import Endpoints
 from sprocket.broker.tables.attributes import altered, parse
-from sprocket.broker.tables.clients import Clients
+from sprocket.broker.tables.clients import ClientTable
 from sprocket.broker.tables.offsets import ConsumerOffsets
 from sprocket.broker.tables.topics import Topics
 from sprocket.broker.tables.volumes import Volumes
@@ -45,7 +45,7 @@ class TopicRequests:
         store: Store,
         *,
         offsets: ConsumerOffsets,
-        clients: Clients,
+        clients: ClientTable,
         volumes: Volumes,
         save_offsets: Callable[[], Awaitable[None]],
     ) -> None:
@@ -56,7 +56,7 @@ class TopicRequests:
         self._volumes = volumes
         self._save_offsets = save_offsets
 
-    def answers(self) -> Answers:
+    def endpoints(self) -> Endpoints:
         """By request code."""
         return {
             RequestCode.UPDATE_AND_CREATE_TOPIC: self.create,
