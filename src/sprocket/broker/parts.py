@@ -1,7 +1,7 @@
-"""The parts of a broker and what each of them is given.
+"""Builds the parts of a broker and gives each the others that it needs.
 
-Nothing happens here: parts are made, in the order in which they need each other, and their answers
-are put into one table.
+Nothing runs here. The parts are made in the order in which they depend on each other, and their
+endpoints are collected in one table.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _PROCESSES = 1 << 16
 
 
 class World(NamedTuple):
-    """The ports that a broker gets."""
+    """The ports through which a broker reaches the machine."""
 
     disk: Disk
     clock: Clock
@@ -67,12 +67,12 @@ class World(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where a broker is.
+    """Where a broker keeps its files and where it is reached.
 
     Attributes:
         root: its folder.
-        address, ha_address: where clients and slaves reach it.
-        packed: the address as records carry it.
+        address, ha_address: `host:port` for clients and for slaves.
+        packed: the address in the binary form of records.
     """
 
     root: str
@@ -82,16 +82,19 @@ class Place(NamedTuple):
 
 
 class Parts:
-    """Everything between the connections and the store.
+    """All parts between the connections and the store.
 
     Args:
-        store: open.
+        store: the opened store.
         pool: connections to the name servers.
 
     Attributes:
-        dispatch: answers requests.
+        dispatch: calls the endpoint of each request.
     """
 
+    # The order of these lines is the order of dependencies: ingress needs the timers, settlement
+    # and delivery need ingress, the figures need all of them. The three callbacks of the tables
+    # are called only after the files are loaded, when `files` and `registration` exist.
     def __init__(
         self,
         store: Store,
@@ -154,7 +157,7 @@ class Parts:
         self.dispatch = Dispatch(answers, refusals=self.acknowledgement.refusals(), runs=runs)
 
     def _pulls(self, store: Store, settings: Settings) -> Pulls:
-        """How messages go out."""
+        """Endpoints of pulls."""
         tables = self.tables
         access = ReadAccess(
             tables.topics,
@@ -169,7 +172,7 @@ class Parts:
     def _timers(
         self, store: Store, settings: Settings, *, world: World, root: str
     ) -> Timers | None:
-        """What waits for a time of its own, if the broker keeps times."""
+        """The timers of messages with a delivery time of their own; None if they are off."""
         if not settings.store.timers:
             return None
         shape = Shape.of(settings.store)
@@ -178,14 +181,14 @@ class Parts:
         )
 
     def _delivery(self, store: Store, levels: DelayLevels, *, clock: Clock) -> Delivery:
-        """How what waited for a delay level is delivered."""
+        """Delivery of messages with a delay level."""
         accept, progress = self.ingress.accept_due, self.tables.progress
         return Delivery(store, accept, levels=levels, progress=progress, clock=clock)
 
     def _timed_delivery(
         self, store: Store, settings: Settings, *, clock: Clock
     ) -> TimedDelivery | None:
-        """How what waited for a time of its own is delivered."""
+        """Delivery of messages with a delivery time of their own; None if timers are off."""
         if self.timers is None:
             return None
         return TimedDelivery(
@@ -197,7 +200,7 @@ class Parts:
         )
 
     def _state(self, store: Store, *, clock: Clock) -> State:
-        """What the broker reports of itself."""
+        """Figures that the broker reports about itself."""
         timers = None
         if self.timers is not None and self.timed_delivery is not None:
             timers = TimerFigures(self.timers, self.timed_delivery, clock)
@@ -212,7 +215,7 @@ class Parts:
         )
 
     def _settlement(self, store: Store, *, clock: Clock, host: bytes) -> Settlement:
-        """How transactions end."""
+        """Commit and rollback of transactions."""
         tables = self.tables
         return Settlement(
             store,
@@ -226,7 +229,7 @@ class Parts:
     def _asking(
         self, settlement: Settlement, settings: Settings, *, clock: Clock, host: bytes
     ) -> Asking:
-        """Who is asked how a transaction ended."""
+        """The checks that ask producers how an undecided transaction ended."""
         tables = self.tables
 
         def rules() -> Rules:
@@ -258,7 +261,7 @@ class Parts:
     def _messages(
         self, store: Store, settings: Settings, *, world: World, address: str
     ) -> tuple[Answers, Runs]:
-        """Messages in and out; and what answers sends that arrive together."""
+        """Endpoints that store and read messages, and those for sends that arrive together."""
         tables = self.tables
         rules = GroupRules(
             tables.topics,
@@ -308,7 +311,7 @@ class Parts:
         return answers, sends.runs()
 
     def _consumers(self, store: Store) -> Answers:
-        """Who is there, how far they are, who has which queue."""
+        """Endpoints for heartbeats, filters, consumer offsets and queue locks."""
         tables = self.tables
         positions = Positions(
             store,
@@ -327,7 +330,7 @@ class Parts:
     def _operators(
         self, store: Store, settings: Settings, *, clock: Clock, address: str
     ) -> Answers:
-        """What operators ask."""
+        """Endpoints for operators."""
         tables = self.tables
         queues = Queues(tables.topics, store, broker_name=settings.config.name)
         groups = GroupRequests(
@@ -366,7 +369,7 @@ class Parts:
     def _positions(
         self, queues: Queues, settings: Settings, *, clock: Clock, address: str
     ) -> Answers:
-        """How far consumers are, and where they are to go on."""
+        """Endpoints that show and reset consumer offsets."""
         tables = self.tables
         progress = ProgressRequests(
             queues,

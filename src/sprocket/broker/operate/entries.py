@@ -34,7 +34,7 @@ class EntryRequests:
         self._clients = clients
 
     def answers(self) -> Answers:
-        """By request code."""
+        """The endpoints, by request code."""
         return {RequestCode.QUERY_CONSUME_QUEUE: self.show}
 
     def show(self, command: Command, peer: Peer) -> Reply:

@@ -47,7 +47,7 @@ class FigureRequests:
         self._state = state
 
     def answers(self) -> Answers:
-        """By request code."""
+        """The endpoints, by request code."""
         return {
             RequestCode.GET_TOPIC_STATS_INFO: self.topic,
             RequestCode.QUERY_CONSUME_TIME_SPAN: self.time_spans,

@@ -53,7 +53,7 @@ class ProgressRequests:
         self._address = address
 
     def answers(self) -> Answers:
-        """By request code."""
+        """The endpoints, by request code."""
         return {
             RequestCode.GET_CONSUME_STATS: self.stats,
             RequestCode.GET_BROKER_CONSUME_STATS: self.every_stats,

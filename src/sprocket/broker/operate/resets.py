@@ -53,7 +53,7 @@ class ResetRequests:
         self._save = save
 
     def answers(self) -> Answers:
-        """By request code."""
+        """The endpoints, by request code."""
         return {
             RequestCode.INVOKE_BROKER_TO_RESET_OFFSET: self.reset,
             RequestCode.CLONE_GROUP_OFFSET: self.clone,

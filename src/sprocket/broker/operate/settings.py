@@ -30,7 +30,7 @@ class SettingRequests:
         self._changes = 0
 
     def answers(self) -> Answers:
-        """By request code."""
+        """The endpoints, by request code."""
         return {
             RequestCode.GET_BROKER_CONFIG: self.show,
             RequestCode.UPDATE_BROKER_CONFIG: self.change,

@@ -36,7 +36,7 @@ class VolumeRequests:
         self._cluster = cluster
 
     def answers(self) -> Answers:
-        """By request code."""
+        """The endpoints, by request code."""
         return {RequestCode.VIEW_BROKER_STATS_DATA: self.show}
 
     def show(self, command: Command, peer: Peer) -> Reply:

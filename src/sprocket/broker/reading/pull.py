@@ -87,7 +87,7 @@ class Pulls:
         self._held: dict[tuple[str, str, int], dict[asyncio.Timeout, None]] = {}
 
     def answers(self) -> Answers:
-        """By request code."""
+        """The endpoints, by request code."""
         return {RequestCode.PULL_MESSAGE: self.pull, RequestCode.LITE_PULL_MESSAGE: self.lite_pull}
 
     @property

@@ -26,7 +26,7 @@ class Queries:
         self._store = store
 
     def answers(self) -> Answers:
-        """By request code."""
+        """The endpoints, by request code."""
         return {
             RequestCode.VIEW_MESSAGE_BY_ID: self.view,
             RequestCode.QUERY_MESSAGE: self.by_key,

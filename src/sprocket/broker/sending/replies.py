@@ -60,7 +60,7 @@ class Replies:
         self._address = address
 
     def answers(self) -> Answers:
-        """By request code."""
+        """The endpoints, by request code."""
         return {
             RequestCode.SEND_REPLY_MESSAGE: self.long,
             RequestCode.SEND_REPLY_MESSAGE_V2: self.short,

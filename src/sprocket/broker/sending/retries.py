@@ -47,7 +47,7 @@ class SendBacks:
         self._volumes = volumes
 
     def answers(self) -> Answers:
-        """By request code."""
+        """The endpoints, by request code."""
         return {RequestCode.CONSUMER_SEND_MSG_BACK: self.send_back}
 
     def send_back(self, command: Command, peer: Peer) -> Reply | Awaitable[Reply]:

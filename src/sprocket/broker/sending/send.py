@@ -38,7 +38,7 @@ class Sends:
         self._acknowledgement = acknowledgement
 
     def answers(self) -> Answers:
-        """By request code."""
+        """The endpoints, by request code."""
         return {
             RequestCode.SEND_MESSAGE: partial(self.send, SendMessage),
             RequestCode.SEND_MESSAGE_V2: partial(self.send, SendMessageV2),

@@ -68,7 +68,7 @@ class TimerRequests:
         self._clock = clock
 
     def answers(self) -> Answers:
-        """By request code."""
+        """The endpoints, by request code."""
         return {
             RequestCode.RECALL_MESSAGE: self.recall,
             RequestCode.GET_TIMER_CHECK_POINT: self.check_point,

@@ -65,7 +65,7 @@ class Locks:
         self._watched: dict[Peer, set[str]] = {}
 
     def answers(self) -> Answers:
-        """By request code."""
+        """The endpoints, by request code."""
         return {
             **once_saved({RequestCode.LOCK_BATCH_MQ: self.lock}, self._file),
             RequestCode.UNLOCK_BATCH_MQ: self.unlock,
