@@ -126,15 +126,15 @@ class Progress:
         return Correction(level, told, used)
 
     def to_json(self) -> dict[str, Any]:
-        """What the file holds of it."""
+        """The table as JSON for its file."""
         table = {"offsetTable": dict(sorted(self._next.items()))}
         return table if self.log_offset is None else {"logOffset": self.log_offset, **table}
 
     def load(self, state: Mapping[str, Any]) -> None:
-        """Takes over what a file holds.
+        """Loads the table from the JSON of its file.
 
         Raises:
-            ValueError: it has another form.
+            ValueError: the JSON has another form.
         """
         table = state.get("offsetTable") or {}
         if not isinstance(table, dict):
