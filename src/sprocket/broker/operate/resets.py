@@ -115,8 +115,8 @@ class ResetRequests:
                 f"Consumer not online, so can not reset offset, Group: {header.group} "
                 f"Topic: {header.topic} Timestamp: {header.timestamp}"
             )
-        told = ResetClientOffset(topic=header.topic, group=header.group, timestamp=header.timestamp)
-        tell_reset(told, wanted, group.members.values())
+        sent = ResetClientOffset(topic=header.topic, group=header.group, timestamp=header.timestamp)
+        tell_reset(sent, wanted, group.members.values())
 
     def _move(self, group: str, wanted: Mapping[Queue, int], *, ends_held: bool) -> None:
         for queue, offset in wanted.items():

@@ -234,7 +234,7 @@ class Pulls:
 
     def _room(self, asked_bytes: int) -> tuple[int, int]:
         """The limits of messages and of bytes in one reply. A client that states its bytes may get
-        more than RocketMQ's 32: with a million messages in replies of 32, most time is waiting.
+        more than RocketMQ's 32: a million messages in replies of 32 take mostly waiting time.
         """
         config = self._settings.config
         if asked_bytes <= 0:

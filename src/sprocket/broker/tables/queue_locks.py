@@ -52,7 +52,7 @@ class QueueLocks:
         self.is_changed = False
         #: Clients that held a queue before this broker started and have sent nothing since: when
         #: their leases end, ms since 1970.
-        self._unheard: dict[str, int] = {}
+        self._silent_until: dict[str, int] = {}
         self._groups: dict[str, dict[QueueId, Lease]] = {}
         #: Leases in all groups together.
         self._count = 0
@@ -67,7 +67,7 @@ class QueueLocks:
         """
         leases = self._groups.get(group, {})
         held = []
-        if self._unheard.pop(client_id, None) is not None:
+        if self._silent_until.pop(client_id, None) is not None:
             self.is_changed = True
         for queue in queues:
             lease = leases.get(queue)
@@ -140,7 +140,7 @@ class QueueLocks:
                     text = _SEPARATOR.join((str(queue.number), queue.broker, queue.topic))
                     table.setdefault(group, {}).setdefault(lease.client_id, []).append(text)
         known = {client_id for clients in table.values() for client_id in clients}
-        unheard = {client: until for client, until in self._unheard.items() if client in known}
+        unheard = {client: until for client, until in self._silent_until.items() if client in known}
         return {"lockTable": table, "unheard": unheard}
 
     def load(self, state: Mapping[str, Any], now_ms: int, *, wall_ms: int) -> None:
@@ -162,7 +162,7 @@ class QueueLocks:
             leases = self._groups.setdefault(str(group), {})
             for client_id, texts in clients.items():
                 until = min(int(unheard.get(client_id, latest)), latest)
-                self._unheard[str(client_id)] = until
+                self._silent_until[str(client_id)] = until
                 renewed_ms = now_ms - (latest - until)
                 for text in texts:
                     number, broker, topic = text.split(_SEPARATOR, 2)

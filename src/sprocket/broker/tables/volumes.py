@@ -73,11 +73,11 @@ class Flow:
 
     def sample(self, now_ms: int) -> None:
         """Adds a sample to each span for which one is due."""
-        stands = _Stood(now_ms, self.messages, self.bytes, self.calls)
+        sample = _Stood(now_ms, self.messages, self.bytes, self.calls)
         for span, past in zip(SPANS, self._past, strict=True):
             last = past[-1]
             if last.calls != self.calls and now_ms - last.at_ms >= span.every_ms:
-                past.append(stands)
+                past.append(sample)
             while len(past) > 1 and past[1].at_ms <= now_ms - span.length_ms:
                 past.popleft()
 
@@ -90,10 +90,10 @@ class Flow:
         """What was counted in the last span, up to now."""
         past = self._past[SPANS.index(span)]
         before = past[0]
-        for stood in past:
-            if stood.at_ms > now_ms - span.length_ms:
+        for sample in past:
+            if sample.at_ms > now_ms - span.length_ms:
                 break
-            before = stood
+            before = sample
         since_ms = max(before.at_ms, now_ms - span.length_ms - span.every_ms)
         return Volume(
             self.messages - before.messages,
