@@ -33,7 +33,7 @@ from sprocket.store.reading.cold import ColdReads, Sought
 from sprocket.store.reading.finding import Span, find
 from sprocket.store.reading.queue_reader import NO_QUEUE, Read, Wants, read_queue
 from sprocket.store.views.consume_queue import ConsumeQueue
-from sprocket.store.views.tag_codes import TAGS_ONLY, TagCodes
+from sprocket.store.views.tag_codes import TagCodes
 from sprocket.store.writing.appending import Appended
 
 
@@ -75,14 +75,14 @@ class Store:
         root: str,
         config: StoreConfig,
         store_host: bytes,
-        tag_codes: TagCodes = TAGS_ONLY,
+        tag_codes: TagCodes,
     ) -> Store:
         """Opens the store in a folder, made if it is missing, and recovers it.
 
         Args:
             store_host: packed address of the broker, 8 or 20 bytes, which its records carry.
-            tag_codes: what recovery writes into the queues' entries of topics whose entries hold
-                something else than the hash of a tag.
+            tag_codes: the rules by which recovery makes the tag codes of topics whose queue entries
+                do not hold the hash of a tag; `TAGS_ONLY` if there are no such topics.
 
         Raises:
             DirectoryInUse: another process has it.
