@@ -270,7 +270,7 @@ class CommitLog:
         return segment.buffer[at : at + found.size]
 
     def stored_ms_at(self, log_offset: int) -> int:
-        """When the record at a log offset was stored, ms. That a record begins there is not checked.
+        """When the record at a log offset was stored, ms; it is not checked that one begins there.
 
         Raises:
             OffsetOutOfRange: no file holds it.

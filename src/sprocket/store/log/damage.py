@@ -55,7 +55,7 @@ class Known(NamedTuple):
 
     @classmethod
     def of(cls, checkpoint: Checkpoint, *, limit: int, was_stopped: bool) -> Known:
-        """Reads it from a checkpoint. After an orderly stop without our fields, it is the whole log.
+        """From a checkpoint; the whole log after an orderly stop that left no fields of ours.
 
         Args:
             limit: log offset after the last file.

@@ -1,7 +1,7 @@
 """Segments: files of one size, one after the other, that together hold one long run of bytes.
 
 Each file is named after the offset of its first byte, 20 digits, and is mapped into memory when it
-is first needed. Callers use offsets in the whole run; `Segment` converts them to places in its file.
+is first needed. Callers use offsets in the whole run; a `Segment` converts them to places in it.
 
 Source of names and sizes: MappedFileQueue and UtilAll.offset2FileName of RocketMQ 5.x.
 """
