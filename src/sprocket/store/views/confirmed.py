@@ -39,7 +39,7 @@ class Confirmed:
     def __init__(self, watermarks: Sequence[Watermark]) -> None:
         self._watermarks = tuple(watermarks)
         self.end = 0
-        #: Records that readers do not see yet: log offset after it, its queue, queue offset after it.
+        #: Records that readers do not see yet: log offset after each, its queue, next queue offset.
         self._waiting: deque[tuple[int, _Name, int]] = deque()
         #: Where queues with such records end for readers.
         self._ends: dict[_Name, int] = {}

@@ -247,7 +247,7 @@ class IndexFile:
             number, highest = before, number
 
     def touched(self, hashed: int) -> Iterator[tuple[MappedFile, int, int]]:
-        """The file, first byte and end of what `walk` reads for a hash; load each before the next."""
+        """File, first byte and end of what `walk` reads for a hash; load each before the next."""
         at = _SLOTS_AT + hashed % self._slots * SLOT.size
         yield self._file, at, at + SLOT.size
         (number,) = SLOT.unpack_from(self._buffer, at)
