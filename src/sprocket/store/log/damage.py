@@ -80,7 +80,7 @@ def damage_at(log: CommitLog, at: int, known: Known) -> Damage | None:
     record = _whole_behind(log, at, until)
     if record is None or not known.has(record):
         return None
-    return _told(log, at, record.log_offset)
+    return _describe(log, at, record.log_offset)
 
 
 def _whole_behind(log: CommitLog, at: int, until: int) -> Record | None:
@@ -102,7 +102,7 @@ def _whole_behind(log: CommitLog, at: int, until: int) -> Record | None:
     return None
 
 
-def _told(log: CommitLog, at: int, end: int) -> Damage:
+def _describe(log: CommitLog, at: int, end: int) -> Damage:
     segments = log.segments
     file_start = at - at % segments.file_bytes
     path = segments.path_of(file_start)
@@ -122,5 +122,5 @@ def missing_file(log: CommitLog, until: int) -> Damage | None:
     for before, after in pairwise(starts):
         missing = before + log.segments.file_bytes
         if missing < after and missing < until:
-            return _told(log, missing, after)
+            return _describe(log, missing, after)
     return None

@@ -110,7 +110,7 @@ def read_queue(
         return _nothing(ReadStatus.OFFSET_FOUND_NULL, queue.next_file_offset(offset), low, high)
     by_code, judge = (None, None) if wants is None else (wants.by_code, _judge(log, wants))
     selected = _select(raw, log.start, count_max, bytes_max=bytes_max, by_code=by_code, judge=judge)
-    next_offset = offset + selected.looked
+    next_offset = offset + selected.scanned
     if not selected.records:
         removed = ReadStatus.MESSAGE_WAS_REMOVING
         status = removed if selected.has_removed else ReadStatus.NO_MATCHED_MESSAGE
@@ -162,13 +162,13 @@ class _Selected(NamedTuple):
     """Records that a read takes.
 
     Attributes:
-        looked: how many entries were checked.
+        scanned: how many entries were checked.
         records, bytes: how many records are taken, and their total size.
         has_removed: whether some of the entries point to records that are gone.
         runs: where the records are, [start, end) in the log; adjacent records are one run.
     """
 
-    looked: int
+    scanned: int
     records: int
     bytes: int
     has_removed: bool
@@ -195,18 +195,18 @@ def _select(
     # many messages becomes a few slices of the log, and no record is read for it.
     runs: list[tuple[int, int]] = []
     run_start = run_end = -1
-    looked = count = total = 0
+    scanned = count = total = 0
     is_removed = False
     for start, size, tag_code in ENTRY.iter_unpack(raw):
         if by_code is not None and not by_code(tag_code):
-            looked += 1
+            scanned += 1
             continue
         if start < log_start or size == BLANK_SIZE or tag_code == DAMAGED_CODE:
             is_removed = True
-            looked += 1
+            scanned += 1
             continue
         if judge is not None and not judge(start, size):
-            looked += 1
+            scanned += 1
             continue
         if total + size > bytes_max and count:
             break
@@ -216,13 +216,13 @@ def _select(
             run_start = start
         run_end = start + size
         total += size
-        looked += 1
+        scanned += 1
         count += 1
         if count == count_max:
             break
     if count:
         runs.append((run_start, run_end))
-    return _Selected(looked, count, total, is_removed, runs)
+    return _Selected(scanned, count, total, is_removed, runs)
 
 
 def _outside(offset: int, low: int, high: int) -> Read:

@@ -33,7 +33,7 @@ _PAGE_BYTES = 4096
 #: Pause before the next attempt to open a file while too many are open.
 _FILES_SECONDS = 1.0
 #: Least time between two log lines about it.
-_TOLD_SECONDS = 60.0
+_REPORT_SECONDS = 60.0
 
 
 class Flush:
@@ -81,7 +81,7 @@ class Flush:
         self._ends = ends
         self._config = config
         self._is_wanted = asyncio.Event()
-        self._told_at = -_TOLD_SECONDS
+        self._told_at = -_REPORT_SECONDS
         self._passes = 0
         self._on_flushed = on_flushed
         self.flushed = flushed
@@ -184,7 +184,7 @@ class Flush:
                 if not is_out_of_files(error):
                     raise
                 now = asyncio.get_running_loop().time()
-                if now - self._told_at >= _TOLD_SECONDS:
+                if now - self._told_at >= _REPORT_SECONDS:
                     log.error("messages cannot be brought to the disk for now: %s", error)
                     self._told_at = now
                 await asyncio.sleep(_FILES_SECONDS)
