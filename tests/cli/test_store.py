@@ -111,7 +111,7 @@ def test_nothing_is_mended_without_yes(folder: Path) -> None:
     before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     outcome = sprocket("store", "repair", str(folder), "--skip-damaged")
     assert outcome.code == 0
-    assert outcome.lines[0].startswith("would pass over ")
+    assert outcome.lines[0].startswith("would skip ")
     assert outcome.lines[-1] == "run again with --yes to do it"
     after = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     assert after == before

@@ -129,12 +129,10 @@ class Repair:
         """
         if odd := [path for path, size in self._log.odd if size]:
             raise StoreError(f"{odd[0]} has another size than the others: take it away first")
-        stretches = [each for each in walk(self._log) if isinstance(each, Damage)]
-        steps = [self._filling(each) for each in stretches]
-        if stretches:
-            steps.append(
-                Step("have readers pass over entries that lead there", self._marking(stretches))
-            )
+        damages = [each for each in walk(self._log) if isinstance(each, Damage)]
+        steps = [self._filling(each) for each in damages]
+        if damages:
+            steps.append(Step("have readers skip entries that lead there", self._marking(damages)))
         return steps
 
     def _filling(self, damage: Damage) -> Step:
@@ -154,7 +152,7 @@ class Repair:
             file.close()
 
         size = damage.end - damage.start
-        return Step(f"pass over {size} bytes at byte {damage.position} of {damage.path}", fill)
+        return Step(f"skip {size} bytes at byte {damage.position} of {damage.path}", fill)
 
     def _stored_ms(self, damage: Damage) -> int:
         """A store time for the fillers: that of the next message, 0 if there is none."""
@@ -163,11 +161,11 @@ class Repair:
         except (CorruptRecord, OffsetOutOfRange):
             return 0
 
-    def _marking(self, stretches: Sequence[Damage]) -> Callable[[], Awaitable[None]]:
+    def _marking(self, damages: Sequence[Damage]) -> Callable[[], Awaitable[None]]:
         size = self._log.file_bytes
         endings = [
             len(_ending(size, each.position, each.position + each.end - each.start))
-            for each in stretches
+            for each in damages
         ]
 
         async def mark() -> None:
@@ -178,7 +176,7 @@ class Repair:
                     if len(name) != NAME_DIGITS or size % ENTRY_BYTES or not size:
                         continue
                     file = self._disk.map(f"{folder}/{name}", size)
-                    if _lead_to_filler(file.buffer, stretches, endings):
+                    if _lead_to_filler(file.buffer, damages, endings):
                         await file.sync(0, size)
                     file.close()
 
@@ -234,7 +232,7 @@ def _ending(file_bytes: int, at: int, end: int) -> bytes:
 def _fillers(start: int, end: int, stored_ms: int) -> Iterator[bytes]:
     """Filler records for bytes [start, end) of the log; the first one is small."""
     if 0 < end - start < _LEAST_BYTES:
-        raise StoreError(f"{end - start} bytes at log offset {start} are too few to pass over")
+        raise StoreError(f"{end - start} bytes at log offset {start} are too few to skip")
     size = _first_bytes(end - start)
     while start < end:
         yield _filler(start, size, stored_ms)
@@ -272,15 +270,13 @@ def _filler(log_offset: int, size: int, stored_ms: int) -> bytes:
     )
 
 
-def _lead_to_filler(
-    buffer: memoryview, stretches: Sequence[Damage], endings: Sequence[int]
-) -> bool:
+def _lead_to_filler(buffer: memoryview, damages: Sequence[Damage], endings: Sequence[int]) -> bool:
     """Makes entries that point into damage point to its filler. Returns whether there were any."""
     found = False
     for at, (start, size, _) in enumerate(ENTRY.iter_unpack(buffer)):
         if size <= 0:
             break
-        for damage, ending in zip(stretches, endings, strict=True):
+        for damage, ending in zip(damages, endings, strict=True):
             if damage.start <= start < damage.end and size != BLANK_SIZE:
                 room = damage.end - ending - damage.start
                 entry = (damage.start, _first_bytes(room), DAMAGED_CODE)

@@ -121,8 +121,8 @@ class Verification:
     def _torn(self, tail: Tail) -> Finding:
         is_known = self._store.marks is not None and tail.end < self._store.marks.flushed
         text = (
-            f"the log ends here, and the {tail.rest_bytes} bytes behind it are no message: "
-            f"{tail.why}. " + ("They had been on the disk" if is_known else "A start cuts them off")
+            f"the log ends here, and {tail.rest_bytes} bytes behind it are no message: {tail.why}. "
+            + ("They had been on the disk" if is_known else "A start cuts them off")
         )
         is_fault = is_known or self._store.was_stopped
         return Finding("log", tail.path, tail.position, text, is_fault, tail.end)

@@ -100,7 +100,7 @@ class LogFiles:
 
         Raises:
             OffsetOutOfRange: no file holds it.
-            CorruptRecord: no whole record stands there.
+            CorruptRecord: no whole record begins there.
         """
         place = log_offset % self.file_bytes if self.file_bytes else 0
         buffer = self.buffer(log_offset - place)
