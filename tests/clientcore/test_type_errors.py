@@ -17,8 +17,8 @@ IDS = UniqueIds(address=bytes(4), process=1, token=bytes(4))
 CONFIG = ProducerConfig()
 
 WRONG: dict[str, Any] = {
-    "a Message is sent, not NoneType": None,
-    "a Message is sent, not dict": {"topic": "T"},
+    "expected a Message, not NoneType": None,
+    "expected a Message, not dict": {"topic": "T"},
     "a topic is a text, not NoneType": Message(None, b"x"),  # type: ignore[arg-type]
     "a topic is a text, not bytes": Message(b"T", b"x"),  # type: ignore[arg-type]
     "a body is bytes, not str": Message("T", "x"),  # type: ignore[arg-type]

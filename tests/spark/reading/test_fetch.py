@@ -164,7 +164,7 @@ def test_messages_that_an_answer_promises_and_does_not_bring_fail_the_task(
         suggest_which_broker_id=0, next_begin_offset=30, min_offset=20, max_offset=120
     )
     broker.fault = lambda request: Reply(empty) if request.code == PullMessage.code else None
-    with pytest.raises(ReadFailed, match=r"orders@broker-a:0 at offset 20: .*brings none"):
+    with pytest.raises(ReadFailed, match=r"orders@broker-a:0 at offset 20: .*contains none"):
         offsets(broker, 20, 30)
 
 
