@@ -151,7 +151,7 @@ def test_a_broker_that_leads_backwards_is_no_endless_loop(broker: FakeBroker) ->
     broker.fault = lambda request: (
         Reply(back, record(20)) if request.code == PullMessage.code else None
     )
-    with pytest.raises(ReadFailed, match="wants to go on at 20"):
+    with pytest.raises(ReadFailed, match="the next offset is 20"):
         offsets(broker, 20, 30)
 
 

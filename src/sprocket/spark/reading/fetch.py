@@ -1,8 +1,8 @@
-"""Reading ranges of queues from brokers: exactly [start, end), or an error that says where.
+"""Fetches ranges of queues from brokers: exactly [start, end), or an error with the offset.
 
-The next pull is always on the way while the answer to the last is being decoded. Broken
-connections, restarting and busy brokers are waited for, up to a limit without progress; the
-brokers' addresses are looked up anew after each failure. Blocking, for Spark's tasks.
+The next pull is always pending while the reply to the last one is decoded. If a connection breaks,
+or a broker restarts or is busy, it tries again, up to a limit of time without progress; the
+brokers' addresses are looked up again after each failure. Blocking, for Spark's tasks.
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ log = logging.getLogger(__name__)
 
 #: How long a broker may hold a pull at the end of a queue, ms.
 _HOLD_MS = 5_000
-#: How much longer than that an answer may take, seconds.
+#: How much longer than that a reply may take, seconds.
 _ANSWER_S = 15.0
 _PAUSE_FIRST_S = 0.1
 _PAUSE_LONGEST_S = 2.0
 
-#: Records are gathered to so many bytes or offsets before they are decoded: fewer would waste the
-#: set-up of each batch, more would only take memory.
+#: This many bytes or offsets are collected before they are decoded: for fewer, the set-up of a
+#: batch costs too much; more would only take memory.
 _GATHER_BYTES = 2 * 1024 * 1024
 _GATHER_RECORDS = 8192
 
 
 class Chunk(NamedTuple):
-    """Records as a broker gave them, for offsets [start, end); some may lie outside."""
+    """Records from a broker, for offsets [start, end); some may be outside that range."""
 
     records: memoryview
     start: int
@@ -61,13 +61,13 @@ class Fetcher:
 
     Args:
         options: how to read.
-        addresses: brokers' addresses by name, as known when the read was planned.
+        addresses: brokers' addresses by name, from when the read was planned.
     """
 
     def __init__(self, options: ReadOptions, addresses: Mapping[str, str]) -> None:
         self._options = options
         self._filter = options.filter
-        #: Brokers that do not filter by SQL: they give everything, and whoever decodes chooses.
+        #: Brokers that do not filter by SQL: they return all messages, and the decoder filters.
         self._unfiltered: set[str] = set()
         self._wires = Wires(
             options.nameservers,
@@ -88,7 +88,7 @@ class Fetcher:
         self._wires.close()
 
     def chunks(self, one: Range) -> Iterator[Chunk]:
-        """The records of a range, in order, as many at a time as are worth decoding.
+        """The records of a range, in order, in chunks large enough to decode.
 
         Raises:
             ReadFailed: messages are gone, or did not come in time, or the broker refused.
@@ -96,11 +96,11 @@ class Fetcher:
         return gathered(self._answers(one))
 
     def _answers(self, one: Range) -> Iterator[Chunk]:
-        """What each pull gives.
+        """The result of each pull.
 
-        The next pull goes out before the caller decodes this answer, so that broker and decoder
-        work at the same time. A failure throws away the pull on its way, and the loop asks again
-        from the last offset that was given out: so nothing is read twice, and nothing is left out.
+        The next pull is sent before the caller decodes this reply, so that broker and decoder work
+        at the same time. After a failure the pending pull is dropped, and the loop continues at the
+        offset after the last yielded chunk: so no message is read twice, and none is left out.
         """
         position = one.start
         asked: tuple[Wire, int] | None = None
@@ -133,7 +133,7 @@ class Fetcher:
         try:
             return self._ask(one, position)
         except TransportError:
-            return None  # met again, and dealt with, when the answer is wanted
+            return None  # the next `_ask` raises it again, where it is treated
 
     def _pull(self, one: Range, position: int) -> PullMessage:
         options = self._options
@@ -153,14 +153,14 @@ class Fetcher:
         )
 
     def _step(self, one: Range, position: int, answer: PullAnswer) -> Chunk:
-        """What an answer brings: records, or a step forward without any, or none (end = start)."""
+        """The chunk of a reply: with records, or a step forward without any, or empty."""
         after = answer.next_offset
         is_found = answer.status is PullStatus.FOUND
         if is_found or (answer.status is PullStatus.NO_MATCHED and after > position):
             if after <= position:
                 raise ReadFailed(
-                    f"{one.queue} at offset {position}: the broker gave messages and "
-                    f"wants to go on at {after}"
+                    f"{one.queue} at offset {position}: the broker returned messages, but the "
+                    f"next offset is {after}"
                 )
             return Chunk(memoryview(answer.records), position, after)
         if position < answer.min_offset:
@@ -170,7 +170,7 @@ class Fetcher:
         return Chunk(memoryview(b""), position, position)
 
     def _jump(self, one: Range, position: int, after: int, answer: PullAnswer) -> Chunk:
-        """Continues behind messages that are gone, if that is allowed."""
+        """Continues behind messages that are gone, if the options allow it."""
         report_loss(
             self._options,
             one.queue,
@@ -182,7 +182,7 @@ class Fetcher:
     def _recover(
         self, one: Range, position: int, error: SprocketError, patience: _Patience
     ) -> None:
-        """Pauses after a failure that may pass; raises where it will not."""
+        """Pauses after a failure that may pass; raises for any other."""
         if self._cannot_filter(one.queue, error):
             self._unfiltered.add(one.queue.broker)
             return
@@ -195,9 +195,9 @@ class Fetcher:
     def _cannot_filter(self, queue: QueueId, error: SprocketError) -> bool:
         """Whether a broker may have refused to filter by SQL (its `enablePropertyFilter` is false).
 
-        RocketMQ has no code of its own for that: it answers code 1, as for any failure inside the
-        broker. Asking once more for everything is right in both cases, as the task applies the
-        condition anyway; if the broker fails for another reason, that second pull fails as well.
+        RocketMQ has no special code for that: it replies with code 1, as for any failure inside the
+        broker. A second pull without the condition is right in both cases, because the task applies
+        the condition anyway; if the broker fails for another reason, that pull fails as well.
         """
         return (
             isinstance(error, SystemFailure)
@@ -206,7 +206,7 @@ class Fetcher:
         )
 
     def _look_up(self, queue: QueueId) -> None:
-        """Asks where the broker is now; where nobody knows, the old address stays."""
+        """Requests the broker's present address; if that fails, the old one stays."""
         try:
             self._wires.route(queue.topic)
         except SprocketError as error:
@@ -214,7 +214,7 @@ class Fetcher:
 
 
 def gathered(chunks: Iterator[Chunk]) -> Iterator[Chunk]:
-    """Neighbouring chunks joined until they are worth decoding."""
+    """Chunks, joined with the following ones until they are large enough to decode."""
     parts: list[Chunk] = []
     size = 0
     for chunk in chunks:
@@ -235,23 +235,23 @@ def _joined(parts: list[Chunk]) -> Chunk:
 
 
 class _Patience:
-    """How long a range may go without progress, and the pauses meanwhile."""
+    """How long a range may be without progress, and the pauses meanwhile."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
         self.renew()
 
     def renew(self) -> None:
-        """Progress was made."""
+        """Starts the time again after progress."""
         self._end = time.monotonic() + self._seconds
         self._pauses = pauses(_PAUSE_FIRST_S, _PAUSE_LONGEST_S)
 
     def spend(self, one: Range, position: int, why: str) -> None:
-        """Pauses; raises ReadFailed when there is no time left."""
+        """Pauses; raises ReadFailed if there is no time left."""
         left = self._end - time.monotonic()
         if left <= 0:
             raise ReadFailed(
-                f"{one.queue} at offset {position}, of {one}: {why}; nothing more for "
+                f"{one.queue} at offset {position}, of {one}: {why}; no progress for "
                 f"{self._seconds:g} s (option pullTimeoutMs)"
             )
         time.sleep(min(left, next(self._pauses)))
