@@ -125,8 +125,8 @@ class NameServers:
 def no_route(topic: str, failures: Sequence[SprocketError]) -> SprocketError:
     """The error to raise when no name server gave the route of a topic.
 
-    "The topic does not exist" goes before "a server is away". It counts only after all name servers
-    were asked, because one that has just started does not know all brokers yet.
+    That the topic does not exist takes precedence over a server that is away. It counts only after
+    all name servers were asked, because one that has just started does not know all brokers yet.
 
     Args:
         failures: one for each name server.

@@ -87,110 +87,110 @@ class Fetcher:
     ) -> None:
         self._wires.close()
 
-    def chunks(self, one: Range) -> Iterator[Chunk]:
+    def chunks(self, wanted: Range) -> Iterator[Chunk]:
         """The records of a range, in order, in chunks large enough to decode.
 
         Raises:
             ReadFailed: messages are gone, or did not come in time, or the broker refused.
         """
-        return gathered(self._answers(one))
+        return gathered(self._answers(wanted))
 
-    def _answers(self, one: Range) -> Iterator[Chunk]:
+    def _answers(self, wanted: Range) -> Iterator[Chunk]:
         """The result of each pull.
 
         The next pull is sent before the caller decodes this reply, so that broker and decoder work
         at the same time. After a failure the pending pull is dropped, and the loop continues at the
         offset after the last yielded chunk: so no message is read twice, and none is left out.
         """
-        position = one.start
+        position = wanted.start
         asked: tuple[Wire, int] | None = None
         patience = _Patience(self._options.pull_timeout_ms / 1000)
-        while position < one.end:
+        while position < wanted.end:
             try:
-                wire, number = asked or self._ask(one, position)
+                wire, number = asked or self._ask(wanted, position)
                 asked = None
                 reply = wire.receive(number, timeout_s=_HOLD_MS / 1000 + _ANSWER_S)
-                step = self._step(one, position, read_pull(reply))
+                step = self._step(wanted, position, read_pull(reply))
             except (TransportError, ReplyError, RouteNotFound, ProtocolError) as error:
                 asked = None
-                self._recover(one, position, error, patience)
+                self._recover(wanted, position, error, patience)
                 continue
             if step.end == position:
-                patience.spend(one, position, "no message has come")
+                patience.spend(wanted, position, "no message has come")
                 continue
             patience.renew()
             position = step.end
-            if position < one.end:
-                asked = self._ask_ahead(one, position)
+            if position < wanted.end:
+                asked = self._ask_ahead(wanted, position)
             if step.records:
                 yield step
 
-    def _ask(self, one: Range, position: int) -> tuple[Wire, int]:
-        wire = self._wires.to(one.queue.broker)
-        return wire, wire.send(self._pull(one, position))
+    def _ask(self, wanted: Range, position: int) -> tuple[Wire, int]:
+        wire = self._wires.to(wanted.queue.broker)
+        return wire, wire.send(self._pull(wanted, position))
 
-    def _ask_ahead(self, one: Range, position: int) -> tuple[Wire, int] | None:
+    def _ask_ahead(self, wanted: Range, position: int) -> tuple[Wire, int] | None:
         try:
-            return self._ask(one, position)
+            return self._ask(wanted, position)
         except TransportError:
             return None  # the next `_ask` raises it again, where it is treated
 
-    def _pull(self, one: Range, position: int) -> PullMessage:
+    def _pull(self, wanted: Range, position: int) -> PullMessage:
         options = self._options
-        is_unfiltered = one.queue.broker in self._unfiltered
+        is_unfiltered = wanted.queue.broker in self._unfiltered
         return PullMessage(
             consumer_group=options.group,
-            topic=one.queue.topic,
-            queue_id=one.queue.number,
+            topic=wanted.queue.topic,
+            queue_id=wanted.queue.number,
             queue_offset=position,
-            max_msg_nums=min(options.pull_records, one.end - position),
+            max_msg_nums=min(options.pull_records, wanted.end - position),
             sys_flag=SUBSCRIPTION | SUSPEND,
             suspend_timeout_millis=_HOLD_MS,
             subscription=ALL if is_unfiltered else self._filter.expression,
             expression_type=TagFilter.kind if is_unfiltered else self._filter.kind,
             max_msg_bytes=options.pull_bytes,
-            bname=one.queue.broker,
+            bname=wanted.queue.broker,
         )
 
-    def _step(self, one: Range, position: int, answer: PullAnswer) -> Chunk:
+    def _step(self, wanted: Range, position: int, answer: PullAnswer) -> Chunk:
         """The chunk of a reply: with records, or a step forward without any, or empty."""
         after = answer.next_offset
         is_found = answer.status is PullStatus.FOUND
         if is_found or (answer.status is PullStatus.NO_MATCHED and after > position):
             if after <= position:
                 raise ReadFailed(
-                    f"{one.queue} at offset {position}: the broker returned messages, but the "
+                    f"{wanted.queue} at offset {position}: the broker returned messages, but the "
                     f"next offset is {after}"
                 )
             return Chunk(memoryview(answer.records), position, after)
         if position < answer.min_offset:
-            return self._jump(one, position, min(answer.min_offset, one.end), answer)
-        if not self._options.fails_on_loss and answer.max_offset < one.end:
-            return self._jump(one, position, one.end, answer)
+            return self._jump(wanted, position, min(answer.min_offset, wanted.end), answer)
+        if not self._options.fails_on_loss and answer.max_offset < wanted.end:
+            return self._jump(wanted, position, wanted.end, answer)
         return Chunk(memoryview(b""), position, position)
 
-    def _jump(self, one: Range, position: int, after: int, answer: PullAnswer) -> Chunk:
+    def _jump(self, wanted: Range, position: int, after: int, answer: PullAnswer) -> Chunk:
         """Continues behind messages that are gone, if the options allow it."""
         report_loss(
             self._options,
-            one.queue,
+            wanted.queue,
             f"offsets [{position}, {after}) are gone: the broker has "
             f"[{answer.min_offset}, {answer.max_offset})",
         )
         return Chunk(memoryview(b""), position, after)
 
     def _recover(
-        self, one: Range, position: int, error: SprocketError, patience: _Patience
+        self, wanted: Range, position: int, error: SprocketError, patience: _Patience
     ) -> None:
         """Pauses after a failure that may pass; raises for any other."""
-        if self._cannot_filter(one.queue, error):
-            self._unfiltered.add(one.queue.broker)
+        if self._cannot_filter(wanted.queue, error):
+            self._unfiltered.add(wanted.queue.broker)
             return
         if not may_pass(error):
-            raise ReadFailed(f"{one.queue} at offset {position}: {error}") from error
-        self._wires.hang_up_on(one.queue.broker)
-        patience.spend(one, position, str(error))
-        self._look_up(one.queue)
+            raise ReadFailed(f"{wanted.queue} at offset {position}: {error}") from error
+        self._wires.hang_up_on(wanted.queue.broker)
+        patience.spend(wanted, position, str(error))
+        self._look_up(wanted.queue)
 
     def _cannot_filter(self, queue: QueueId, error: SprocketError) -> bool:
         """Whether a broker may have refused to filter by SQL (its `enablePropertyFilter` is false).
@@ -246,12 +246,12 @@ class _Patience:
         self._end = time.monotonic() + self._seconds
         self._pauses = pauses(_PAUSE_FIRST_S, _PAUSE_LONGEST_S)
 
-    def spend(self, one: Range, position: int, why: str) -> None:
+    def spend(self, wanted: Range, position: int, why: str) -> None:
         """Pauses; raises ReadFailed if there is no time left."""
         left = self._end - time.monotonic()
         if left <= 0:
             raise ReadFailed(
-                f"{one.queue} at offset {position}, of {one}: {why}; no progress for "
+                f"{wanted.queue} at offset {position}, of {wanted}: {why}; no progress for "
                 f"{self._seconds:g} s (option pullTimeoutMs)"
             )
         time.sleep(min(left, next(self._pauses)))

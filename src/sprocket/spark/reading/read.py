@@ -63,20 +63,20 @@ class ShareReader:
             for one in partition.share:
                 yield from self._range(one, fetcher, decoder)
 
-    def _range(self, one: Range, fetcher: Fetcher, decoder: Decoder) -> Iterator[pa.RecordBatch]:
-        missing = one.records
-        for chunk in fetcher.chunks(one):
+    def _range(self, wanted: Range, fetcher: Fetcher, decoder: Decoder) -> Iterator[pa.RecordBatch]:
+        missing = wanted.records
+        for chunk in fetcher.chunks(wanted):
             try:
                 batch = decoder.decode(
-                    chunk.records, one.queue, chunk.start, min(chunk.end, one.end)
+                    chunk.records, wanted.queue, chunk.start, min(chunk.end, wanted.end)
                 )
             except CorruptRecord as error:
-                raise ReadFailed(f"{one.queue} from offset {chunk.start}: {error}") from error
+                raise ReadFailed(f"{wanted.queue} from offset {chunk.start}: {error}") from error
             missing -= batch.num_rows
             if batch.num_rows:
                 yield batch
         if missing and self.options.filter.is_all:
-            report_loss(self.options, one.queue, f"{missing} messages are gone in {one}")
+            report_loss(self.options, wanted.queue, f"{missing} messages are gone in {wanted}")
 
 
 class RocketMQReader(DataSourceReader):

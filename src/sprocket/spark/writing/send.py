@@ -102,9 +102,9 @@ class Sender:
             WriteFailed: a broker refused, or too many attempts failed.
             UsageError: a message cannot be sent.
         """
-        for one in outgoing:
-            fixed = self.fixed_queue(one)
-            message = one.message
+        for row in outgoing:
+            fixed = self.fixed_queue(row)
+            message = row.message
             key = (message.topic, fixed)
             is_alone = message.waits or is_retry_topic(message.topic)
             if is_alone or len(message.body) >= JAVA_PACKING.compress_over_bytes:
@@ -149,23 +149,23 @@ class Sender:
     def _attempts(self) -> Attempts:
         return Attempts(self._options.retries, pauses(_PAUSE_FIRST_S, _PAUSE_LONGEST_S))
 
-    def fixed_queue(self, one: Outgoing) -> QueueId | None:
+    def fixed_queue(self, row: Outgoing) -> QueueId | None:
         """The queue that the row or its key chooses; None if any queue may be used.
 
         Raises:
             WriteFailed: the topic's queues cannot be found, or the row's queue is not among them.
         """
-        message = one.message
-        if one.queue_number is None and self._options.queue_by == "turn":
+        message = row.message
+        if row.queue_number is None and self._options.queue_by == "turn":
             return None
         queues = self._queues.get(message.topic) or self._known_queues(message.topic)
-        if one.queue_number is None:
+        if row.queue_number is None:
             words = " ".join(message.keys)
             return by_key(queues, words) if words else None
         for queue in queues:
-            if queue.number == one.queue_number and one.broker in (None, queue.broker):
+            if queue.number == row.queue_number and row.broker in (None, queue.broker):
                 return queue
-        where = f"{one.broker or 'any broker'}:{one.queue_number}"
+        where = f"{row.broker or 'any broker'}:{row.queue_number}"
         raise WriteFailed(f"topic {message.topic} has no queue {where} that can be written to")
 
     def _known_queues(self, topic: str) -> tuple[QueueId, ...]:

@@ -114,7 +114,7 @@ class Appending:
         # Every send passes through this loop, so the log's end and buffer are used directly,
         # without a call. Making room in the log and adding the queue's entry can fail, and writing
         # the record cannot: so the record comes last, and a refused message leaves nothing behind.
-        log, by_name, encode, note = self._log, self._by_name, self._encode, appended.append
+        log, by_name, encode, add = self._log, self._by_name, self._encode, appended.append
         body_max = self._body_max
         log.newest_ms = stored_ms = self._now_ms()
         for draft in drafts:
@@ -139,7 +139,7 @@ class Appending:
             at = log_offset - log.base
             log.buffer[at : at + size] = record
             log.end = log_offset + size
-            note(
+            add(
                 Entry(
                     topic,
                     number,
