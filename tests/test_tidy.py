@@ -74,7 +74,7 @@ RUNTIME_USERS = {"client", "standalone", "cli", "demo", "spark", "admin", "testi
 PURE_PACKAGES = ("message", "protocol", "filter", "clientcore")
 PURE_MODULES = (
     "delay/levels/levels", "delay/levels/schedule", "nameserver/routes", "nameserver/settings",
-    "broker/sending/rewrite", "broker/tables/queue_locks", "client/assign",
+    "broker/sending/destination", "broker/tables/queue_locks", "client/assign",
     "client/group/rebalance", "client/fetching/window",
     "spark/reading/ranges", "transaction/check", "transaction/half", "transaction/ledger",
     "filter/python", "filterserver/seccomp", "filterserver/exchange", "filterserver/slices",

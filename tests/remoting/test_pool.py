@@ -25,6 +25,8 @@ from sprocket.testing.network import Network
 from tests.remoting.parts import Answers, Echo, Refuse, Wait, serving, soon, until
 from tests.support import run
 
+pytestmark = pytest.mark.usefixtures("either_loop")
+
 
 def test_concurrent_callers_share_one_connection() -> None:
     async def main() -> None:

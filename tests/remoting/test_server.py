@@ -16,6 +16,8 @@ from sprocket.remoting.server import Server
 from tests.remoting.parts import Answers, Echo, Wait, serving, soon, until
 from tests.support import run
 
+pytestmark = pytest.mark.usefixtures("either_loop")
+
 
 def has_ipv6() -> bool:
     try:

@@ -31,6 +31,8 @@ from tests.remoting.parts import (
 )
 from tests.support import run
 
+pytestmark = pytest.mark.usefixtures("either_loop")
+
 
 def frame(header: object, opaque: int, **more: object) -> bytes:
     return b"".join(encode_request(header, opaque, **more))  # type: ignore[arg-type]

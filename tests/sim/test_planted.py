@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from sprocket.base.errors import SprocketError, SystemBusy
-from sprocket.broker.sending import rewrite
+from sprocket.broker.sending import destination
+from sprocket.broker.sending.destination import Retry
 from sprocket.broker.tables.locks import LockTable
 from sprocket.broker.tables.offsets import ConsumerOffsets
 from sprocket.client.delivery.deliver import Ordered
@@ -26,7 +27,7 @@ from sprocket.delay.levels.schedule import Progress
 from sprocket.message.message import StoredMessage
 from sprocket.message.offsets import QueueOffset
 from sprocket.message.queue import QueueId
-from sprocket.message.record import Record
+from sprocket.message.record import Draft
 from sprocket.remoting.transport import Peer
 from sprocket.store.store import Store
 from sprocket.testing.disk import MemoryDisk
@@ -68,10 +69,10 @@ def believes_that_a_return_arrived(patch: pytest.MonkeyPatch) -> None:
 
 
 def gives_one_try_too_many(patch: pytest.MonkeyPatch) -> None:
-    def is_given_up(record: Record, *, level: int, times_max: int) -> bool:
-        return record.reconsume_times > times_max
+    def is_given_up(draft: Draft, retry: Retry) -> bool:
+        return draft.reconsume_times > retry.times_max + 1
 
-    patch.setattr(rewrite, "is_given_up", is_given_up)
+    patch.setattr(destination, "is_given_up", is_given_up)
 
 
 def delivers_a_second_early(patch: pytest.MonkeyPatch) -> None:

@@ -148,7 +148,7 @@ def test_a_queue_with_two_owners_is_noticed(journal: Journal) -> None:
     owners = Owners(journal, [group], lambda _: [QUEUE])
     for there in (members[:1], members, members, members[:1]):
         group.members = there
-        owners._look()
+        owners._measure()
         journal._network.loop.advance(2.0)
     assert dict(record.overlaps) == {"other": [4.0]}
     invariants.owners_do_not_overlap(journal, record, seconds_max=4.0)

@@ -51,6 +51,9 @@ class Together(NamedTuple):
 Run = Callable[[Sequence[Command], Peer], Sequence[Outcome] | Together]
 Runs = Mapping[int, Run]
 
+#: Ends a remark where RocketMQ's own points to its questions and answers.
+FAQ = "See https://rocketmq.apache.org/docs/bestPractice/06FAQ for further details."
+
 #: What is no answer for later.
 _READY = frozenset({Reply, bytes, type(None)})
 _REMARK_MAX = 2000
@@ -129,7 +132,7 @@ class Dispatch:
             outcome = answer(command, peer)
         except Exception as error:  # every error becomes an answer here, and only here
             return self._refusal(command, peer, error)
-        if outcome is None or type(outcome) is Reply:
+        if type(outcome) in _READY:
             return outcome
         return self._later(command, peer, outcome)  # type: ignore[arg-type]
 

@@ -25,11 +25,15 @@ from sprocket.broker.operate.volumes import VolumeRequests
 from sprocket.broker.reading.positions import Positions
 from sprocket.broker.reading.pull import Pulls
 from sprocket.broker.reading.query import Queries
+from sprocket.broker.sending.acknowledgement import Acknowledgement
+from sprocket.broker.sending.destination import DelayRules
+from sprocket.broker.sending.group_rules import GroupRules
 from sprocket.broker.sending.ingress import Ingress
-from sprocket.broker.sending.plain_sends import PlainSends
+from sprocket.broker.sending.intake import Placing, SendReader
 from sprocket.broker.sending.replies import Replies
-from sprocket.broker.sending.retries import GroupRules, SendBacks
-from sprocket.broker.sending.send import Placing, Sends
+from sprocket.broker.sending.retries import SendBacks
+from sprocket.broker.sending.run_reader import RunReader
+from sprocket.broker.sending.send import Sends
 from sprocket.broker.sending.stamp import Stamp
 from sprocket.broker.sending.timers import TimerFigures, TimerRequests
 from sprocket.broker.sending.transactions import LiveProducers, ParkingIngress, Tally, Transactions
@@ -115,10 +119,12 @@ class Parts:
             address=place.address,
             ha_address=place.ha_address,
         )
+        self.delay_rules = DelayRules.of(settings, levels)
         self.ingress = Ingress(
             store,
-            levels=levels,
+            rules=self.delay_rules,
             settings=settings,
+            topics=tables.topics,
             volumes=tables.volumes,
             clock=world.clock,
             ledger=tables.ledger,
@@ -137,15 +143,15 @@ class Parts:
         )
         self.pulls = self._pulls(store, settings)
         self.state = self._state(store, clock=world.clock)
-        ids = _ids(world.entropy, place)
-        self.stamp = Stamp(settings.config, ids=ids, store_host=place.packed)
+        self.stamp = Stamp(settings.config, ids=_ids(world.entropy, place))
+        self.acknowledgement = Acknowledgement(store, settings, store_host=place.packed)
         messages, runs = self._messages(store, settings, world=world, address=place.address)
         answers = {
             **messages,
             **self._consumers(store),
             **self._operators(store, settings, clock=world.clock, address=place.address),
         }
-        self.dispatch = Dispatch(answers, refusals=self.stamp.refusals(), runs=runs)
+        self.dispatch = Dispatch(answers, refusals=self.acknowledgement.refusals(), runs=runs)
 
     def _pulls(self, store: Store, settings: Settings) -> Pulls:
         """How messages go out."""
@@ -157,13 +163,8 @@ class Parts:
             settings=settings,
             filters=tables.filters,
         )
-        return Pulls(
-            store,
-            access,
-            offsets=tables.offsets,
-            settings=settings,
-            volumes=tables.volumes,
-        )
+        offsets, volumes = tables.offsets, tables.volumes
+        return Pulls(store, access, offsets=offsets, settings=settings, volumes=volumes)
 
     def _timers(
         self, store: Store, settings: Settings, *, world: World, root: str
@@ -259,29 +260,31 @@ class Parts:
     ) -> tuple[Answers, Runs]:
         """Messages in and out; and what answers sends that arrive together."""
         tables = self.tables
-        rules = GroupRules(tables.topics, tables.groups, locks=tables.locks)
+        rules = GroupRules(
+            tables.topics,
+            tables.groups,
+            locks=tables.locks,
+            settings=settings,
+            entropy=world.entropy,
+        )
         placing = Placing(tables.topics, settings=settings, entropy=world.entropy)
-        sends = Sends(
-            self.ingress,
+        reader = SendReader(
             placing,
             rules=rules,
             stamp=self.stamp,
             clock=world.clock,
             batch_bytes_max=settings.store.message_bytes_max,
         )
-        runs = PlainSends(self.ingress, placing, self.stamp).runs()
+        runs = RunReader(placing, self.stamp, self.delay_rules, world.clock)
+        sends = Sends(reader, runs, self.ingress, self.acknowledgement)
         send_backs = SendBacks(
-            store,
-            self.ingress,
-            rules=rules,
-            settings=settings,
-            volumes=tables.volumes,
-            entropy=world.entropy,
+            store, self.ingress, self.acknowledgement, rules=rules, volumes=tables.volumes
         )
         replies = Replies(
             tables.clients,
             placing,
             self.ingress,
+            self.acknowledgement,
             stamp=self.stamp,
             clock=world.clock,
             address=address,
@@ -292,16 +295,17 @@ class Parts:
             **send_backs.answers(),
             **self.pulls.answers(),
             **Queries(store).answers(),
-            **Transactions(store, self.ingress, settlement=self.settlement).answers(),
+            **Transactions(store, self.acknowledgement, settlement=self.settlement).answers(),
             **TimerRequests(
                 self.timers,
                 self.ingress,
+                self.acknowledgement,
                 topics=tables.topics,
                 settings=settings,
                 clock=world.clock,
             ).answers(),
         }
-        return answers, runs
+        return answers, sends.runs()
 
     def _consumers(self, store: Store) -> Answers:
         """Who is there, how far they are, who has which queue."""

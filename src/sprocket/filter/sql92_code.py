@@ -278,14 +278,14 @@ def _filled(node: ast.AST, names: Mapping[str, ast.expr | str]) -> ast.AST:
         return ast.Name(name, node.ctx) if isinstance(name, str) else name
     if not node._fields:
         return node
-    copy = type(node)()
+    fields: dict[str, object] = {}
     for field, value in ast.iter_fields(node):
         if isinstance(value, ast.AST):
             value = _filled(value, names)
         elif isinstance(value, list):
             value = [_filled(each, names) for each in value]
-        setattr(copy, field, value)
-    return copy
+        fields[field] = value
+    return type(node)(**fields)
 
 
 def _read(constant: Term) -> str:

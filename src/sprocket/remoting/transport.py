@@ -82,6 +82,7 @@ class Peer(asyncio.Protocol):
         self._is_reading = True
         self._is_draining = False
         self._room = asyncio.Event()
+        self._takes_parts = False
         self.address = ""
         self.has_spoken = True
         #: When the first call timed out since data arrived.
@@ -92,6 +93,9 @@ class Peer(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Takes over the new connection."""
         self._transport = cast(asyncio.Transport, transport)
+        # asyncio's `writelines` does not pause the protocol in Python 3.12.0 to 3.12.8, 3.13.0 and
+        # 3.13.1, so that its buffer has no bound. uvloop's transports are of another class.
+        self._takes_parts = not isinstance(transport, asyncio.Transport)
         self._transport.set_write_buffer_limits(high=self._limits.unwritten_bytes_max)
         self.address = address.of_socket(transport.get_extra_info("peername"))
         self._calls.connected(self.address)
@@ -344,11 +348,11 @@ class Peer(asyncio.Protocol):
         frames, self._outgoing = self._outgoing, []
         if not frames or self._closed.done():
             return
-        total = sum(map(len, frames))
-        if total <= _JOINED_BYTES_MAX or total < len(frames) * _PART_BYTES_MIN:
-            self._transport.write(b"".join(frames))
-        else:
+        parts_bytes_min = max(_JOINED_BYTES_MAX, len(frames) * _PART_BYTES_MIN)
+        if self._takes_parts and sum(map(len, frames)) > parts_bytes_min:
             self._transport.writelines(frames)
+        else:
+            self._transport.write(b"".join(frames))
 
     @property
     def is_closed(self) -> bool:

@@ -1,4 +1,4 @@
-"""All scenarios by name, whichever module tells them: one row for each module of scenarios."""
+"""All scenarios by name, from all modules: one row for each module."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sprocket.testing.scenarios import SCENARIOS
 from sprocket.testing.timed import TIMED
 from sprocket.testing.transacted import TRANSACTED
 
-#: Plays one history by name of scenario and seed; raises `Violation`.
+#: Runs one history, by scenario name and seed; raises `Violation`.
 Play = Callable[[str, int], Outcome]
 
 PLAYS: dict[str, Play] = {
@@ -18,7 +18,7 @@ PLAYS: dict[str, Play] = {
     **dict.fromkeys(TIMED, timed.play),
     **dict.fromkeys(TRANSACTED, transacted.play),
 }
-#: What each of them is about, in a sentence.
+#: A sentence about each scenario.
 DOCS: dict[str, str] = {
     **{name: scenario.doc for name, scenario in SCENARIOS.items()},
     **{name: waiting.doc for name, waiting in TIMED.items()},
@@ -27,7 +27,7 @@ DOCS: dict[str, str] = {
 
 
 def play(name: str, seed: int) -> Outcome:
-    """Plays a scenario of `PLAYS`.
+    """Runs a scenario of `PLAYS`.
 
     Raises:
         Violation: an invariant does not hold.

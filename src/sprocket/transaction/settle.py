@@ -28,8 +28,6 @@ from sprocket.transaction.ledger import Ledger, Outcome, Positions
 
 log = logging.getLogger(__name__)
 
-#: Properties with which a message waits for a time after its commit.
-_TIMES = frozenset({names.TIMER_DELAY_SECONDS, names.TIMER_DELAY_MS, names.TIMER_DELIVER_MS})
 #: The most copies in one op record; about 4 KiB of text, as in Java.
 _TOLD_MAX = 400
 _COUNT_MAX = 256
@@ -155,12 +153,7 @@ class Settlement:
         while True:
             found = self._store.read(topic, QUEUE, at, count_max=_COUNT_MAX, bytes_max=_BYTES_MAX)
             try:
-                for part in found.parts:
-                    place = 0
-                    while place < len(part):
-                        record = parse(part, place)
-                        yield record
-                        place += record.size
+                yield from found.records()
             except CorruptRecord as error:
                 log.error("%s: records behind offset %d are left out: %s", topic, at, error)
             if found.next_offset <= at:
@@ -366,7 +359,7 @@ class Settlement:
         topics = [found.properties.get(names.REAL_TOPIC, "")]
         if names.DELAY in found.properties:
             topics.append(SCHEDULE)
-        elif not _TIMES.isdisjoint(found.properties):
+        elif not names.ASK_FOR_TIME.isdisjoint(found.properties):
             topics.append(TIMER)
         return any(
             _is_message_of(record, found)

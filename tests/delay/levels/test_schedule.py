@@ -41,9 +41,11 @@ def test_what_was_put_off_comes_back_as_it_was(
 ) -> None:
     properties = {"KEYS": "k l", "UNIQ_KEY": "u", **({"TAGS": tag} if tag else {})}
     draft = Draft(topic, queue, b"body", b"", tag_code(tag), 7, 1, 5, HOST, times)
-    put_off(draft, properties, level, levels=LEVELS, now_ms=50)
-    assert draft.tag_code == 50 + LEVELS.delay_ms(min(level, 3))
-    draft.properties = encode(properties).encode()
+    kept = dict(properties)
+    waits = put_off(properties, level, topic=topic, queue_number=queue)
+    assert properties == kept, "what came in stays as it is"
+    draft.topic, draft.queue_number = "SCHEDULE_TOPIC_XXXX", LEVELS.queue_of(LEVELS.clamp(level))
+    draft.properties = encode(waits).encode()
     back = restore(stored(draft))
     assert (back.topic, back.queue_number, back.tag_code) == (topic, queue, tag_code(tag))
     assert (back.body, back.flag, back.sys_flag, back.born_ms) == (b"body", 7, 1, 5)

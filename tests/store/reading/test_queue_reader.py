@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from msgspec.structs import replace
 
+from sprocket.base.errors import CorruptRecord
 from sprocket.message.record import scan
 from sprocket.store.reading.queue_reader import (
     SCANNED_ENTRIES_MAX,
@@ -27,6 +29,26 @@ async def a_store(count: int = 20, config: StoreConfig = SMALL) -> Store:
     for n in range(count):
         store.append(a_draft(b"%d" % n, tag_code=n % 3))
     return store
+
+
+def test_records_of_a_read_come_in_order_and_damage_costs_the_rest_of_its_part() -> None:
+    async def test() -> None:
+        store = await a_store(3)
+        found = read(store, 0)
+        assert [bytes(each.body) for each in found.records()] == [b"0", b"1", b"2"]
+        size = int.from_bytes(found.parts[0][:4], "big")
+        torn = memoryview(bytearray(found.parts[0]))
+        torn[size + 4] = 0  # the magic of the second
+        two = replace(found, parts=[torn, found.parts[0][:size]])
+        damage: list[CorruptRecord] = []
+        left = two.records(on_damage=damage.append)
+        assert [bytes(each.body) for each in left] == [b"0", b"0"]
+        assert len(damage) == 1
+        with pytest.raises(CorruptRecord):
+            list(two.records())
+        await store.close()
+
+    run(test())
 
 
 def read(

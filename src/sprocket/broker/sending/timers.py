@@ -21,6 +21,8 @@ from sprocket.base.errors import (
 )
 from sprocket.base.ports import Clock
 from sprocket.broker.dispatch import Answers
+from sprocket.broker.sending.acknowledgement import Acknowledgement
+from sprocket.broker.sending.destination import Intake
 from sprocket.broker.sending.ingress import Ingress
 from sprocket.broker.settings import Settings
 from sprocket.broker.tables.topics import Topics
@@ -52,6 +54,7 @@ class TimerRequests:
         self,
         timers: Timers | None,
         ingress: Ingress,
+        acknowledgement: Acknowledgement,
         *,
         topics: Topics,
         settings: Settings,
@@ -59,6 +62,7 @@ class TimerRequests:
     ) -> None:
         self._timers = timers
         self._ingress = ingress
+        self._acknowledgement = acknowledgement
         self._topics = topics
         self._settings = settings
         self._clock = clock
@@ -97,11 +101,12 @@ class TimerRequests:
             now_ms=self._clock.now_ms(),
         )
         try:
-            appended = self._ingress.accept(draft, properties)
+            receipt = self._ingress.accept(Intake(draft, properties))
         except (SystemFailure, StoreError, DiskFull) as error:
             raise SystemFailure("recall failed, execute error") from error
         reply = RecallReply(msg_id=handle.unique_key, msg_region=config.region)
-        settled = self._ingress.settled(appended, properties)
+        is_awaited = receipt.destination.is_awaited
+        settled = self._acknowledgement.settled(receipt.last, is_awaited=is_awaited)
         return Reply(reply) if settled is None else _after(settled, reply)
 
     def _handle(self, header: RecallMessage) -> RecallHandle:

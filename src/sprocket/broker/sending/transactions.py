@@ -19,7 +19,9 @@ from sprocket.base.errors import (
 )
 from sprocket.broker.dispatch import Answers
 from sprocket.broker.members.callbacks import peer_of
-from sprocket.broker.sending.ingress import Ingress, after
+from sprocket.broker.sending.acknowledgement import Acknowledgement
+from sprocket.broker.sending.destination import Intake
+from sprocket.broker.sending.ingress import Ingress
 from sprocket.broker.tables.clients import Client, Clients
 from sprocket.broker.tables.topics import Topics
 from sprocket.message import properties as names
@@ -97,15 +99,22 @@ class ParkingIngress:
     """The door for what the broker stores of transactions; makes the parking topic if need be."""
 
     def __init__(self, ingress: Ingress, topics: Topics) -> None:
+        self._ingress = ingress
         self._topics = topics
-        self._accept_due = ingress.accept_due
-        self.accept_committed = ingress.accept_committed
+
+    def accept_committed(self, draft: Draft, properties: dict[str, str]) -> Appended:
+        """Takes in a message whose transaction was committed.
+
+        Raises:
+            IllegalMessage, SystemFailure, DiskFull, StoreError, ClosedError: as `Ingress.accept`.
+        """
+        return self._ingress.accept(Intake(draft, properties, is_committed=True)).last
 
     def accept_due(self, draft: Draft) -> Appended:
         """As `Ingress.accept_due`."""
         if draft.topic == CHECKS_EXHAUSTED:
             self.open_parking()
-        return self._accept_due(draft)
+        return self._ingress.accept_due(draft)
 
     def open_parking(self) -> None:
         """Makes the parking topic. A full disk and a loss of power can leave its messages only."""
@@ -135,9 +144,11 @@ class Tally:
 class Transactions:
     """Answers requests about transactions."""
 
-    def __init__(self, store: Store, ingress: Ingress, *, settlement: Settlement) -> None:
+    def __init__(
+        self, store: Store, acknowledgement: Acknowledgement, *, settlement: Settlement
+    ) -> None:
         self._store = store
-        self._ingress = ingress
+        self._acknowledgement = acknowledgement
         self._settlement = settlement
 
     def answers(self) -> Answers:
@@ -166,8 +177,7 @@ class Transactions:
         appended = self._settlement.commit(found, is_answer=header.from_transaction_check)
         if appended is None or command.is_oneway:
             return Reply()
-        settled = self._ingress.settled(appended, {})
-        return Reply() if settled is None else after(settled)
+        return self._acknowledgement.without_header(appended)
 
     def _found(self, header: EndTransaction) -> Found:
         try:

@@ -15,6 +15,7 @@ from sprocket.base.errors import (
     SubscriptionOutdated,
     TopicNotFound,
 )
+from sprocket.broker.dispatch import FAQ
 from sprocket.broker.settings import Settings
 from sprocket.broker.tables.clients import Clients
 from sprocket.broker.tables.code_filters import Choose, CodeFilters
@@ -33,8 +34,6 @@ from sprocket.protocol.requests.pull import (
 )
 from sprocket.remoting.transport import Peer
 from sprocket.store.reading.queue_reader import Wants
-
-FAQ = "See https://rocketmq.apache.org/docs/bestPractice/06FAQ for further details."
 
 #: What forbids, as a reply says it. Source: ForbiddenType.
 BY_BROKER, BY_GROUP, BY_TOPIC, BY_BROADCASTING, BY_SUBSCRIPTION = 1, 2, 3, 4, 5

@@ -40,6 +40,7 @@ from sprocket.protocol.bodies import FilterFacts, FilterList
 from sprocket.protocol.codes import OwnRequestCode, RequestCode
 from sprocket.protocol.command import Command, Reply
 from sprocket.protocol.requests.filter import FiltersOf, RemoveFilter, UploadFilter
+from sprocket.protocol.requests.pull import CANNOT_FILTER
 from sprocket.remoting import address as addresses
 from sprocket.remoting.transport import Peer
 from sprocket.store.reading.queue_reader import Read
@@ -147,8 +148,7 @@ class CodeFilters:
     def _check_on(self) -> None:
         if not self.is_on:
             raise SystemFailure(
-                f"The broker does not support consumer to filter message by {PYTHON}: its setting "
-                "filterServerNums (filter_workers) is 0"
+                f"{CANNOT_FILTER} {PYTHON}: its setting filterServerNums (filter_workers) is 0"
             )
 
     # What operators and clients ask.

@@ -16,6 +16,7 @@ from sprocket.broker.config import BrokerConfig
 from sprocket.filter.python import PYTHON
 from sprocket.filter.sql92 import SQL92, SqlFilter
 from sprocket.filter.tags import TagFilter
+from sprocket.protocol.requests.pull import CANNOT_FILTER
 from sprocket.store.reading.queue_reader import Wants
 
 _TAG = "TAG"
@@ -66,7 +67,7 @@ def check(kind: str | None, text: str | None, config: BrokerConfig) -> None:
 
 
 def _sql(kind: str | None, text: str | None, config: BrokerConfig) -> SqlFilter:
-    refusal = f"The broker does not support consumer to filter message by {kind}"
+    refusal = f"{CANNOT_FILTER} {kind}"
     if kind != SQL92:
         raise SystemFailure(refusal)
     if not config.sql_filters:

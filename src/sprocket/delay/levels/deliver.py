@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import ClosedError, CorruptRecord, StoreError
@@ -19,7 +19,7 @@ from sprocket.base.ports import Clock
 from sprocket.delay.levels.delivered import delivered_since
 from sprocket.delay.levels.levels import DelayLevels
 from sprocket.delay.levels.schedule import Progress, restore, wait_ms
-from sprocket.message.record import Draft, Record, parse
+from sprocket.message.record import Draft, Record
 from sprocket.message.topic import SCHEDULE
 from sprocket.store.log.drafts import IllegalDraft
 from sprocket.store.reading.queue_reader import Read, ReadStatus
@@ -87,7 +87,7 @@ class Delivery:
             queue, at = self._levels.queue_of(level), self._progress.at(level)
             read = self._store.read(SCHEDULE, queue, at, count_max=1, bytes_max=1)
             try:
-                found += [record.log_offset for record in _records(read)]
+                found += [record.log_offset for record in read.records()]
             except CorruptRecord:  # delivery will say so
                 return 0
         return min(found, default=None)
@@ -145,7 +145,7 @@ class Delivery:
 
     def _deliver_found(self, level: int, found: Read) -> float:
         delay_ms = self._levels.delay_ms(level)
-        for record in _records(found):
+        for record in found.records():
             now_ms = self._clock.now_ms()
             waiting_ms = wait_ms(record.stored_ms + delay_ms, delay_ms=delay_ms, now_ms=now_ms)
             if waiting_ms > 0:
@@ -193,12 +193,3 @@ class Delivery:
             log.warning("delay level %d waits: %s", level, error)
             return False
         return True
-
-
-def _records(found: Read) -> Iterator[Record]:
-    for part in found.parts:
-        at = 0
-        while at < len(part):
-            record = parse(part, at)
-            yield record
-            at += record.size

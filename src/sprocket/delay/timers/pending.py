@@ -1,4 +1,4 @@
-"""How many messages wait, by time."""
+"""Counts the messages that wait, by due time."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from sprocket.delay.timers.turn import Turn
 
 
 class Pending(NamedTuple):
-    """How many messages wait.
+    """Numbers of messages that wait.
 
     Attributes:
-        spans: due within so many seconds, and not within the number before.
-        later: due later than that.
+        spans: by number of seconds, those due within them but not within the number before.
+        later: those due later.
         total: all of them.
-        next_ms: when the next may be due; 0 for none.
+        next_ms: begin of the first slot with messages, ms; 0 for none.
     """
 
     spans: dict[int, int]
@@ -30,10 +30,13 @@ class Pending(NamedTuple):
 async def pending(
     files: TimerFiles | None, turn: Turn, now_ms: int, spans_seconds: Sequence[int]
 ) -> Pending:
-    """Counts what waits, to the width of a slot. Others have turns in between.
+    """Counts the messages that wait, with the precision of a slot.
+
+    The wheel has 1,209,600 slots, and a look through all of them at once took 5 to 230 ms of the
+    loop; so other tasks run between its rows.
 
     Args:
-        spans_seconds: rising; see `Pending.spans`.
+        spans_seconds: rising numbers of seconds; see `Pending.spans`.
     """
     counted = [0] * (len(spans_seconds) + 1)
     first_ms = 0

@@ -1,8 +1,8 @@
-"""How long messages take from sender to consumer, read off RocketMQ's trace messages.
+"""Reports how long messages take from sender to consumer, from RocketMQ's trace messages.
 
-Clients whose tracing is on write to `RMQ_SYS_TRACE_TOPIC` when a message was sent, and when a
-consumer had it. Latency is from the begin of the send to the begin of consumption: two clocks, so
-where hosts disagree it is off by as much, and negative ones are counted apart.
+Clients with tracing write to `RMQ_SYS_TRACE_TOPIC` when a message was sent and when it was
+consumed. Latency is from the begin of the send to the begin of consumption. These are times of two
+clocks: it is wrong by as much as they differ, and negative latencies are counted apart.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ _BOUNDS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 60_000)
 
 
 class Way(NamedTuple):
-    """From a topic to a group. Times in ms.
+    """Deliveries from a topic to a group. Times in ms.
 
     Attributes:
         consumed: deliveries, repeated ones too.
-        failed: of them, those that the consumer failed.
-        retries: of them, those after the first.
-        work: what consumption took, at the median.
+        failed: deliveries of them that ended with a failure of the consumer.
+        retries: deliveries of them after a message's first.
+        work: median time that consumption took.
     """
 
     topic: str
@@ -53,7 +53,7 @@ class Sending(NamedTuple):
     """Sends to a topic. Times in ms.
 
     Attributes:
-        unseen: messages of which no group's trace says that it had them.
+        unseen: messages that are in no group's trace.
     """
 
     topic: str
@@ -66,13 +66,13 @@ class Sending(NamedTuple):
 
 @dataclass(frozen=True)
 class Traced:
-    """What the trace says.
+    """What the trace contains.
 
     Attributes:
         rows: events.
-        backwards: deliveries before they were sent: clocks that disagree.
+        backwards: deliveries whose time is before that of the send, because clocks differ.
         lines: median latency over time, by group.
-        histogram: deliveries by latency.
+        histogram: numbers of deliveries by latency.
     """
 
     rows: int
@@ -84,7 +84,7 @@ class Traced:
     seconds: float
 
     def report(self) -> Report:
-        """The same as a page."""
+        """The same figures as a report."""
         ways = ("topic", "group", "consumed", "failed", "retries", "p50 ms", "p90 ms", "p99 ms",
                 "longest ms", "work ms")  # fmt: skip
         sends = ("topic", "sent", "failed", "not seen consumed", "p50 ms", "p99 ms")
@@ -110,14 +110,14 @@ class Trace(Job):
 
     topic: str = setting("Topic of the trace.", option="topic", default=TRACE)
     since_ms: int | None = setting(
-        "Only what was traced from then on.", option="since", kind="time", default=None
+        "Only events stored at that time or later.", option="since", kind="time", default=None
     )
     until_ms: int | None = setting(
-        "Only what was traced before that time.", option="until", kind="time", default=None
+        "Only events stored before that time.", option="until", kind="time", default=None
     )
 
     def run(self, session: SparkSession, watch: Watch = unwatched) -> Traced:
-        """Reads the trace and adds it up.
+        """Reads the trace and sums it up.
 
         Raises:
             SprocketError: reading failed, or there is no trace.
@@ -158,7 +158,7 @@ class Trace(Job):
 def deliveries(events: DataFrame) -> DataFrame:
     """A row for each delivery: `topic`, `group`, `at_ms`, `latency`, `work`, `is_ok`, `retries`.
 
-    Latency and topic are null where the trace does not say when it was sent.
+    Latency and topic are null where the trace has no event of the send.
     """
     from pyspark.sql import functions as f
 
@@ -229,8 +229,10 @@ def _sends(events: DataFrame) -> tuple[Sending, ...]:
     )
 
 
+# One aggregation counts all bars, so the deliveries are read once. A join or a group-by over bars
+# would need a shuffle and would leave empty bars out.
 def _histogram(ways: DataFrame) -> tuple[int, tuple[tuple[str, int], ...]]:
-    """How many are negative, and how many lie below each bound and not below the one before."""
+    """How many latencies are negative, and how many are between each two bounds."""
     from pyspark.sql import functions as f
 
     latency = f.col("latency")

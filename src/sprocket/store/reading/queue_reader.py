@@ -5,7 +5,7 @@ Source: DefaultMessageStore.getMessage and GetMessageStatus of RocketMQ 5.x.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from enum import Enum
 from typing import NamedTuple
 
@@ -13,7 +13,7 @@ import msgspec
 
 from sprocket.base.errors import CorruptRecord, OffsetOutOfRange
 from sprocket.message.offsets import QueueOffset
-from sprocket.message.record import properties_part
+from sprocket.message.record import Record, parse, properties_part
 from sprocket.store.log.commit_log import CommitLog
 from sprocket.store.views.consume_queue import BLANK_SIZE, DAMAGED_CODE, ENTRY, ConsumeQueue
 
@@ -76,6 +76,30 @@ class Read(msgspec.Struct, frozen=True):
     parts: list[memoryview]
     count: int
     bytes: int
+
+    def records(
+        self, *, on_damage: Callable[[CorruptRecord], None] | None = None
+    ) -> Iterator[Record]:
+        """The records, in their order.
+
+        Args:
+            on_damage: is called where a part cannot be read any further; the next part follows.
+
+        Raises:
+            CorruptRecord: a part cannot be read any further, and there is no `on_damage`.
+        """
+        for part in self.parts:
+            at = 0
+            while at < len(part):
+                try:
+                    record = parse(part, at)
+                except CorruptRecord as error:
+                    if on_damage is None:
+                        raise
+                    on_damage(error)
+                    break
+                yield record
+                at += record.size
 
 
 def read_queue(

@@ -3,11 +3,12 @@ from __future__ import annotations
 import pytest
 
 from sprocket.base.errors import UsageError
-from sprocket.spark.pipelines import Archive, DeadLetters, Lag, Mirror, Replay, Trace, Volume
+from sprocket.spark import pipelines
+from sprocket.spark.pipelines import Lag, Trace, Volume
 from sprocket.spark.pipelines.parts.job import settings
 from sprocket.spark.pipelines.parts.servers import Keys
 
-KINDS = (Archive, DeadLetters, Lag, Mirror, Replay, Trace, Volume)
+KINDS = [getattr(pipelines, name) for name in pipelines.__all__]
 
 
 @pytest.mark.parametrize("kind", KINDS)
