@@ -53,6 +53,6 @@ def test_a_wait_that_is_no_time_is_named(delay: Any) -> None:
 def test_a_view_whose_bytes_do_not_lie_in_a_row_costs_no_other_message(view: memoryview) -> None:
     """Written as it is it would break the connection, and with it what others send."""
     for sealed in (seal, lambda one, *rest: seal_batch([one], *rest)):
-        with pytest.raises(UsageError, match="bytes in a row"):
+        with pytest.raises(UsageError, match="contiguous bytes"):
             sealed(Message("T", view), IDS, 0, CONFIG)  # type: ignore[arg-type]
     assert seal(Message("T", memoryview(b"abc")), IDS, 0, CONFIG).body == b"abc"  # type: ignore[arg-type]

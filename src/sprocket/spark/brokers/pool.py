@@ -153,7 +153,7 @@ class Wires:
         except RouteNotFound:
             route = promise(topic, self.route(TEMPLATE), new_queues)
         if not route.writable:
-            raise RouteNotFound(f"no broker accepts messages for topic {topic}")
+            raise RouteNotFound(f"no broker takes messages for topic {topic}")
         return route
 
     def _first_answer(
