@@ -27,13 +27,13 @@ from sprocket.clientcore.replies import PullAnswer, PullStatus, read_pull
 from sprocket.filter.tags import ALL, TagFilter
 from sprocket.message.queue import QueueId
 from sprocket.protocol.requests.pull import SUBSCRIPTION, SUSPEND, PullMessage
-from sprocket.spark.brokers.connection import Wire
-from sprocket.spark.brokers.pool import Wires
+from sprocket.spark.brokers.connection import BlockingConnection
+from sprocket.spark.brokers.pool import ConnectionPool
 from sprocket.spark.options.loss import ReadFailed, report_loss
 from sprocket.spark.options.options import ReadOptions
 from sprocket.spark.reading.ranges import Range
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 #: How long a broker may hold a pull at the end of a queue, ms.
 _HOLD_MS = 5_000
@@ -69,7 +69,7 @@ class Fetcher:
         self._filter = options.filter
         #: Brokers that do not filter by SQL: they return all messages, and the decoder filters.
         self._unfiltered: set[str] = set()
-        self._wires = Wires(
+        self._pool = ConnectionPool(
             options.nameservers,
             signer=options.signer,
             addresses=addresses,
@@ -85,7 +85,7 @@ class Fetcher:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._wires.close()
+        self._pool.close()
 
     def chunks(self, wanted: Range) -> Iterator[Chunk]:
         """The records of a range, in order, in chunks large enough to decode.
@@ -103,7 +103,7 @@ class Fetcher:
         offset after the last yielded chunk: so no message is read twice, and none is left out.
         """
         position = wanted.start
-        asked: tuple[Wire, int] | None = None
+        asked: tuple[BlockingConnection, int] | None = None
         patience = _Patience(self._options.pull_timeout_ms / 1000)
         while position < wanted.end:
             try:
@@ -125,11 +125,11 @@ class Fetcher:
             if step.records:
                 yield step
 
-    def _ask(self, wanted: Range, position: int) -> tuple[Wire, int]:
-        wire = self._wires.to(wanted.queue.broker)
-        return wire, wire.send(self._pull(wanted, position))
+    def _ask(self, wanted: Range, position: int) -> tuple[BlockingConnection, int]:
+        connection = self._pool.to(wanted.queue.broker)
+        return connection, connection.send(self._pull(wanted, position))
 
-    def _ask_ahead(self, wanted: Range, position: int) -> tuple[Wire, int] | None:
+    def _ask_ahead(self, wanted: Range, position: int) -> tuple[BlockingConnection, int] | None:
         try:
             return self._ask(wanted, position)
         except TransportError:
@@ -188,7 +188,7 @@ class Fetcher:
             return
         if not may_pass(error):
             raise ReadFailed(f"{wanted.queue} at offset {position}: {error}") from error
-        self._wires.hang_up_on(wanted.queue.broker)
+        self._pool.hang_up_on(wanted.queue.broker)
         patience.spend(wanted, position, str(error))
         self._look_up(wanted.queue)
 
@@ -208,9 +208,9 @@ class Fetcher:
     def _look_up(self, queue: QueueId) -> None:
         """Requests the broker's present address; if that fails, the old one stays."""
         try:
-            self._wires.route(queue.topic)
+            self._pool.route(queue.topic)
         except SprocketError as error:
-            log.info("no route of %s: %s", queue.topic, error)
+            logger.info("no route of %s: %s", queue.topic, error)
 
 
 def gathered(chunks: Iterator[Chunk]) -> Iterator[Chunk]:

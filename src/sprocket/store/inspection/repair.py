@@ -27,8 +27,8 @@ from sprocket.message.record import (
     Record,
     topic_part,
 )
-from sprocket.store.inspection.inspected import Inspected
-from sprocket.store.inspection.walk import Tail, walk
+from sprocket.store.inspection.inspected import InspectedStore
+from sprocket.store.inspection.walk import LogTail, walk
 from sprocket.store.log.damage import Damage
 from sprocket.store.log.segments import NAME_DIGITS
 from sprocket.store.log.whole import written_to
@@ -44,7 +44,7 @@ _LEAST_BYTES = FIXED_BYTES + 1
 _NOBODY = bytes(8)
 
 
-class Step(NamedTuple):
+class RepairStep(NamedTuple):
     """A step of a repair.
 
     Attributes:
@@ -59,7 +59,7 @@ class Step(NamedTuple):
 class Repair:
     """The repairs of one store. Who does the steps must hold the store's lock."""
 
-    def __init__(self, store: Inspected, now_ms: int) -> None:
+    def __init__(self, store: InspectedStore, now_ms: int) -> None:
         self._store = store
         self._disk = store.disk
         self._log = store.log
@@ -67,7 +67,7 @@ class Repair:
         #: The folder where removed files are kept.
         self.kept = f"{store.root}/removed/{made:%Y%m%dT%H%M%S}"
 
-    def cut_at(self, log_offset: int) -> list[Step]:
+    def cut_at(self, log_offset: int) -> list[RepairStep]:
         """Ends the log at a log offset; everything behind it is moved away.
 
         Raises:
@@ -85,17 +85,17 @@ class Repair:
                 steps.append(self._taking_away(path, "commitlog"))
             elif start + self._log.file_bytes > log_offset:
                 steps.append(self._cutting(path, start, log_offset))
-        steps.append(Step("lower the checkpoint to that log offset", self._lower(log_offset)))
+        steps.append(RepairStep("lower the checkpoint to that log offset", self._lower(log_offset)))
         return steps
 
     def _can_end_at(self, log_offset: int) -> bool:
         for each in walk(self._log):
-            place = each.end if isinstance(each, Tail) else _start_of(each)
+            place = each.end if isinstance(each, LogTail) else _start_of(each)
             if place >= log_offset:
                 return place == log_offset
         return False
 
-    def _cutting(self, path: str, start: int, log_offset: int) -> Step:
+    def _cutting(self, path: str, start: int, log_offset: int) -> RepairStep:
         async def cut() -> None:
             file = self._disk.map(path, self._log.file_bytes)
             at = log_offset - start
@@ -104,7 +104,7 @@ class Repair:
             await file.sync(at, len(file.buffer))
             file.close()
 
-        return Step(f"end the log at byte {log_offset - start} of {path}", cut)
+        return RepairStep(f"end the log at byte {log_offset - start} of {path}", cut)
 
     def _lower(self, log_offset: int) -> Callable[[], Awaitable[None]]:
         async def lower() -> None:
@@ -121,7 +121,7 @@ class Repair:
 
         return lower
 
-    def skip_damaged(self) -> list[Step]:
+    def skip_damaged(self) -> list[RepairStep]:
         """Makes the log whole again around what is damaged.
 
         Raises:
@@ -132,10 +132,12 @@ class Repair:
         damages = [each for each in walk(self._log) if isinstance(each, Damage)]
         steps = [self._filling(each) for each in damages]
         if damages:
-            steps.append(Step("have readers skip entries that lead there", self._marking(damages)))
+            steps.append(
+                RepairStep("have readers skip entries that lead there", self._marking(damages))
+            )
         return steps
 
-    def _filling(self, damage: Damage) -> Step:
+    def _filling(self, damage: Damage) -> RepairStep:
         async def fill() -> None:
             self._disk.make_directory(damage.path.rpartition("/")[0])
             file = self._disk.map(damage.path, self._log.file_bytes)
@@ -152,7 +154,7 @@ class Repair:
             file.close()
 
         size = damage.end - damage.start
-        return Step(f"skip {size} bytes at byte {damage.position} of {damage.path}", fill)
+        return RepairStep(f"skip {size} bytes at byte {damage.position} of {damage.path}", fill)
 
     def _stored_ms(self, damage: Damage) -> int:
         """A store time for the fillers: that of the next message, 0 if there is none."""
@@ -182,7 +184,7 @@ class Repair:
 
         return mark
 
-    def rebuild_views(self) -> list[Step]:
+    def rebuild_views(self) -> list[RepairStep]:
         """Moves queues, key index and checkpoint away: the next start builds them from the log."""
         names = ("consumequeue", "index", "checkpoint")
         there = self._disk.names(self._store.root)
@@ -191,16 +193,16 @@ class Repair:
         ]
         return [
             *steps,
-            Step("the next start reads the whole log, and builds them from it", _nothing),
+            RepairStep("the next start reads the whole log, and builds them from it", _nothing),
         ]
 
-    def _taking_away(self, path: str, folder: str) -> Step:
+    def _taking_away(self, path: str, folder: str) -> RepairStep:
         async def take_away() -> None:
             target = f"{self.kept}/{folder}" if folder else self.kept
             self._disk.make_directory(target)
             self._disk.move(path, f"{target}/{path.rpartition('/')[2]}")
 
-        return Step(f"take away {path}", take_away)
+        return RepairStep(f"take away {path}", take_away)
 
     def _keep(self, content: memoryview, log_offset: int) -> None:
         """Saves bytes of the log in the folder `kept`, without the zeros at their end."""

@@ -55,7 +55,7 @@ class CommitLog:
         end: log offset after the last record.
         base: log offset where the current file begins.
         buffer: the current file.
-        room_end: log offset up to which records may reach; beyond it, call `make_room` first.
+        room_end: log offset up to which records may reach; beyond it, call `ensure_space` first.
         newest_ms: when the last record was stored.
         is_low: set when `prepare` should be called soon.
     """
@@ -109,7 +109,7 @@ class CommitLog:
         """The largest record that a file can hold."""
         return self.segments.file_bytes - BLANK_BYTES
 
-    def stand_at(self, end: int) -> None:
+    def set_end(self, end: int) -> None:
         """Sets the log offset of the next record. No file is made for it yet."""
         self.end = end
         if self.segments.has(end):
@@ -119,7 +119,7 @@ class CommitLog:
         else:
             self.base, self.buffer, self.room_end, self._segment = end, _EMPTY, end, None
 
-    def make_room(self, size: int) -> None:
+    def ensure_space(self, size: int) -> None:
         """Prepares room at `end` for a record of this size, which a file must be able to hold.
 
         Raises:
@@ -188,7 +188,7 @@ class CommitLog:
             self.segments.make(self.base + file_bytes)
 
     def reserve(self, sizes: Iterable[int]) -> None:
-        """Makes room for records of these sizes, so that `make_room` cannot fail for them.
+        """Makes room for records of these sizes, so that `ensure_space` cannot fail for them.
 
         Raises:
             DiskFull: there is no room for them.
@@ -310,7 +310,7 @@ class CommitLog:
         if end > limit:
             raise StoreError(f"the log ends at {limit} and cannot be cut at {end}")
         self.segments.remove_from(end if end % self.segments.file_bytes else max(end, 1))
-        self.stand_at(end)
+        self.set_end(end)
         at = end - self.base
         if self._segment is not None and (is_torn or any(self.buffer[at : at + BLANK_BYTES])):
             self._segment.file.clear_from(at)

@@ -42,7 +42,7 @@ class Damage(NamedTuple):
         )
 
 
-class Known(NamedTuple):
+class KnownFlushed(NamedTuple):
     """How much of the log is known to have been on the disk.
 
     Attributes:
@@ -54,7 +54,7 @@ class Known(NamedTuple):
     stored_ms: int
 
     @classmethod
-    def of(cls, checkpoint: Checkpoint, *, limit: int, was_stopped: bool) -> Known:
+    def of(cls, checkpoint: Checkpoint, *, limit: int, was_stopped: bool) -> KnownFlushed:
         """From a checkpoint; the whole log after an orderly stop that left no fields of ours.
 
         Args:
@@ -69,7 +69,7 @@ class Known(NamedTuple):
         return record.log_offset + record.size <= self.end or record.stored_ms <= self.stored_ms
 
 
-def damage_at(log: CommitLog, at: int, known: Known) -> Damage | None:
+def damage_at(log: CommitLog, at: int, known: KnownFlushed) -> Damage | None:
     """The damage at a log offset where no whole record begins; None if the log ends there.
 
     It ends there if no message behind it is known to have been on the disk.

@@ -44,7 +44,7 @@ class DeletedTopics:
         """The log offset before which a topic's records are deleted; 0 if none are."""
         return self._offsets.get(topic, 0)
 
-    def note(self, topic: str, log_end: int, *, log_start: int) -> None:
+    def record(self, topic: str, log_end: int, *, log_start: int) -> None:
         """Saves that a topic is deleted now.
 
         Args:

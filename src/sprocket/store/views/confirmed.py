@@ -23,11 +23,11 @@ from sprocket.store.views.entry import IN_NO_QUEUE, Entry
 _Name = tuple[str, int]
 
 
-class Confirmed:
+class ConfirmedOffsets:
     """How far readers see each queue. A queue whose messages are all confirmed costs nothing.
 
     Args:
-        watermarks: log offsets up to which records are safe, each in its own way; `look` must be
+        watermarks: log offsets up to which records are safe, each in its own way; `advance` must be
             called after one has risen.
 
     Attributes:
@@ -53,7 +53,7 @@ class Confirmed:
                 self._ends.setdefault(name, entry.queue_offset)
                 self._waiting.append((entry.end, name, entry.queue_offset + 1))
 
-    def look(self) -> None:
+    def advance(self) -> None:
         """Shows the records that have become safe, and wakes the readers that wait for them."""
         self.end = end = min(watermark.value for watermark in self._watermarks)
         waiting, shown = self._waiting, dict[_Name, int]()

@@ -23,9 +23,9 @@ from sprocket.base.ports import Clock, Disk, MappedFile
 from sprocket.store.views.entry import Entry
 from sprocket.store.views.index_file import IndexFile, file_bytes
 from sprocket.store.views.key_hashes import KeyHashes
-from sprocket.store.views.record_batch import KeyColumns, Stretch, keys_of
+from sprocket.store.views.record_batch import KeyColumns, RecordBatch, keys_of
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 #: At most this many records wait; then the next append adds them to the index.
 _PENDING_MAX = 8192
@@ -103,10 +103,10 @@ class KeyIndex:
         if len(self._pending) >= _PENDING_MAX:
             self.catch_up(len(self._pending))
 
-    def apply_stretch(self, stretch: Stretch) -> None:
+    def apply_batch(self, batch: RecordBatch) -> None:
         """Adds the keys of records now."""
         self.catch_up(len(self._pending))
-        self._take_in(stretch.key_columns())
+        self._take_in(batch.key_columns())
 
     def catch_up(self, count_max: int = _PENDING_MAX) -> int:
         """Adds records that wait, oldest first. Returns how many still wait."""
@@ -154,10 +154,10 @@ class KeyIndex:
             self._is_failing = False
         except StoreError as error:
             if not self._is_failing:
-                log.error("new messages are not found by key until there is room: %s", error)
+                logger.error("new messages are not found by key until there is room: %s", error)
             self._is_failing = True
             if sum(len(hashes) for hashes, _, _ in left) > _LEFT_MAX:
-                log.error("some messages will not be found by key: too many wait for room")
+                logger.error("some messages will not be found by key: too many wait for room")
                 left.clear()
 
     def _unknown(
@@ -259,7 +259,7 @@ class KeyIndex:
                 file.set_end(max(log_offset - 1, 0))
         return log_offset
 
-    def let_go(self, log_start: int) -> None:
+    def discard_unwritten(self, log_start: int) -> None:
         """Drops waiting entries of records before a log offset, which are about to be removed."""
         left, self._left = self._left, []
         for hashes, log_offsets, times_ms in left:
@@ -267,7 +267,7 @@ class KeyIndex:
             if first < len(log_offsets):
                 self._left.append((hashes[first:], log_offsets[first:], times_ms[first:]))
 
-    def follow(self, log_start: int) -> Iterator[None]:
+    def trim(self, log_start: int) -> Iterator[None]:
         """Removes files whose records are all gone, except the last file; one file a step."""
         while len(self._files) > 1 and self._files[0].end_offset < log_start:
             self._remove(self._files[0])
@@ -303,7 +303,7 @@ class KeyIndex:
             self._unsynced_from = unsynced
             raise
 
-    def rest(self) -> None:
+    def unmap_idle(self) -> None:
         """Does nothing: the files are few, and stay mapped."""
 
     def close(self) -> None:

@@ -12,7 +12,7 @@ from sprocket.base.ports import Disk
 from sprocket.store.log.drafts import check_queue
 from sprocket.store.log.segments import Segments
 from sprocket.store.views.consume_queue import ENTRY_BYTES, ConsumeQueue
-from sprocket.store.views.record_batch import Stretch
+from sprocket.store.views.record_batch import RecordBatch
 
 #: At most this many queues keep files mapped; some processes have only 1024 descriptors.
 MAPPED_QUEUES_MAX = 256
@@ -88,12 +88,12 @@ class ConsumeQueues:
             self._rest(other)
 
     def _rest(self, queue: ConsumeQueue) -> None:
-        queue.rest()
+        queue.unmap_idle()
         self._mapped.pop(queue, None)
 
-    def apply_stretch(self, stretch: Stretch) -> None:
+    def apply_batch(self, batch: RecordBatch) -> None:
         """Writes the entries of records, queue by queue."""
-        for name, columns in stretch.queue_columns():
+        for name, columns in batch.queue_columns():
             self.make(*name).apply_columns(columns)
 
     def cut(self, log_offset: int, *, is_torn: bool) -> int:
@@ -108,10 +108,10 @@ class ConsumeQueues:
             self._rest(queue)
         return newest
 
-    def let_go(self, log_start: int) -> None:
+    def discard_unwritten(self, log_start: int) -> None:
         """Does nothing: no entries wait here."""
 
-    def follow(self, log_start: int) -> Iterator[None]:
+    def trim(self, log_start: int) -> Iterator[None]:
         """Moves each queue's `min_offset` to the first message in the log, one queue a step."""
         for queue in list(self.by_name.values()):
             if self.by_name.get((queue.topic, queue.number)) is queue:  # or removed meanwhile
@@ -142,7 +142,7 @@ class ConsumeQueues:
             ):
                 await queue.sync()
 
-    def rest(self) -> None:
+    def unmap_idle(self) -> None:
         """Unmaps the queues that were not used since the last call."""
         for queue in self.by_name.values():
             if queue.is_used or queue.unsynced_log_offset >= 0:
@@ -174,6 +174,6 @@ class ConsumeQueues:
     def close(self) -> None:
         """Closes all files and forgets all queues."""
         for queue in self.by_name.values():
-            queue.rest()
+            queue.unmap_idle()
         self.by_name.clear()
         self._mapped.clear()

@@ -28,7 +28,7 @@ from sprocket.message.record import (
 from sprocket.store.log.commit_log import CommitLog
 from sprocket.store.log.whole import HOLE, checked, is_blank
 from sprocket.store.views.entry import Entry
-from sprocket.store.views.record_batch import Stretch
+from sprocket.store.views.record_batch import RecordBatch
 from sprocket.store.views.tag_codes import TagCodes, code_of
 
 #: This much of a file is copied at a time, because bytes are parsed faster than a mapping.
@@ -65,7 +65,7 @@ def entry_of(record: Record, tag_codes: TagCodes) -> Entry:
     )
 
 
-class Records:
+class RecordScanner:
     """Parses records, many at a time.
 
     Behind the body, messages of one sender differ in the unique key and in their keys only. So the
@@ -92,7 +92,7 @@ class Records:
 
     def take(
         self, buffer: memoryview, start: int, at: int, *, until: int = 1 << 63
-    ) -> tuple[Stretch, int]:
+    ) -> tuple[RecordBatch, int]:
         """Reads some consecutive whole records.
 
         Args:
@@ -109,27 +109,27 @@ class Records:
         """
         # Bytes are sliced and unpacked faster than a mapping, so a piece is copied first. The known
         # kinds refer to lists of one batch, so each call begins without any.
-        stretch = Stretch()
+        batch = RecordBatch()
         self._splits.clear()
         self._kinds.clear()
         first = at
         piece = bytes(buffer[at : min(at + PIECE_BYTES, until - start)])
         while True:
-            at = first + self._take_plain(piece, start + first, at - first, stretch)
+            at = first + self._take_plain(piece, start + first, at - first, batch)
             if at >= first + len(piece):
-                return stretch, at
+                return batch, at
             try:
                 record = checked(buffer, at, start + at, checks_body=self._checks_bodies)
             except CorruptRecord:
-                if not stretch.count:
+                if not batch.count:
                     raise
-                return stretch, at
-            stretch.add(entry_of(record, self._tag_codes))
+                return batch, at
+            batch.add(entry_of(record, self._tag_codes))
             at += record.size
             if record.topic not in self._tag_codes:
                 self._topics[topic_part(record.topic.encode())] = record.topic
 
-    def _take_plain(self, piece: bytes, start: int, at: int, into: Stretch) -> int:
+    def _take_plain(self, piece: bytes, start: int, at: int, into: RecordBatch) -> int:
         """Reads the plain, whole records from a place of a piece on.
 
         Args:
@@ -146,7 +146,7 @@ class Records:
             if at == place:
                 return at
 
-    def _take_alike(self, piece: bytes, start: int, at: int, into: Stretch) -> int:
+    def _take_alike(self, piece: bytes, start: int, at: int, into: RecordBatch) -> int:
         """As `_take_plain`, for records of a kind that `_take_known` has read before."""
         # Recovery spends most of its time in this loop, so it makes one call to `struct` for the
         # head and one for the rest, and no object that stays. The bytes around the keys are looked
@@ -202,7 +202,7 @@ class Records:
             into.end, into.stored_ms = start + at, keyed[-1]
         return at
 
-    def _take_known(self, piece: bytes, start: int, at: int, into: Stretch) -> int:
+    def _take_known(self, piece: bytes, start: int, at: int, into: RecordBatch) -> int:
         """Reads the plain, whole record at a place, if its topic was seen before.
 
         Returns:
@@ -317,17 +317,17 @@ def _value(properties: bytes, mark: bytes, name: str) -> str:
 
 def replayed(
     log: CommitLog, at: int, tag_codes: TagCodes, *, checks_bodies: bool
-) -> Iterator[Stretch]:
+) -> Iterator[RecordBatch]:
     """What the views receive of the whole records from a log offset on, in order, of all files."""
-    records = Records(tag_codes, checks_bodies=checks_bodies)
+    records = RecordScanner(tag_codes, checks_bodies=checks_bodies)
     while True:
         at = after_blank(log, at)
         try:
             segment = log.segments.at(at)
-            stretch, place = records.take(segment.buffer, segment.start, at - segment.start)
+            batch, place = records.take(segment.buffer, segment.start, at - segment.start)
         except (OffsetOutOfRange, CorruptRecord):
             return
-        yield stretch
+        yield batch
         at = segment.start + place
 
 

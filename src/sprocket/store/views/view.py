@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 from sprocket.store.views.entry import Entry
-from sprocket.store.views.record_batch import Stretch
+from sprocket.store.views.record_batch import RecordBatch
 
 
 class Fold(Protocol):
@@ -23,7 +23,7 @@ class Fold(Protocol):
 class View(Protocol):
     """A fold over the log that has files."""
 
-    def apply_stretch(self, stretch: Stretch) -> None:
+    def apply_batch(self, batch: RecordBatch) -> None:
         """Applies many records at once, when the log is replayed."""
         ...
 
@@ -39,11 +39,11 @@ class View(Protocol):
         """
         ...
 
-    def let_go(self, log_start: int) -> None:
+    def discard_unwritten(self, log_start: int) -> None:
         """Drops what could not be written yet, for records before a log offset."""
         ...
 
-    def follow(self, log_start: int) -> Iterator[None]:
+    def trim(self, log_start: int) -> Iterator[None]:
         """Drops records before the start of the log, in steps; others may run between the steps."""
         ...
 
@@ -63,7 +63,7 @@ class View(Protocol):
         """
         ...
 
-    def rest(self) -> None:
+    def unmap_idle(self) -> None:
         """Unmaps files that were not used since the last call."""
         ...
 
