@@ -27,7 +27,7 @@ from sprocket.message.record import COMMITTED, PREPARED, ROLLED_BACK, Draft, dec
 from sprocket.runtime.clock import SystemClock
 from sprocket.runtime.disk import SystemDisk
 from sprocket.store.config import StoreConfig
-from sprocket.store.inspection.inspected import Inspected
+from sprocket.store.inspection.inspected import InspectedStore
 from sprocket.store.inspection.repair import FILLER_TOPIC, Repair
 from sprocket.store.state.snapshot import Snapshot
 from sprocket.store.store import Store
@@ -341,7 +341,7 @@ async def break_and_pass_over(store: Path, paths: tuple[str, ...], broken: Store
     raw = bytearray(path.read_bytes())
     raw[broken.log_offset - start + 4] ^= 1
     path.write_bytes(raw)
-    seen = Inspected(SystemDisk(), str(store), StoreConfig(log_paths=paths))
+    seen = InspectedStore(SystemDisk(), str(store), StoreConfig(log_paths=paths))
     for step in Repair(seen, 0).skip_damaged():
         await step.do()
 

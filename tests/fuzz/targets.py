@@ -280,7 +280,7 @@ _BODIES = [
 _SEEDS: dict[str, Callable[[], list[bytes]]] = {
     "frames": _frames,
     "bodies": lambda: _BODIES,
-    "batches": lambda: [batch.encode([batch.Part(0, b"x", "a\x01b\x02")] * 3)],
+    "batches": lambda: [batch.encode([batch.BatchedMessage(0, b"x", "a\x01b\x02")] * 3)],
     "records": _log,
     "compressed": lambda: [compress(b"body " * 50, kind) for kind in Compression],
     "small_texts": lambda: _TEXTS,

@@ -17,7 +17,7 @@ from sprocket.base.errors import (
     TopicNotFound,
 )
 from sprocket.remoting.answers import one_by_one
-from sprocket.remoting.limits import Limits
+from sprocket.remoting.limits import ConnectionLimits
 from sprocket.remoting.pool import Pool
 from sprocket.remoting.server import Server
 from sprocket.testing.loop import simulate
@@ -117,7 +117,7 @@ def test_a_server_that_never_accepts_costs_no_more_than_the_deadline() -> None:
             for blocker in blockers:
                 blocker.setblocking(False)
                 blocker.connect_ex(("127.0.0.1", port))
-            async with Pool(limits=Limits(connect_seconds=0.2)) as pool:
+            async with Pool(limits=ConnectionLimits(connect_seconds=0.2)) as pool:
                 with pytest.raises(CallTimeout):
                     await pool.call(f"127.0.0.1:{port}", Echo(), deadline=Deadline.after(0.05))
                 with pytest.raises(ConnectFailed, match="does not answer"):

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from sprocket.spark.pipelines.parts.job import About, Job
+    from sprocket.spark.pipelines.parts.job import FieldInfo, Job
     from sprocket.spark.pipelines.parts.progress import Progress, Watch
     from sprocket.spark.pipelines.parts.report import Report
 
@@ -212,7 +212,7 @@ _TYPES: dict[str, Any] = {
 }
 
 
-def _parameter(one: Field[Any], said: About) -> inspect.Parameter:
+def _parameter(one: Field[Any], said: FieldInfo) -> inspect.Parameter:
     from dataclasses import MISSING
 
     if one.name == "nameservers":
@@ -239,7 +239,7 @@ def _values(kind: type[Job], given: Mapping[str, Any]) -> dict[str, Any]:
     from sprocket.cli.loading import client
     from sprocket.cli.times import between
     from sprocket.spark.pipelines.parts.job import settings
-    from sprocket.spark.pipelines.parts.servers import Keys
+    from sprocket.spark.pipelines.parts.servers import AccessKeys
 
     found: dict[str, Any] = {}
     for one, said in settings(kind):
@@ -251,7 +251,7 @@ def _values(kind: type[Job], given: Mapping[str, Any]) -> dict[str, Any]:
         found[one.name] = tuple(value) if said.kind == "words" else value
     set_ = client()
     if set_.access_key and set_.secret_key:
-        found["keys"] = Keys(set_.access_key, set_.secret_key, set_.security_token)
+        found["keys"] = AccessKeys(set_.access_key, set_.secret_key, set_.security_token)
     return found
 
 

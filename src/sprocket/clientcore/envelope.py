@@ -153,7 +153,9 @@ def seal_batch(
         names.append(ids.make(now_ms))
         try:
             check(message, packing.body_bytes_max)
-            parts.append(batch.Part(message.flag, message.body, _properties(message, names[-1])))
+            parts.append(
+                batch.BatchedMessage(message.flag, message.body, _properties(message, names[-1]))
+            )
         except (AttributeError, TypeError) as error:
             raise mistake(message, error) from error
         if message.topic != first.topic or message.wait_stored != first.wait_stored:

@@ -85,7 +85,7 @@ class Faults:
         return True
 
 
-class Chooser:
+class QueueChooser:
     """Takes the queues of each topic in turn.
 
     Args:

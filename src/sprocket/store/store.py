@@ -26,12 +26,12 @@ from sprocket.message.offsets import LONG_MAX, LogOffset, QueueOffset
 from sprocket.message.record import Draft
 from sprocket.store.config import StoreConfig
 from sprocket.store.log.watch import put_back, watch
-from sprocket.store.opening.opening import bring_up
+from sprocket.store.opening.opening import recover_and_open
 from sprocket.store.opening.parts import StoreParts
 from sprocket.store.reading.by_time import NO_TIME, Boundary, offset_at, time_of
-from sprocket.store.reading.cold import ColdReads, Sought
-from sprocket.store.reading.finding import Span, find
-from sprocket.store.reading.queue_reader import NO_QUEUE, Read, Wants, read_queue
+from sprocket.store.reading.cold import ColdReads, ReadPlan
+from sprocket.store.reading.finding import KeySearchRange, find
+from sprocket.store.reading.queue_reader import NO_QUEUE, ReadFilter, ReadResult, read_queue
 from sprocket.store.views.consume_queue import ConsumeQueue
 from sprocket.store.views.tag_codes import TAGS_ONLY, TagCodes
 from sprocket.store.writing.appending import Appended
@@ -60,7 +60,7 @@ class Store:
         self._index = parts.index
         self._views = parts.views
         self._confirmed = parts.confirmed
-        self._appending = parts.appending
+        self._appender = parts.appender
         self._checkpoint = parts.checkpoint
         self._flush = parts.flush
         self._flags = parts.flags
@@ -98,7 +98,7 @@ class Store:
         try:
             parts = StoreParts(disk, clock, root=root, config=config, store_host=store_host)
             store = cls(disk, root=root, config=config, parts=parts, lock=lock)
-            await bring_up(parts, root=root, config=config, tag_codes=tag_codes)
+            await recover_and_open(parts, root=root, config=config, tag_codes=tag_codes)
         except OSError as error:
             lock.release()
             raise StoreError(f"cannot open the store in {root}: {error}") from error
@@ -139,7 +139,7 @@ class Store:
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._flush.run_log())
-                tasks.create_task(self._flush.run_room())
+                tasks.create_task(self._flush.run_preallocation())
                 tasks.create_task(self._flush.run_views())
                 tasks.create_task(self._index.run())
                 pause = self._config.disk_check_interval_ms / 1000
@@ -166,7 +166,7 @@ class Store:
             StoreError: the disk has failed.
             ClosedError: the store is closed.
         """
-        return self._appending.append(draft)
+        return self._appender.append(draft)
 
     def append_all(self, drafts: Sequence[Draft]) -> list[Appended]:
         """Writes messages one after the other, and ends before the first that is refused.
@@ -174,7 +174,7 @@ class Store:
         Raises:
             IllegalDraft, DiskFull, StoreError, ClosedError: as `append`, for the first of them.
         """
-        return self._appending.append_all(drafts)
+        return self._appender.append_all(drafts)
 
     def append_batch(self, drafts: Sequence[Draft]) -> list[Appended]:
         """Writes messages one after the other: all of them, or none if one is refused.
@@ -182,7 +182,7 @@ class Store:
         Raises:
             IllegalDraft, DiskFull, StoreError, ClosedError: as `append`.
         """
-        return self._appending.append_batch(drafts)
+        return self._appender.append_batch(drafts)
 
     def read(
         self,
@@ -192,8 +192,8 @@ class Store:
         *,
         count_max: int,
         bytes_max: int,
-        wants: Wants | None = None,
-    ) -> Read:
+        wants: ReadFilter | None = None,
+    ) -> ReadResult:
         """Messages of a queue from an offset on.
 
         Args:
@@ -220,7 +220,7 @@ class Store:
     ) -> bool:
         """Whether a read of `count` entries from an offset on would wait for the disk."""
         queue = self._by_name.get((topic, queue_number))
-        return queue is not None and self.cold.is_cold(Sought(queue, offset, count, bytes_max))
+        return queue is not None and self.cold.is_cold(ReadPlan(queue, offset, count, bytes_max))
 
     async def load(
         self, topic: str, queue_number: int, offset: int, *, count: int, bytes_max: int
@@ -232,7 +232,7 @@ class Store:
         """
         queue = self._by_name.get((topic, queue_number))
         if queue is not None:
-            await self.cold.load(Sought(queue, offset, count, bytes_max))
+            await self.cold.load(ReadPlan(queue, offset, count, bytes_max))
 
     def _end_of(self, queue: ConsumeQueue) -> int:
         """Where a queue ends for readers."""
@@ -261,7 +261,7 @@ class Store:
         Args:
             end: log offset that they must lie before; `readable_end` for those that readers see.
         """
-        span = Span(begin_ms, end_ms, end)
+        span = KeySearchRange(begin_ms, end_ms, end)
         return find(self._log, self._index, topic, key=key, count_max=count_max, span=span)
 
     @property
@@ -377,7 +377,7 @@ class Store:
         """
         if any(name == topic for name, _ in self._by_name):
             try:
-                self._deleted.note(topic, self._log.end, log_start=self._log.start)
+                self._deleted.record(topic, self._log.end, log_start=self._log.start)
             except OSError as error:
                 raise StoreError(f"topic {topic} cannot be deleted: {error}") from error
         self._queues.remove(topic)

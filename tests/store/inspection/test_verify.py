@@ -9,7 +9,7 @@ from typing import NamedTuple
 import pytest
 
 from sprocket.base.errors import ConfigError, DamagedLog, StoreError
-from sprocket.store.inspection.inspected import Finding, Inspected
+from sprocket.store.inspection.inspected import Finding, InspectedStore
 from sprocket.store.inspection.verify import Verification
 from sprocket.store.store import Store
 from sprocket.testing.clock import ManualClock
@@ -53,7 +53,7 @@ async def killed(disk: MemoryDisk) -> int:
 
 def look(disk: MemoryDisk) -> tuple[list[Finding], Verification]:
     before = {path: disk.read(path) for path in disk._files}
-    verification = Verification(Inspected(disk, ROOT, SMALL))
+    verification = Verification(InspectedStore(disk, ROOT, SMALL))
     passed: list[int] = []
     found = list(verification.findings(passed.append))
     assert {path: disk.read(path) for path in disk._files} == before, "it changed something"
@@ -321,12 +321,12 @@ def test_the_state_before_is_told_to_be_whole_or_not() -> None:
 
 def test_a_folder_without_a_store_is_refused() -> None:
     with pytest.raises(StoreError, match="there is no store in /nowhere"):
-        Inspected(MemoryDisk(), "/nowhere", SMALL)
+        InspectedStore(MemoryDisk(), "/nowhere", SMALL)
     disk = MemoryDisk()
     disk.make_directory("/nowhere")
     disk.replace("/nowhere/letter.txt", b"not a store's")
     with pytest.raises(StoreError, match="there is no store in /nowhere"):
-        Inspected(disk, "/nowhere", SMALL)
+        InspectedStore(disk, "/nowhere", SMALL)
 
 
 def test_many_wrong_entries_are_counted_and_not_all_told() -> None:

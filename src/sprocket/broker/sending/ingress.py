@@ -22,7 +22,7 @@ from sprocket.broker.sending.destination import (
     destination,
     draft_in_batch,
 )
-from sprocket.broker.settings import Settings
+from sprocket.broker.settings import BrokerSettings
 from sprocket.broker.tables.topics import Topics
 from sprocket.broker.tables.volumes import Volumes
 from sprocket.delay.timers.timers import Timers
@@ -71,7 +71,7 @@ class Ingress:
         store: Store,
         *,
         rules: DelayRules,
-        settings: Settings,
+        settings: BrokerSettings,
         topics: Topics,
         volumes: Volumes,
         clock: Clock,

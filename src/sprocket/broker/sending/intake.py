@@ -19,7 +19,7 @@ from sprocket.broker.dispatch import FAQ
 from sprocket.broker.sending.destination import Intake
 from sprocket.broker.sending.group_rules import GroupRules
 from sprocket.broker.sending.stamp import Stamp
-from sprocket.broker.settings import Settings
+from sprocket.broker.settings import BrokerSettings
 from sprocket.broker.tables.topics import Topics
 from sprocket.message import properties as names
 from sprocket.message.anew import drafted
@@ -159,7 +159,7 @@ def stored_flag(sys_flag: int, topic: TopicConfig) -> int:
 class Placing:
     """Finds topic and queue for a message, and makes the topic if it may."""
 
-    def __init__(self, topics: Topics, *, settings: Settings, entropy: Entropy) -> None:
+    def __init__(self, topics: Topics, *, settings: BrokerSettings, entropy: Entropy) -> None:
         self._topics = topics
         self._by_name = topics.by_name
         self._settings = settings

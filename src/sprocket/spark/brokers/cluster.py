@@ -21,27 +21,27 @@ from sprocket.protocol.requests.offset import (
     UpdateOffset,
 )
 from sprocket.protocol.requests.route import TopicNames
-from sprocket.spark.brokers.pool import Wires
+from sprocket.spark.brokers.pool import ConnectionPool
 
 
-class Cluster:
+class ClusterMetadata:
     """Asks name servers and brokers.
 
     Args:
-        wires: the connections; whoever made them closes them.
+        pool: the connections; whoever made them closes them.
     """
 
-    def __init__(self, wires: Wires) -> None:
-        self._wires = wires
+    def __init__(self, pool: ConnectionPool) -> None:
+        self._pool = pool
 
     @property
     def addresses(self) -> Mapping[str, str]:
         """By broker name, where that broker is read."""
-        return self._wires.addresses
+        return self._pool.addresses
 
     def topics(self) -> list[str]:
         """Names of all topics, sorted."""
-        reply = self._wires.ask_nameservers(TopicNames())
+        reply = self._pool.ask_nameservers(TopicNames())
         return sorted(set(TopicList.decode(reply.body).topic_list))
 
     def readable(self, topic: str) -> tuple[QueueId, ...]:
@@ -50,7 +50,7 @@ class Cluster:
         Raises:
             RouteNotFound: no broker has it.
         """
-        return self._wires.route(topic).readable
+        return self._pool.route(topic).readable
 
     def earliest(self, queues: Iterable[QueueId]) -> dict[QueueId, int]:
         """Offset of each queue's first message."""
@@ -121,11 +121,11 @@ class Cluster:
             by_broker.setdefault(queue.broker, []).append(queue)
         found: dict[QueueId, Command] = {}
         for broker, some in by_broker.items():
-            wire = self._wires.to(broker)
+            connection = self._pool.to(broker)
             try:
-                replies = wire.call_all([question(queue) for queue in some])
+                replies = connection.call_all([question(queue) for queue in some])
             except TransportError:
-                self._wires.hang_up(wire)
+                self._pool.hang_up(connection)
                 raise
             found.update(zip(some, replies, strict=True))
         return found

@@ -29,7 +29,7 @@ _LENGTH_BYTES = 4
 _AHEAD_MAX = 64
 
 
-class Wire:
+class BlockingConnection:
     """One connection.
 
     Args:

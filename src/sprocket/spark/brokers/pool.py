@@ -32,12 +32,12 @@ from sprocket.protocol.codes import MASTER
 from sprocket.protocol.command import Command, Header
 from sprocket.protocol.requests.route import RouteOfTopic
 from sprocket.protocol.signing import Signer
-from sprocket.spark.brokers.connection import Wire
+from sprocket.spark.brokers.connection import BlockingConnection
 
 TIMEOUT_S = 10.0
 
 
-class Wires:
+class ConnectionPool:
     """Connections to name servers and brokers. Use it with `with`, or `close` it.
 
     Args:
@@ -58,7 +58,7 @@ class Wires:
         self._nameservers = NameServers(nameservers)
         self._signer = signer
         self._timeout_s = timeout_s
-        self._wires: dict[str, Wire] = {}
+        self._wires: dict[str, BlockingConnection] = {}
         #: By broker name, from number to address, as the newest route of the broker has them.
         self._numbers = {name: {MASTER: address} for name, address in (addresses or {}).items()}
 
@@ -75,8 +75,8 @@ class Wires:
 
     def close(self) -> None:
         """Hangs up everywhere."""
-        for wire in self._wires.values():
-            wire.close()
+        for connection in self._wires.values():
+            connection.close()
         self._wires.clear()
 
     @property
@@ -85,7 +85,7 @@ class Wires:
         found = {name: nearest(numbers) for name, numbers in self._numbers.items()}
         return {name: one[1] for name, one in found.items() if one is not None}
 
-    def to(self, broker: str, *, is_for_sending: bool = False) -> Wire:
+    def to(self, broker: str, *, is_for_sending: bool = False) -> BlockingConnection:
         """The connection to a broker.
 
         Args:
@@ -100,17 +100,17 @@ class Wires:
             raise RouteNotFound(f"no address is known of broker {broker}")
         return self._at(found[1])
 
-    def hang_up(self, wire: Wire) -> None:
+    def hang_up(self, connection: BlockingConnection) -> None:
         """Ends a connection; the next to that server is made anew."""
-        if self._wires.get(wire.address) is wire:
-            del self._wires[wire.address]
-        wire.close()
+        if self._wires.get(connection.address) is connection:
+            del self._wires[connection.address]
+        connection.close()
 
     def hang_up_on(self, broker: str) -> None:
         """Ends all connections to a broker."""
         for address in self._numbers.get(broker, {}).values():
-            if (wire := self._wires.get(address)) is not None:
-                self.hang_up(wire)
+            if (connection := self._wires.get(address)) is not None:
+                self.hang_up(connection)
 
     def ask_nameservers(self, header: Header) -> Command:
         """The answer of the first name server that gives one.
@@ -173,9 +173,9 @@ class Wires:
                 return reply
         raise error(failures)
 
-    def _at(self, address: str) -> Wire:
-        wire = self._wires.get(address)
-        if wire is None:
-            wire = Wire(address, timeout_s=self._timeout_s, signer=self._signer)
-            self._wires[address] = wire
-        return wire
+    def _at(self, address: str) -> BlockingConnection:
+        connection = self._wires.get(address)
+        if connection is None:
+            connection = BlockingConnection(address, timeout_s=self._timeout_s, signer=self._signer)
+            self._wires[address] = connection
+        return connection

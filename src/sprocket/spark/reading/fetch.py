@@ -27,13 +27,13 @@ from sprocket.clientcore.replies import PullAnswer, PullStatus, read_pull
 from sprocket.filter.tags import ALL, TagFilter
 from sprocket.message.queue import QueueId
 from sprocket.protocol.requests.pull import SUBSCRIPTION, SUSPEND, PullMessage
-from sprocket.spark.brokers.connection import Wire
-from sprocket.spark.brokers.pool import Wires
+from sprocket.spark.brokers.connection import BlockingConnection
+from sprocket.spark.brokers.pool import ConnectionPool
 from sprocket.spark.options.loss import ReadFailed, report_loss
 from sprocket.spark.options.options import ReadOptions
 from sprocket.spark.reading.ranges import Range
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 #: How long a broker may hold a pull at the end of a queue, ms.
 _HOLD_MS = 5_000
@@ -69,7 +69,7 @@ class Fetcher:
         self._filter = options.filter
         #: Brokers that do not filter by SQL: they give everything, and whoever decodes chooses.
         self._unfiltered: set[str] = set()
-        self._wires = Wires(
+        self._pool = ConnectionPool(
             options.nameservers,
             signer=options.signer,
             addresses=addresses,
@@ -85,7 +85,7 @@ class Fetcher:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._wires.close()
+        self._pool.close()
 
     def chunks(self, one: Range) -> Iterator[Chunk]:
         """The records of a range, in order, as many at a time as are worth decoding.
@@ -103,7 +103,7 @@ class Fetcher:
         from the last offset that was given out: so nothing is read twice, and nothing is left out.
         """
         position = one.start
-        asked: tuple[Wire, int] | None = None
+        asked: tuple[BlockingConnection, int] | None = None
         patience = _Patience(self._options.pull_timeout_ms / 1000)
         while position < one.end:
             try:
@@ -125,11 +125,11 @@ class Fetcher:
             if step.records:
                 yield step
 
-    def _ask(self, one: Range, position: int) -> tuple[Wire, int]:
-        wire = self._wires.to(one.queue.broker)
-        return wire, wire.send(self._pull(one, position))
+    def _ask(self, one: Range, position: int) -> tuple[BlockingConnection, int]:
+        connection = self._pool.to(one.queue.broker)
+        return connection, connection.send(self._pull(one, position))
 
-    def _ask_ahead(self, one: Range, position: int) -> tuple[Wire, int] | None:
+    def _ask_ahead(self, one: Range, position: int) -> tuple[BlockingConnection, int] | None:
         try:
             return self._ask(one, position)
         except TransportError:
@@ -188,7 +188,7 @@ class Fetcher:
             return
         if not may_pass(error):
             raise ReadFailed(f"{one.queue} at offset {position}: {error}") from error
-        self._wires.hang_up_on(one.queue.broker)
+        self._pool.hang_up_on(one.queue.broker)
         patience.spend(one, position, str(error))
         self._look_up(one.queue)
 
@@ -208,9 +208,9 @@ class Fetcher:
     def _look_up(self, queue: QueueId) -> None:
         """Asks where the broker is now; where nobody knows, the old address stays."""
         try:
-            self._wires.route(queue.topic)
+            self._pool.route(queue.topic)
         except SprocketError as error:
-            log.info("no route of %s: %s", queue.topic, error)
+            logger.info("no route of %s: %s", queue.topic, error)
 
 
 def gathered(chunks: Iterator[Chunk]) -> Iterator[Chunk]:

@@ -18,15 +18,15 @@ from sprocket.base.errors import ConfigError, ReplyError, SprocketError, Transpo
 from sprocket.clientcore.attempts import may_pass
 from sprocket.message.queue import QueueId
 from sprocket.message.topic import SYSTEM_PREFIX, is_system_topic
-from sprocket.spark.brokers.cluster import Cluster
-from sprocket.spark.brokers.pool import Wires
+from sprocket.spark.brokers.cluster import ClusterMetadata
+from sprocket.spark.brokers.pool import ConnectionPool
 from sprocket.spark.options.loss import ReadFailed
 from sprocket.spark.options.options import BatchOptions, ReadOptions
-from sprocket.spark.options.positions import EARLIEST, LATEST, Kind, Positions
-from sprocket.spark.reading.pushdown import EVERYTHING, Narrowing
+from sprocket.spark.options.positions import EARLIEST, LATEST, PositionKind, QueuePositions
+from sprocket.spark.reading.pushdown import EVERYTHING, PushedConditions
 from sprocket.spark.reading.ranges import Range, Share, between, cut, records_in, share_count
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 Offsets = dict[QueueId, int]
@@ -40,7 +40,7 @@ class Planner:
         options: what the user wants.
     """
 
-    def __init__(self, cluster: Cluster, options: ReadOptions) -> None:
+    def __init__(self, cluster: ClusterMetadata, options: ReadOptions) -> None:
         self._cluster = cluster
         self._options = options
 
@@ -63,13 +63,13 @@ class Planner:
             names = matching(options.pattern, self.retried(self._cluster.topics))
         return self._queues_of(names)
 
-    def starting(self, queues: Iterable[QueueId], *, otherwise: Positions) -> Offsets:
+    def starting(self, queues: Iterable[QueueId], *, otherwise: QueuePositions) -> Offsets:
         """Where to begin in each queue; a time goes before offsets."""
         options = self._options
         positions = options.starting_time or options.starting_times or options.starting or otherwise
         offsets, earliest, latest = self._resolve(positions, queues)
         for queue, offset in offsets.items():
-            if positions.of(queue).kind is Kind.TIME and offset >= latest[queue]:
+            if positions.of(queue).kind is PositionKind.TIME and offset >= latest[queue]:
                 self._nothing_since(positions, queue)
             elif not earliest[queue] <= offset <= latest[queue]:
                 lost = f"{positions.option}: {queue} has offsets [{earliest[queue]}, "
@@ -93,31 +93,31 @@ class Planner:
         return sorted(queue for queues in found for queue in queues)
 
     def _resolve(
-        self, positions: Positions, queues: Iterable[QueueId]
+        self, positions: QueuePositions, queues: Iterable[QueueId]
     ) -> tuple[Offsets, Offsets, Offsets]:
         """Offsets of positions, and each queue's first and last."""
         wanted = {queue: positions.of(queue) for queue in queues}
         positions.check_names(set(wanted))
-        times = {queue: at.value for queue, at in wanted.items() if at.kind is Kind.TIME}
+        times = {queue: at.value for queue, at in wanted.items() if at.kind is PositionKind.TIME}
         earliest = self.retried(lambda: self._cluster.earliest(wanted))
         by_time = self.retried(lambda: self._cluster.at(times))
         latest = self.retried(lambda: self._cluster.latest(wanted))
-        of_group = [queue for queue, at in wanted.items() if at.kind is Kind.COMMITTED]
+        of_group = [queue for queue, at in wanted.items() if at.kind is PositionKind.COMMITTED]
         group = self._options.group
         committed = self.retried(lambda: self._cluster.committed(group, of_group))
         offsets = {}
         for queue, at in wanted.items():
             by_kind = {
-                Kind.EARLIEST: earliest[queue],
-                Kind.LATEST: latest[queue],
-                Kind.COMMITTED: committed.get(queue, earliest[queue]),
-                Kind.OFFSET: at.value,
-                Kind.TIME: by_time.get(queue, 0),
+                PositionKind.EARLIEST: earliest[queue],
+                PositionKind.LATEST: latest[queue],
+                PositionKind.COMMITTED: committed.get(queue, earliest[queue]),
+                PositionKind.OFFSET: at.value,
+                PositionKind.TIME: by_time.get(queue, 0),
             }
             offsets[queue] = by_kind[at.kind]
         return offsets, earliest, latest
 
-    def _nothing_since(self, positions: Positions, queue: QueueId) -> None:
+    def _nothing_since(self, positions: QueuePositions, queue: QueueId) -> None:
         if self._options.time_strategy == "error":
             raise ConfigError(
                 f"option {positions.option}: {queue} has no message as new as that "
@@ -127,7 +127,7 @@ class Planner:
     def _lost(self, what: str) -> None:
         if self._options.fails_on_loss:
             raise ReadFailed(f"{what}. Set failOnDataLoss to false to read what is there")
-        log.warning("%s; reading what is there", what)
+        logger.warning("%s; reading what is there", what)
 
     def retried(self, ask: Callable[[], T]) -> T:
         """Asks, and asks again when nobody answered or the answer was to come back later."""
@@ -147,14 +147,14 @@ class BatchPlanner(Planner):
 
     _options: BatchOptions
 
-    def batch(self, wanted: Narrowing = EVERYTHING) -> list[Share]:
+    def batch(self, wanted: PushedConditions = EVERYTHING) -> list[Share]:
         """Everything that a batch read reads.
 
         Args:
             wanted: what of it is enough.
         """
         queues = self.queues()
-        start = self.starting(queues, otherwise=Positions("startingOffsets", EARLIEST))
+        start = self.starting(queues, otherwise=QueuePositions("startingOffsets", EARLIEST))
         end = self.ending(queues)
         for queue in queues:
             if start[queue] > end[queue]:
@@ -164,7 +164,7 @@ class BatchPlanner(Planner):
                 )
         return self.shares(between(start, self._narrowed(start, end, wanted)))
 
-    def _narrowed(self, start: Offsets, end: Offsets, wanted: Narrowing) -> Offsets:
+    def _narrowed(self, start: Offsets, end: Offsets, wanted: PushedConditions) -> Offsets:
         """Moves starts and ends together as far as is wanted; returns the ends."""
         queues = [queue for queue in end if wanted.admits(queue)]
         since, until = wanted.since_ms, wanted.until_ms
@@ -188,7 +188,7 @@ class BatchPlanner(Planner):
             options.ending_time
             or options.ending_times
             or options.ending
-            or Positions("endingOffsets", LATEST)
+            or QueuePositions("endingOffsets", LATEST)
         )
         return self._resolve(positions, queues)[0]
 
@@ -206,7 +206,7 @@ def matching(pattern: str, topics: Iterable[str]) -> list[str]:
 
 
 def plan_batch(
-    options: BatchOptions, wanted: Narrowing = EVERYTHING
+    options: BatchOptions, wanted: PushedConditions = EVERYTHING
 ) -> tuple[list[Share], Mapping[str, str]]:
     """The shares of a batch read, and the brokers' addresses.
 
@@ -216,8 +216,8 @@ def plan_batch(
     Raises:
         SprocketError: the cluster cannot be reached, or what is asked for is not there.
     """
-    with Wires(options.nameservers, signer=options.signer) as wires:
-        cluster = Cluster(wires)
+    with ConnectionPool(options.nameservers, signer=options.signer) as pool:
+        cluster = ClusterMetadata(pool)
         try:
             shares = BatchPlanner(cluster, options).batch(wanted)
         except TransportError as error:

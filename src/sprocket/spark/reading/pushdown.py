@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from sprocket.message.queue import QueueId
 from sprocket.message.topic import SYSTEM_PREFIX, is_system_topic
-from sprocket.spark.options.options import Choice
+from sprocket.spark.options.options import SelectionOptions
 
 #: Columns that are never null.
 _NEVER_NULL = {"topic", "queue_id", "queue_offset", "body", "born_timestamp", "store_timestamp"}
@@ -22,7 +22,7 @@ _CLOCK_MS = 60_000
 
 
 @dataclass(frozen=True, slots=True)
-class Narrowing:
+class PushedConditions:
     """What is wanted of a read; None for no wish.
 
     Attributes:
@@ -51,15 +51,15 @@ class Narrowing:
 
 
 #: No wish, and the wish for nothing.
-EVERYTHING = Narrowing()
-NOTHING = Narrowing(numbers=frozenset())
+EVERYTHING = PushedConditions()
+NOTHING = PushedConditions(numbers=frozenset())
 
-Chosen = TypeVar("Chosen", bound=Choice)
+Chosen = TypeVar("Chosen", bound=SelectionOptions)
 
 
 def narrow_choice(
     filters: Iterable[Any], columns: Iterable[str], options: Chosen
-) -> tuple[Narrowing, Chosen, list[Any]]:
+) -> tuple[PushedConditions, Chosen, list[Any]]:
     """Takes over what can be taken over, tags into the options.
 
     Returns:
@@ -77,14 +77,14 @@ def narrow_choice(
     return wanted, replace(options, tags=" || ".join(tags)), left
 
 
-def _has_system_topics(options: Choice) -> bool:
+def _has_system_topics(options: SelectionOptions) -> bool:
     """Whether topics may be read in whose queues other things stand in place of tags."""
     return any(map(is_system_topic, options.topics)) or bool(
         options.pattern and options.pattern.startswith(("%", SYSTEM_PREFIX))
     )
 
 
-def narrow(filters: Iterable[Any], columns: Iterable[str]) -> tuple[Narrowing, list[Any]]:
+def narrow(filters: Iterable[Any], columns: Iterable[str]) -> tuple[PushedConditions, list[Any]]:
     """Takes over what can be taken over.
 
     Args:
@@ -94,7 +94,7 @@ def narrow(filters: Iterable[Any], columns: Iterable[str]) -> tuple[Narrowing, l
     Returns:
         What is wanted, and the filters that Spark must apply itself.
     """
-    wanted = Narrowing()
+    wanted = PushedConditions()
     left = []
     known = set(columns)
     for one in filters:
@@ -113,13 +113,13 @@ def narrow(filters: Iterable[Any], columns: Iterable[str]) -> tuple[Narrowing, l
     return wanted, left
 
 
-Take = Callable[[Narrowing, str, Any], Narrowing | None]
+Take = Callable[[PushedConditions, str, Any], PushedConditions | None]
 
 
 def _any_of(attribute: str, kind: type) -> Take:
     """Equality with one value or several."""
 
-    def take(wanted: Narrowing, name: str, value: Any) -> Narrowing | None:
+    def take(wanted: PushedConditions, name: str, value: Any) -> PushedConditions | None:
         values: Sequence[Any] = value if name == "In" else [value]
         if name not in ("EqualTo", "EqualNullSafe", "In"):
             return None
@@ -134,14 +134,14 @@ def _any_of(attribute: str, kind: type) -> Take:
     return take
 
 
-def _offsets(wanted: Narrowing, name: str, value: Any) -> Narrowing | None:
+def _offsets(wanted: PushedConditions, name: str, value: Any) -> PushedConditions | None:
     if name == "In" or type(value) is not int:
         return None
     span = _span(name, value)
     return None if span is None else _between(wanted, "first", "end", span)
 
 
-def _times(wanted: Narrowing, name: str, value: Any) -> Narrowing | None:
+def _times(wanted: PushedConditions, name: str, value: Any) -> PushedConditions | None:
     if not isinstance(value, datetime.datetime) or value.tzinfo is None:
         return None
     span = _span(name, int(value.timestamp() * 1000))
@@ -168,7 +168,7 @@ def _span(name: str, value: int) -> Span | None:
     return spans.get(name)
 
 
-def _between(wanted: Narrowing, first: str, end: str, span: Span) -> Narrowing:
+def _between(wanted: PushedConditions, first: str, end: str, span: Span) -> PushedConditions:
     firsts = [one for one in (getattr(wanted, first), span[0]) if one is not None]
     ends = [one for one in (getattr(wanted, end), span[1]) if one is not None]
     changed: dict[str, Any] = {
@@ -178,7 +178,7 @@ def _between(wanted: Narrowing, first: str, end: str, span: Span) -> Narrowing:
     return replace(wanted, **changed)
 
 
-def _tags(wanted: Narrowing, name: str, value: Any) -> Narrowing | None:
+def _tags(wanted: PushedConditions, name: str, value: Any) -> PushedConditions | None:
     values = value if name == "In" else [value]
     # What would mean something else in a tag expression stays with Spark.
     if not all(isinstance(each, str) and is_plain(each) for each in values):

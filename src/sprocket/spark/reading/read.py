@@ -19,7 +19,7 @@ from sprocket.spark.reading.fetch import Fetcher
 from sprocket.spark.reading.pushdown import EVERYTHING, narrow_choice
 from sprocket.spark.reading.ranges import Range, Share
 from sprocket.spark.records.decode import Decoder
-from sprocket.spark.worker import loaded
+from sprocket.spark.worker import task_counter
 
 
 class SharePartition(InputPartition):
@@ -57,7 +57,7 @@ class ShareReader:
         Raises:
             ReadFailed: a range cannot be read whole; names topic, queue and offset.
         """
-        loaded.task_begins()
+        task_counter.task_begins()
         decoder = Decoder(self.schema, self.options.filter)
         with Fetcher(self.options, partition.addresses) as fetcher:
             for one in partition.share:

@@ -14,16 +14,16 @@ from functools import partial
 
 from sprocket.base.errors import SprocketError
 from sprocket.message.queue import QueueId
-from sprocket.spark.brokers.cluster import Cluster
-from sprocket.spark.brokers.pool import Wires
+from sprocket.spark.brokers.cluster import ClusterMetadata
+from sprocket.spark.brokers.pool import ConnectionPool
 from sprocket.spark.options.loss import report_loss
 from sprocket.spark.options.options import READER_GROUP, StreamOptions
-from sprocket.spark.options.positions import LATEST, Positions
+from sprocket.spark.options.positions import LATEST, QueuePositions
 from sprocket.spark.reading.plan import Offsets, Planner
 from sprocket.spark.reading.ranges import between, limit, records_in
 from sprocket.spark.reading.read import SharePartition
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 #: Spark asks again at once when nothing came; so long a pause costs little and spares the brokers.
 _IDLE_S = 0.02
@@ -38,8 +38,8 @@ class StreamPlan:
 
     def __init__(self, options: StreamOptions) -> None:
         self._options = options
-        self._wires = Wires(options.nameservers, signer=options.signer)
-        self._cluster = Cluster(self._wires)
+        self._pool = ConnectionPool(options.nameservers, signer=options.signer)
+        self._cluster = ClusterMetadata(self._pool)
         self._planner = Planner(self._cluster, options)
         self._queues: list[QueueId] = []
         self._queues_until = 0.0
@@ -52,12 +52,12 @@ class StreamPlan:
 
     def close(self) -> None:
         """Hangs up."""
-        self._wires.close()
+        self._pool.close()
 
     def initial(self) -> Offsets:
         """Where a query begins that has no checkpoint."""
         queues = self._planner.queues()
-        return self._planner.starting(queues, otherwise=Positions("startingOffsets", LATEST))
+        return self._planner.starting(queues, otherwise=QueuePositions("startingOffsets", LATEST))
 
     def set_target(self) -> None:
         """From now on nothing is read that is not there now."""
@@ -123,7 +123,7 @@ class StreamPlan:
         try:
             return self._ends(skips_absent=True)
         except SprocketError as error:
-            log.warning("no new offsets: %s", error)
+            logger.warning("no new offsets: %s", error)
             return {}
 
     def _ends(self, *, skips_absent: bool = False) -> Offsets:
@@ -147,7 +147,7 @@ class StreamPlan:
                 self._queues_until = 0.0
                 if not skips_absent:
                     raise
-                log.warning("broker %s does not tell its offsets: %s", broker, error)
+                logger.warning("broker %s does not tell its offsets: %s", broker, error)
         self.latest.update(found)
         return found
 
@@ -159,7 +159,7 @@ class StreamPlan:
             try:
                 self._planner.retried(partial(self._cluster.readable, topic))
             except SprocketError as error:
-                log.warning("topic %s cannot be found: %s", topic, error)
+                logger.warning("topic %s cannot be found: %s", topic, error)
 
     def _commit(self, offsets: Mapping[QueueId, int]) -> None:
         """Tells the group's brokers how far it is; for people's eyes, so failures only log."""
@@ -176,4 +176,4 @@ class StreamPlan:
             self._cluster.commit(self._options.group, moved)
             self._committed.update(moved)
         except SprocketError as error:
-            log.info("group %s: offsets not committed: %s", self._options.group, error)
+            logger.info("group %s: offsets not committed: %s", self._options.group, error)

@@ -29,7 +29,7 @@ COLUMNS = {
 _ELSEWHERE = {"value": "body", "headers": "properties", "keys": "key", "tags": "tag"}
 
 
-class Outgoing(NamedTuple):
+class OutgoingMessage(NamedTuple):
     """A message on its way out.
 
     Attributes:
@@ -58,7 +58,7 @@ def check_columns(fields: Sequence[tuple[str, str]], options: WriteOptions) -> N
         raise UsageError("where to? Give option topic, or a column topic")
 
 
-class Messages:
+class RowMessages:
     """Makes messages of rows.
 
     Args:
@@ -71,7 +71,7 @@ class Messages:
         self._id_prefix = id_prefix
         self._count = 0
 
-    def of(self, batch: pa.RecordBatch) -> Iterator[Outgoing]:
+    def of(self, batch: pa.RecordBatch) -> Iterator[OutgoingMessage]:
         """A message for each row.
 
         Raises:
@@ -93,7 +93,7 @@ class Messages:
         topic: str | None,
         body: bytes | str | None,
         *rest: Any,
-    ) -> Outgoing:
+    ) -> OutgoingMessage:
         key, tag, properties, broker, queue_number, delay_level, flag, deliver_at = rest
         options = self._options
         if delay_level is None:
@@ -114,7 +114,7 @@ class Messages:
             delay_level=delay_level,
             deliver_at=deliver_at,
         )
-        return Outgoing(message, broker, queue_number)
+        return OutgoingMessage(message, broker, queue_number)
 
     def _properties(self, given: Sequence[tuple[str, str | None]] | None) -> dict[str, str]:
         """The user's properties; RocketMQ's own, as they come from a read, are made anew."""

@@ -25,7 +25,7 @@ from sprocket.clientcore.envelope import (
     seal,
     seal_batch,
 )
-from sprocket.clientcore.queue_choice import Chooser, by_key
+from sprocket.clientcore.queue_choice import QueueChooser, by_key
 from sprocket.clientcore.replies import send_status
 from sprocket.message.ids import UniqueIds
 from sprocket.message.message import Message
@@ -33,10 +33,10 @@ from sprocket.message.queue import QueueId
 from sprocket.message.topic import is_retry_topic
 from sprocket.protocol.requests.send import SendMessageV2
 from sprocket.runtime.clock import SystemClock
-from sprocket.spark.brokers.connection import Wire
-from sprocket.spark.brokers.pool import Wires
+from sprocket.spark.brokers.connection import BlockingConnection
+from sprocket.spark.brokers.pool import ConnectionPool
 from sprocket.spark.options.write_options import WriteOptions
-from sprocket.spark.writing.rows import Outgoing
+from sprocket.spark.writing.rows import OutgoingMessage
 
 #: Requests on the way at once.
 _AHEAD_MAX = 8
@@ -69,7 +69,7 @@ class Sender:
 
     def __init__(self, options: WriteOptions) -> None:
         self._options = options
-        self._wires = Wires(
+        self._pool = ConnectionPool(
             options.nameservers,
             signer=options.signer,
             timeout_s=options.timeout_ms / 1000,
@@ -77,9 +77,9 @@ class Sender:
         self._clock = SystemClock()
         self._ids = UniqueIds(address=_LOOPBACK, process=os.getpid(), token=os.urandom(4))
         self._queues: dict[str, tuple[QueueId, ...]] = {}
-        self._chooser = Chooser(int.from_bytes(os.urandom(2)))
+        self._chooser = QueueChooser(int.from_bytes(os.urandom(2)))
         #: Sent and not yet acknowledged, in the order of sending, with the reply's number.
-        self._under_way: deque[tuple[_Request, Wire, int]] = deque()
+        self._under_way: deque[tuple[_Request, BlockingConnection, int]] = deque()
         self._gathered: dict[tuple[str, QueueId | None], list[Message]] = {}
         self._gathered_bytes: dict[tuple[str, QueueId | None], int] = {}
         self.acknowledged = 0
@@ -93,9 +93,9 @@ class Sender:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._wires.close()
+        self._pool.close()
 
-    def send(self, outgoing: Iterable[Outgoing]) -> None:
+    def send(self, outgoing: Iterable[OutgoingMessage]) -> None:
         """Sends messages; some may still be on the way when it returns.
 
         Raises:
@@ -149,7 +149,7 @@ class Sender:
     def _attempts(self) -> Attempts:
         return Attempts(self._options.retries, pauses(_PAUSE_FIRST_S, _PAUSE_LONGEST_S))
 
-    def fixed_queue(self, one: Outgoing) -> QueueId | None:
+    def fixed_queue(self, one: OutgoingMessage) -> QueueId | None:
         """The queue that the row or its key chooses; None if any will do.
 
         Raises:
@@ -182,7 +182,7 @@ class Sender:
     def _queues_of(self, topic: str) -> tuple[QueueId, ...]:
         found = self._queues.get(topic)
         if found is None:
-            route = self._wires.route_for_sending(topic, NEW_TOPIC_QUEUES)
+            route = self._pool.route_for_sending(topic, NEW_TOPIC_QUEUES)
             found = self._queues[topic] = route.writable
         return found
 
@@ -205,29 +205,29 @@ class Sender:
                 request.queue = queue
                 if attempts.count:
                     time.sleep(attempts.pause(queue.broker))
-                wire = self._wires.to(queue.broker, is_for_sending=True)
-                number = wire.send(self._header(request, queue), body=request.envelope.body)
+                connection = self._pool.to(queue.broker, is_for_sending=True)
+                number = connection.send(self._header(request, queue), body=request.envelope.body)
             except (TransportError, ReplyError, RouteNotFound) as error:
                 if request.queue is not None and isinstance(error, TransportError):
-                    self._wires.hang_up_on(request.queue.broker)
+                    self._pool.hang_up_on(request.queue.broker)
                 self._failed(request, error)
                 if request.queue is None:
                     time.sleep(attempts.pause())
                 continue
-            self._under_way.append((request, wire, number))
+            self._under_way.append((request, connection, number))
             return
 
     def _settle(self) -> None:
         """Awaits the answer to the oldest request; sends it again if it must be."""
-        request, wire, number = self._under_way.popleft()
+        request, connection, number = self._under_way.popleft()
         try:
-            reply = wire.receive(number, timeout_s=self._options.timeout_ms / 1000)
+            reply = connection.receive(number, timeout_s=self._options.timeout_ms / 1000)
             send_status(reply)
         except (TransportError, ReplyError) as error:
             # What else was on the way there fails one after the other; a connection made
             # meanwhile is not the one that broke.
             if isinstance(error, TransportError):
-                self._wires.hang_up(wire)
+                self._pool.hang_up(connection)
             self._failed(request, error)
             self._post(request)
             return

@@ -18,12 +18,12 @@ from pyspark.sql.datasource import (
 )
 
 from sprocket.spark.options.write_options import WriteOptions
-from sprocket.spark.worker import loaded
+from sprocket.spark.worker import task_counter
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 @dataclass
@@ -52,11 +52,11 @@ class RowWriter:
             WriteFailed: brokers did not take them.
             UsageError: a row cannot be a message.
         """
-        from sprocket.spark.writing.rows import Messages
+        from sprocket.spark.writing.rows import RowMessages
         from sprocket.spark.writing.send import Sender
 
-        loaded.task_begins()
-        messages = Messages(self._options, self._task_name())
+        task_counter.task_begins()
+        messages = RowMessages(self._options, self._task_name())
         with Sender(self._options) as sender:
             for batch in batches:
                 sender.send(messages.of(batch))
@@ -88,11 +88,11 @@ class RocketMQWriter(DataSourceArrowWriter):
 
     def commit(self, messages: Sequence[Any]) -> None:
         """All tasks are done."""
-        log.info("%d messages written", _total(messages))
+        logger.info("%d messages written", _total(messages))
 
     def abort(self, messages: Sequence[Any]) -> None:
         """A task failed; what others have sent stays."""
-        log.warning("a write failed after %d messages were written", _total(messages))
+        logger.warning("a write failed after %d messages were written", _total(messages))
 
 
 def _total(messages: Sequence[Any]) -> int:

@@ -8,14 +8,14 @@ from typing import NamedTuple
 from sprocket.base.errors import CorruptRecord, OffsetOutOfRange, UsageError
 from sprocket.message.offsets import LONG_MAX
 from sprocket.message.record import Record
-from sprocket.store.inspection.inspected import Inspected
-from sprocket.store.inspection.walk import Tail, walk
+from sprocket.store.inspection.inspected import InspectedStore
+from sprocket.store.inspection.walk import LogTail, walk
 from sprocket.store.log.damage import Damage
 from sprocket.store.log.segments import NAME_DIGITS
 from sprocket.store.views.consume_queue import BLANK_SIZE, DAMAGED_CODE, ENTRY, ENTRY_BYTES
 
 
-class Chosen(NamedTuple):
+class DumpSelection(NamedTuple):
     """Which records.
 
     Attributes:
@@ -29,7 +29,7 @@ class Chosen(NamedTuple):
     end: int = LONG_MAX
 
 
-def dump(store: Inspected, chosen: Chosen) -> Iterator[Record | Damage]:
+def dump(store: InspectedStore, chosen: DumpSelection) -> Iterator[Record | Damage]:
     """Records in the order of the log, or of the queue; damage in between.
 
     Raises:
@@ -41,7 +41,7 @@ def dump(store: Inspected, chosen: Chosen) -> Iterator[Record | Damage]:
         yield from _of_queue(store, chosen.topic, chosen.queue_number, chosen)
         return
     for each in walk(store.log, until=store.until):
-        if isinstance(each, Tail):
+        if isinstance(each, LogTail):
             return
         if isinstance(each, Damage):
             if each.start < chosen.end and each.end > chosen.begin:
@@ -54,7 +54,7 @@ def dump(store: Inspected, chosen: Chosen) -> Iterator[Record | Damage]:
 
 
 def _of_queue(
-    store: Inspected, topic: str, number: int, chosen: Chosen
+    store: InspectedStore, topic: str, number: int, chosen: DumpSelection
 ) -> Iterator[Record | Damage]:
     folder = store.queue_folder(topic, number)
     names = [name for name in store.disk.names(folder) if len(name) == NAME_DIGITS]

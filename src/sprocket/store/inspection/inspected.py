@@ -40,7 +40,7 @@ class Finding(NamedTuple):
         return f"{self.path} at byte {self.position}: {self.text}"
 
 
-class Inspected:
+class InspectedStore:
     """A store's folder, for reading only.
 
     Attributes:

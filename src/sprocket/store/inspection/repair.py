@@ -27,8 +27,8 @@ from sprocket.message.record import (
     Record,
     topic_part,
 )
-from sprocket.store.inspection.inspected import Inspected
-from sprocket.store.inspection.walk import Tail, walk
+from sprocket.store.inspection.inspected import InspectedStore
+from sprocket.store.inspection.walk import LogTail, walk
 from sprocket.store.log.damage import Damage
 from sprocket.store.log.segments import NAME_DIGITS
 from sprocket.store.log.whole import written_to
@@ -44,7 +44,7 @@ _LEAST_BYTES = FIXED_BYTES + 1
 _NOBODY = bytes(8)
 
 
-class Step(NamedTuple):
+class RepairStep(NamedTuple):
     """Something that a repair does.
 
     Attributes:
@@ -59,7 +59,7 @@ class Step(NamedTuple):
 class Repair:
     """What can be done to a store. Whoever has steps done must hold the store's lock."""
 
-    def __init__(self, store: Inspected, now_ms: int) -> None:
+    def __init__(self, store: InspectedStore, now_ms: int) -> None:
         self._store = store
         self._disk = store.disk
         self._log = store.log
@@ -67,7 +67,7 @@ class Repair:
         #: Where what is taken away is kept.
         self.kept = f"{store.root}/removed/{made:%Y%m%dT%H%M%S}"
 
-    def cut_at(self, log_offset: int) -> list[Step]:
+    def cut_at(self, log_offset: int) -> list[RepairStep]:
         """Ends the log at a log offset; what lies behind it is taken away.
 
         Raises:
@@ -86,18 +86,18 @@ class Repair:
             elif start + self._log.file_bytes > log_offset:
                 steps.append(self._cutting(path, start, log_offset))
         steps.append(
-            Step("have the next start believe nothing behind that", self._lower(log_offset))
+            RepairStep("have the next start believe nothing behind that", self._lower(log_offset))
         )
         return steps
 
     def _can_end_at(self, log_offset: int) -> bool:
         for each in walk(self._log):
-            place = each.end if isinstance(each, Tail) else _start_of(each)
+            place = each.end if isinstance(each, LogTail) else _start_of(each)
             if place >= log_offset:
                 return place == log_offset
         return False
 
-    def _cutting(self, path: str, start: int, log_offset: int) -> Step:
+    def _cutting(self, path: str, start: int, log_offset: int) -> RepairStep:
         async def cut() -> None:
             file = self._disk.map(path, self._log.file_bytes)
             at = log_offset - start
@@ -106,7 +106,7 @@ class Repair:
             await file.sync(at, len(file.buffer))
             file.close()
 
-        return Step(f"end the log at byte {log_offset - start} of {path}", cut)
+        return RepairStep(f"end the log at byte {log_offset - start} of {path}", cut)
 
     def _lower(self, log_offset: int) -> Callable[[], Awaitable[None]]:
         async def lower() -> None:
@@ -123,7 +123,7 @@ class Repair:
 
         return lower
 
-    def skip_damaged(self) -> list[Step]:
+    def skip_damaged(self) -> list[RepairStep]:
         """Makes the log whole again around what is damaged.
 
         Raises:
@@ -135,11 +135,13 @@ class Repair:
         steps = [self._filling(each) for each in stretches]
         if stretches:
             steps.append(
-                Step("have readers pass over entries that lead there", self._marking(stretches))
+                RepairStep(
+                    "have readers pass over entries that lead there", self._marking(stretches)
+                )
             )
         return steps
 
-    def _filling(self, damage: Damage) -> Step:
+    def _filling(self, damage: Damage) -> RepairStep:
         async def fill() -> None:
             self._disk.make_directory(damage.path.rpartition("/")[0])
             file = self._disk.map(damage.path, self._log.file_bytes)
@@ -156,7 +158,9 @@ class Repair:
             file.close()
 
         size = damage.end - damage.start
-        return Step(f"pass over {size} bytes at byte {damage.position} of {damage.path}", fill)
+        return RepairStep(
+            f"pass over {size} bytes at byte {damage.position} of {damage.path}", fill
+        )
 
     def _stored_ms(self, damage: Damage) -> int:
         """When what was damaged may have been stored: as the next message was, if there is one."""
@@ -186,7 +190,7 @@ class Repair:
 
         return mark
 
-    def rebuild_views(self) -> list[Step]:
+    def rebuild_views(self) -> list[RepairStep]:
         """Takes queues, key index and checkpoint away: the next start builds them from the log."""
         names = ("consumequeue", "index", "checkpoint")
         there = self._disk.names(self._store.root)
@@ -195,16 +199,16 @@ class Repair:
         ]
         return [
             *steps,
-            Step("the next start reads the whole log, and builds them from it", _nothing),
+            RepairStep("the next start reads the whole log, and builds them from it", _nothing),
         ]
 
-    def _taking_away(self, path: str, folder: str) -> Step:
+    def _taking_away(self, path: str, folder: str) -> RepairStep:
         async def take_away() -> None:
             target = f"{self.kept}/{folder}" if folder else self.kept
             self._disk.make_directory(target)
             self._disk.move(path, f"{target}/{path.rpartition('/')[2]}")
 
-        return Step(f"take away {path}", take_away)
+        return RepairStep(f"take away {path}", take_away)
 
     def _keep(self, content: memoryview, log_offset: int) -> None:
         """Keeps bytes of the log aside, without the zeros at their end."""

@@ -11,20 +11,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from sprocket.store.inspection.inspected import Finding, Inspected
+from sprocket.store.inspection.inspected import Finding, InspectedStore
 from sprocket.store.inspection.verify_agreed import Agreement
 from sprocket.store.inspection.verify_index import verify_index
 from sprocket.store.inspection.verify_queues import verify_queues
-from sprocket.store.inspection.walk import Tail, walk_entries
+from sprocket.store.inspection.walk import LogTail, walk_entries
 from sprocket.store.log.damage import Damage
 from sprocket.store.state.checkpoint import FILE_BYTES as CHECKPOINT_BYTES
 from sprocket.store.state.snapshot import decode_state
-from sprocket.store.views.record_batch import Stretch
+from sprocket.store.views.record_batch import RecordBatch
 
 Advance = Callable[[int], None]
 
 
-class Ends(NamedTuple):
+class NewestMessage(NamedTuple):
     """The newest message of a queue, as the log has it.
 
     Attributes:
@@ -46,11 +46,11 @@ class Verification:
         index_entries: entries of the key index seen.
     """
 
-    def __init__(self, store: Inspected) -> None:
+    def __init__(self, store: InspectedStore) -> None:
         self._store = store
         self._advance: Advance = lambda size: None
         #: The newest message of each queue, by topic and number.
-        self._newest: dict[tuple[str, int], Ends] = {}
+        self._newest: dict[tuple[str, int], NewestMessage] = {}
         self._damaged: list[tuple[int, int]] = []
         self._agreement = Agreement(store)
         self.records = 0
@@ -101,7 +101,7 @@ class Verification:
             text = f"it has {size} bytes, the files of this log have {log.file_bytes}"
             yield Finding("log", path, 0, text, is_fault=bool(size))
         for each in walk_entries(log, until=self._store.until, advance=self._advance):
-            if isinstance(each, Stretch):
+            if isinstance(each, RecordBatch):
                 self._note(each)
             elif isinstance(each, Damage):
                 self._damaged.append((each.start, each.end))
@@ -112,13 +112,13 @@ class Verification:
                 if each.rest_bytes:
                     yield self._torn(each)
 
-    def _note(self, stretch: Stretch) -> None:
-        self.records += stretch.count
-        for name, own in stretch.queue_columns():
-            self._newest[name] = Ends(own.queue_offsets[-1], own.log_offsets[-1])
+    def _note(self, batch: RecordBatch) -> None:
+        self.records += batch.count
+        for name, own in batch.queue_columns():
+            self._newest[name] = NewestMessage(own.queue_offsets[-1], own.log_offsets[-1])
             self._agreement.compare(*name, own)
 
-    def _torn(self, tail: Tail) -> Finding:
+    def _torn(self, tail: LogTail) -> Finding:
         is_known = self._store.marks is not None and tail.end < self._store.marks.flushed
         text = (
             f"the log ends here, and {tail.rest_bytes} bytes behind it are no message: {tail.why}. "

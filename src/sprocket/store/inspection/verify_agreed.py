@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 
-from sprocket.store.inspection.inspected import Inspected
+from sprocket.store.inspection.inspected import InspectedStore
 from sprocket.store.log.segments import NAME_DIGITS
 from sprocket.store.views.consume_queue import ENTRY_BYTES
 from sprocket.store.views.record_batch import QueueColumns
@@ -26,7 +26,7 @@ class Agreed:
         starts: offsets of the entries that the files begin with.
     """
 
-    def __init__(self, store: Inspected, topic: str, number: int) -> None:
+    def __init__(self, store: InspectedStore, topic: str, number: int) -> None:
         self.folder = store.queue_folder(topic, number)
         self.starts = sorted(
             int(name) // ENTRY_BYTES
@@ -53,7 +53,7 @@ class Agreed:
 class Agreement:
     """What agrees, by topic and number of the queue."""
 
-    def __init__(self, store: Inspected) -> None:
+    def __init__(self, store: InspectedStore) -> None:
         self._store = store
         self._queues: dict[tuple[str, int], Agreed] = {}
         self._open: dict[str, memoryview] = {}

@@ -7,14 +7,14 @@ from array import array
 from collections.abc import Iterator
 from operator import lt
 
-from sprocket.store.inspection.inspected import Finding, Inspected
+from sprocket.store.inspection.inspected import Finding, InspectedStore
 from sprocket.store.views.index_file import ENTRY, HEADER, SLOT, file_bytes
 
 #: So many entries are looked at together.
 _STEP = 8192
 
 
-def verify_index(store: Inspected, log_end: int) -> Iterator[Finding | int]:
+def verify_index(store: InspectedStore, log_end: int) -> Iterator[Finding | int]:
     """Findings, and in between how many entries were looked at.
 
     Args:
@@ -36,7 +36,7 @@ def verify_index(store: Inspected, log_end: int) -> Iterator[Finding | int]:
 
 
 def _file(
-    store: Inspected, path: str, sizes: tuple[int, int], log_end: int
+    store: InspectedStore, path: str, sizes: tuple[int, int], log_end: int
 ) -> Iterator[Finding | int]:
     slots, entries = sizes
     buffer = store.disk.peek(path)

@@ -9,7 +9,7 @@ from sprocket.base.errors import CorruptRecord, OffsetOutOfRange, StoreError
 from sprocket.message.hashing import tag_code
 from sprocket.message.properties import TAGS, decode_bytes
 from sprocket.message.topic import SCHEDULE
-from sprocket.store.inspection.inspected import Finding, Inspected
+from sprocket.store.inspection.inspected import Finding, InspectedStore
 from sprocket.store.inspection.verify_agreed import Agreed, Agreement
 from sprocket.store.log.segments import NAME_DIGITS
 from sprocket.store.state.deleted_topics import DeletedTopics
@@ -22,7 +22,7 @@ _CHUNK = 1 << 20
 
 
 def verify_queues(
-    store: Inspected,
+    store: InspectedStore,
     newest: Mapping[tuple[str, int], tuple[int, int]],
     *,
     log_end: int,
@@ -59,7 +59,7 @@ def verify_queues(
             yield Finding("queue", store.queue_folder(topic, number), 0, text, False, log_offset)
 
 
-def _deleted(store: Inspected) -> DeletedTopics | None:
+def _deleted(store: InspectedStore) -> DeletedTopics | None:
     deleted = DeletedTopics(store.disk, store.root)
     try:
         deleted.load()
@@ -78,7 +78,7 @@ class _Queue:
 
     def __init__(
         self,
-        store: Inspected,
+        store: InspectedStore,
         topic: str,
         number: int,
         *,

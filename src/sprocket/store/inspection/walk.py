@@ -18,14 +18,14 @@ from sprocket.message.record import Record
 from sprocket.store.log.damage import Damage
 from sprocket.store.log.segments import NAME_DIGITS
 from sprocket.store.log.whole import checked, is_blank, next_whole, written_to
-from sprocket.store.views.record_batch import Stretch
-from sprocket.store.views.replay import Records
+from sprocket.store.views.record_batch import RecordBatch
+from sprocket.store.views.replay import RecordScanner
 from sprocket.store.views.tag_codes import TAGS_ONLY
 
 T = TypeVar("T")
 
 
-class Tail(NamedTuple):
+class LogTail(NamedTuple):
     """Where the log ends.
 
     Attributes:
@@ -114,8 +114,8 @@ def _most_common(sizes: Iterator[int]) -> int:
 
 def walk(
     files: LogFiles, *, until: int | None = None, advance: Callable[[int], None] | None = None
-) -> Iterator[Record | Damage | Tail]:
-    """All records and all damage, in order; a `Tail` comes last.
+) -> Iterator[Record | Damage | LogTail]:
+    """All records and all damage, in order; a `LogTail` comes last.
 
     Args:
         until: log offset behind which nothing is looked at; None: to the end.
@@ -126,14 +126,14 @@ def walk(
 
 def walk_entries(
     files: LogFiles, *, until: int | None = None, advance: Callable[[int], None] | None = None
-) -> Iterator[Stretch | Damage | Tail]:
+) -> Iterator[RecordBatch | Damage | LogTail]:
     """As `walk`, with what views learn of some records that follow each other in place of records.
 
     Tag codes of delayed messages are those of their tags.
     """
-    records = Records(TAGS_ONLY, checks_bodies=True)
+    records = RecordScanner(TAGS_ONLY, checks_bodies=True)
 
-    def take(buffer: memoryview, start: int, at: int, until: int) -> tuple[Stretch, int]:
+    def take(buffer: memoryview, start: int, at: int, until: int) -> tuple[RecordBatch, int]:
         return records.take(buffer, start, at, until=until)
 
     return _walk(files, take, until=until, advance=advance)
@@ -155,8 +155,8 @@ def _walk(
     *,
     until: int | None,
     advance: Callable[[int], None] | None,
-) -> Iterator[T | Damage | Tail]:
-    """All that is taken and all damage, in order; a `Tail` comes last.
+) -> Iterator[T | Damage | LogTail]:
+    """All that is taken and all damage, in order; a `LogTail` comes last.
 
     Args:
         take: takes records.
@@ -165,7 +165,7 @@ def _walk(
     """
     limit = LONG_MAX if until is None else until
     #: Where a file stopped making sense, with no whole record behind it in that file.
-    open_end: Tail | None = None
+    open_end: LogTail | None = None
     missing: list[Damage] = []
     expected = files.start
     for start in files.starts:
@@ -173,7 +173,7 @@ def _walk(
             break
         missing += _missing(files, expected, start)
         for each in _file(files, take, start, limit):
-            if isinstance(each, Tail):
+            if isinstance(each, LogTail):
                 open_end = open_end or each
                 continue
             if open_end is not None:
@@ -187,7 +187,7 @@ def _walk(
             advance(files.file_bytes)
     at = min(expected, limit)
     place = at % files.file_bytes if files.file_bytes else 0
-    yield open_end or Tail(files.path_of(at - place), place, at, 0, "")
+    yield open_end or LogTail(files.path_of(at - place), place, at, 0, "")
 
 
 def _missing(files: LogFiles, expected: int, start: int) -> list[Damage]:
@@ -197,14 +197,16 @@ def _missing(files: LogFiles, expected: int, start: int) -> list[Damage]:
     ]
 
 
-def _closed(files: LogFiles, end: Tail) -> Damage:
+def _closed(files: LogFiles, end: LogTail) -> Damage:
     """An end behind which messages were found after all: damage, to the end of its file."""
     file_end = end.end - end.position + files.file_bytes
     return Damage(end.path, end.position, end.end, file_end, end.why or "nothing stands there")
 
 
-def _file(files: LogFiles, take: _Take[T], start: int, limit: int) -> Iterator[T | Damage | Tail]:
-    """Records and damage of one file; and a `Tail` if it does not go on to the next."""
+def _file(
+    files: LogFiles, take: _Take[T], start: int, limit: int
+) -> Iterator[T | Damage | LogTail]:
+    """Records and damage of one file; and a `LogTail` if it does not go on to the next."""
     try:
         buffer = files.buffer(start)
     except OffsetOutOfRange:
@@ -221,7 +223,7 @@ def _file(files: LogFiles, take: _Take[T], start: int, limit: int) -> Iterator[T
             found = next_whole(buffer, start, at) if rest else None
             if found is None:
                 why = str(error) if rest else ""
-                yield Tail(files.path_of(start), at, start + at, rest, why)
+                yield LogTail(files.path_of(start), at, start + at, rest, why)
                 return
             end = found.log_offset
             yield Damage(files.path_of(start), at, start + at, end, str(error))

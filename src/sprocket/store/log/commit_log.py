@@ -55,7 +55,8 @@ class CommitLog:
         end: log offset after the last record.
         base: log offset where the current file begins.
         buffer: the current file.
-        room_end: log offset up to which records may reach now; beyond it `make_room` must be asked.
+        room_end: log offset up to which records may reach now; beyond it `ensure_space` must be
+            asked.
         newest_ms: when the last record was stored.
         is_low: set when `prepare` should be called soon.
     """
@@ -109,7 +110,7 @@ class CommitLog:
         """The largest record that a file can hold."""
         return self.segments.file_bytes - BLANK_BYTES
 
-    def stand_at(self, end: int) -> None:
+    def set_end(self, end: int) -> None:
         """Sets where the next record goes. No file is made for it yet."""
         self.end = end
         if self.segments.has(end):
@@ -119,7 +120,7 @@ class CommitLog:
         else:
             self.base, self.buffer, self.room_end, self._segment = end, _EMPTY, end, None
 
-    def make_room(self, size: int) -> None:
+    def ensure_space(self, size: int) -> None:
         """Sees to it that a record of a size that a file can hold fits at `end`.
 
         Raises:
@@ -188,7 +189,7 @@ class CommitLog:
             self.segments.make(self.base + file_bytes)
 
     def reserve(self, sizes: Iterable[int]) -> None:
-        """Makes room for records of these sizes, so that `make_room` cannot fail.
+        """Makes room for records of these sizes, so that `ensure_space` cannot fail.
 
         Raises:
             DiskFull: there is no room for them.
@@ -309,7 +310,7 @@ class CommitLog:
         if end > limit:
             raise StoreError(f"the log ends at {limit} and cannot be cut at {end}")
         self.segments.remove_from(end if end % self.segments.file_bytes else max(end, 1))
-        self.stand_at(end)
+        self.set_end(end)
         at = end - self.base
         if self._segment is not None and (is_torn or any(self.buffer[at : at + BLANK_BYTES])):
             self._segment.file.clear_from(at)

@@ -41,7 +41,7 @@ class Damage(NamedTuple):
         )
 
 
-class Known(NamedTuple):
+class KnownFlushed(NamedTuple):
     """What is known to have been on the disk.
 
     Attributes:
@@ -53,7 +53,7 @@ class Known(NamedTuple):
     stored_ms: int
 
     @classmethod
-    def of(cls, checkpoint: Checkpoint, *, limit: int, was_stopped: bool) -> Known:
+    def of(cls, checkpoint: Checkpoint, *, limit: int, was_stopped: bool) -> KnownFlushed:
         """By what a checkpoint says; all there is, after an orderly stop that left no mark of ours.
 
         Args:
@@ -68,7 +68,7 @@ class Known(NamedTuple):
         return record.log_offset + record.size <= self.end or record.stored_ms <= self.stored_ms
 
 
-def damage_at(log: CommitLog, at: int, known: Known) -> Damage | None:
+def damage_at(log: CommitLog, at: int, known: KnownFlushed) -> Damage | None:
     """What is broken at a place where no whole record stands; None if the log ends there.
 
     It ends there if no message lies behind it that is known to have been on the disk.

@@ -261,7 +261,7 @@ class Segments:
         self._disk.remove(self.path_of(start))
         self._folders.pop(start, None)
 
-    def rest(self) -> None:
+    def unmap_all(self) -> None:
         """Unmaps all; they are mapped again when they are needed."""
         for segment in self._mapped.values():
             segment.file.close()
@@ -269,7 +269,7 @@ class Segments:
 
     def close(self) -> None:
         """Unmaps all for good."""
-        self.rest()
+        self.unmap_all()
         self.starts.clear()
 
 

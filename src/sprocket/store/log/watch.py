@@ -15,7 +15,7 @@ from sprocket.base.errors import StoreError
 from sprocket.base.ports import DirectoryLock
 from sprocket.store.log.commit_log import CommitLog
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 async def watch(commit_log: CommitLog, lock: DirectoryLock, *, pause_seconds: float) -> None:
@@ -38,6 +38,6 @@ async def put_back(commit_log: CommitLog) -> None:
         try:
             await file.put_back()
         except OSError as error:
-            log.critical("%s %s and cannot be written anew: %s", file.path, fault, error)
+            logger.critical("%s %s and cannot be written anew: %s", file.path, fault, error)
         else:
-            log.critical("%s %s; what was in memory has been written anew", file.path, fault)
+            logger.critical("%s %s; what was in memory has been written anew", file.path, fault)

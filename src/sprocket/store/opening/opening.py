@@ -8,13 +8,13 @@ from sprocket.base.errors import DamagedLog
 from sprocket.store.config import StoreConfig
 from sprocket.store.log.segments import is_no_room
 from sprocket.store.opening.parts import StoreParts
-from sprocket.store.opening.recovery import Recovered, Start, recover
+from sprocket.store.opening.recovery import OpenMode, RecoveredStore, recover
 from sprocket.store.views.tag_codes import TagCodes
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
-async def bring_up(
+async def recover_and_open(
     parts: StoreParts, *, root: str, config: StoreConfig, tag_codes: TagCodes
 ) -> None:
     """Reads a store's files, recovers it, and accepts messages.
@@ -47,10 +47,10 @@ async def bring_up(
             "`sprocket store repair`, or set store.on_damage to CUT to lose what lies behind"
         ) from None
     for view in parts.views:
-        for _ in view.follow(parts.log.start):
+        for _ in view.trim(parts.log.start):
             pass
     if not was_stopped or recovered.records:
-        log.warning(
+        logger.warning(
             "recovered %s: replayed %d records from log offset %d, the log ends at %d",
             root, recovered.records, recovered.replayed_from, parts.log.end,
         )  # fmt: skip
@@ -65,7 +65,7 @@ async def bring_up(
 
 async def _recovered(
     parts: StoreParts, *, root: str, config: StoreConfig, tag_codes: TagCodes, was_stopped: bool
-) -> Recovered:
+) -> RecoveredStore:
     """Brings log and views to their common end; builds the views anew if some are missing."""
     # Files of queues can be missing, or be shorter than their messages. Only `queueEnds.json` shows
     # it, before recovery (files) or after it (entries). Then the views are built from the whole
@@ -73,7 +73,7 @@ async def _recovered(
     flushed = parts.checkpoint.flushed or 0
     #: Without marks of ours Java was here, and may have deleted topics: what we noted is too old.
     has_marks = parts.checkpoint.replay_from is not None
-    how = Start(
+    how = OpenMode(
         was_stopped=was_stopped,
         checks_bodies=config.check_bodies,
         cuts_damage=config.on_damage == "CUT",
@@ -86,13 +86,13 @@ async def _recovered(
         if has_marks:
             lacking = parts.ends.shorter(parts.deleted, log_end=parts.log.end)
         if parts.log.end < flushed:
-            log.error(
+            logger.error(
                 "%s: the log was on the disk up to %d and ends at %d: messages are lost",
                 root, flushed, parts.log.end,
             )  # fmt: skip
         if lacking is None:
             return recovered
-    log.error("%s: %s; all queues are built anew from the log", root, lacking)
+    logger.error("%s: %s; all queues are built anew from the log", root, lacking)
     how = how._replace(from_beginning=True)
     recovered = await recover(parts.log, parts.views, parts.checkpoint, tag_codes, how)
     parts.queues.remove_deleted(parts.deleted.end_of)

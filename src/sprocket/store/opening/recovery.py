@@ -21,16 +21,16 @@ from typing import NamedTuple
 
 from sprocket.base.errors import DamagedLog
 from sprocket.store.log.commit_log import CommitLog
-from sprocket.store.log.damage import Damage, Known, damage_at, missing_file
+from sprocket.store.log.damage import Damage, KnownFlushed, damage_at, missing_file
 from sprocket.store.state.checkpoint import Checkpoint
 from sprocket.store.views.replay import after_blank, replayed, whole_record
 from sprocket.store.views.tag_codes import TagCodes
 from sprocket.store.views.view import View
 
-events = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
-class Start(NamedTuple):
+class OpenMode(NamedTuple):
     """How a store is opened.
 
     Attributes:
@@ -48,7 +48,7 @@ class Start(NamedTuple):
     from_beginning: bool = False
 
 
-class Recovered(NamedTuple):
+class RecoveredStore(NamedTuple):
     """What recovery did.
 
     Attributes:
@@ -67,8 +67,8 @@ async def recover(
     views: Sequence[View],
     checkpoint: Checkpoint,
     tag_codes: TagCodes,
-    how: Start,
-) -> Recovered:
+    how: OpenMode,
+) -> RecoveredStore:
     """Brings log and views to their common end.
 
     Raises:
@@ -76,34 +76,34 @@ async def recover(
     """
     # Damage is looked for twice: missing files before replaying, which would end at the gap, and
     # what is broken afterwards, where replaying ended. The log is cut only after both.
-    known = Known.of(checkpoint, limit=log.segments.limit, was_stopped=how.was_stopped)
+    known = KnownFlushed.of(checkpoint, limit=log.segments.limit, was_stopped=how.was_stopped)
     if how.from_beginning:
         start = _forget_from(log.start, views)
     else:
         start = _replay_start(log, views, checkpoint, was_stopped=how.was_stopped)
-    _tell(missing_file(log, start), how)
-    log.stand_at(log.segments.limit)
+    _log_damage(missing_file(log, start), how)
+    log.set_end(log.segments.limit)
     count = stored_ms = 0
     end = start
-    for stretch in replayed(log, start, tag_codes, checks_bodies=how.checks_bodies):
-        stretch.leave_out(how.deleted)
+    for batch in replayed(log, start, tag_codes, checks_bodies=how.checks_bodies):
+        batch.leave_out(how.deleted)
         for view in views:
-            view.apply_stretch(stretch)
-        end, stored_ms = stretch.end, stretch.stored_ms
-        count += stretch.count
+            view.apply_batch(batch)
+        end, stored_ms = batch.end, batch.stored_ms
+        count += batch.count
         await asyncio.sleep(0)
     end = after_blank(log, end)
-    _tell(damage_at(log, end, known), how)
+    _log_damage(damage_at(log, end, known), how)
     log.cut(end, is_torn=not how.was_stopped)
-    return Recovered(start, count, stored_ms)
+    return RecoveredStore(start, count, stored_ms)
 
 
-def _tell(damage: Damage | None, how: Start) -> None:
+def _log_damage(damage: Damage | None, how: OpenMode) -> None:
     if damage is None:
         return
     if not how.cuts_damage:
         raise DamagedLog(str(damage))
-    events.error("%s; as set, the start goes on without what is there", damage)
+    logger.error("%s; as set, the start goes on without what is there", damage)
 
 
 def _replay_start(

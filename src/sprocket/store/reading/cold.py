@@ -37,7 +37,7 @@ _RECORD_BYTES_MAX = 1 << 24
 _LOOKS_MAX = 8
 
 
-class _Place(NamedTuple):
+class _ByteRange(NamedTuple):
     """Bytes [start, end) of a file."""
 
     file: MappedFile
@@ -45,7 +45,7 @@ class _Place(NamedTuple):
     end: int
 
 
-class Sought(NamedTuple):
+class ReadPlan(NamedTuple):
     """What a read will look at.
 
     Attributes:
@@ -74,18 +74,18 @@ class ColdReads:
         self._index = index
         self._turns = asyncio.Semaphore(_LOADS_MAX)
 
-    def is_cold(self, sought: Sought) -> bool:
+    def is_cold(self, plan: ReadPlan) -> bool:
         """Whether a read would have to wait for the disk."""
-        return self._missing(sought) is not None
+        return self._missing(plan) is not None
 
-    async def load(self, sought: Sought) -> None:
+    async def load(self, plan: ReadPlan) -> None:
         """Returns when a read need not wait, unless memory is so short that it goes again at once.
 
         Raises:
             StoreError: the disk failed.
         """
         for _ in range(_LOOKS_MAX):
-            place = self._missing(sought)
+            place = self._missing(plan)
             if place is None:
                 return
             await self._bring(*place)
@@ -180,31 +180,31 @@ class ColdReads:
             except OSError as error:
                 raise StoreError(f"cannot read {file.path}: {error}") from error
 
-    def _missing(self, sought: Sought) -> _Place | None:
+    def _missing(self, plan: ReadPlan) -> _ByteRange | None:
         """The first of what is sought that is not in memory, with what comes after it."""
-        queue, offset = sought.queue, sought.offset
+        queue, offset = plan.queue, plan.offset
         if not queue.min_offset <= offset < queue.max_offset:
             return None
         try:
-            segment, stop = queue.place(offset, sought.entries)
+            segment, stop = queue.place(offset, plan.entries)
             if queue.max_offset - offset > _HOT_ENTRIES:
                 first = offset * ENTRY_BYTES - segment.start
                 if not segment.file.is_in_memory(first, stop * ENTRY_BYTES - segment.start):
                     more = min(first + _AHEAD_ENTRIES * ENTRY_BYTES, len(segment.buffer))
-                    return _Place(segment.file, first, more)
-            return self._missing_record(sought, stop)
+                    return _ByteRange(segment.file, first, more)
+            return self._missing_record(plan, stop)
         except OffsetOutOfRange:  # whoever reads it finds that out
             return None
 
-    def _missing_record(self, sought: Sought, stop: int) -> _Place | None:
-        log, queue, offset = self._log, sought.queue, sought.offset
+    def _missing_record(self, plan: ReadPlan, stop: int) -> _ByteRange | None:
+        log, queue, offset = self._log, plan.queue, plan.offset
         start, _ = queue.position(offset)
         if not log.start <= start < log.end - _HOT_BYTES:
             return None
         last, size = queue.position(stop - 1)
-        if last + size - start <= sought.bytes_max:
+        if last + size - start <= plan.bytes_max:
             return self._missing_bytes(start, last + size)
-        left, run_start, run_end = sought.bytes_max, 0, 0
+        left, run_start, run_end = plan.bytes_max, 0, 0
         for start, size, _ in ENTRY.iter_unpack(queue.entries(offset, stop - offset)):
             if start < log.start:
                 continue
@@ -218,13 +218,13 @@ class ColdReads:
                 break
         return self._missing_bytes(run_start, run_end) if run_end else None
 
-    def _missing_bytes(self, start: int, end: int) -> _Place | None:
+    def _missing_bytes(self, start: int, end: int) -> _ByteRange | None:
         end = min(end, self._log.end)
         while start < end:
             segment = self._log.segments.at(start)
             first, stop = start - segment.start, min(end, segment.end)
             if not segment.file.is_in_memory(first, stop - segment.start):
                 more = min(max(stop, start + _AHEAD_BYTES), segment.end, self._log.end)
-                return _Place(segment.file, first, more - segment.start)
+                return _ByteRange(segment.file, first, more - segment.start)
             start = segment.end
         return None

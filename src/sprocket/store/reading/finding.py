@@ -15,7 +15,7 @@ from sprocket.store.log.commit_log import CommitLog
 from sprocket.store.views.key_index import KeyIndex
 
 
-class Span(NamedTuple):
+class KeySearchRange(NamedTuple):
     """Which records count.
 
     Attributes:
@@ -29,7 +29,7 @@ class Span(NamedTuple):
 
 
 def find(
-    log: CommitLog, index: KeyIndex, topic: str, *, key: str, count_max: int, span: Span
+    log: CommitLog, index: KeyIndex, topic: str, *, key: str, count_max: int, span: KeySearchRange
 ) -> list[memoryview]:
     """Records of a topic that carry a key or unique id, newest first."""
     end = log.end if span.end is None else span.end

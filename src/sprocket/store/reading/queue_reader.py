@@ -23,7 +23,7 @@ SCANNED_ENTRIES_MAX = 4096
 SCANNED_RECORDS_MAX = 256
 
 
-class Wants(NamedTuple):
+class ReadFilter(NamedTuple):
     """Which messages a read is for.
 
     Attributes:
@@ -58,7 +58,7 @@ class ReadStatus(Enum):
     NO_MESSAGE_IN_QUEUE = "NO_MESSAGE_IN_QUEUE"
 
 
-class Read(msgspec.Struct, frozen=True):
+class ReadResult(msgspec.Struct, frozen=True):
     """What a read found.
 
     Attributes:
@@ -109,8 +109,8 @@ def read_queue(
     end: int,
     count_max: int,
     bytes_max: int,
-    wants: Wants | None,
-) -> Read:
+    wants: ReadFilter | None,
+) -> ReadResult:
     """Messages of a queue from an offset on.
 
     Args:
@@ -146,7 +146,7 @@ def read_queue(
         return read_queue(
             log, queue, offset, end=end, count_max=1, bytes_max=bytes_max, wants=wants
         )
-    return Read(
+    return ReadResult(
         ReadStatus.FOUND,
         QueueOffset(next_offset),
         QueueOffset(low),
@@ -157,7 +157,7 @@ def read_queue(
     )
 
 
-def _judge(log: CommitLog, wants: Wants) -> _Judge | None:
+def _judge(log: CommitLog, wants: ReadFilter) -> _Judge | None:
     by_properties = wants.by_properties
     if by_properties is None:
         return None
@@ -248,7 +248,7 @@ def _select(
     return _Selected(looked, count, total, is_removed, runs)
 
 
-def _outside(offset: int, low: int, high: int) -> Read:
+def _outside(offset: int, low: int, high: int) -> ReadResult:
     if high == 0:
         return _nothing(ReadStatus.NO_MESSAGE_IN_QUEUE, 0, low, high)
     if offset < low:
@@ -258,8 +258,10 @@ def _outside(offset: int, low: int, high: int) -> Read:
     return _nothing(ReadStatus.OFFSET_OVERFLOW_BADLY, high, low, high)
 
 
-def _nothing(status: ReadStatus, next_offset: int, low: int, high: int) -> Read:
-    return Read(status, QueueOffset(next_offset), QueueOffset(low), QueueOffset(high), [], 0, 0)
+def _nothing(status: ReadStatus, next_offset: int, low: int, high: int) -> ReadResult:
+    return ReadResult(
+        status, QueueOffset(next_offset), QueueOffset(low), QueueOffset(high), [], 0, 0
+    )
 
 
 #: RocketMQ makes a queue when it is first asked for, so one that is not there has no messages.

@@ -32,7 +32,7 @@ _END = _FLUSHED_AT + _FLUSHED.size + _CRC.size
 SAFETY_MS = 3000
 
 
-class Marks(NamedTuple):
+class CheckpointFields(NamedTuple):
     """What our part of the file says.
 
     Attributes:
@@ -44,7 +44,7 @@ class Marks(NamedTuple):
     flushed: int
 
 
-def marks_in(raw: bytes | memoryview) -> Marks | None:
+def marks_in(raw: bytes | memoryview) -> CheckpointFields | None:
     """Our part of the file; None if it is not there, or Java has written to the file since."""
     if len(raw) < _END:
         return None
@@ -56,7 +56,7 @@ def marks_in(raw: bytes | memoryview) -> Marks | None:
     (crc,) = _CRC.unpack_from(raw, _FLUSHED_AT + _FLUSHED.size)
     if crc != _flushed_crc(raw) or flushed < replay_from:
         flushed = replay_from  # an older version wrote it: what is in the views is on the disk
-    return Marks(replay_from, flushed)
+    return CheckpointFields(replay_from, flushed)
 
 
 def _crc(raw: bytes | memoryview) -> int:

@@ -44,7 +44,7 @@ class DeletedTopics:
         """Records of a topic before this log offset were deleted with it; 0 if there are none."""
         return self._offsets.get(topic, 0)
 
-    def note(self, topic: str, log_end: int, *, log_start: int) -> None:
+    def record(self, topic: str, log_end: int, *, log_start: int) -> None:
         """Writes down that a topic is deleted now.
 
         Args:

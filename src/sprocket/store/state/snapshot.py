@@ -25,7 +25,7 @@ from typing import Any
 from sprocket.base.errors import StoreError, UsageError
 from sprocket.base.ports import Disk
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 State = Mapping[str, Any]
 
@@ -76,7 +76,7 @@ class Snapshot:
         backup = self._disk.read(f"{self.path}.bak")
         state = self._parsed(raw)
         if state is None and (raw or backup):
-            log.error("%s is broken, its backup is used", self.path)
+            logger.error("%s is broken, its backup is used", self.path)
             state = self._parsed(backup)
             self._keeps_backup = False
             if state is None:

@@ -22,12 +22,12 @@ from sprocket.store.views.entry import IN_NO_QUEUE, Entry
 _Name = tuple[str, int]
 
 
-class Confirmed:
+class ConfirmedOffsets:
     """What of each queue readers see. A queue of which all is confirmed costs nothing.
 
     Args:
-        watermarks: log offsets up to which records are safe, in one way each; `look` must be called
-            after one has risen.
+        watermarks: log offsets up to which records are safe, in one way each; `advance` must be
+            called after one has risen.
 
     Attributes:
         end: log offset up to which readers see the log.
@@ -52,7 +52,7 @@ class Confirmed:
                 self._ends.setdefault(name, entry.queue_offset)
                 self._waiting.append((entry.end, name, entry.queue_offset + 1))
 
-    def look(self) -> None:
+    def advance(self) -> None:
         """Shows what has become safe, and wakes those who waited for it."""
         self.end = end = min(watermark.value for watermark in self._watermarks)
         waiting, shown = self._waiting, dict[_Name, int]()

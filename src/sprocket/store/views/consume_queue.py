@@ -370,10 +370,10 @@ class ConsumeQueue:
             raise
         self._synced_offset = max(self._synced_offset, synced_offset)
 
-    def rest(self) -> None:
+    def unmap_idle(self) -> None:
         """Unmaps its files until it is used again."""
         self._buffer, self._base, self._end, self._room_end = _EMPTY, 0, 0, 0
-        self._segments.rest()
+        self._segments.unmap_all()
 
     def remove(self) -> None:
         """Removes its files; it begins anew at offset 0."""

@@ -23,9 +23,9 @@ from sprocket.base.ports import Clock, Disk, MappedFile
 from sprocket.store.views.entry import Entry
 from sprocket.store.views.index_file import IndexFile, file_bytes
 from sprocket.store.views.key_hashes import KeyHashes
-from sprocket.store.views.record_batch import KeyColumns, Stretch, keys_of
+from sprocket.store.views.record_batch import KeyColumns, RecordBatch, keys_of
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 #: So many records wait at most before they are taken in by whoever appends the next.
 _PENDING_MAX = 8192
@@ -103,10 +103,10 @@ class KeyIndex:
         if len(self._pending) >= _PENDING_MAX:
             self.catch_up(len(self._pending))
 
-    def apply_stretch(self, stretch: Stretch) -> None:
+    def apply_batch(self, batch: RecordBatch) -> None:
         """Takes in records at once."""
         self.catch_up(len(self._pending))
-        self._take_in(stretch.key_columns())
+        self._take_in(batch.key_columns())
 
     def catch_up(self, count_max: int = _PENDING_MAX) -> int:
         """Takes in records that were noted, oldest first. Returns how many are left."""
@@ -154,10 +154,10 @@ class KeyIndex:
             self._is_failing = False
         except StoreError as error:
             if not self._is_failing:
-                log.error("new messages are not found by key until there is room: %s", error)
+                logger.error("new messages are not found by key until there is room: %s", error)
             self._is_failing = True
             if sum(len(hashes) for hashes, _, _ in left) > _LEFT_MAX:
-                log.error("some messages will not be found by key: too many wait for room")
+                logger.error("some messages will not be found by key: too many wait for room")
                 left.clear()
 
     def _unknown(
@@ -259,7 +259,7 @@ class KeyIndex:
                 file.set_end(max(log_offset - 1, 0))
         return log_offset
 
-    def let_go(self, log_start: int) -> None:
+    def discard_unwritten(self, log_start: int) -> None:
         """Drops what waits for room, of records before a log offset: they are about to go."""
         left, self._left = self._left, []
         for hashes, log_offsets, times_ms in left:
@@ -267,7 +267,7 @@ class KeyIndex:
             if first < len(log_offsets):
                 self._left.append((hashes[first:], log_offsets[first:], times_ms[first:]))
 
-    def follow(self, log_start: int) -> Iterator[None]:
+    def trim(self, log_start: int) -> Iterator[None]:
         """Removes files whose records are all gone, except the last; one a step."""
         while len(self._files) > 1 and self._files[0].end_offset < log_start:
             self._remove(self._files[0])
@@ -302,7 +302,7 @@ class KeyIndex:
             self._unsynced_from = unsynced
             raise
 
-    def rest(self) -> None:
+    def unmap_idle(self) -> None:
         """Keeps its files mapped: there are few."""
 
     def close(self) -> None:

@@ -19,7 +19,7 @@ from sprocket.store.state.deleted_topics import DeletedTopics
 from sprocket.store.state.snapshot import Snapshot
 from sprocket.store.views.consume_queue import ConsumeQueue
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class Noted(NamedTuple):
@@ -64,7 +64,7 @@ class QueueEnds:
                     self._ends[str(topic), int(number)] = int(end)
             self.log_end = int(state.get("logEnd", 0))
         except (StoreError, AttributeError, TypeError, ValueError) as error:
-            log.error("%s is not used: %s", self._snapshot.path, error)
+            logger.error("%s is not used: %s", self._snapshot.path, error)
             self._snapshot = Snapshot(self._disk, self._snapshot.path, begins_anew=True)
             self._ends = {}
 
@@ -123,4 +123,4 @@ class QueueEnds:
         try:
             self._snapshot.save({"logEnd": noted.log_end, "queueEnds": noted.ends})
         except OSError as error:
-            log.warning("%s cannot be saved: %s", self._snapshot.path, error)
+            logger.warning("%s cannot be saved: %s", self._snapshot.path, error)

@@ -13,7 +13,7 @@ from sprocket.base.ports import Disk
 from sprocket.store.log.drafts import check_queue
 from sprocket.store.log.segments import Segments
 from sprocket.store.views.consume_queue import ENTRY_BYTES, ConsumeQueue
-from sprocket.store.views.record_batch import Stretch
+from sprocket.store.views.record_batch import RecordBatch
 
 #: So many queues keep files mapped; a process may have as few as 1024 descriptors.
 MAPPED_QUEUES_MAX = 256
@@ -89,12 +89,12 @@ class ConsumeQueues:
             self._rest(other)
 
     def _rest(self, queue: ConsumeQueue) -> None:
-        queue.rest()
+        queue.unmap_idle()
         self._mapped.pop(queue, None)
 
-    def apply_stretch(self, stretch: Stretch) -> None:
+    def apply_batch(self, batch: RecordBatch) -> None:
         """Writes the entries of records, those of each queue together."""
-        for name, columns in stretch.queue_columns():
+        for name, columns in batch.queue_columns():
             self.make(*name).apply_columns(columns)
 
     def cut(self, log_offset: int, *, is_torn: bool) -> int:
@@ -109,10 +109,10 @@ class ConsumeQueues:
             self._rest(queue)
         return newest
 
-    def let_go(self, log_start: int) -> None:
+    def discard_unwritten(self, log_start: int) -> None:
         """Nothing waits here."""
 
-    def follow(self, log_start: int) -> Iterator[None]:
+    def trim(self, log_start: int) -> Iterator[None]:
         """Moves every queue's minimum to the first message that the log still has, one a step."""
         for queue in list(self.by_name.values()):
             if self.by_name.get((queue.topic, queue.number)) is queue:  # or removed meanwhile
@@ -143,7 +143,7 @@ class ConsumeQueues:
             ):
                 await queue.sync()
 
-    def rest(self) -> None:
+    def unmap_idle(self) -> None:
         """Unmaps the queues that nobody used since the last call."""
         for queue in self.by_name.values():
             if queue.is_used or queue.unsynced_log_offset >= 0:
@@ -175,6 +175,6 @@ class ConsumeQueues:
     def close(self) -> None:
         """Lets go of all files and queues."""
         for queue in self.by_name.values():
-            queue.rest()
+            queue.unmap_idle()
         self.by_name.clear()
         self._mapped.clear()

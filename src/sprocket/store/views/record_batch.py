@@ -51,7 +51,7 @@ class KeyColumns(NamedTuple):
     times_ms: list[int]
 
 
-class Stretch:
+class RecordBatch:
     """Some records.
 
     Attributes:

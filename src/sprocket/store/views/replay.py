@@ -28,7 +28,7 @@ from sprocket.message.record import (
 from sprocket.store.log.commit_log import CommitLog
 from sprocket.store.log.whole import HOLE, checked, is_blank
 from sprocket.store.views.entry import Entry
-from sprocket.store.views.record_batch import Stretch
+from sprocket.store.views.record_batch import RecordBatch
 from sprocket.store.views.tag_codes import TagCodes, code_of
 
 #: So much of a file is copied at a time: bytes are quicker to take apart than what is mapped.
@@ -65,7 +65,7 @@ def entry_of(record: Record, tag_codes: TagCodes) -> Entry:
     )
 
 
-class Records:
+class RecordScanner:
     """Takes records apart, many at a time.
 
     Messages of one sender differ, behind their body, in the unique key and in their keys only. So
@@ -92,7 +92,7 @@ class Records:
 
     def take(
         self, buffer: memoryview, start: int, at: int, *, until: int = 1 << 63
-    ) -> tuple[Stretch, int]:
+    ) -> tuple[RecordBatch, int]:
         """What there is to know of some whole records that follow each other.
 
         Args:
@@ -109,27 +109,27 @@ class Records:
         """
         # Bytes are quicker to slice and to unpack than a mapping, so a piece is copied first. What
         # was learnt of kinds refers to lists of this batch: each call begins without any.
-        stretch = Stretch()
+        batch = RecordBatch()
         self._splits.clear()
         self._kinds.clear()
         first = at
         piece = bytes(buffer[at : min(at + PIECE_BYTES, until - start)])
         while True:
-            at = first + self._take_plain(piece, start + first, at - first, stretch)
+            at = first + self._take_plain(piece, start + first, at - first, batch)
             if at >= first + len(piece):
-                return stretch, at
+                return batch, at
             try:
                 record = checked(buffer, at, start + at, checks_body=self._checks_bodies)
             except CorruptRecord:
-                if not stretch.count:
+                if not batch.count:
                     raise
-                return stretch, at
-            stretch.add(entry_of(record, self._tag_codes))
+                return batch, at
+            batch.add(entry_of(record, self._tag_codes))
             at += record.size
             if record.topic not in self._tag_codes:
                 self._topics[topic_part(record.topic.encode())] = record.topic
 
-    def _take_plain(self, piece: bytes, start: int, at: int, into: Stretch) -> int:
+    def _take_plain(self, piece: bytes, start: int, at: int, into: RecordBatch) -> int:
         """Takes the plain, whole records from a place of a piece on.
 
         Args:
@@ -146,7 +146,7 @@ class Records:
             if at == place:
                 return at
 
-    def _take_alike(self, piece: bytes, start: int, at: int, into: Stretch) -> int:
+    def _take_alike(self, piece: bytes, start: int, at: int, into: RecordBatch) -> int:
         """As `_take_plain`, of records like others that were taken by `_take_known`."""
         # Recovery spends most of its time in this loop, so it makes one call to `struct` for the
         # head and one for the rest, and no object that stays. What surrounds the keys is looked up
@@ -202,7 +202,7 @@ class Records:
             into.end, into.stored_ms = start + at, keyed[-1]
         return at
 
-    def _take_known(self, piece: bytes, start: int, at: int, into: Stretch) -> int:
+    def _take_known(self, piece: bytes, start: int, at: int, into: RecordBatch) -> int:
         """Takes the plain, whole record at a place, if its topic was seen before.
 
         Returns:
@@ -314,17 +314,17 @@ def _value(properties: bytes, mark: bytes, name: str) -> str:
 
 def replayed(
     log: CommitLog, at: int, tag_codes: TagCodes, *, checks_bodies: bool
-) -> Iterator[Stretch]:
+) -> Iterator[RecordBatch]:
     """What the views learn of the whole records from a log offset on, over all files, in order."""
-    records = Records(tag_codes, checks_bodies=checks_bodies)
+    records = RecordScanner(tag_codes, checks_bodies=checks_bodies)
     while True:
         at = after_blank(log, at)
         try:
             segment = log.segments.at(at)
-            stretch, place = records.take(segment.buffer, segment.start, at - segment.start)
+            batch, place = records.take(segment.buffer, segment.start, at - segment.start)
         except (OffsetOutOfRange, CorruptRecord):
             return
-        yield stretch
+        yield batch
         at = segment.start + place
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 from sprocket.store.views.entry import Entry
-from sprocket.store.views.record_batch import Stretch
+from sprocket.store.views.record_batch import RecordBatch
 
 
 class Fold(Protocol):
@@ -23,7 +23,7 @@ class Fold(Protocol):
 class View(Protocol):
     """A fold over the log that has files."""
 
-    def apply_stretch(self, stretch: Stretch) -> None:
+    def apply_batch(self, batch: RecordBatch) -> None:
         """Takes in many records at once, where the log is read again."""
         ...
 
@@ -39,11 +39,11 @@ class View(Protocol):
         """
         ...
 
-    def let_go(self, log_start: int) -> None:
+    def discard_unwritten(self, log_start: int) -> None:
         """Gives up what could not be written yet, of records before a log offset."""
         ...
 
-    def follow(self, log_start: int) -> Iterator[None]:
+    def trim(self, log_start: int) -> Iterator[None]:
         """Forgets records before the start of the log, in steps; others may go on in between."""
         ...
 
@@ -63,7 +63,7 @@ class View(Protocol):
         """
         ...
 
-    def rest(self) -> None:
+    def unmap_idle(self) -> None:
         """Lets go of files that nobody has used since the last call."""
         ...
 

@@ -27,7 +27,7 @@ _pack_entry = ENTRY.pack
 Appended = Entry
 
 
-class Appending:
+class Appender:
     """Appends to one log."""
 
     __slots__ = (
@@ -132,7 +132,7 @@ class Appending:
                     size = len(record)
                     if log_offset + size > log.room_end:
                         self._check(draft, size)
-                        log.make_room(size)
+                        log.ensure_space(size)
                 if not sys_flag & IN_NO_QUEUE:
                     queue.add(_pack_entry(log_offset, size, draft.tag_code), log_offset)
             except struct.error as error:

@@ -20,10 +20,10 @@ from sprocket.store.log.paths import LogPaths
 from sprocket.store.log.segments import is_no_room
 from sprocket.store.views.view import View
 from sprocket.store.writing.flush import Flush
-from sprocket.store.writing.retention import Rules, Why
+from sprocket.store.writing.retention import DeletionReason, RetentionRules
 from sprocket.store.writing.running_flags import RunningFlags
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 #: So many views of queues follow at once; then others have their turn.
 _STEPS = 16
@@ -59,7 +59,7 @@ class DiskSpace:
         clock: Clock,
         *,
         paths: StorePaths,
-        rules: Rules,
+        rules: RetentionRules,
         log: CommitLog,
         views: Sequence[View],
         flush: Flush,
@@ -91,7 +91,7 @@ class DiskSpace:
         while True:
             await asyncio.sleep(pause_seconds)
             await self.remove_old()
-            self.look()
+            self.check()
 
     def begin(self) -> None:
         """Accepts messages once the store is recovered; not yet if the disk is full.
@@ -105,14 +105,14 @@ class DiskSpace:
             if not is_no_room(error):
                 raise
             full = DiskFull(f"the broker's disk is full: {error}")
-            log.error("%s; messages are accepted once there is room", full)
+            logger.error("%s; messages are accepted once there is room", full)
             self._flags.fill(full)
             self._flags.open()
         else:
             self._flags.open()
-            self.look()
+            self.check()
 
-    def look(self) -> None:
+    def check(self) -> None:
         """Refuses messages from now on if the disk is full, or accepts them again."""
         used = self._used_percent()
         if self._flags.refusal is None and self.rules.is_full(used):
@@ -122,15 +122,15 @@ class DiskSpace:
                 f"{self._root} is {used:.0f} % full, messages are taken "
                 f"below {self.rules.full_percent} %"
             )
-            log.error("%s", text)
+            logger.error("%s", text)
             self._flags.fill(DiskFull(text))
         elif self._flags.is_full and not self.rules.is_full(used):
             try:
                 self._before_accepting()
             except OSError as error:
-                log.error("messages are not taken yet: %s", error)
+                logger.error("messages are not taken yet: %s", error)
                 return
-            log.warning("the disk of %s has room again", self._root)
+            logger.warning("the disk of %s has room again", self._root)
             self._flags.free()
 
     def _used_percent(self) -> float:
@@ -154,26 +154,26 @@ class DiskSpace:
             first_end = self._log.start + self._log.segments.file_bytes
             if first_end > self._flush.replay_from:
                 for view in self._views:
-                    view.let_go(first_end)
+                    view.discard_unwritten(first_end)
                 await self._flush.sync_views(is_thorough=True)
             if first_end > self._flush.replay_from:
                 break
             self._remove_first(why)
             count += 1
-            await self._follow()
+            await self._trim_views()
         return count
 
-    async def _follow(self) -> None:
+    async def _trim_views(self) -> None:
         """Has the views forget what is gone, some queues at a time.
 
         Until they have, a reader of what is gone is told that it was removed.
         """
         for view in self._views:
-            for step, _ in enumerate(view.follow(self._log.start)):
+            for step, _ in enumerate(view.trim(self._log.start)):
                 if step % _STEPS == 0:
                     await asyncio.sleep(0)
 
-    def _verdict(self) -> Why | None:
+    def _verdict(self) -> DeletionReason | None:
         newest_ms = self._newest_ms()
         if newest_ms is None:
             return None
@@ -202,19 +202,19 @@ class DiskSpace:
         except OffsetOutOfRange:  # a file is missing: what comes before it is as old as that
             return self._log.stored_ms_at(start)
 
-    def _remove_first(self, why: Why) -> None:
+    def _remove_first(self, why: DeletionReason) -> None:
         start = self._log.start
         self._log.remove_first()
-        if why is Why.EXPIRED:
-            log.info("removed the log's file %020d of %s: expired", start, self._root)
-        elif why is Why.TOO_MUCH:
-            log.warning(
+        if why is DeletionReason.EXPIRED:
+            logger.info("removed the log's file %020d of %s: expired", start, self._root)
+        elif why is DeletionReason.TOO_MUCH:
+            logger.warning(
                 "removed the log's file %020d of %s before its time: the log has more than %d "
                 "bytes. Messages that were not consumed are gone",
                 start, self._root, self.rules.bytes_max,
             )  # fmt: skip
         else:
-            log.warning(
+            logger.warning(
                 "removed the log's file %020d of %s before its time: the disk is %.0f %% full. "
                 "Messages that were not consumed are gone",
                 start, self._root, self._used_percent(),

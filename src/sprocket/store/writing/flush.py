@@ -22,7 +22,7 @@ from sprocket.store.state.checkpoint import Checkpoint
 from sprocket.store.views.queue_ends import QueueEnds
 from sprocket.store.views.view import View
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 #: Every so many passes over the views, those with little to sync are synced too.
 _THOROUGH_PASSES = 5
@@ -52,7 +52,7 @@ class Flush:
         "_log",
         "_on_flushed",
         "_passes",
-        "_told_at",
+        "_reported_at",
         "_views",
         "flushed",
         "replay_from",
@@ -81,7 +81,7 @@ class Flush:
         self._ends = ends
         self._config = config
         self._is_wanted = asyncio.Event()
-        self._told_at = -_TOLD_SECONDS
+        self._reported_at = -_TOLD_SECONDS
         self._passes = 0
         self._on_flushed = on_flushed
         self.flushed = flushed
@@ -184,9 +184,9 @@ class Flush:
                 if not is_out_of_files(error):
                     raise
                 now = asyncio.get_running_loop().time()
-                if now - self._told_at >= _TOLD_SECONDS:
-                    log.error("what is stored cannot be brought to the disk for now: %s", error)
-                    self._told_at = now
+                if now - self._reported_at >= _TOLD_SECONDS:
+                    logger.error("what is stored cannot be brought to the disk for now: %s", error)
+                    self._reported_at = now
                 await asyncio.sleep(_FILES_SECONDS)
             else:
                 return
@@ -203,7 +203,7 @@ class Flush:
             or seconds * 1000 >= self._config.flush_thorough_interval_ms
         )
 
-    async def run_room(self) -> None:
+    async def run_preallocation(self) -> None:
         """Sees to it that the log has room ahead of its end, until cancelled."""
         while True:
             await self._log.is_low.wait()
@@ -229,4 +229,4 @@ class Flush:
                 self._ends.save(noted)
             if is_thorough:
                 for view in self._views:
-                    view.rest()
+                    view.unmap_idle()

@@ -19,7 +19,7 @@ from sprocket.store.config import StoreConfig
 _HOUR_MS = 3_600_000
 
 
-class Why(Enum):
+class DeletionReason(Enum):
     """Why a file goes."""
 
     EXPIRED = "expired"
@@ -27,7 +27,7 @@ class Why(Enum):
     TOO_MUCH = "too much"
 
 
-class Rules(NamedTuple):
+class RetentionRules(NamedTuple):
     """What is decided by.
 
     Attributes:
@@ -49,7 +49,7 @@ class Rules(NamedTuple):
     files_max: int = 10
 
     @classmethod
-    def of(cls, config: StoreConfig) -> Rules:
+    def of(cls, config: StoreConfig) -> RetentionRules:
         """The rules that settings state.
 
         Raises:
@@ -74,7 +74,7 @@ class Rules(NamedTuple):
         hour: int,
         used_percent: float,
         log_bytes: int = 0,
-    ) -> Why | None:
+    ) -> DeletionReason | None:
         """Whether the oldest file goes now.
 
         Args:
@@ -88,10 +88,10 @@ class Rules(NamedTuple):
         """
         is_expired = now_ms - newest_ms >= self.kept_ms
         if is_expired and (hour in self.hours or used_percent > self.used_percent):
-            return Why.EXPIRED
+            return DeletionReason.EXPIRED
         if self.bytes_max and log_bytes > self.bytes_max:
-            return Why.TOO_MUCH
-        return Why.FORCED if used_percent > self.forced_percent else None
+            return DeletionReason.TOO_MUCH
+        return DeletionReason.FORCED if used_percent > self.forced_percent else None
 
     def is_full(self, used_percent: float) -> bool:
         """Whether messages are refused."""
