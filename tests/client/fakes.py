@@ -49,7 +49,7 @@ from sprocket.protocol.requests.offset import (
 from sprocket.protocol.requests.pull import COMMIT_OFFSET, SUSPEND, PullMessage, PullReply
 from sprocket.protocol.requests.route import RouteOfTopic
 from sprocket.protocol.requests.send import SendBack, SendBatch, SendMessageV2, SendReply
-from sprocket.remoting.answers import one_by_one
+from sprocket.remoting.endpoints import one_by_one
 from sprocket.remoting.server import Server
 from sprocket.remoting.transport import Peer
 from sprocket.testing.clock import LoopClock

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from sprocket.base.deadline import Deadline
 from sprocket.protocol.command import Command, Header, Reply
-from sprocket.remoting.answers import Endpoint, one_by_one
+from sprocket.remoting.endpoints import Endpoint, one_by_one
 from sprocket.remoting.pool import Pool
 from sprocket.remoting.server import Server
 from sprocket.remoting.transport import Peer

@@ -16,7 +16,7 @@ from sprocket.base.errors import (
     ConnectionLost,
     TopicNotFound,
 )
-from sprocket.remoting.answers import one_by_one
+from sprocket.remoting.endpoints import one_by_one
 from sprocket.remoting.limits import ConnectionLimits
 from sprocket.remoting.pool import Pool
 from sprocket.remoting.server import Server

@@ -9,7 +9,7 @@ import pytest
 
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import ConnectFailed, ConnectionLost, UsageError
-from sprocket.remoting.answers import one_by_one
+from sprocket.remoting.endpoints import one_by_one
 from sprocket.remoting.limits import ConnectionLimits
 from sprocket.remoting.pool import Pool
 from sprocket.remoting.server import Server

@@ -12,7 +12,7 @@ from sprocket.base.errors import CallTimeout, ConnectionLost
 from sprocket.protocol.command import BINARY, Command, Reply
 from sprocket.protocol.connection import Connection
 from sprocket.protocol.frame import encode_request
-from sprocket.remoting.answers import one_by_one
+from sprocket.remoting.endpoints import one_by_one
 from sprocket.remoting.limits import ConnectionLimits
 from sprocket.remoting.pool import Pool
 from sprocket.remoting.server import Server

@@ -15,7 +15,7 @@ from sprocket.broker.sending.destination import Retry
 from sprocket.broker.tables.locks import LockTable
 from sprocket.broker.tables.offsets import ConsumerOffsets
 from sprocket.client.delivery.deliver import OrderedDelivery
-from sprocket.client.delivery.polled import PolledMessages
+from sprocket.client.delivery.polled_messages import PolledMessages
 from sprocket.client.delivery.redeliver import Redelivery
 from sprocket.client.fetching.fetcher import Feed
 from sprocket.client.fetching.window import Window

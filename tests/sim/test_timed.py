@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sprocket.delay.timers.lookback import DeliveryHistory
+from sprocket.delay.timers.delivery_history import DeliveryHistory
 from sprocket.delay.timers.timed_delivery import TimedDelivery
 from sprocket.delay.timers.timers import Timers
 from sprocket.testing.plays import play

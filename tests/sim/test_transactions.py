@@ -6,7 +6,7 @@ import pytest
 
 from sprocket.testing.plays import play
 from sprocket.testing.transacted import TRANSACTED
-from sprocket.transaction.asking import CheckLoop
+from sprocket.transaction.check_loop import CheckLoop
 from sprocket.transaction.ledger import EndState, Ledger
 from sprocket.transaction.settle import Settlement, StoredHalf
 from tests.sim.planting import Plant, assert_found

@@ -30,7 +30,7 @@ from sprocket.message.hosts import pack
 from sprocket.message.topic import SCHEDULE
 from sprocket.protocol.command import Command, Reply
 from sprocket.remoting import address as addresses
-from sprocket.remoting.answers import EventualResponse, Response
+from sprocket.remoting.endpoints import EventualResponse, Response
 from sprocket.remoting.limits import ConnectionLimits
 from sprocket.remoting.pool import Pool
 from sprocket.remoting.server import Server

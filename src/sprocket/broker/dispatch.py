@@ -21,7 +21,7 @@ from sprocket.base.errors import (
 )
 from sprocket.protocol.codes import ResponseCode
 from sprocket.protocol.command import Command, Header, Reply
-from sprocket.remoting.answers import EventualResponse, Response, join_frames
+from sprocket.remoting.endpoints import EventualResponse, Response, join_frames
 from sprocket.remoting.transport import Peer
 from sprocket.store.log.drafts import IllegalDraft
 

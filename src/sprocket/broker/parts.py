@@ -56,8 +56,8 @@ from sprocket.delay.timers.timers import Timers
 from sprocket.message.ids import UniqueIds
 from sprocket.remoting.pool import Pool
 from sprocket.store.store import Store
-from sprocket.transaction.asking import CheckLoop
 from sprocket.transaction.check import CheckRules
+from sprocket.transaction.check_loop import CheckLoop
 from sprocket.transaction.settle import Settlement
 
 _PROCESSES = 1 << 16

@@ -23,7 +23,7 @@ from sprocket.client.base import arguments
 from sprocket.client.base.lifecycle import Lifecycle
 from sprocket.client.base.world import ClientEnvironment
 from sprocket.client.config import LitePullConfig, nameserver_addresses
-from sprocket.client.delivery.polled import PolledMessages
+from sprocket.client.delivery.polled_messages import PolledMessages
 from sprocket.client.fetching.consume_mode import polling
 from sprocket.client.fetching.fetcher import Feed, FeedParts
 from sprocket.client.fetching.pauses import Pauses

@@ -13,14 +13,14 @@ from sprocket.base.config import check
 from sprocket.base.deadline import Deadline, loop_ms
 from sprocket.base.errors import CorruptRecord
 from sprocket.base.ports import Disk
-from sprocket.nameserver.answer import NameServerDispatch
 from sprocket.nameserver.config import NameServerConfig
 from sprocket.nameserver.configuration import Configuration
+from sprocket.nameserver.dispatch import NameServerDispatch
 from sprocket.nameserver.routes import RouteTable
 from sprocket.nameserver.settings import KeyValueSettings
 from sprocket.protocol.command import Command, Reply
 from sprocket.protocol.requests.route import RegisterBroker
-from sprocket.remoting.answers import one_by_one
+from sprocket.remoting.endpoints import one_by_one
 from sprocket.remoting.limits import ConnectionLimits
 from sprocket.remoting.server import Server
 from sprocket.remoting.transport import Peer

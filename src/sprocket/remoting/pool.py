@@ -16,7 +16,7 @@ from sprocket.protocol.codes import ResponseCode
 from sprocket.protocol.command import JSON, Buffer, Command, Header, Reply
 from sprocket.protocol.signing import Signer
 from sprocket.remoting import address as addresses
-from sprocket.remoting.answers import Endpoint, one_by_one
+from sprocket.remoting.endpoints import Endpoint, one_by_one
 from sprocket.remoting.limits import ConnectionLimits
 from sprocket.remoting.transport import Peer
 

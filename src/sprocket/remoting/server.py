@@ -13,7 +13,7 @@ from typing import Self
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import UsageError
 from sprocket.remoting import address
-from sprocket.remoting.answers import BatchEndpoint
+from sprocket.remoting.endpoints import BatchEndpoint
 from sprocket.remoting.limits import ConnectionLimits
 from sprocket.remoting.transport import Peer
 

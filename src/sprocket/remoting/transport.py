@@ -20,8 +20,8 @@ from sprocket.protocol.connection import Connection
 from sprocket.protocol.frame import encode_request
 from sprocket.protocol.signing import Signer
 from sprocket.remoting import address
-from sprocket.remoting.answers import BatchEndpoint, Response, error_reply, frame_of
 from sprocket.remoting.calls import Calls
+from sprocket.remoting.endpoints import BatchEndpoint, Response, error_reply, frame_of
 from sprocket.remoting.limits import ConnectionLimits
 
 logger = logging.getLogger(__name__)

@@ -34,7 +34,7 @@ from sprocket.store.reading.finding import KeySearchRange, find
 from sprocket.store.reading.queue_reader import NO_QUEUE, ReadFilter, ReadResult, read_queue
 from sprocket.store.views.consume_queue import ConsumeQueue
 from sprocket.store.views.tag_codes import TAGS_ONLY, TagCodes
-from sprocket.store.writing.appending import Appended
+from sprocket.store.writing.appender import Appended
 
 
 class Store:

@@ -21,7 +21,7 @@ from sprocket.message.properties import decode_bytes
 from sprocket.message.record import COMMITTED, TRANSACTION_MASK, Draft, Record, parse
 from sprocket.message.topic import CHECKS_EXHAUSTED, HALF, HALF_SETTLED, SCHEDULE, TIMER
 from sprocket.store.store import Store
-from sprocket.store.writing.appending import Appended
+from sprocket.store.writing.appender import Appended
 from sprocket.transaction import half as halves
 from sprocket.transaction.half import QUEUE, SYSTEM_GROUP, Half
 from sprocket.transaction.ledger import EndState, Ledger, LedgerStart

@@ -24,9 +24,9 @@ from sprocket.protocol.codes import RequestCode, ResponseCode
 from sprocket.protocol.command import JSON, ONEWAY, Command, Header, Reply
 from sprocket.protocol.requests.send import SendReply
 from sprocket.protocol.sent import SentForm
-from sprocket.remoting.answers import EventualResponse, Response
+from sprocket.remoting.endpoints import EventualResponse, Response
 from sprocket.store.store import Store
-from sprocket.store.writing.appending import Appended
+from sprocket.store.writing.appender import Appended
 
 
 class Marks(Header, kw_only=True):

@@ -31,7 +31,7 @@ from sprocket.message.record import Draft
 from sprocket.message.topic import is_dead_letter_topic
 from sprocket.store.log.drafts import IllegalDraft
 from sprocket.store.store import Store
-from sprocket.store.writing.appending import Appended
+from sprocket.store.writing.appender import Appended
 from sprocket.transaction.half import Half
 from sprocket.transaction.ledger import Ledger
 

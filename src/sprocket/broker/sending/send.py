@@ -18,7 +18,7 @@ from sprocket.broker.sending.run_reader import RunReader
 from sprocket.protocol.codes import RequestCode
 from sprocket.protocol.command import Command
 from sprocket.protocol.requests.send import SendBatch, SendMessage, SendMessageV2
-from sprocket.remoting.answers import EventualResponse
+from sprocket.remoting.endpoints import EventualResponse
 from sprocket.remoting.transport import Peer
 
 

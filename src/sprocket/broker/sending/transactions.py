@@ -40,9 +40,9 @@ from sprocket.protocol.requests.transaction import (
 )
 from sprocket.remoting.transport import Peer
 from sprocket.store.store import Store
-from sprocket.store.writing.appending import Appended
-from sprocket.transaction.asking import CheckLoop
+from sprocket.store.writing.appender import Appended
 from sprocket.transaction.check import choose
+from sprocket.transaction.check_loop import CheckLoop
 from sprocket.transaction.half import Half
 from sprocket.transaction.ledger import EndState, Ledger
 from sprocket.transaction.settle import Settlement, StoredHalf

@@ -20,7 +20,7 @@ from sprocket.base.errors import ClosedError, StoreError
 from sprocket.base.ports import Disk
 from sprocket.broker.dispatch import CodeEndpoint, Endpoints
 from sprocket.protocol.command import Command
-from sprocket.remoting.answers import EventualResponse, Response
+from sprocket.remoting.endpoints import EventualResponse, Response
 from sprocket.remoting.transport import Peer
 from sprocket.store.state.snapshot import Snapshot
 from sprocket.store.store import Store

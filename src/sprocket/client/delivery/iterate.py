@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import UsageError
 from sprocket.client.base.subscription import Later
-from sprocket.client.delivery.ready import DeferredMessages, ReadyWindows
+from sprocket.client.delivery.ready_windows import DeferredMessages, ReadyWindows
 from sprocket.client.delivery.redeliver import RedeliveryPolicy
 from sprocket.client.fetching.statistics import Counters
 from sprocket.client.fetching.window import Window

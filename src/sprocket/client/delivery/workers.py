@@ -19,7 +19,7 @@ from sprocket.client.base.subscription import Listener, Subscription
 from sprocket.client.base.user_code import call_contained
 from sprocket.client.config import ConsumerConfig
 from sprocket.client.delivery.processes import ListenerProcesses
-from sprocket.client.delivery.ready import DeferredMessages, ReadyWindows
+from sprocket.client.delivery.ready_windows import DeferredMessages, ReadyWindows
 from sprocket.client.delivery.redeliver import RedeliveryPolicy
 from sprocket.client.delivery.verdict import Verdict, raised
 from sprocket.client.fetching.statistics import Counters

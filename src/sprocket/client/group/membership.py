@@ -25,8 +25,8 @@ from sprocket.client.fetching.statistics import WindowStatistics
 from sprocket.client.group.leases import Leases
 from sprocket.client.group.local_offsets import LocalOffsets
 from sprocket.client.group.lookup import Lookup, RouteLookup, SharedLookup, SoleLookup, TopicMembers
+from sprocket.client.group.offset_store import OffsetStore
 from sprocket.client.group.offsets import StartPosition
-from sprocket.client.group.progress import OffsetStore
 from sprocket.client.group.rebalance import Acquire, Instruction, Rebalance
 from sprocket.client.group.shares import OnShare, Shares
 from sprocket.client.session.session import Session, either

@@ -24,7 +24,7 @@ from sprocket.message.topic import SCHEDULE
 from sprocket.store.log.drafts import IllegalDraft
 from sprocket.store.reading.queue_reader import ReadResult, ReadStatus
 from sprocket.store.store import Store
-from sprocket.store.writing.appending import Appended
+from sprocket.store.writing.appender import Appended
 
 logger = logging.getLogger(__name__)
 

@@ -7,8 +7,8 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from sprocket.delay.timers.current_slot import CurrentSlot
 from sprocket.delay.timers.timer_files import TimerFiles
-from sprocket.delay.timers.turn import CurrentSlot
 
 
 class DueCounts(NamedTuple):

@@ -25,7 +25,7 @@ from sprocket.message.record import Draft, parse
 from sprocket.message.topic import TIMER
 from sprocket.store.log.drafts import IllegalDraft
 from sprocket.store.store import Store
-from sprocket.store.writing.appending import Appended
+from sprocket.store.writing.appender import Appended
 
 logger = logging.getLogger(__name__)
 

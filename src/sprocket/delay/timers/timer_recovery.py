@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from sprocket.base.errors import CorruptRecord, OffsetOutOfRange
 from sprocket.delay.timers.counts import Counts
-from sprocket.delay.timers.lookback import (
+from sprocket.delay.timers.delivery_history import (
     DeliveryHistory,
     file_stored_before,
     origins_of_copies,

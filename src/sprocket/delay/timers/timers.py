@@ -19,7 +19,8 @@ from sprocket.base.deadline import Deadline
 from sprocket.base.errors import CorruptRecord, OffsetOutOfRange, StoreError
 from sprocket.base.ports import Clock, Disk
 from sprocket.delay.timers.counts import Counts
-from sprocket.delay.timers.lookback import DeliveryHistory
+from sprocket.delay.timers.current_slot import CurrentSlot
+from sprocket.delay.timers.delivery_history import DeliveryHistory
 from sprocket.delay.timers.pending import DueCounts, pending
 from sprocket.delay.timers.shape import Shape
 from sprocket.delay.timers.timed import QUEUE, TimerMessage, waiting
@@ -27,12 +28,11 @@ from sprocket.delay.timers.timer_check import TimerProgress
 from sprocket.delay.timers.timer_files import TimerFiles
 from sprocket.delay.timers.timer_log import NORMAL, RECALLS, ROLLS, TimerUnit
 from sprocket.delay.timers.timer_recovery import recover
-from sprocket.delay.timers.turn import CurrentSlot
 from sprocket.message.properties import decode_bytes
 from sprocket.message.record import Record
 from sprocket.message.topic import TIMER
 from sprocket.store.store import Store
-from sprocket.store.writing.appending import Appended
+from sprocket.store.writing.appender import Appended
 
 logger = logging.getLogger(__name__)
 

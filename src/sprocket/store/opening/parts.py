@@ -19,7 +19,7 @@ from sprocket.store.views.key_index import KeyIndex
 from sprocket.store.views.queue_ends import QueueEnds
 from sprocket.store.views.queues import ConsumeQueues
 from sprocket.store.views.view import Fold, View
-from sprocket.store.writing.appending import Appender
+from sprocket.store.writing.appender import Appender
 from sprocket.store.writing.disk_space import DiskSpace, StorePaths
 from sprocket.store.writing.flush import Flush
 from sprocket.store.writing.retention import RetentionRules

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from sprocket.message.record import body_crc
-from sprocket.nameserver.answer import NameServerDispatch
 from sprocket.nameserver.config import NameServerConfig
 from sprocket.nameserver.configuration import Configuration
+from sprocket.nameserver.dispatch import NameServerDispatch
 from sprocket.nameserver.routes import RouteTable
 from sprocket.nameserver.settings import KeyValueSettings
 from sprocket.protocol import registration

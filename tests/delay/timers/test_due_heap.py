@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sprocket.delay.timers.agenda import DueHeap
+from sprocket.delay.timers.due_heap import DueHeap
 
 entries = st.lists(st.tuples(st.integers(0, 20), st.integers(0, 1 << 40)), unique=True)
 

@@ -9,7 +9,7 @@ import asyncio
 import logging
 
 from sprocket.base.errors import CorruptRecord, OffsetOutOfRange
-from sprocket.delay.timers.agenda import DueHeap
+from sprocket.delay.timers.due_heap import DueHeap
 from sprocket.delay.timers.timer_files import TimerFiles
 from sprocket.delay.timers.timer_log import TimerUnit
 from sprocket.message import properties as names
