@@ -107,9 +107,10 @@ class BrokerParts:
         place: Location,
         pool: Pool,
     ) -> None:
+        clock, host = world.clock, place.packed
         tables = self.tables = Tables(
             settings,
-            world.clock,
+            clock,
             levels=levels,
             on_topic=self._topic_changed,
             on_group=self._group_changed,
@@ -135,12 +136,10 @@ class BrokerParts:
             ledger=tables.ledger,
             timers=self.timers,
         )
-        self.settlement = self._settlement(store, clock=world.clock, host=place.packed)
-        self.check_loop = self._asking(
-            self.settlement, settings, clock=world.clock, host=place.packed
-        )
-        self.delivery = self._delivery(store, levels, clock=world.clock)
-        self.timed_delivery = self._timed_delivery(store, settings, clock=world.clock)
+        self.settlement = self._settlement(store, clock=clock, host=host)
+        self.check_loop = self._check_loop(self.settlement, settings, clock=clock, host=host)
+        self.delivery = self._delivery(store, levels, clock=clock)
+        self.timed_delivery = self._timed_delivery(store, settings, clock=clock)
         self.membership = MembershipRequests(
             tables.clients,
             topics=tables.topics,
@@ -149,17 +148,14 @@ class BrokerParts:
             clock=world.clock,
         )
         self.pulls = self._pulls(store, settings)
-        self.state = self._state(store, clock=world.clock)
+        self.state = self._state(store, clock=clock)
         self.stamp = Stamp(settings.config, ids=_ids(world.entropy, place))
-        self.acknowledgement = Acknowledgement(store, settings, store_host=place.packed)
+        self.acknowledgement = Acknowledgement(store, settings, store_host=host)
         messages, runs = self._messages(store, settings, world=world, address=place.address)
-        answers = {
-            **messages,
-            **self._consumers(store),
-            **self._operators(store, settings, clock=world.clock, address=place.address),
-        }
+        table = {**messages, **self._consumers(store)}
+        table |= self._operators(store, settings, clock=clock, address=place.address)
         self.dispatch = Dispatch(
-            answers, refusals=self.acknowledgement.refusals(), run_endpoints=runs
+            table, refusals=self.acknowledgement.refusals(), run_endpoints=runs
         )
 
     def _pulls(self, store: Store, settings: BrokerSettings) -> PullRequests:
@@ -232,7 +228,7 @@ class BrokerParts:
             host=host,
         )
 
-    def _asking(
+    def _check_loop(
         self, settlement: Settlement, settings: BrokerSettings, *, clock: Clock, host: bytes
     ) -> CheckLoop:
         """Who is asked how a transaction ended."""
@@ -298,15 +294,14 @@ class BrokerParts:
             clock=world.clock,
             address=address,
         )
-        answers = {
+        transactions = TransactionRequests(store, self.acknowledgement, settlement=self.settlement)
+        endpoints = {
             **sends.endpoints(),
             **replies.endpoints(),
             **send_backs.endpoints(),
             **self.pulls.endpoints(),
             **QueryRequests(store).endpoints(),
-            **TransactionRequests(
-                store, self.acknowledgement, settlement=self.settlement
-            ).endpoints(),
+            **transactions.endpoints(),
             **TimerRequests(
                 self.timers,
                 self.ingress,
@@ -316,7 +311,7 @@ class BrokerParts:
                 clock=world.clock,
             ).endpoints(),
         }
-        return answers, sends.runs()
+        return endpoints, sends.runs()
 
     def _consumers(self, store: Store) -> Endpoints:
         """Who is there, how far they are, who has which queue."""
@@ -401,8 +396,5 @@ class BrokerParts:
 
 
 def _ids(entropy: Entropy, place: Location) -> UniqueIds:
-    return UniqueIds(
-        address=place.packed[:-4],
-        process=entropy.below(_PROCESSES),
-        token=entropy.token(4),
-    )
+    process, token = entropy.below(_PROCESSES), entropy.token(4)
+    return UniqueIds(address=place.packed[:-4], process=process, token=token)

@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from sprocket.base.errors import CorruptRecord
 from sprocket.message import properties as names
-from sprocket.message.copy_draft import copy_draft
+from sprocket.message.drafting import copy_draft
 from sprocket.message.hashing import tag_code
 from sprocket.message.properties import decode_bytes, encode
 from sprocket.message.record import COMMITTED, TRANSACTION_MASK, Draft, Encoder, Record, topic_part

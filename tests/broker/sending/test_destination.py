@@ -17,7 +17,7 @@ from sprocket.broker.sending.destination import (
 )
 from sprocket.delay.levels.levels import DelayLevels
 from sprocket.delay.timers.timed import TimedWait, TimerLimits
-from sprocket.message.copy_draft import copy_draft
+from sprocket.message.drafting import copy_draft
 from sprocket.message.hashing import tag_code
 from sprocket.message.ids import offset_id
 from sprocket.message.properties import decode_bytes, encode

@@ -24,7 +24,7 @@ from sprocket.broker.tables.topics import Topics
 from sprocket.message import properties as names
 from sprocket.message.batch import decode as decode_batch
 from sprocket.message.compression import COMPRESSED
-from sprocket.message.copy_draft import drafted
+from sprocket.message.drafting import drafted
 from sprocket.message.hosts import pack
 from sprocket.message.properties import PROPERTIES_BYTES_MAX, decode
 from sprocket.message.record import TRANSACTION_MASK, Draft

@@ -18,7 +18,7 @@ from sprocket.broker.sending.intake import Placing
 from sprocket.broker.sending.stamp import Stamp
 from sprocket.broker.tables.clients import ClientTable
 from sprocket.message import properties as names
-from sprocket.message.copy_draft import drafted
+from sprocket.message.drafting import drafted
 from sprocket.message.hosts import pack
 from sprocket.message.properties import PROPERTIES_BYTES_MAX, decode, encode
 from sprocket.protocol.codes import RequestCode, ResponseCode

@@ -17,7 +17,7 @@ from sprocket.broker.sending.destination import Intake
 from sprocket.broker.sending.group_rules import GroupRules
 from sprocket.broker.sending.ingress import Ingress
 from sprocket.broker.tables.volumes import Volumes
-from sprocket.message.copy_draft import copy_draft
+from sprocket.message.drafting import copy_draft
 from sprocket.message.ids import offset_id
 from sprocket.message.properties import decode_bytes
 from sprocket.message.record import parse

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from sprocket.base.errors import CorruptRecord, SystemFailure
 from sprocket.message import properties as names
-from sprocket.message.copy_draft import copy_draft
+from sprocket.message.drafting import copy_draft
 from sprocket.message.properties import decode_bytes
 from sprocket.message.record import Draft, Record
 from sprocket.message.topic import HALF, SCHEDULE

@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 from sprocket.base.errors import CorruptRecord, IllegalMessage
 from sprocket.message import properties as names
-from sprocket.message.copy_draft import copy_draft
+from sprocket.message.drafting import copy_draft
 from sprocket.message.hashing import tag_code
 from sprocket.message.properties import encode
 from sprocket.message.recall import RecallHandle, encode_handle

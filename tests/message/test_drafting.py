@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sprocket.message.copy_draft import copy_draft
+from sprocket.message.drafting import copy_draft
 from sprocket.message.hashing import tag_code
 from sprocket.message.record import Draft, Encoder, parse, topic_part
 
