@@ -26,7 +26,7 @@ from sprocket.base.errors import (
     UsageError,
 )
 from sprocket.base.ports import Clock
-from sprocket.broker.dispatch import CodeEndpoint, Endpoints
+from sprocket.broker.dispatch import Endpoints
 from sprocket.broker.settings import BrokerSettings
 from sprocket.filter.python import PYTHON, Upload, is_name, parts_of, version_of
 from sprocket.filterserver.judge import Judge
@@ -42,6 +42,7 @@ from sprocket.protocol.command import Command, Reply
 from sprocket.protocol.requests.filter import FiltersOf, RemoveFilter, UploadFilter
 from sprocket.protocol.requests.pull import CANNOT_FILTER
 from sprocket.remoting import address as addresses
+from sprocket.remoting.endpoints import Endpoint
 from sprocket.remoting.transport import Peer
 from sprocket.store.reading.queue_reader import ReadResult
 
@@ -107,7 +108,7 @@ class CodeFilters:
 
     def endpoints(self) -> Endpoints:
         """By request code; that of uploads is unknown, as to Java, while they are off."""
-        answers: dict[int, CodeEndpoint] = {
+        answers: dict[int, Endpoint] = {
             OwnRequestCode.FILTERS: self.show,
             OwnRequestCode.REMOVE_FILTER: self.remove,
         }
