@@ -95,6 +95,20 @@ BANNED_NAMES = re.compile(
     r"(manager|service|controller|processor|handler|util|utils|helper|helpers|impl|wrapper|context)$",
     re.IGNORECASE,
 )
+#: Classes that share their name on purpose, with the modules that may, and why.
+MIRRORED = {
+    "LitePullConsumer": (
+        {"client/lite_pull_consumer", "client/blocking"},
+        "the same without a loop",
+    ),
+    "Producer": ({"client/producer", "client/blocking"}, "the same without a loop"),
+    "PullConsumer": ({"client/pull_consumer", "client/blocking"}, "the same without a loop"),
+    "PushConsumer": ({"client/push_consumer", "client/blocking"}, "the same without a loop"),
+    "TransactionalProducer": (
+        {"client/transactional_producer", "client/blocking"},
+        "the same without a loop",
+    ),
+}  # fmt: skip
 LEFTOVERS = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b(?!_XXXX)")
 
 MODULE_LINES_MAX = 400
@@ -257,6 +271,34 @@ def test_nothing_is_named_after_what_everything_is() -> None:
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.ClassDef) and BANNED_NAMES.search(node.name):
                 wrong.append(f"class {name_of(path)}.{node.name}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_a_class_name_means_one_thing() -> None:
+    homes: dict[str, list[str]] = {}
+    for path in modules():
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef):
+                homes.setdefault(node.name, []).append(name_of(path))
+    wrong = [
+        f"{name}: {', '.join(found)}"
+        for name, found in sorted(homes.items())
+        if len(found) > 1 and (name not in MIRRORED or sorted(found) != sorted(MIRRORED[name][0]))
+    ]
+    assert not wrong, "\n".join(wrong)
+    assert not [name for name in MIRRORED if len(homes.get(name, [])) < 2], "no mirror any more"
+
+
+def test_every_logger_has_one_name() -> None:
+    wrong = []
+    for path in modules():
+        for node in ast.parse(path.read_text()).body:
+            if not isinstance(node, ast.Assign):
+                continue
+            if ast.unparse(node.value).startswith("logging.getLogger("):
+                names = [ast.unparse(target) for target in node.targets]
+                if names != ["logger"]:
+                    wrong.append(f"{name_of(path)}: {', '.join(names)}")
     assert not wrong, "\n".join(wrong)
 
 

@@ -107,9 +107,10 @@ class BrokerParts:
         place: Location,
         pool: Pool,
     ) -> None:
+        clock, host = world.clock, place.packed
         tables = self.tables = Tables(
             settings,
-            world.clock,
+            clock,
             levels=levels,
             on_topic=self._topic_changed,
             on_group=self._group_changed,
@@ -149,9 +150,9 @@ class BrokerParts:
             clock=world.clock,
         )
         self.pulls = self._pulls(store, settings)
-        self.state = self._state(store, clock=world.clock)
+        self.state = self._state(store, clock=clock)
         self.stamp = Stamp(settings.config, ids=_ids(world.entropy, place))
-        self.acknowledgement = Acknowledgement(store, settings, store_host=place.packed)
+        self.acknowledgement = Acknowledgement(store, settings, store_host=host)
         messages, runs = self._messages(store, settings, world=world, address=place.address)
         answers = {
             **messages,
@@ -316,7 +317,7 @@ class BrokerParts:
                 clock=world.clock,
             ).endpoints(),
         }
-        return answers, sends.runs()
+        return endpoints, sends.runs()
 
     def _consumers(self, store: Store) -> Endpoints:
         """Who is there, how far they are, who has which queue."""

@@ -42,6 +42,7 @@ from sprocket.protocol.command import Command, Reply
 from sprocket.protocol.requests.filter import FiltersOf, RemoveFilter, UploadFilter
 from sprocket.protocol.requests.pull import CANNOT_FILTER
 from sprocket.remoting import address as addresses
+from sprocket.remoting.endpoints import Endpoint
 from sprocket.remoting.transport import Peer
 from sprocket.store.reading.queue_reader import ReadResult
 
