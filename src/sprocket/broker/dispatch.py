@@ -21,15 +21,14 @@ from sprocket.base.errors import (
 )
 from sprocket.protocol.codes import ResponseCode
 from sprocket.protocol.command import Command, Header, Reply
-from sprocket.remoting.endpoints import EventualResponse, Response, join_frames
+from sprocket.remoting.endpoints import Endpoint, EventualResponse, Response, join_frames
 from sprocket.remoting.transport import Peer
 from sprocket.store.log.drafts import IllegalDraft
 
 logger = logging.getLogger(__name__)
 
-#: Answers one kind of request: at once, or later; None where nothing is answered.
-CodeEndpoint = Callable[[Command, Peer], EventualResponse]
-Endpoints = Mapping[int, CodeEndpoint]
+#: What a part of the broker answers, by request code.
+Endpoints = Mapping[int, Endpoint]
 
 
 class SharedWait(NamedTuple):

@@ -136,12 +136,10 @@ class BrokerParts:
             ledger=tables.ledger,
             timers=self.timers,
         )
-        self.settlement = self._settlement(store, clock=world.clock, host=place.packed)
-        self.check_loop = self._asking(
-            self.settlement, settings, clock=world.clock, host=place.packed
-        )
-        self.delivery = self._delivery(store, levels, clock=world.clock)
-        self.timed_delivery = self._timed_delivery(store, settings, clock=world.clock)
+        self.settlement = self._settlement(store, clock=clock, host=host)
+        self.check_loop = self._check_loop(self.settlement, settings, clock=clock, host=host)
+        self.delivery = self._delivery(store, levels, clock=clock)
+        self.timed_delivery = self._timed_delivery(store, settings, clock=clock)
         self.membership = MembershipRequests(
             tables.clients,
             topics=tables.topics,
@@ -154,13 +152,10 @@ class BrokerParts:
         self.stamp = Stamp(settings.config, ids=_ids(world.entropy, place))
         self.acknowledgement = Acknowledgement(store, settings, store_host=host)
         messages, runs = self._messages(store, settings, world=world, address=place.address)
-        answers = {
-            **messages,
-            **self._consumers(store),
-            **self._operators(store, settings, clock=world.clock, address=place.address),
-        }
+        table = {**messages, **self._consumers(store)}
+        table |= self._operators(store, settings, clock=clock, address=place.address)
         self.dispatch = Dispatch(
-            answers, refusals=self.acknowledgement.refusals(), run_endpoints=runs
+            table, refusals=self.acknowledgement.refusals(), run_endpoints=runs
         )
 
     def _pulls(self, store: Store, settings: BrokerSettings) -> PullRequests:
@@ -233,7 +228,7 @@ class BrokerParts:
             host=host,
         )
 
-    def _asking(
+    def _check_loop(
         self, settlement: Settlement, settings: BrokerSettings, *, clock: Clock, host: bytes
     ) -> CheckLoop:
         """Who is asked how a transaction ended."""
@@ -299,15 +294,14 @@ class BrokerParts:
             clock=world.clock,
             address=address,
         )
-        answers = {
+        transactions = TransactionRequests(store, self.acknowledgement, settlement=self.settlement)
+        endpoints = {
             **sends.endpoints(),
             **replies.endpoints(),
             **send_backs.endpoints(),
             **self.pulls.endpoints(),
             **QueryRequests(store).endpoints(),
-            **TransactionRequests(
-                store, self.acknowledgement, settlement=self.settlement
-            ).endpoints(),
+            **transactions.endpoints(),
             **TimerRequests(
                 self.timers,
                 self.ingress,
@@ -402,8 +396,5 @@ class BrokerParts:
 
 
 def _ids(entropy: Entropy, place: Location) -> UniqueIds:
-    return UniqueIds(
-        address=place.packed[:-4],
-        process=entropy.below(_PROCESSES),
-        token=entropy.token(4),
-    )
+    process, token = entropy.below(_PROCESSES), entropy.token(4)
+    return UniqueIds(address=place.packed[:-4], process=process, token=token)

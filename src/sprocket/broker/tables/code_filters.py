@@ -26,7 +26,7 @@ from sprocket.base.errors import (
     UsageError,
 )
 from sprocket.base.ports import Clock
-from sprocket.broker.dispatch import CodeEndpoint, Endpoints
+from sprocket.broker.dispatch import Endpoints
 from sprocket.broker.settings import BrokerSettings
 from sprocket.filter.python import PYTHON, Upload, is_name, parts_of, version_of
 from sprocket.filterserver.judge import Judge
@@ -108,7 +108,7 @@ class CodeFilters:
 
     def endpoints(self) -> Endpoints:
         """By request code; that of uploads is unknown, as to Java, while they are off."""
-        answers: dict[int, CodeEndpoint] = {
+        answers: dict[int, Endpoint] = {
             OwnRequestCode.FILTERS: self.show,
             OwnRequestCode.REMOVE_FILTER: self.remove,
         }

@@ -18,9 +18,9 @@ import msgspec
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import ClosedError, StoreError
 from sprocket.base.ports import Disk
-from sprocket.broker.dispatch import CodeEndpoint, Endpoints
+from sprocket.broker.dispatch import Endpoints
 from sprocket.protocol.command import Command
-from sprocket.remoting.endpoints import EventualResponse, Response
+from sprocket.remoting.endpoints import Endpoint, EventualResponse, Response
 from sprocket.remoting.transport import Peer
 from sprocket.store.state.snapshot import Snapshot
 from sprocket.store.store import Store
@@ -150,7 +150,7 @@ class StateFile:
 def once_saved(answers: Endpoints, *files: StateFile) -> Endpoints:
     """The same answers, each given when what it changed in these files is saved."""
 
-    def waiting(answer: CodeEndpoint) -> CodeEndpoint:
+    def waiting(answer: Endpoint) -> Endpoint:
         def answered(command: Command, peer: Peer) -> EventualResponse:
             outcome = answer(command, peer)
             due = [file for file in files if file.is_due]
