@@ -1,4 +1,4 @@
-"""What comes in as one value, and where it goes: one pure decision for every message.
+"""What comes in as one value, and where it goes: one decision for every message. Pure.
 
 A message is stored where it was sent to; or it waits first: as a half message for the end of its
 transaction, in the queue of its delay level, or on the timer's wheel. One that a consumer gives
