@@ -21,18 +21,17 @@ from sprocket.base.errors import (
 )
 from sprocket.protocol.codes import ResponseCode
 from sprocket.protocol.command import Command, Header, Reply
-from sprocket.remoting.answers import Answered, Outcome, joined
+from sprocket.remoting.endpoints import Endpoint, EventualResponse, Response, join_frames
 from sprocket.remoting.transport import Peer
 from sprocket.store.log.drafts import IllegalDraft
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
-#: Endpoint of one request code. Gives the reply, an awaitable of it, or None for no reply.
-Answer = Callable[[Command, Peer], Outcome]
-Answers = Mapping[int, Answer]
+#: The endpoints of a part of the broker, by request code.
+Endpoints = Mapping[int, Endpoint]
 
 
-class Together(NamedTuple):
+class SharedWait(NamedTuple):
     """Replies to several requests that all wait for one event, such as a flush of the log.
 
     Attributes:
@@ -43,13 +42,13 @@ class Together(NamedTuple):
 
     size: int
     code: Awaitable[int]
-    answers: Callable[[int], Sequence[Answered]]
+    answers: Callable[[int], Sequence[Response]]
 
 
 #: Endpoint that answers several requests of one code together: as many of the first as it can,
 #: perhaps none. It raises a `SprocketError` only if it has changed nothing.
-Run = Callable[[Sequence[Command], Peer], Sequence[Outcome] | Together]
-Runs = Mapping[int, Run]
+RunEndpoint = Callable[[Sequence[Command], Peer], Sequence[EventualResponse] | SharedWait]
+RunEndpoints = Mapping[int, RunEndpoint]
 
 #: The pointer to the FAQ with which some of RocketMQ's remarks end.
 FAQ = "See https://rocketmq.apache.org/docs/bestPractice/06FAQ for further details."
@@ -71,9 +70,9 @@ class Dispatch:
     """Answers every request that a broker receives.
 
     Args:
-        answers: endpoints by request code.
+        endpoints: the endpoints of all parts, by request code.
         refusals: headers of error replies, by request code.
-        runs: faster endpoints for requests that arrive together, by request code.
+        run_endpoints: faster endpoints for requests that arrive together, by request code.
 
     Attributes:
         counts: requests since the start, by code; unknown codes are counted under -1.
@@ -81,26 +80,30 @@ class Dispatch:
     """
 
     def __init__(
-        self, answers: Answers, *, refusals: Mapping[int, Header], runs: Runs | None = None
+        self,
+        endpoints: Endpoints,
+        *,
+        refusals: Mapping[int, Header],
+        run_endpoints: RunEndpoints | None = None,
     ) -> None:
-        self._answers = dict(answers)
+        self._endpoints = dict(endpoints)
         self._refusals = dict(refusals)
-        self._runs = dict(runs or {})
-        self.counts = dict.fromkeys([*answers, -1], 0)
-        self.failures = dict.fromkeys([*answers, -1], 0)
+        self._run_endpoints = dict(run_endpoints or {})
+        self.counts = dict.fromkeys([*endpoints, -1], 0)
+        self.failures = dict.fromkeys([*endpoints, -1], 0)
 
     # Sends that arrive in one read can share one append and one wait for the flush. A run endpoint
     # takes as many requests as it can; the first one that it leaves goes to its own endpoint, so
     # each turn of the loop answers at least one. After a refusal the rest is answered one by one:
     # on a full disk each request would otherwise be tried twice, in a run and alone.
-    def all(self, commands: Sequence[Command], peer: Peer) -> list[Outcome]:
+    def dispatch_all(self, commands: Sequence[Command], peer: Peer) -> list[EventualResponse]:
         """The replies to requests that arrived together, in their order.
 
         A request that a run endpoint leaves is answered alone. After a run endpoint has raised an
         error, all further requests of the same read are answered alone.
         """
-        outcomes: list[Outcome] = []
-        runs = self._runs
+        outcomes: list[EventualResponse] = []
+        runs = self._run_endpoints
         while len(outcomes) < len(commands):
             first = commands[len(outcomes)]
             code = first.code
@@ -108,10 +111,10 @@ class Dispatch:
                 outcomes.append(self(first, peer))
                 continue
             left = commands[len(outcomes) :] if outcomes else commands
-            done: Sequence[Outcome] = ()
+            done: Sequence[EventualResponse] = ()
             try:
                 ran = runs[code](left, peer)
-                done = self._together(left, peer, ran) if isinstance(ran, Together) else ran
+                done = self._share_wait(left, peer, ran) if isinstance(ran, SharedWait) else ran
                 self.counts[code] += len(done)
             except SprocketError:  # nothing is done yet: the first one, alone, gets the reason
                 runs = {}
@@ -125,10 +128,10 @@ class Dispatch:
             outcomes += done or [self(first, peer)]
         return outcomes
 
-    def __call__(self, command: Command, peer: Peer) -> Outcome:
+    def __call__(self, command: Command, peer: Peer) -> EventualResponse:
         """The reply to one request, or an awaitable of it."""
         code = command.code
-        answer = self._answers.get(code)
+        answer = self._endpoints.get(code)
         if answer is None:
             return self._unknown(code)
         self.counts[code] += 1
@@ -140,23 +143,23 @@ class Dispatch:
             return outcome
         return self._later(command, peer, outcome)  # type: ignore[arg-type]
 
-    def _together(
-        self, commands: Sequence[Command], peer: Peer, together: Together
-    ) -> list[Outcome]:
+    def _share_wait(
+        self, commands: Sequence[Command], peer: Peer, together: SharedWait
+    ) -> list[EventualResponse]:
         """One task for all of them: the first outcome holds all replies, the others are None."""
         asked = commands[: together.size]
 
         async def answered() -> bytes:
-            answers: Sequence[Answered]
+            answers: Sequence[Response]
             try:
                 answers = together.answers(await together.code)
             except Exception as error:  # as above
                 answers = [self._refusal(each, peer, error) for each in asked]
-            return joined(asked, answers)
+            return join_frames(asked, answers)
 
         return [answered(), *[None] * (together.size - 1)]
 
-    async def _later(self, command: Command, peer: Peer, outcome: Awaitable[Answered]) -> Answered:
+    async def _later(self, command: Command, peer: Peer, outcome: Awaitable[Response]) -> Response:
         try:
             return await outcome
         except Exception as error:  # as above
@@ -175,14 +178,14 @@ class Dispatch:
         if header is None and not isinstance(error, ProtocolError):
             header = self._refusals.get(command.code)
         if isinstance(error, ReplyError):
-            log.debug("%s asked %d: code %d", peer.address, command.code, error.code)
+            logger.debug("%s asked %d: code %d", peer.address, command.code, error.code)
             return Reply(header=header, code=error.code, remark=_short(error.remark))
         for kind, code in _CODES:
             if isinstance(error, kind):
                 remark = _short(str(error))
-                log.info("%s asked %d: %s", peer.address, command.code, remark)
+                logger.info("%s asked %d: %s", peer.address, command.code, remark)
                 return Reply(header=header, code=code, remark=remark)
-        log.exception("request %d of %s failed", command.code, peer.address, exc_info=error)
+        logger.exception("request %d of %s failed", command.code, peer.address, exc_info=error)
         return Reply(header=header, code=ResponseCode.SYSTEM_ERROR, remark=_short(repr(error)))
 
 

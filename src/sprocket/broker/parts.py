@@ -1,30 +1,26 @@
-"""Builds the parts of a broker and gives each the others that it needs.
-
-Nothing runs here. The parts are made in the order in which they depend on each other, and their
-endpoints are collected in one table.
-"""
+"""Builds the parts of a broker and gives each the others that it needs; nothing runs here."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 from sprocket.base.ports import Clock, Disk, Entropy
-from sprocket.broker.dispatch import Answers, Dispatch, Runs
-from sprocket.broker.members.membership import Membership
+from sprocket.broker.dispatch import Dispatch, Endpoints, RunEndpoints
+from sprocket.broker.members.membership import MembershipRequests
 from sprocket.broker.members.registration import Registration
 from sprocket.broker.operate.connections import ConnectionRequests
 from sprocket.broker.operate.entries import EntryRequests
-from sprocket.broker.operate.figures import FigureRequests, State
+from sprocket.broker.operate.figures import BrokerFigures, FigureRequests
 from sprocket.broker.operate.groups import GroupRequests
 from sprocket.broker.operate.progress import ProgressRequests
-from sprocket.broker.operate.queues import Queues
+from sprocket.broker.operate.queues import TopicQueueOffsets
 from sprocket.broker.operate.resets import ResetRequests
 from sprocket.broker.operate.settings import SettingRequests
 from sprocket.broker.operate.topics import TopicRequests
 from sprocket.broker.operate.volumes import VolumeRequests
-from sprocket.broker.reading.positions import Positions
-from sprocket.broker.reading.pull import Pulls
-from sprocket.broker.reading.query import Queries
+from sprocket.broker.reading.positions import OffsetRequests
+from sprocket.broker.reading.pull import PullRequests
+from sprocket.broker.reading.query import QueryRequests
 from sprocket.broker.sending.acknowledgement import Acknowledgement
 from sprocket.broker.sending.destination import DelayRules
 from sprocket.broker.sending.group_rules import GroupRules
@@ -36,14 +32,19 @@ from sprocket.broker.sending.run_reader import RunReader
 from sprocket.broker.sending.send import Sends
 from sprocket.broker.sending.stamp import Stamp
 from sprocket.broker.sending.timers import TimerFigures, TimerRequests
-from sprocket.broker.sending.transactions import LiveProducers, ParkingIngress, Tally, Transactions
-from sprocket.broker.settings import Settings
+from sprocket.broker.sending.transactions import (
+    LiveProducers,
+    ParkingIngress,
+    TransactionCounts,
+    TransactionRequests,
+)
+from sprocket.broker.settings import BrokerSettings
 from sprocket.broker.tables.access import ReadAccess
-from sprocket.broker.tables.files import Files
-from sprocket.broker.tables.locks import Locks
+from sprocket.broker.tables.files import StateFiles
+from sprocket.broker.tables.locks import LockRequests
 from sprocket.broker.tables.state import once_saved
 from sprocket.broker.tables.tables import Tables
-from sprocket.delay.levels.deliver import Delivery
+from sprocket.delay.levels.deliver import LevelDelivery
 from sprocket.delay.levels.levels import DelayLevels
 from sprocket.delay.timers.shape import Shape
 from sprocket.delay.timers.timed_delivery import TimedDelivery
@@ -51,14 +52,14 @@ from sprocket.delay.timers.timers import Timers
 from sprocket.message.ids import UniqueIds
 from sprocket.remoting.pool import Pool
 from sprocket.store.store import Store
-from sprocket.transaction.asking import Asking
-from sprocket.transaction.check import Rules
+from sprocket.transaction.check import CheckRules
+from sprocket.transaction.check_loop import CheckLoop
 from sprocket.transaction.settle import Settlement
 
 _PROCESSES = 1 << 16
 
 
-class World(NamedTuple):
+class Ports(NamedTuple):
     """The ports through which a broker reaches the machine."""
 
     disk: Disk
@@ -66,7 +67,7 @@ class World(NamedTuple):
     entropy: Entropy
 
 
-class Place(NamedTuple):
+class Location(NamedTuple):
     """Where a broker keeps its files and where it is reached.
 
     Attributes:
@@ -81,7 +82,7 @@ class Place(NamedTuple):
     packed: bytes
 
 
-class Parts:
+class BrokerParts:
     """All parts between the connections and the store.
 
     Args:
@@ -92,28 +93,28 @@ class Parts:
         dispatch: calls the endpoint of each request.
     """
 
-    # The order of these lines is the order of dependencies: ingress needs the timers, settlement
-    # and delivery need ingress, the figures need all of them. The three callbacks of the tables
-    # are called only after the files are loaded, when `files` and `registration` exist.
+    # The lines are in the order of dependencies: ingress needs the timers, settlement and delivery
+    # need ingress, the figures need all. The tables call back only after all parts exist.
     def __init__(
         self,
         store: Store,
-        settings: Settings,
+        settings: BrokerSettings,
         *,
         levels: DelayLevels,
-        world: World,
-        place: Place,
+        world: Ports,
+        place: Location,
         pool: Pool,
     ) -> None:
+        clock, host = world.clock, place.packed
         tables = self.tables = Tables(
             settings,
-            world.clock,
+            clock,
             levels=levels,
             on_topic=self._topic_changed,
             on_group=self._group_changed,
             on_filters=self._filters_changed,
         )
-        self.files = Files(tables, store, world.disk, place.root)
+        self.files = StateFiles(tables, store, world.disk, place.root)
         self.timers = self._timers(store, settings, world=world, root=place.root)
         self.registration = Registration(
             pool,
@@ -133,11 +134,11 @@ class Parts:
             ledger=tables.ledger,
             timers=self.timers,
         )
-        self.settlement = self._settlement(store, clock=world.clock, host=place.packed)
-        self.asking = self._asking(self.settlement, settings, clock=world.clock, host=place.packed)
-        self.delivery = self._delivery(store, levels, clock=world.clock)
-        self.timed_delivery = self._timed_delivery(store, settings, clock=world.clock)
-        self.membership = Membership(
+        self.settlement = self._settlement(store, clock=clock, host=host)
+        self.check_loop = self._check_loop(self.settlement, settings, clock=clock, host=host)
+        self.delivery = self._delivery(store, levels, clock=clock)
+        self.timed_delivery = self._timed_delivery(store, settings, clock=clock)
+        self.membership = MembershipRequests(
             tables.clients,
             topics=tables.topics,
             groups=tables.groups,
@@ -145,18 +146,17 @@ class Parts:
             clock=world.clock,
         )
         self.pulls = self._pulls(store, settings)
-        self.state = self._state(store, clock=world.clock)
+        self.state = self._state(store, clock=clock)
         self.stamp = Stamp(settings.config, ids=_ids(world.entropy, place))
-        self.acknowledgement = Acknowledgement(store, settings, store_host=place.packed)
+        self.acknowledgement = Acknowledgement(store, settings, store_host=host)
         messages, runs = self._messages(store, settings, world=world, address=place.address)
-        answers = {
-            **messages,
-            **self._consumers(store),
-            **self._operators(store, settings, clock=world.clock, address=place.address),
-        }
-        self.dispatch = Dispatch(answers, refusals=self.acknowledgement.refusals(), runs=runs)
+        table = {**messages, **self._consumers(store)}
+        table |= self._operators(store, settings, clock=clock, address=place.address)
+        self.dispatch = Dispatch(
+            table, refusals=self.acknowledgement.refusals(), run_endpoints=runs
+        )
 
-    def _pulls(self, store: Store, settings: Settings) -> Pulls:
+    def _pulls(self, store: Store, settings: BrokerSettings) -> PullRequests:
         """Endpoints of pulls."""
         tables = self.tables
         access = ReadAccess(
@@ -167,10 +167,10 @@ class Parts:
             filters=tables.filters,
         )
         offsets, volumes = tables.offsets, tables.volumes
-        return Pulls(store, access, offsets=offsets, settings=settings, volumes=volumes)
+        return PullRequests(store, access, offsets=offsets, settings=settings, volumes=volumes)
 
     def _timers(
-        self, store: Store, settings: Settings, *, world: World, root: str
+        self, store: Store, settings: BrokerSettings, *, world: Ports, root: str
     ) -> Timers | None:
         """The timers of messages with a delivery time of their own; None if they are off."""
         if not settings.store.timers:
@@ -180,13 +180,13 @@ class Parts:
             store, world.disk, root, shape=shape, clock=world.clock, counts=self.tables.timer_counts
         )
 
-    def _delivery(self, store: Store, levels: DelayLevels, *, clock: Clock) -> Delivery:
+    def _delivery(self, store: Store, levels: DelayLevels, *, clock: Clock) -> LevelDelivery:
         """Delivery of messages with a delay level."""
         accept, progress = self.ingress.accept_due, self.tables.progress
-        return Delivery(store, accept, levels=levels, progress=progress, clock=clock)
+        return LevelDelivery(store, accept, levels=levels, progress=progress, clock=clock)
 
     def _timed_delivery(
-        self, store: Store, settings: Settings, *, clock: Clock
+        self, store: Store, settings: BrokerSettings, *, clock: Clock
     ) -> TimedDelivery | None:
         """Delivery of messages with a delivery time of their own; None if timers are off."""
         if self.timers is None:
@@ -199,19 +199,19 @@ class Parts:
             save_ms=settings.store.timer_flush_interval_ms,
         )
 
-    def _state(self, store: Store, *, clock: Clock) -> State:
+    def _state(self, store: Store, *, clock: Clock) -> BrokerFigures:
         """Figures that the broker reports about itself."""
         timers = None
         if self.timers is not None and self.timed_delivery is not None:
             timers = TimerFigures(self.timers, self.timed_delivery, clock)
-        return State(
+        return BrokerFigures(
             store,
             self.ingress,
             pulls=self.pulls,
             volumes=self.tables.volumes,
             clock=clock,
             timers=timers,
-            transactions=Tally(self.tables.ledger, self.settlement, self.asking),
+            transactions=TransactionCounts(self.tables.ledger, self.settlement, self.check_loop),
         )
 
     def _settlement(self, store: Store, *, clock: Clock, host: bytes) -> Settlement:
@@ -226,21 +226,21 @@ class Parts:
             host=host,
         )
 
-    def _asking(
-        self, settlement: Settlement, settings: Settings, *, clock: Clock, host: bytes
-    ) -> Asking:
+    def _check_loop(
+        self, settlement: Settlement, settings: BrokerSettings, *, clock: Clock, host: bytes
+    ) -> CheckLoop:
         """The checks that ask producers how an undecided transaction ended."""
         tables = self.tables
 
-        def rules() -> Rules:
+        def rules() -> CheckRules:
             config = settings.config
-            return Rules(
+            return CheckRules(
                 config.transaction_timeout_ms,
                 config.transaction_check_ms,
                 config.transaction_checks_max,
             )
 
-        return Asking(
+        return CheckLoop(
             settlement,
             tables.ledger,
             producers=LiveProducers(tables.clients, broker_name=settings.config.name, host=host),
@@ -259,8 +259,8 @@ class Parts:
         self.files.filters.changed()
 
     def _messages(
-        self, store: Store, settings: Settings, *, world: World, address: str
-    ) -> tuple[Answers, Runs]:
+        self, store: Store, settings: BrokerSettings, *, world: Ports, address: str
+    ) -> tuple[Endpoints, RunEndpoints]:
         """Endpoints that store and read messages, and those for sends that arrive together."""
         tables = self.tables
         rules = GroupRules(
@@ -292,13 +292,14 @@ class Parts:
             clock=world.clock,
             address=address,
         )
-        answers = {
-            **sends.answers(),
-            **replies.answers(),
-            **send_backs.answers(),
-            **self.pulls.answers(),
-            **Queries(store).answers(),
-            **Transactions(store, self.acknowledgement, settlement=self.settlement).answers(),
+        transactions = TransactionRequests(store, self.acknowledgement, settlement=self.settlement)
+        endpoints = {
+            **sends.endpoints(),
+            **replies.endpoints(),
+            **send_backs.endpoints(),
+            **self.pulls.endpoints(),
+            **QueryRequests(store).endpoints(),
+            **transactions.endpoints(),
             **TimerRequests(
                 self.timers,
                 self.ingress,
@@ -306,14 +307,14 @@ class Parts:
                 topics=tables.topics,
                 settings=settings,
                 clock=world.clock,
-            ).answers(),
+            ).endpoints(),
         }
-        return answers, sends.runs()
+        return endpoints, sends.runs()
 
-    def _consumers(self, store: Store) -> Answers:
+    def _consumers(self, store: Store) -> Endpoints:
         """Endpoints for heartbeats, filters, consumer offsets and queue locks."""
         tables = self.tables
-        positions = Positions(
+        positions = OffsetRequests(
             store,
             tables.offsets,
             topics=tables.topics,
@@ -321,18 +322,18 @@ class Parts:
             clients=tables.clients,
         )
         return {
-            **self.membership.answers(),
-            **tables.filters.answers(),
-            **positions.answers(),
-            **Locks(tables.locks, self.files.locks).answers(),
+            **self.membership.endpoints(),
+            **tables.filters.endpoints(),
+            **positions.endpoints(),
+            **LockRequests(tables.locks, self.files.locks).endpoints(),
         }
 
     def _operators(
-        self, store: Store, settings: Settings, *, clock: Clock, address: str
-    ) -> Answers:
+        self, store: Store, settings: BrokerSettings, *, clock: Clock, address: str
+    ) -> Endpoints:
         """Endpoints for operators."""
         tables = self.tables
-        queues = Queues(tables.topics, store, broker_name=settings.config.name)
+        queues = TopicQueueOffsets(tables.topics, store, broker_name=settings.config.name)
         groups = GroupRequests(
             tables.groups,
             tables.clients,
@@ -355,20 +356,20 @@ class Parts:
             groups=tables.groups,
             broker_name=settings.config.name,
         )
-        named = {**topics.answers(), **groups.answers()}
+        named = {**topics.endpoints(), **groups.endpoints()}
         return {
             **once_saved(named, self.files.topics, self.files.groups),
             **self._positions(queues, settings, clock=clock, address=address),
-            **FigureRequests(queues, tables.offsets, state=self.state).answers(),
-            **VolumeRequests(tables.volumes, clock, cluster=settings.config.cluster).answers(),
-            **connections.answers(),
-            **EntryRequests(store, tables.clients).answers(),
-            **SettingRequests(settings, on_permission=self.registration.again).answers(),
+            **FigureRequests(queues, tables.offsets, state=self.state).endpoints(),
+            **VolumeRequests(tables.volumes, clock, cluster=settings.config.cluster).endpoints(),
+            **connections.endpoints(),
+            **EntryRequests(store, tables.clients).endpoints(),
+            **SettingRequests(settings, on_permission=self.registration.register_all).endpoints(),
         }
 
     def _positions(
-        self, queues: Queues, settings: Settings, *, clock: Clock, address: str
-    ) -> Answers:
+        self, queues: TopicQueueOffsets, settings: BrokerSettings, *, clock: Clock, address: str
+    ) -> Endpoints:
         """Endpoints that show and reset consumer offsets."""
         tables = self.tables
         progress = ProgressRequests(
@@ -389,12 +390,9 @@ class Parts:
             settings=settings,
             save=self.files.offset_rounds.save_at_once,
         )
-        return {**progress.answers(), **resets.answers()}
+        return {**progress.endpoints(), **resets.endpoints()}
 
 
-def _ids(entropy: Entropy, place: Place) -> UniqueIds:
-    return UniqueIds(
-        address=place.packed[:-4],
-        process=entropy.below(_PROCESSES),
-        token=entropy.token(4),
-    )
+def _ids(entropy: Entropy, place: Location) -> UniqueIds:
+    process, token = entropy.below(_PROCESSES), entropy.token(4)
+    return UniqueIds(address=place.packed[:-4], process=process, token=token)

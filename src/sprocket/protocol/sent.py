@@ -30,7 +30,7 @@ _FORM = (
 _quoted = msgspec.json.Encoder().encode
 
 
-class Sent(Protocol):
+class SendResult(Protocol):
     """The values of one reply: where the message is stored, and its unique key."""
 
     @property
@@ -62,7 +62,7 @@ class SentForm:
             VERSION,
         )
 
-    def frame(self, opaque: int, sent: Sent, queue_number: int, handle: bytes = b"") -> bytes:
+    def frame(self, opaque: int, sent: SendResult, queue_number: int, handle: bytes = b"") -> bytes:
         """A whole frame.
 
         Args:

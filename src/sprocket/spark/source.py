@@ -16,7 +16,7 @@ from sprocket.spark.options.options import (
     read_options,
 )
 from sprocket.spark.records.schema import arrow_schema_of, default_ddl
-from sprocket.spark.worker import loaded
+from sprocket.spark.worker import task_counter
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import (
@@ -91,7 +91,7 @@ class RocketMQSource(DataSource):
         except ImportError:
             raise UsageError("writing a stream needs PySpark 4.1 or later") from None
         # Spark calls this in two processes for every micro-batch.
-        loaded.task_begins()
+        task_counter.task_begins()
         return RocketMQStreamWriter(self._write_options(schema))
 
     def _write_options(self, schema: StructType) -> WriteOptions:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 _IS_REUSED = "SPARK_REUSE_WORKER"
 
 
-class Loaded:
+class TaskCounter:
     """Counts the tasks of this process.
 
     Args:
@@ -43,4 +43,4 @@ class Loaded:
             self._freeze()
 
 
-loaded = Loaded()
+task_counter = TaskCounter()

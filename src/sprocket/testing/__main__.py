@@ -31,7 +31,7 @@ _CHUNK = 10
 _SHARE_MIN = 0.25
 
 
-class Told(NamedTuple):
+class PlayedHistory(NamedTuple):
     """The result of one history as text; `failure` is empty if no invariant failed."""
 
     name: str
@@ -78,14 +78,16 @@ def _seeds(text: str) -> range:
     return range(int(first), int(last or first) + 1)
 
 
-def _play(name: str, seed: int, *, prints: bool = False) -> Told:
+def _play(name: str, seed: int, *, prints: bool = False) -> PlayedHistory:
     before = time.process_time()
     try:
         outcome = play(name, seed)
     except Violation as violation:
         if prints and violation.journal is not None:
             _print_events(violation.journal)
-        return Told(name, seed, f"{name} {seed}: {violation}", str(violation).splitlines()[0], {})
+        return PlayedHistory(
+            name, seed, f"{name} {seed}: {violation}", str(violation).splitlines()[0], {}
+        )
     if prints:
         _print_events(outcome.journal)
     text = (
@@ -94,10 +96,10 @@ def _play(name: str, seed: int, *, prints: bool = False) -> Told:
         f"{outcome.acknowledged} acknowledged, {outcome.delivered} delivered"
     )
     gaps = _gaps(outcome.journal)
-    return Told(name, seed, text, "", gaps, outcome.sent, outcome.acknowledged)
+    return PlayedHistory(name, seed, text, "", gaps, outcome.sent, outcome.acknowledged)
 
 
-def _play_chunk(chunk: tuple[str, range]) -> list[Told]:
+def _play_chunk(chunk: tuple[str, range]) -> list[PlayedHistory]:
     name, seeds = chunk
     return [_play(name, seed) for seed in seeds]
 
@@ -109,7 +111,7 @@ def _play_many(names: Iterable[str], seeds: range, *, jobs: int) -> int:
         (name, seeds[at : at + _CHUNK]) for at in range(0, len(seeds), _CHUNK) for name in names
     ]
     began, done = time.monotonic(), 0
-    failures: dict[str, list[Told]] = defaultdict(list)
+    failures: dict[str, list[PlayedHistory]] = defaultdict(list)
     totals: dict[str, Counter[str]] = defaultdict(Counter)
     gaps: dict[str, list[float]] = defaultdict(list)
     with ProcessPoolExecutor(jobs) as pool:
@@ -134,7 +136,7 @@ def _play_many(names: Iterable[str], seeds: range, *, jobs: int) -> int:
     return 1 if any(failures.values()) or min(shares.values()) < _SHARE_MIN else 0
 
 
-def _flat(chunks: Iterable[list[Told]]) -> Iterator[Told]:
+def _flat(chunks: Iterable[list[PlayedHistory]]) -> Iterator[PlayedHistory]:
     for chunk in chunks:
         yield from chunk
 

@@ -15,7 +15,7 @@ from typing import Any
 from sprocket.base.ports import Disk
 from sprocket.broker.broker import Broker
 from sprocket.broker.config import BrokerConfig
-from sprocket.client.base.world import World
+from sprocket.client.base.world import ClientEnvironment
 from sprocket.nameserver.config import NameServerConfig
 from sprocket.nameserver.nameserver import NameServer
 from sprocket.store.config import StoreConfig
@@ -25,7 +25,7 @@ from sprocket.testing.entropy import SeededEntropy
 from sprocket.testing.invariants import Violation
 from sprocket.testing.journal import Journal
 from sprocket.testing.network import Network
-from sprocket.testing.process import Process
+from sprocket.testing.process import SimulatedProcess
 
 NAMESERVER_PORT = 9876
 BROKER_PORT = 10911
@@ -67,7 +67,7 @@ class Machine:
         #: The server on it, for tests that inspect it.
         self.server: Any = None
         self._serve = serve
-        self._process: Process | None = None
+        self._process: SimulatedProcess | None = None
         self._task: asyncio.Task[None] | None = None
         self._stopping = asyncio.Event()
         self._has_stood_still = False
@@ -97,7 +97,7 @@ class Machine:
         self.network.note(f"start {self.name}")
         self._stopping.clear()
         ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._process = Process(self.name, self.name)
+        self._process = SimulatedProcess(self.name, self.name)
         self._task = self._process.start(self._main(ready))
         begun = [ready, self._task]
         done, _ = await asyncio.wait(
@@ -125,7 +125,7 @@ class Machine:
         self._process.stop()
 
     def wake(self, *, timers_first: bool = False) -> None:
-        """Continues after `pause`; see `Process.wake`."""
+        """Continues after `pause`; see `SimulatedProcess.wake`."""
         if self._process is not None:
             self._process.wake(timers_first=timers_first)
 
@@ -220,13 +220,15 @@ class Cluster:
                     if not restarted.cancelled():
                         restarted.exception()
 
-    def client(self, name: str, *, disk: Disk | None = None) -> tuple[Process, World]:
+    def client(
+        self, name: str, *, disk: Disk | None = None
+    ) -> tuple[SimulatedProcess, ClientEnvironment]:
         """A process on a host of its own, and the `world` for a client in it."""
         self._clients += 1
-        process = Process(name, name)
+        process = SimulatedProcess(name, name)
         entropy = self._entropy.fork(name)
         address = self.network.address_of(name)
-        return process, World(LoopClock(), entropy, address, self._clients, disk)
+        return process, ClientEnvironment(LoopClock(), entropy, address, self._clients, disk)
 
     def _machine(
         self, name: str, serve: Callable[[Machine], AbstractAsyncContextManager[Any]]

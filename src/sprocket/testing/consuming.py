@@ -18,7 +18,7 @@ from sprocket.testing.cluster import Cluster
 from sprocket.testing.crowd import Crowd, Group
 from sprocket.testing.entropy import SeededEntropy
 from sprocket.testing.groups import GroupRecord
-from sprocket.testing.history import Outcome
+from sprocket.testing.history import HistoryOutcome
 from sprocket.testing.journal import Journal, key_of
 from sprocket.testing.network import Network
 from sprocket.testing.observer import Observer
@@ -42,7 +42,7 @@ _DELAYS_SECONDS = 31.0
 Stored = dict[QueueId, list[StoredMessage]]
 
 
-class Run:
+class ConsumingRun:
     """One history.
 
     Args:
@@ -63,7 +63,7 @@ class Run:
     # `_watch` checks during the faults what must always hold; the other invariants can hold only
     # when all is consumed. It waits for that twice: the messages sent between show that every
     # broker still takes new ones, not only that the old ones have come through.
-    async def play(self) -> Outcome:
+    async def play(self) -> HistoryOutcome:
         """Runs the history to its end.
 
         Raises:
@@ -105,8 +105,8 @@ class Run:
         await self.cluster.stop()
         return self._outcome()
 
-    def _outcome(self) -> Outcome:
-        return Outcome(
+    def _outcome(self) -> HistoryOutcome:
+        return HistoryOutcome(
             self.network.history,
             self.network.now(),
             len(self.journal.bodies),

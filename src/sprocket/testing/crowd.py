@@ -21,8 +21,8 @@ from sprocket.testing.disk import MemoryDisk
 from sprocket.testing.entropy import SeededEntropy
 from sprocket.testing.groups import GroupRecord
 from sprocket.testing.journal import Journal
-from sprocket.testing.members import Member, Place, Style, member_of
-from sprocket.testing.traffic import Producers, Traffic
+from sprocket.testing.members import MemberEnvironment, SimulatedMember, Style, member_of
+from sprocket.testing.traffic import SimulatedProducers, Traffic
 
 T = TypeVar("T")
 
@@ -43,7 +43,7 @@ class Group:
         entropy: SeededEntropy,
     ) -> None:
         self.style = style
-        self.members: list[Member] = []
+        self.members: list[SimulatedMember] = []
         #: One record for the group, or one for each identity.
         self.records: list[GroupRecord] = []
         self._cluster = cluster
@@ -57,7 +57,7 @@ class Group:
         if not style.has_identities:
             self.records.append(journal.group(style.name, style.topics))
 
-    def join(self) -> Member | None:
+    def join(self) -> SimulatedMember | None:
         """Starts one more member; None if there are enough."""
         if self._away:
             name = self._away.pop(0)
@@ -67,7 +67,7 @@ class Group:
         else:
             return None
         process, world = self._cluster.client(name, disk=self._disk(name))
-        place = Place(
+        place = MemberEnvironment(
             process,
             world,
             self._cluster.nameserver_addresses,
@@ -87,13 +87,13 @@ class Group:
         member.start()
         return member
 
-    async def leave(self, member: Member) -> None:
+    async def leave(self, member: SimulatedMember) -> None:
         """Stops a member in order."""
         self._journal.note(member.name, "leaves")
         self._remove(member)
         await member.leave()
 
-    def kill(self, member: Member) -> None:
+    def kill(self, member: SimulatedMember) -> None:
         """Kills a member's process."""
         self._journal.note(member.name, "is killed")
         self._remove(member)
@@ -112,7 +112,7 @@ class Group:
         """The disk of an identity."""
         return self._disks[name]
 
-    def _remove(self, member: Member) -> None:
+    def _remove(self, member: SimulatedMember) -> None:
         self.members.remove(member)
         if self.style.has_identities:
             self._away.append(member.name)
@@ -162,7 +162,9 @@ class Crowd:
             Group(cluster, journal, style, queues=traffic.queues, entropy=entropy.fork(style.name))
             for style in styles
         ]
-        self._producers = Producers(cluster, journal, traffic, entropy=entropy.fork("producers"))
+        self._producers = SimulatedProducers(
+            cluster, journal, traffic, entropy=entropy.fork("producers")
+        )
         self._pool = Pool()
         self._operator = Caller(self._pool, cluster.nameserver_addresses, timeout_ms=3_000)
 
@@ -190,7 +192,7 @@ class Crowd:
                 group.join()
 
     def send_all(self) -> list[Awaitable[None]]:
-        """The sends of all producers; see `Producers.send_all`."""
+        """The sends of all producers; see `SimulatedProducers.send_all`."""
         return self._producers.send_all()
 
     async def send_one_to_each_broker(self) -> None:
@@ -305,7 +307,7 @@ class Crowd:
                 self._journal.note("operator", f"has moved {name} in {queue}")
                 return
 
-    def _all(self) -> list[Member]:
+    def _all(self) -> list[SimulatedMember]:
         return [member for group in self.groups for member in group.members]
 
     def _any_group(self) -> Group:

@@ -24,7 +24,7 @@ _CHUNK = 1 << 16
 _ZEROS = bytes(_CHUNK)
 
 
-class _File:
+class _SimulatedFile:
     """The content of a file that a process sees, and that which survives a loss of power."""
 
     __slots__ = ("cleared_from", "durable", "is_name_durable", "live", "size")
@@ -39,7 +39,7 @@ class _File:
         self.is_name_durable = False
 
     @classmethod
-    def holding(cls, content: bytes) -> _File:
+    def holding(cls, content: bytes) -> _SimulatedFile:
         """A file written at once and synced."""
         file = cls(len(content))
         file.live[: len(content)] = content
@@ -57,20 +57,20 @@ class _File:
         self.durable[first:last] = self.live[first:last]
         self.is_name_durable = True
 
-    def copy(self) -> _File:
+    def copy(self) -> _SimulatedFile:
         """A copy for the next process after a kill."""
-        twin = _File(self.size)
+        twin = _SimulatedFile(self.size)
         _copy_written(self.live, twin.live)
         _copy_written(self.durable, twin.durable)
         twin.is_name_durable = self.is_name_durable
         twin.cleared_from = self.cleared_from
         return twin
 
-    def torn(self, entropy: SeededEntropy) -> _File | None:
+    def torn(self, entropy: SeededEntropy) -> _SimulatedFile | None:
         """A copy as after a loss of power; None if the file is gone."""
         if not self.is_name_durable and entropy.happens(0.5):
             return None
-        twin = _File(self.size)
+        twin = _SimulatedFile(self.size)
         _copy_written(self.durable, twin.live)
         for start in range(0, self.size, SECTOR_BYTES):
             end = min(start + SECTOR_BYTES, self.size)
@@ -86,7 +86,7 @@ class MemoryMappedFile:
 
     __slots__ = ("_buffer", "_disk", "_file", "_path", "_taken_to")
 
-    def __init__(self, path: str, file: _File, disk: MemoryDisk) -> None:
+    def __init__(self, path: str, file: _SimulatedFile, disk: MemoryDisk) -> None:
         self._path = path
         self._file = file
         self._disk = disk
@@ -188,7 +188,7 @@ class MemoryDisk:
     """A `Disk` whose files exist as long as the object, so a test can restart a process on it."""
 
     def __init__(self) -> None:
-        self._files: dict[str, _File] = {}
+        self._files: dict[str, _SimulatedFile] = {}
         self._directories: set[str] = {"/", ""}
         self._locked: set[str] = set()
         #: By path, the range of a file's bytes that is not in memory.
@@ -202,7 +202,7 @@ class MemoryDisk:
         """The disk for the next process after a kill now. Do not use this one any more."""
         return self._next({path: file.copy() for path, file in self._files.items()})
 
-    def _next(self, files: dict[str, _File]) -> MemoryDisk:
+    def _next(self, files: dict[str, _SimulatedFile]) -> MemoryDisk:
         disk = type(self).__new__(type(self))
         disk.__dict__.update(self.__dict__)
         disk._files = files
@@ -239,7 +239,7 @@ class MemoryDisk:
         if file is None or not file.size:
             if self.capacity_bytes and self._used_bytes() + size > self.capacity_bytes:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
-            file = self._files[path] = _File(size)
+            file = self._files[path] = _SimulatedFile(size)
         if file.size != size:
             raise OSError(f"{path} has {file.size} bytes, expected {size}")
         return MemoryMappedFile(path, file, self)
@@ -265,7 +265,7 @@ class MemoryDisk:
         path = self._inside_directory(path)
         if backup and path in self._files:
             self._files[f"{path}.bak"] = self._files[path]
-        self._files[path] = _File.holding(content)
+        self._files[path] = _SimulatedFile.holding(content)
 
     def move(self, source: str, target: str) -> None:
         """Renames a file or folder; the target's folder must exist.

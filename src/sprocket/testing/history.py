@@ -13,7 +13,7 @@ from sprocket.testing.network import Network
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class HistoryOutcome:
     """The outcome of a history.
 
     Attributes:
@@ -32,17 +32,17 @@ class Outcome:
     journal: Journal
 
 
-class Run(Protocol):
+class HistoryRun(Protocol):
     """A run of one history."""
 
     journal: Journal
 
-    async def play(self) -> Outcome:
+    async def play(self) -> HistoryOutcome:
         """Runs the history to its end; raises `Violation`."""
         ...
 
 
-def tell(name: str, seed: int, run: Callable[[Network, str], Run]) -> Outcome:
+def play_history(name: str, seed: int, run: Callable[[Network, str], HistoryRun]) -> HistoryOutcome:
     """Runs a history on a simulated loop of its own.
 
     Args:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from sprocket.base.errors import SprocketError
-from sprocket.client.base.world import World
+from sprocket.client.base.world import ClientEnvironment
 from sprocket.client.config import ConsumerConfig, LitePullConfig
 from sprocket.client.lite_pull_consumer import LitePullConsumer
 from sprocket.client.push_consumer import Later, PushConsumer
@@ -16,7 +16,7 @@ from sprocket.message.queue import QueueId
 from sprocket.testing.entropy import SeededEntropy
 from sprocket.testing.groups import Call, GroupRecord
 from sprocket.testing.journal import Journal
-from sprocket.testing.process import Process
+from sprocket.testing.process import SimulatedProcess
 
 #: Probability that a listener takes far longer than usual.
 _SLOW = 0.02
@@ -62,7 +62,7 @@ class Style:
         return self.kind in ("concurrent", "ordered", "lite")
 
 
-class Place:
+class MemberEnvironment:
     """What a member gets from its cluster.
 
     Args:
@@ -75,8 +75,8 @@ class Place:
 
     def __init__(
         self,
-        process: Process,
-        world: World,
+        process: SimulatedProcess,
+        world: ClientEnvironment,
         nameservers: list[str],
         *,
         entropy: SeededEntropy,
@@ -89,11 +89,17 @@ class Place:
         self.queues = queues
 
 
-class Member:
+class SimulatedMember:
     """One consumer; subclasses implement `_main`."""
 
     def __init__(
-        self, name: str, place: Place, *, style: Style, journal: Journal, record: GroupRecord
+        self,
+        name: str,
+        place: MemberEnvironment,
+        *,
+        style: Style,
+        journal: Journal,
+        record: GroupRecord,
     ) -> None:
         self.name = name
         self.place = place
@@ -137,11 +143,17 @@ class Member:
         return self._entropy.between(0.0, longest)
 
 
-class PushMember(Member):
+class PushMember(SimulatedMember):
     """A push consumer."""
 
     def __init__(
-        self, name: str, place: Place, *, style: Style, journal: Journal, record: GroupRecord
+        self,
+        name: str,
+        place: MemberEnvironment,
+        *,
+        style: Style,
+        journal: Journal,
+        record: GroupRecord,
     ) -> None:
         super().__init__(name, place, style=style, journal=journal, record=record)
         self.consumer = PushConsumer(
@@ -205,11 +217,17 @@ class PushMember(Member):
         return "later" if call.times < self._journal.failures.get(call.key, 0) else "done"
 
 
-class LiteMember(Member):
+class LiteMember(SimulatedMember):
     """A lite pull consumer, by subscription or by assignment."""
 
     def __init__(
-        self, name: str, place: Place, *, style: Style, journal: Journal, record: GroupRecord
+        self,
+        name: str,
+        place: MemberEnvironment,
+        *,
+        style: Style,
+        journal: Journal,
+        record: GroupRecord,
     ) -> None:
         super().__init__(name, place, style=style, journal=journal, record=record)
         self.consumer = LitePullConsumer(
@@ -315,6 +333,6 @@ class LiteMember(Member):
             self._next[queue] = back
 
 
-def member_of(style: Style) -> Callable[..., Member]:
+def member_of(style: Style) -> Callable[..., SimulatedMember]:
     """The class of members of such a group."""
     return LiteMember if style.kind in ("lite", "assigned") else PushMember

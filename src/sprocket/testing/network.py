@@ -14,8 +14,8 @@ from contextvars import Context, copy_context
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sprocket.testing.entropy import SeededEntropy
-from sprocket.testing.process import Process, current_process
-from sprocket.testing.wire import Endpoint, Signal
+from sprocket.testing.process import SimulatedProcess, current_process
+from sprocket.testing.wire import Signal, SimulatedTransport
 
 if TYPE_CHECKING:
     from sprocket.testing.loop import SimulatedLoop
@@ -104,7 +104,7 @@ class Network:
         self._pieces = pieces
         self._addresses: dict[str, str] = {}
         self._next_port = 30_000
-        self._endpoints: dict[Endpoint, None] = {}
+        self._endpoints: dict[SimulatedTransport, None] = {}
         self._cuts: set[frozenset[str]] = set()
         self._slow: dict[frozenset[str], float] = {}
         #: By host, the faults of its replies.
@@ -117,7 +117,7 @@ class Network:
         """The loop's time, in seconds."""
         return self.loop.time()
 
-    def host_of(self, process: Process | None) -> str:
+    def host_of(self, process: SimulatedProcess | None) -> str:
         """The host of a process; code outside of all processes has a host of its own."""
         return _OUTSIDE if process is None else process.host
 
@@ -147,7 +147,7 @@ class Network:
         """Adds an event to the history."""
         self._digest.update(f"{self.now():.6f} {what}\n".encode())
 
-    def note_delivery(self, end: Endpoint, content: bytes) -> None:
+    def note_delivery(self, end: SimulatedTransport, content: bytes) -> None:
         """Adds an arrival to the history."""
         self.note(f"{end.other.host}>{end.host}")
         self._digest.update(content)
@@ -239,7 +239,7 @@ class Network:
             if end.host == host and end.other.host != _OUTSIDE:
                 end.is_frozen = end.other.is_frozen = True
 
-    def kill(self, process: Process, *, silently: bool = False) -> None:
+    def kill(self, process: SimulatedProcess, *, silently: bool = False) -> None:
         """Removes a process from the network. Its peers get an end or a reset unless `silently`."""
         for listening in [*self.listeners.values()]:
             if listening.process is process:
@@ -249,7 +249,7 @@ class Network:
                 word = Signal.RESET if self.entropy.happens(0.5) else Signal.END
                 end.die(None if silently else word)
 
-    def forget(self, end: Endpoint) -> None:
+    def forget(self, end: SimulatedTransport) -> None:
         """Removes a closed end."""
         self._endpoints.pop(end, None)
 
@@ -275,7 +275,7 @@ class Network:
 
     async def connect(
         self, factory: Callable[[], asyncio.BaseProtocol], host: str, port: int
-    ) -> tuple[Endpoint, asyncio.BaseProtocol]:
+    ) -> tuple[SimulatedTransport, asyncio.BaseProtocol]:
         """Makes a connection from the current process.
 
         Raises:
@@ -292,8 +292,12 @@ class Network:
             raise ConnectionRefusedError(111, f"nobody listens at {host}:{port}")
         if process is not None and not process.is_alive:
             raise OSError(101, "the process is dead")
-        end = Endpoint(self, process, self._place(mine, theirs, self._new_port()), copy_context())
-        far = Endpoint(self, listening.process, self._place(theirs, mine, port), listening.context)
+        end = SimulatedTransport(
+            self, process, self._place(mine, theirs, self._new_port()), copy_context()
+        )
+        far = SimulatedTransport(
+            self, listening.process, self._place(theirs, mine, port), listening.context
+        )
         end.join(far)
         far.is_answering = True
         self._endpoints[end] = self._endpoints[far] = None

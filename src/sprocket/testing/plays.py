@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from sprocket.testing import scenarios, timed, transacted
-from sprocket.testing.history import Outcome
+from sprocket.testing.history import HistoryOutcome
 from sprocket.testing.scenarios import SCENARIOS
 from sprocket.testing.timed import TIMED
 from sprocket.testing.transacted import TRANSACTED
 
 #: Runs one history, by scenario name and seed; raises `Violation`.
-Play = Callable[[str, int], Outcome]
+Play = Callable[[str, int], HistoryOutcome]
 
 PLAYS: dict[str, Play] = {
     **dict.fromkeys(SCENARIOS, scenarios.play),
@@ -26,7 +26,7 @@ DOCS: dict[str, str] = {
 }
 
 
-def play(name: str, seed: int) -> Outcome:
+def play(name: str, seed: int) -> HistoryOutcome:
     """Runs a scenario of `PLAYS`.
 
     Raises:

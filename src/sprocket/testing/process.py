@@ -12,20 +12,20 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-_current: ContextVar[Process | None] = ContextVar("process", default=None)
+_current: ContextVar[SimulatedProcess | None] = ContextVar("process", default=None)
 
 
-def current_process() -> Process | None:
+def current_process() -> SimulatedProcess | None:
     """The process of the running code; None outside of all processes."""
     return _current.get()
 
 
-def process_of(context: Context) -> Process | None:
+def process_of(context: Context) -> SimulatedProcess | None:
     """The process of code that runs in a context."""
     return context.get(_current)
 
 
-class Process:
+class SimulatedProcess:
     """Tasks that are stopped and killed together.
 
     Attributes:

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 
 from sprocket.store.config import StoreConfig
 from sprocket.testing.cluster import SMALL_STORE
-from sprocket.testing.consuming import Run
-from sprocket.testing.history import Outcome, tell
+from sprocket.testing.consuming import ConsumingRun
+from sprocket.testing.history import HistoryOutcome, play_history
 from sprocket.testing.members import Style
 from sprocket.testing.traffic import Traffic
 
@@ -259,7 +259,7 @@ SCENARIOS: dict[str, Scenario] = {
 }
 
 
-def play(name: str, seed: int, *, instead: Scenario | None = None) -> Outcome:
+def play(name: str, seed: int, *, instead: Scenario | None = None) -> HistoryOutcome:
     """Runs a scenario of `SCENARIOS`.
 
     Args:
@@ -270,4 +270,4 @@ def play(name: str, seed: int, *, instead: Scenario | None = None) -> Outcome:
         Violation: an invariant does not hold; the text has scenario, seed and a story.
     """
     scenario = instead or SCENARIOS[name]
-    return tell(name, seed, lambda network, words: Run(scenario, network, words))
+    return play_history(name, seed, lambda network, words: ConsumingRun(scenario, network, words))

@@ -19,7 +19,7 @@ from sprocket.store.config import StoreConfig
 from sprocket.testing.clock import EPOCH_MS
 from sprocket.testing.cluster import SMALL_STORE, Cluster
 from sprocket.testing.entropy import SeededEntropy
-from sprocket.testing.history import Outcome, tell
+from sprocket.testing.history import HistoryOutcome, play_history
 from sprocket.testing.invariants import Violation
 from sprocket.testing.journal import Journal
 from sprocket.testing.network import Network
@@ -35,7 +35,7 @@ _SMALL = replace(SMALL_STORE, timer_file_bytes=4096, timer_roll_slots=8)
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class TimerScenario:
     """A scenario of timed messages.
 
     Attributes:
@@ -53,23 +53,23 @@ class Waiting:
     sync_seconds: tuple[float, float] = (0.0005, 0.02)
 
 
-TIMED: dict[str, Waiting] = {
-    "timers": Waiting("Messages wait for times of their own, and nothing goes wrong.", ()),
-    "timers-kills": Waiting(
+TIMED: dict[str, TimerScenario] = {
+    "timers": TimerScenario("Messages wait for times of their own, and nothing goes wrong.", ()),
+    "timers-kills": TimerScenario(
         "The broker is killed, or stopped in order, and its clock jumps.",
         ("kill-broker", "kill-broker", "restart-broker", "clock", "pause-broker"),
     ),
-    "timers-clock": Waiting(
+    "timers-clock": TimerScenario(
         "The broker's clock jumps back and forth, also while it is down.",
         ("clock", "clock", "restart-broker"),
     ),
-    "timers-power": Waiting(
+    "timers-power": TimerScenario(
         "The broker loses its power; a send is answered when it is on the disk.",
         ("power-broker", "power-broker", "kill-broker", "clock"),
         store=replace(_SMALL, flush="SYNC_FLUSH"),
         sync_seconds=(0.005, 0.3),
     ),
-    "timers-disk": Waiting(
+    "timers-disk": TimerScenario(
         "The broker's disk is full, slow, or fails, and the broker ends.",
         ("disk-full", "disk-slow", "disk-error", "kill-broker"),
         store=replace(_SMALL, flush="SYNC_FLUSH"),
@@ -180,8 +180,8 @@ class _Senders:
             self._journal.note(key.partition("-")[0], "takes back", key)
 
 
-class _Run:
-    def __init__(self, scenario: Waiting, network: Network, seed: str) -> None:
+class _TimedRun:
+    def __init__(self, scenario: TimerScenario, network: Network, seed: str) -> None:
         self.scenario = scenario
         self.network = network
         self.entropy = SeededEntropy(seed)
@@ -192,7 +192,7 @@ class _Run:
         self.senders = _Senders(self.cluster, self.journal, self.entropy.fork("work"))
         self.observer = Observer(self.cluster, TOPIC, QUEUES, group="g")
 
-    async def play(self) -> Outcome:
+    async def play(self) -> HistoryOutcome:
         await self.cluster.start()
         await self.observer.create_topic()
         working = [asyncio.ensure_future(self.senders.work(f"sender{n}")) for n in range(2)]
@@ -216,7 +216,7 @@ class _Run:
         await self.observer.close()
         await self.cluster.stop()
         promises = self.senders.promises
-        return Outcome(
+        return HistoryOutcome(
             self.network.history,
             self.network.now(),
             len(promises.dues_ms),
@@ -263,10 +263,10 @@ class _Run:
             await asyncio.sleep(1.0)
 
 
-def play(name: str, seed: int) -> Outcome:
+def play(name: str, seed: int) -> HistoryOutcome:
     """Runs a scenario of `TIMED`.
 
     Raises:
         Violation: an invariant does not hold; the text has scenario and seed.
     """
-    return tell(name, seed, lambda network, words: _Run(TIMED[name], network, words))
+    return play_history(name, seed, lambda network, words: _TimedRun(TIMED[name], network, words))

@@ -13,7 +13,7 @@ from sprocket.message.queue import QueueId
 from sprocket.testing.cluster import Cluster
 from sprocket.testing.entropy import SeededEntropy
 from sprocket.testing.journal import Journal
-from sprocket.testing.process import Process
+from sprocket.testing.process import SimulatedProcess
 
 #: Concurrent sends of one producer.
 _LANES = 3
@@ -48,7 +48,7 @@ class Traffic:
     poison: float = 0.0
 
 
-class Producers:
+class SimulatedProducers:
     """All producers of a run.
 
     Args:
@@ -68,7 +68,7 @@ class Producers:
         self._journal = journal
         self._traffic = traffic
         self._entropy = entropy
-        self.running: list[Process] = []
+        self.running: list[SimulatedProcess] = []
 
     def send_all(self) -> list[Awaitable[None]]:
         """An awaitable for each, done when its last send has a reply or has failed, or it dies."""

@@ -19,12 +19,12 @@ from sprocket.message.topic import CHECKS_EXHAUSTED, HALF
 from sprocket.store.config import StoreConfig
 from sprocket.testing.cluster import SMALL_STORE, Cluster
 from sprocket.testing.entropy import SeededEntropy
-from sprocket.testing.history import Outcome, tell
+from sprocket.testing.history import HistoryOutcome, play_history
 from sprocket.testing.invariants import Violation
 from sprocket.testing.journal import Journal
 from sprocket.testing.network import Network
 from sprocket.testing.observer import Observer
-from sprocket.testing.process import Process
+from sprocket.testing.process import SimulatedProcess
 from sprocket.testing.weather import Weather
 from sprocket.transaction.half import SYSTEM_GROUP
 
@@ -153,7 +153,7 @@ class _Members:
         self._journal = journal
         self._entropy = entropy
         self.truth = Truth()
-        self._running: list[tuple[Process, asyncio.Task[None]]] = []
+        self._running: list[tuple[SimulatedProcess, asyncio.Task[None]]] = []
         self._leaving = asyncio.Event()
         self._count = 0
 
@@ -219,7 +219,7 @@ class _Members:
             self._journal.note(who, f"ends: {ends[key].name}", key)
 
 
-class _Run:
+class _TransactedRun:
     def __init__(self, scenario: Undecided, network: Network, seed: str) -> None:
         self._faults = scenario.faults
         self.network = network
@@ -231,7 +231,7 @@ class _Run:
         self.halves = Observer(self.cluster, HALF, 1, group=SYSTEM_GROUP)
         self.parked = Observer(self.cluster, CHECKS_EXHAUSTED, 1, group="g")
 
-    async def play(self) -> Outcome:
+    async def play(self) -> HistoryOutcome:
         await self.cluster.start()
         await self.seen.create_topic()
         for _ in range(2):
@@ -257,7 +257,7 @@ class _Run:
         for observer in (self.seen, self.halves, self.parked):
             await observer.close()
         await self.cluster.stop()
-        return Outcome(
+        return HistoryOutcome(
             self.network.history,
             self.network.now(),
             len(self.journal.bodies),
@@ -299,10 +299,12 @@ class _Run:
             await asyncio.sleep(1.0)
 
 
-def play(name: str, seed: int) -> Outcome:
+def play(name: str, seed: int) -> HistoryOutcome:
     """Runs a scenario of `TRANSACTED`.
 
     Raises:
         Violation: an invariant does not hold; the text has scenario and seed.
     """
-    return tell(name, seed, lambda network, words: _Run(TRANSACTED[name], network, words))
+    return play_history(
+        name, seed, lambda network, words: _TransactedRun(TRANSACTED[name], network, words)
+    )

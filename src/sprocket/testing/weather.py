@@ -19,7 +19,7 @@ T = TypeVar("T")
 _SKEW_MS_MAX = 60_000
 
 
-class Clients(Protocol):
+class AffectedClients(Protocol):
     """The clients to which faults happen."""
 
     @property
@@ -54,7 +54,7 @@ class Weather:
     def __init__(
         self,
         cluster: Cluster,
-        workload: Clients,
+        workload: AffectedClients,
         *,
         entropy: SeededEntropy,
         journal: Journal,

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextvars import Context
 from enum import Enum
 from typing import TYPE_CHECKING, Any, cast
 
-from sprocket.testing.process import Process
+from sprocket.testing.process import SimulatedProcess
 
 if TYPE_CHECKING:
     from sprocket.testing.network import Network
@@ -32,11 +32,15 @@ class Signal(Enum):
     RESET = "reset"
 
 
-class Endpoint(asyncio.Transport):
+class SimulatedTransport(asyncio.Transport):
     """One end; `other` is the opposite one."""
 
     def __init__(
-        self, network: Network, process: Process | None, local: tuple[str, int], context: Context
+        self,
+        network: Network,
+        process: SimulatedProcess | None,
+        local: tuple[str, int],
+        context: Context,
     ) -> None:
         super().__init__()
         self.local = local
@@ -44,7 +48,7 @@ class Endpoint(asyncio.Transport):
         self.process = process
         self.host = network.host_of(process)
         self.context = context
-        self.other: Endpoint = self
+        self.other: SimulatedTransport = self
         self._protocol: asyncio.Protocol | None = None
         #: Bytes and signals on the way to the other end, in order, with times of arrival.
         self._line: deque[tuple[float, bytes | Signal]] = deque()
@@ -64,7 +68,7 @@ class Endpoint(asyncio.Transport):
         self.is_frozen = False
         self._high, self._low = 1 << 16, 1 << 14
 
-    def join(self, other: Endpoint) -> None:
+    def join(self, other: SimulatedTransport) -> None:
         """Makes `other` the opposite end of this one, and the reverse."""
         self.other, other.other = other, self
 
@@ -105,10 +109,6 @@ class Endpoint(asyncio.Transport):
             self._is_full = True
             if self._protocol is not None:
                 self._protocol.pause_writing()
-
-    def writelines(self, list_of_data: Iterable[Any]) -> None:
-        """Sends bytes, one after the other."""
-        self.write(b"".join(list_of_data))
 
     def can_write_eof(self) -> bool:
         """Half-closed connections are not simulated."""

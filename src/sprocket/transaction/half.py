@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from sprocket.base.errors import CorruptRecord
 from sprocket.message import properties as names
-from sprocket.message.anew import anew
+from sprocket.message.drafting import copy_draft
 from sprocket.message.hashing import tag_code
 from sprocket.message.properties import decode_bytes, encode
 from sprocket.message.record import COMMITTED, TRANSACTION_MASK, Draft, Encoder, Record, topic_part
@@ -148,7 +148,7 @@ def committed(record: Record, properties: dict[str, str]) -> Draft:
     topic, queue = belongs_to(record, properties)
     for name in (names.HALF_QUEUE_OFFSET, names.CHECK_TIMES):
         properties.pop(name, None)
-    return anew(
+    return copy_draft(
         record,
         properties,
         topic,
@@ -189,7 +189,7 @@ def _undecided(
 ) -> Draft:
     """A record's message whose transaction is in no state."""
     sys_flag = record.sys_flag & ~TRANSACTION_MASK
-    return anew(record, properties, topic, queue_number=queue_number, sys_flag=sys_flag)
+    return copy_draft(record, properties, topic, queue_number=queue_number, sys_flag=sys_flag)
 
 
 def as_asked(

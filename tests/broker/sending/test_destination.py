@@ -16,8 +16,8 @@ from sprocket.broker.sending.destination import (
     is_given_up,
 )
 from sprocket.delay.levels.levels import DelayLevels
-from sprocket.delay.timers.timed import Limits, TimedWait
-from sprocket.message.anew import anew
+from sprocket.delay.timers.timed import TimedWait, TimerLimits
+from sprocket.message.drafting import copy_draft
 from sprocket.message.hashing import tag_code
 from sprocket.message.ids import offset_id
 from sprocket.message.properties import decode_bytes, encode
@@ -25,7 +25,7 @@ from sprocket.message.record import Draft, Encoder, Record, parse, topic_part
 
 HOST = bytes([127, 0, 0, 1, 0, 0, 0x2A, 0x9F])
 ORIGIN = offset_id(HOST, 64)
-RULES = DelayRules(DelayLevels.parse("1s 5s 10s 30s 1m"), Limits(1000, 86_400_000), "broker-a")
+RULES = DelayRules(DelayLevels.parse("1s 5s 10s 30s 1m"), TimerLimits(1000, 86_400_000), "broker-a")
 NOW_MS = 1_700_000_000_123
 DUE = str(NOW_MS + 5000)
 SLOT = 1_700_000_005_000
@@ -60,7 +60,7 @@ def decided(intake: Intake, rules: DelayRules = RULES, now_ms: int = NOW_MS) -> 
 
 def given_back(record: Record, level: int | None, *, times_max: int = 16, queue: int = 2) -> Intake:
     properties = decode_bytes(record.properties)
-    made = anew(record, properties, record.topic, queue_number=3, tries=1)
+    made = copy_draft(record, properties, record.topic, queue_number=3, tries=1)
     return Intake(made, properties, Retry("g", times_max, level, queue, ORIGIN))
 
 

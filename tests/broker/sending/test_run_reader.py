@@ -17,10 +17,10 @@ from sprocket.broker.sending.group_rules import GroupRules
 from sprocket.broker.sending.intake import Placing, SendReader
 from sprocket.broker.sending.run_reader import RunReader
 from sprocket.broker.sending.stamp import Stamp
-from sprocket.broker.settings import Settings
+from sprocket.broker.settings import BrokerSettings
 from sprocket.broker.tables.topics import Topics
 from sprocket.delay.levels.levels import DelayLevels
-from sprocket.delay.timers.timed import Limits
+from sprocket.delay.timers.timed import TimerLimits
 from sprocket.message.ids import UniqueIds
 from sprocket.protocol.bodies import TopicConfig
 from sprocket.protocol.command import BINARY, JSON, Command, Header
@@ -204,7 +204,7 @@ def test_a_disk_that_fills_between_them_refuses_those_from_there_on() -> None:
 
 
 NOW_MS = 1_700_000_000_123
-RULES = DelayRules(DelayLevels.parse("1s 5s"), Limits(1000, 86_400_000), "broker-a")
+RULES = DelayRules(DelayLevels.parse("1s 5s"), TimerLimits(1000, 86_400_000), "broker-a")
 
 
 class Now:
@@ -236,7 +236,7 @@ PEER = cast(Peer, Somebody())
 def readers() -> tuple[RunReader, SendReader]:
     """The reader of runs and that of single sends."""
     placing = Placing(
-        cast(Topics, Known()), settings=cast(Settings, None), entropy=SeededEntropy(1)
+        cast(Topics, Known()), settings=cast(BrokerSettings, None), entropy=SeededEntropy(1)
     )
     stamp = Stamp(BrokerConfig(), ids=UniqueIds(address=b"1234", process=1, token=b"5678"))
     one = SendReader(

@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 
 from sprocket.base.errors import CorruptRecord, IllegalMessage
 from sprocket.delay.timers.timed import (
-    Limits,
+    TimerLimits,
     asks_for_time,
+    delay_until,
     delivered,
     handle_of,
     key_of,
-    put_off,
     recall_of,
     rolled,
     slot_of,
@@ -26,7 +26,7 @@ from sprocket.message.recall import RecallHandle
 from sprocket.message.record import Draft, Encoder, Record, parse, topic_part
 
 NOW_MS = 1_700_000_000_123
-LIMITS = Limits(1000, 3 * 86_400_000)
+LIMITS = TimerLimits(1000, 3 * 86_400_000)
 HOST = bytes([127, 0, 0, 1, 0, 0, 42, 159])
 
 
@@ -38,7 +38,7 @@ def waiting_with(properties: dict[str, str], now_ms: int = NOW_MS) -> dict[str, 
     """The properties of a message to queue 3 of T while it waits."""
     wait = wait_of(properties, LIMITS, now_ms=now_ms)
     assert wait is not None
-    return put_off(properties, wait, topic="T", queue_number=3)
+    return delay_until(properties, wait, topic="T", queue_number=3)
 
 
 def kept(properties: dict[str, str], topic: str = "rmq_sys_wheel_timer") -> Record:

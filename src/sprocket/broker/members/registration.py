@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import SprocketError
 from sprocket.base.watermark import Watermark
-from sprocket.broker.settings import Settings
+from sprocket.broker.settings import BrokerSettings
 from sprocket.broker.tables.topics import Topics
 from sprocket.message.record import body_crc
 from sprocket.protocol.bodies import DataVersion, RegisterBody, TopicConfig, TopicTable
@@ -25,7 +25,7 @@ from sprocket.protocol.requests.route import RegisterBroker, UnregisterBroker
 from sprocket.remoting.pool import Pool
 from sprocket.remoting.transport import Peer
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 #: Pause before a failed registration is tried again, s.
 _AGAIN_SECONDS = 2.0
@@ -53,7 +53,7 @@ class Registration:
         pool: Pool,
         topics: Topics,
         *,
-        settings: Settings,
+        settings: BrokerSettings,
         address: str,
         ha_address: str,
     ) -> None:
@@ -62,14 +62,14 @@ class Registration:
         self._settings = settings
         self._address = address
         self._ha_address = ha_address
-        self._links = [_Link() for _ in settings.config.nameservers]
+        self._links = [_NameServerState() for _ in settings.config.nameservers]
         self.changes = 0
 
     def changed(self, topic: str) -> None:
         """Registers a topic soon that was created, changed or removed."""
         self.changes += 1
         for link in self._links:
-            link.tell(topic)
+            link.mark_changed(topic)
 
     async def announced(self) -> None:
         """Returns when the name servers know all changes so far, or after one second.
@@ -81,7 +81,7 @@ class Registration:
             if link.is_whole:
                 await link.settled_changes.reach(self.changes, deadline)
 
-    def again(self) -> None:
+    def register_all(self) -> None:
         """Registers the whole table at all name servers soon."""
         for link in self._links:
             link.start_over()
@@ -93,7 +93,7 @@ class Registration:
             async with asyncio.timeout(_FIRST_SECONDS):
                 await asyncio.gather(*(self._register(*pair) for pair in self._pairs()))
         except TimeoutError:
-            log.warning("not all name servers have answered yet")
+            logger.warning("not all name servers have answered yet")
 
     async def run(self) -> None:
         """Keeps the registration at all name servers up to date, until cancelled."""
@@ -121,12 +121,12 @@ class Registration:
         )
         for address, outcome in zip(config.nameservers, outcomes, strict=True):
             if isinstance(outcome, BaseException):
-                log.info("cannot unregister at name server %s: %s", address, outcome)
+                logger.info("cannot unregister at name server %s: %s", address, outcome)
 
-    def _pairs(self) -> Iterable[tuple[str, _Link]]:
+    def _pairs(self) -> Iterable[tuple[str, _NameServerState]]:
         return zip(self._settings.config.nameservers, self._links, strict=True)
 
-    async def _keep(self, address: str, link: _Link) -> None:
+    async def _keep(self, address: str, link: _NameServerState) -> None:
         while True:
             pause = self._settings.config.registration_ms / 1000
             if not link.is_whole:
@@ -138,10 +138,10 @@ class Registration:
     # `changes` is read before the request: what changes while it is under way is not in it and
     # belongs to the next one. A failure raises the watermark too: replies wait for a name server
     # that is slow, but not for one that is down. Failures are logged once, not at every try.
-    async def _register(self, address: str, link: _Link) -> None:
+    async def _register(self, address: str, link: _NameServerState) -> None:
         """Registers the changed topics at one name server, or the whole table."""
         changes = self.changes
-        body = self._body(self._told(link))
+        body = self._body(self._due_topics(link))
         config = self._settings.config
         header = RegisterBroker(
             broker_name=config.name,
@@ -158,17 +158,17 @@ class Registration:
             link.watch(await self._pool.peer(address, deadline))
         except SprocketError as error:
             if not link.is_failing:
-                log.warning("cannot register at name server %s: %s", address, error)
+                logger.warning("cannot register at name server %s: %s", address, error)
             link.is_failing, link.is_whole = True, False
             link.settled_changes.rise(changes)
             return
         if link.is_failing or not link.was_ever_whole:
-            log.info("registered at name server %s", address)
+            logger.info("registered at name server %s", address)
         link.is_failing = False
         link.is_whole = link.was_ever_whole = True
         link.settled_changes.rise(changes)
 
-    def _told(self, link: _Link) -> dict[str, TopicConfig]:
+    def _due_topics(self, link: _NameServerState) -> dict[str, TopicConfig]:
         """The topics of the next registration: the changed ones if these suffice, otherwise all."""
         changed, link.changed = link.changed, set()
         known = self._topics.by_name
@@ -206,7 +206,7 @@ def _limited(topic: TopicConfig, permission: int) -> TopicConfig:
     )
 
 
-class _Link:
+class _NameServerState:
     """The state of the registration at one name server.
 
     Attributes:
@@ -236,7 +236,7 @@ class _Link:
         self._wakeup = asyncio.Event()
         self._peer: Peer | None = None
 
-    def tell(self, topic: str) -> None:
+    def mark_changed(self, topic: str) -> None:
         """Notes a changed topic for the next registration, which follows soon."""
         self.changed.add(topic)
         self._wakeup.set()

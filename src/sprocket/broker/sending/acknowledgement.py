@@ -14,19 +14,19 @@ import msgspec
 
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import LocalProtocolError
-from sprocket.broker.dispatch import Together
+from sprocket.broker.dispatch import SharedWait
 from sprocket.broker.sending.destination import Destination
 from sprocket.broker.sending.ingress import Receipt
 from sprocket.broker.sending.stamp import trace_text
-from sprocket.broker.settings import Settings
+from sprocket.broker.settings import BrokerSettings
 from sprocket.message.ids import offset_id
 from sprocket.protocol.codes import RequestCode, ResponseCode
 from sprocket.protocol.command import JSON, ONEWAY, Command, Header, Reply
 from sprocket.protocol.requests.send import SendReply
 from sprocket.protocol.sent import SentForm
-from sprocket.remoting.answers import Answered, Outcome
+from sprocket.remoting.endpoints import EventualResponse, Response
 from sprocket.store.store import Store
-from sprocket.store.writing.appending import Appended
+from sprocket.store.writing.appender import Appended
 
 
 class Marks(Header, kw_only=True):
@@ -43,7 +43,7 @@ class Acknowledgement:
         store_host: the broker's address in binary form, for offset ids.
     """
 
-    def __init__(self, store: Store, settings: Settings, *, store_host: bytes) -> None:
+    def __init__(self, store: Store, settings: BrokerSettings, *, store_host: bytes) -> None:
         self._store = store
         self._settings = settings
         self._is_settling = settings.store.flush == "SYNC_FLUSH"
@@ -64,7 +64,7 @@ class Acknowledgement:
             RequestCode.RECALL_MESSAGE: Marks(msg_region=self._region),
         }
 
-    def of_one(self, command: Command, receipt: Receipt) -> Outcome:
+    def of_one(self, command: Command, receipt: Receipt) -> EventualResponse:
         """The reply to a send or a batch, at once or after it is flushed to the disk."""
         settled = self.settled(receipt.last, is_awaited=receipt.destination.is_awaited)
         if settled is not None:
@@ -78,7 +78,7 @@ class Acknowledgement:
         commands: Sequence[Command],
         appended: Sequence[Appended],
         destinations: Sequence[Destination],
-    ) -> list[Outcome] | Together:
+    ) -> list[EventualResponse] | SharedWait:
         """The replies to the first sends of a run: as many as were stored.
 
         The last of them is written last, so one wait for its flush is enough for all.
@@ -90,7 +90,7 @@ class Acknowledgement:
             settled = self.settled(appended[-1])
             if settled is not None:
                 replies = partial(self._together, commands, appended, destinations)
-                return Together(len(appended), settled, replies)
+                return SharedWait(len(appended), settled, replies)
         return list(map(self._at_once, commands, appended, destinations))
 
     def without_header(self, appended: Appended) -> Reply | Awaitable[Reply]:
@@ -123,7 +123,7 @@ class Acknowledgement:
     # A broker writes more of these than of anything else: filling the gaps of a text gives the same
     # bytes as encoding a header, for three quarters of its time. A key that is not ASCII may not be
     # Unicode either, which only the encoder reports.
-    def _at_once(self, command: Command, appended: Appended, destination: Destination) -> Answered:
+    def _at_once(self, command: Command, appended: Appended, destination: Destination) -> Response:
         if command.flag & ONEWAY:
             return None
         if command.serialization == JSON:
@@ -140,7 +140,7 @@ class Acknowledgement:
         appended: Sequence[Appended],
         destinations: Sequence[Destination],
         code: int,
-    ) -> list[Answered]:
+    ) -> list[Response]:
         """The replies to sends that waited together, from their response code."""
         if code == ResponseCode.SUCCESS:
             return list(map(self._at_once, commands, appended, destinations))

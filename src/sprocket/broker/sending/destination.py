@@ -1,4 +1,4 @@
-"""Decides where each message is stored: one pure function from `Intake` to `Destination`.
+"""Decides where each message is stored: one function from `Intake` to `Destination`. Pure.
 
 A message is stored in the topic to which it was sent; or it waits first: as a half message for the
 end of its transaction, in the queue of its delay level, or on the timer wheel. A message that a
@@ -21,11 +21,11 @@ import msgspec
 from msgspec.structs import replace
 
 from sprocket.base.errors import IllegalMessage, SystemFailure
-from sprocket.broker.settings import Settings
+from sprocket.broker.settings import BrokerSettings
 from sprocket.delay.levels import schedule
 from sprocket.delay.levels.levels import DelayLevels
 from sprocket.delay.timers import timed
-from sprocket.delay.timers.timed import Limits, TimedWait
+from sprocket.delay.timers.timed import TimedWait, TimerLimits
 from sprocket.message import properties as names
 from sprocket.message.properties import encode
 from sprocket.message.record import TRANSACTION_MASK, Draft
@@ -47,14 +47,14 @@ class DelayRules(NamedTuple):
     """
 
     levels: DelayLevels
-    timer: Limits | None
+    timer: TimerLimits | None
     broker: str
 
     @classmethod
-    def of(cls, settings: Settings, levels: DelayLevels) -> DelayRules:
+    def of(cls, settings: BrokerSettings, levels: DelayLevels) -> DelayRules:
         """The rules from the settings."""
         store = settings.store
-        timer = Limits(store.timer_slot_ms, store.timer_delay_seconds_max * 1000)
+        timer = TimerLimits(store.timer_slot_ms, store.timer_delay_seconds_max * 1000)
         return cls(levels, timer if store.timers else None, settings.config.name)
 
 
@@ -144,7 +144,7 @@ def destination(intake: Intake, rules: DelayRules, *, now_ms: int) -> Destinatio
         sys_flag &= ~TRANSACTION_MASK
     elif (level := schedule.level_in(properties)) > 0:
         level = rules.levels.clamp(level)
-        properties = schedule.put_off(properties, level, topic=topic, queue_number=number)
+        properties = schedule.delay_by_level(properties, level, topic=topic, queue_number=number)
         stored_topic, stored_number = SCHEDULE, rules.levels.queue_of(level)
         tag_code = now_ms + rules.levels.delay_ms(level)
     elif timed.asks_for_time(topic, properties):
@@ -152,7 +152,7 @@ def destination(intake: Intake, rules: DelayRules, *, now_ms: int) -> Destinatio
             raise SystemFailure("accurate timer message is not enabled, timerWheelEnable is false")
         wait = timed.wait_of(properties, rules.timer, now_ms=now_ms)
         if wait is not None:
-            properties = timed.put_off(properties, wait, topic=topic, queue_number=number)
+            properties = timed.delay_until(properties, wait, topic=topic, queue_number=number)
             stored_topic, stored_number = TIMER, timed.QUEUE
     stored = replace(
         draft,

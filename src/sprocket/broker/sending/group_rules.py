@@ -11,7 +11,7 @@ from sprocket.base.errors import GroupNotFound, NoPermission
 from sprocket.base.ports import Entropy
 from sprocket.broker.dispatch import FAQ
 from sprocket.broker.sending.destination import Retry
-from sprocket.broker.settings import Settings
+from sprocket.broker.settings import BrokerSettings
 from sprocket.broker.tables.groups import Groups
 from sprocket.broker.tables.queue_locks import QueueLocks
 from sprocket.broker.tables.topics import Topics
@@ -35,7 +35,7 @@ class GroupRules:
         groups: Groups,
         *,
         locks: QueueLocks,
-        settings: Settings,
+        settings: BrokerSettings,
         entropy: Entropy,
     ) -> None:
         self._topics = topics

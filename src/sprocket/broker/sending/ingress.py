@@ -22,7 +22,7 @@ from sprocket.broker.sending.destination import (
     destination,
     draft_in_batch,
 )
-from sprocket.broker.settings import Settings
+from sprocket.broker.settings import BrokerSettings
 from sprocket.broker.tables.topics import Topics
 from sprocket.broker.tables.volumes import Volumes
 from sprocket.delay.timers.timers import Timers
@@ -31,7 +31,7 @@ from sprocket.message.record import Draft
 from sprocket.message.topic import is_dead_letter_topic
 from sprocket.store.log.drafts import IllegalDraft
 from sprocket.store.store import Store
-from sprocket.store.writing.appending import Appended
+from sprocket.store.writing.appender import Appended
 from sprocket.transaction.half import Half
 from sprocket.transaction.ledger import Ledger
 
@@ -71,7 +71,7 @@ class Ingress:
         store: Store,
         *,
         rules: DelayRules,
-        settings: Settings,
+        settings: BrokerSettings,
         topics: Topics,
         volumes: Volumes,
         clock: Clock,

@@ -19,12 +19,12 @@ from sprocket.broker.dispatch import FAQ
 from sprocket.broker.sending.destination import Intake
 from sprocket.broker.sending.group_rules import GroupRules
 from sprocket.broker.sending.stamp import Stamp
-from sprocket.broker.settings import Settings
+from sprocket.broker.settings import BrokerSettings
 from sprocket.broker.tables.topics import Topics
 from sprocket.message import properties as names
-from sprocket.message.anew import drafted
 from sprocket.message.batch import decode as decode_batch
 from sprocket.message.compression import COMPRESSED
+from sprocket.message.drafting import drafted
 from sprocket.message.hosts import pack
 from sprocket.message.properties import PROPERTIES_BYTES_MAX, decode
 from sprocket.message.record import TRANSACTION_MASK, Draft
@@ -160,7 +160,7 @@ def stored_flag(sys_flag: int, topic: TopicConfig) -> int:
 class Placing:
     """Finds topic and queue of a message, and creates the topic if that is allowed."""
 
-    def __init__(self, topics: Topics, *, settings: Settings, entropy: Entropy) -> None:
+    def __init__(self, topics: Topics, *, settings: BrokerSettings, entropy: Entropy) -> None:
         self._topics = topics
         self._by_name = topics.by_name
         self._settings = settings

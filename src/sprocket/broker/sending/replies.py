@@ -10,16 +10,16 @@ from __future__ import annotations
 
 from sprocket.base.errors import IllegalMessage, SystemFailure
 from sprocket.base.ports import Clock
-from sprocket.broker.dispatch import Answers
-from sprocket.broker.members.callbacks import ask
+from sprocket.broker.dispatch import Endpoints
+from sprocket.broker.members.callbacks import call_client
 from sprocket.broker.sending.acknowledgement import Acknowledgement
 from sprocket.broker.sending.destination import Intake
 from sprocket.broker.sending.ingress import Ingress
 from sprocket.broker.sending.intake import Placing
 from sprocket.broker.sending.stamp import Stamp
-from sprocket.broker.tables.clients import Clients
+from sprocket.broker.tables.clients import ClientTable
 from sprocket.message import properties as names
-from sprocket.message.anew import drafted
+from sprocket.message.drafting import drafted
 from sprocket.message.hosts import pack
 from sprocket.message.properties import PROPERTIES_BYTES_MAX, decode, encode
 from sprocket.protocol.codes import RequestCode, ResponseCode
@@ -43,7 +43,7 @@ class Replies:
 
     def __init__(
         self,
-        clients: Clients,
+        clients: ClientTable,
         placing: Placing,
         ingress: Ingress,
         acknowledgement: Acknowledgement,
@@ -60,7 +60,7 @@ class Replies:
         self._clock = clock
         self._address = address
 
-    def answers(self) -> Answers:
+    def endpoints(self) -> Endpoints:
         """The endpoints, by request code."""
         return {
             RequestCode.SEND_REPLY_MESSAGE: self.long,
@@ -134,7 +134,7 @@ class Replies:
             store_timestamp=now_ms,
         )
         try:
-            answer = await ask(asker, push, body=body)
+            answer = await call_client(asker, push, body=body)
         except SystemFailure:
             return f"push reply message to {asker_id}fail."
         return None if not answer.code else f"push reply message to {asker_id}fail."

@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Awaitable
 
 from sprocket.base.errors import OffsetOutOfRange, SystemFailure
-from sprocket.broker.dispatch import Answers
+from sprocket.broker.dispatch import Endpoints
 from sprocket.broker.sending.acknowledgement import Acknowledgement
 from sprocket.broker.sending.destination import Intake
 from sprocket.broker.sending.group_rules import GroupRules
 from sprocket.broker.sending.ingress import Ingress
 from sprocket.broker.tables.volumes import Volumes
-from sprocket.message.anew import anew
+from sprocket.message.drafting import copy_draft
 from sprocket.message.ids import offset_id
 from sprocket.message.properties import decode_bytes
 from sprocket.message.record import parse
@@ -46,7 +46,7 @@ class SendBacks:
         self._rules = rules
         self._volumes = volumes
 
-    def answers(self) -> Answers:
+    def endpoints(self) -> Endpoints:
         """The endpoints, by request code."""
         return {RequestCode.CONSUMER_SEND_MSG_BACK: self.send_back}
 
@@ -69,7 +69,9 @@ class SendBacks:
             raise SystemFailure(f"look message by offset failed, {header.offset}") from None
         record = parse(raw)
         properties = decode_bytes(record.properties)
-        draft = anew(record, properties, record.topic, queue_number=record.queue_number, tries=1)
+        draft = copy_draft(
+            record, properties, record.topic, queue_number=record.queue_number, tries=1
+        )
         origin_id = offset_id(record.store_host, record.log_offset)
         intake = Intake(draft, properties, retry._replace(origin_id=origin_id))
         receipt = self._ingress.accept(intake)

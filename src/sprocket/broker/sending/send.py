@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from sprocket.broker.dispatch import Answers, Runs, Together
+from sprocket.broker.dispatch import Endpoints, RunEndpoints, SharedWait
 from sprocket.broker.sending.acknowledgement import Acknowledgement
 from sprocket.broker.sending.ingress import Ingress
 from sprocket.broker.sending.intake import SendHeader, SendReader
@@ -18,7 +18,7 @@ from sprocket.broker.sending.run_reader import RunReader
 from sprocket.protocol.codes import RequestCode
 from sprocket.protocol.command import Command
 from sprocket.protocol.requests.send import SendBatch, SendMessage, SendMessageV2
-from sprocket.remoting.answers import Outcome
+from sprocket.remoting.endpoints import EventualResponse
 from sprocket.remoting.transport import Peer
 
 
@@ -37,7 +37,7 @@ class Sends:
         self._ingress = ingress
         self._acknowledgement = acknowledgement
 
-    def answers(self) -> Answers:
+    def endpoints(self) -> Endpoints:
         """The endpoints, by request code."""
         return {
             RequestCode.SEND_MESSAGE: partial(self.send, SendMessage),
@@ -45,14 +45,14 @@ class Sends:
             RequestCode.SEND_BATCH_MESSAGE: partial(self.send, SendBatch),
         }
 
-    def runs(self) -> Runs:
+    def runs(self) -> RunEndpoints:
         """The endpoints for sends that arrive together, by request code."""
         return {
             RequestCode.SEND_MESSAGE: partial(self.send_run, SendMessage),
             RequestCode.SEND_MESSAGE_V2: partial(self.send_run, SendMessageV2),
         }
 
-    def send(self, kind: type[SendHeader], command: Command, peer: Peer) -> Outcome:
+    def send(self, kind: type[SendHeader], command: Command, peer: Peer) -> EventualResponse:
         """Stores one message or a batch."""
         header = command.read(kind)
         intake = self._reader.read_send(header, command, peer)
@@ -60,7 +60,7 @@ class Sends:
 
     def send_run(
         self, kind: type[SendHeader], commands: Sequence[Command], peer: Peer
-    ) -> Sequence[Outcome] | Together:
+    ) -> Sequence[EventualResponse] | SharedWait:
         """Stores the first messages of a run: as many as `RunReader` reads and the store accepts.
 
         Raises:

@@ -20,11 +20,11 @@ from sprocket.base.errors import (
     UsageError,
 )
 from sprocket.base.ports import Clock
-from sprocket.broker.dispatch import Answers
+from sprocket.broker.dispatch import Endpoints
 from sprocket.broker.sending.acknowledgement import Acknowledgement
 from sprocket.broker.sending.destination import Intake
 from sprocket.broker.sending.ingress import Ingress
-from sprocket.broker.settings import Settings
+from sprocket.broker.settings import BrokerSettings
 from sprocket.broker.tables.topics import Topics
 from sprocket.delay.timers.timed import recall_of, whole_number
 from sprocket.delay.timers.timed_delivery import TimedDelivery
@@ -56,7 +56,7 @@ class TimerRequests:
         acknowledgement: Acknowledgement,
         *,
         topics: Topics,
-        settings: Settings,
+        settings: BrokerSettings,
         clock: Clock,
     ) -> None:
         self._timers = timers
@@ -66,7 +66,7 @@ class TimerRequests:
         self._settings = settings
         self._clock = clock
 
-    def answers(self) -> Answers:
+    def endpoints(self) -> Endpoints:
         """The endpoints, by request code."""
         return {
             RequestCode.RECALL_MESSAGE: self.recall,
@@ -193,9 +193,9 @@ class TimerFigures:
         """
         timers = self._timers
         now_ms = self._clock.now_ms()
-        behind_ms = now_ms - timers.turn.slot_ms if timers.is_in_use else 0
+        behind_ms = now_ms - timers.current.slot_ms if timers.is_in_use else 0
         return {
             "timerReadBehind": str(max(behind_ms, 0) // 1000),
-            "timerOffsetBehind": str(timers.behind if timers.is_in_use else 0),
+            "timerOffsetBehind": str(timers.lag if timers.is_in_use else 0),
             "timerCongestNum": str(timers.counts.total),
         }

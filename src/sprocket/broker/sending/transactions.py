@@ -17,12 +17,12 @@ from sprocket.base.errors import (
     SystemFailure,
     UsageError,
 )
-from sprocket.broker.dispatch import Answers
+from sprocket.broker.dispatch import Endpoints
 from sprocket.broker.members.callbacks import peer_of
 from sprocket.broker.sending.acknowledgement import Acknowledgement
 from sprocket.broker.sending.destination import Intake
 from sprocket.broker.sending.ingress import Ingress
-from sprocket.broker.tables.clients import Client, Clients
+from sprocket.broker.tables.clients import ClientInfo, ClientTable
 from sprocket.broker.tables.topics import Topics
 from sprocket.message import properties as names
 from sprocket.message.ids import offset_id, parse_offset_id
@@ -40,12 +40,12 @@ from sprocket.protocol.requests.transaction import (
 )
 from sprocket.remoting.transport import Peer
 from sprocket.store.store import Store
-from sprocket.store.writing.appending import Appended
-from sprocket.transaction.asking import Asking
+from sprocket.store.writing.appender import Appended
 from sprocket.transaction.check import choose
+from sprocket.transaction.check_loop import CheckLoop
 from sprocket.transaction.half import Half
-from sprocket.transaction.ledger import Ledger, Outcome
-from sprocket.transaction.settle import Found, Settlement
+from sprocket.transaction.ledger import EndState, Ledger
+from sprocket.transaction.settle import Settlement, StoredHalf
 
 Answer = Reply | Awaitable[Reply] | None
 
@@ -58,7 +58,7 @@ class LiveProducers:
         host: the broker's address in the binary form of records.
     """
 
-    def __init__(self, clients: Clients, *, broker_name: str, host: bytes) -> None:
+    def __init__(self, clients: ClientTable, *, broker_name: str, host: bytes) -> None:
         self._clients = clients
         self._broker_name = broker_name
         self._host = host
@@ -68,7 +68,7 @@ class LiveProducers:
         """Whether a producer of the group is connected."""
         return self._choose(group) is not None
 
-    def ask(self, copy: Half, found: Found, asked: bytes) -> None:
+    def ask(self, copy: Half, found: StoredHalf, asked: bytes) -> None:
         """Sends a check to a producer of the half message's group, one-way; each time to another
         one."""
         client = self._choose(found.properties.get(names.PRODUCER_GROUP, ""))
@@ -87,11 +87,11 @@ class LiveProducers:
         )
         peer_of(client).send_oneway(header, body=asked)
 
-    def _choose(self, group: str) -> Client | None:
+    def _choose(self, group: str) -> ClientInfo | None:
         return choose(self._clients.producers(group), self._turn, _is_there)
 
 
-def _is_there(client: Client) -> bool:
+def _is_there(client: ClientInfo) -> bool:
     peer = peer_of(client)
     return not peer.is_closed and not peer.is_busy
 
@@ -123,27 +123,27 @@ class ParkingIngress:
         self._topics.make_for_group(CHECKS_EXHAUSTED, queues=1)
 
 
-class Tally:
+class TransactionCounts:
     """Counters of transactions for operators: undecided, committed, rolled back and parked."""
 
-    def __init__(self, ledger: Ledger, settlement: Settlement, asking: Asking) -> None:
+    def __init__(self, ledger: Ledger, settlement: Settlement, check_loop: CheckLoop) -> None:
         self._ledger = ledger
         self._settlement = settlement
-        self._asking = asking
+        self._check_loop = check_loop
 
     def table(self) -> dict[str, str]:
         """All counters by name; ends and checks since the start."""
         counts = self._settlement.counts
         return {
             "transactionsPending": str(len(self._ledger)),
-            "transactionsCommitted": str(counts[Outcome.COMMITTED]),
-            "transactionsRolledBack": str(counts[Outcome.ROLLED_BACK]),
-            "transactionsParked": str(counts[Outcome.PARKED]),
-            "transactionChecks": str(self._asking.count),
+            "transactionsCommitted": str(counts[EndState.COMMITTED]),
+            "transactionsRolledBack": str(counts[EndState.ROLLED_BACK]),
+            "transactionsParked": str(counts[EndState.PARKED]),
+            "transactionChecks": str(self._check_loop.count),
         }
 
 
-class Transactions:
+class TransactionRequests:
     """Answers requests about transactions."""
 
     def __init__(
@@ -153,7 +153,7 @@ class Transactions:
         self._acknowledgement = acknowledgement
         self._settlement = settlement
 
-    def answers(self) -> Answers:
+    def endpoints(self) -> Endpoints:
         """The endpoints, by request code."""
         return {
             RequestCode.END_TRANSACTION: self.end,
@@ -181,7 +181,7 @@ class Transactions:
             return Reply()
         return self._acknowledgement.without_header(appended)
 
-    def _found(self, header: EndTransaction) -> Found:
+    def _found(self, header: EndTransaction) -> StoredHalf:
         try:
             found = self._settlement.read(header.commit_log_offset)
         except (OffsetOutOfRange, CorruptRecord):

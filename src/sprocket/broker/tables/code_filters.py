@@ -26,12 +26,12 @@ from sprocket.base.errors import (
     UsageError,
 )
 from sprocket.base.ports import Clock
-from sprocket.broker.dispatch import Answer, Answers
-from sprocket.broker.settings import Settings
+from sprocket.broker.dispatch import Endpoints
+from sprocket.broker.settings import BrokerSettings
 from sprocket.filter.python import PYTHON, Upload, is_name, parts_of, version_of
 from sprocket.filterserver.judge import Judge
 from sprocket.filterserver.judges import Judges, Start
-from sprocket.filterserver.process import Bounds, NotConfined, Process
+from sprocket.filterserver.process import FilterProcess, NotConfined, ProcessLimits
 from sprocket.filterserver.slices import chosen, passed_over, records, shown_at_once
 from sprocket.filterserver.uploads import Uploaded, Uploads
 from sprocket.message.record import body_crc
@@ -42,10 +42,11 @@ from sprocket.protocol.command import Command, Reply
 from sprocket.protocol.requests.filter import FiltersOf, RemoveFilter, UploadFilter
 from sprocket.protocol.requests.pull import CANNOT_FILTER
 from sprocket.remoting import address as addresses
+from sprocket.remoting.endpoints import Endpoint
 from sprocket.remoting.transport import Peer
-from sprocket.store.reading.queue_reader import Read
+from sprocket.store.reading.queue_reader import ReadResult
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 #: A signature is valid for so long before and after its time, ms.
 _SIGNED_MS = 300_000
@@ -55,7 +56,7 @@ REMOVAL = "-"
 _Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 _Host = ipaddress.IPv4Address | ipaddress.IPv6Address
 #: Called with the messages read and a pull's limits (messages, bytes); gives those that match.
-Choose = Callable[[Read, int, int], Awaitable[Read]]
+Choose = Callable[[ReadResult, int, int], Awaitable[ReadResult]]
 
 
 class CodeFilters:
@@ -74,11 +75,11 @@ class CodeFilters:
 
     def __init__(
         self,
-        settings: Settings,
+        settings: BrokerSettings,
         clock: Clock,
         *,
         on_change: Callable[[], None],
-        start: Start = Process.start,
+        start: Start = FilterProcess.start,
     ) -> None:
         config = settings.config
         self._settings = settings
@@ -86,7 +87,7 @@ class CodeFilters:
         self.uploads = Uploads(on_change)
         self._judges = Judges(
             max(config.filter_workers, 1),
-            Bounds(
+            ProcessLimits(
                 config.filter_memory_bytes,
                 config.filter_cpu_ms,
                 config.filter_isolation == "kernel",
@@ -105,10 +106,10 @@ class CodeFilters:
         """Whether filters in Python are switched on."""
         return self._settings.config.filter_workers > 0
 
-    def answers(self) -> Answers:
+    def endpoints(self) -> Endpoints:
         """The endpoints, by request code; while filters are off there is none for uploads, so the
         reply is Java's to an unknown code."""
-        answers: dict[int, Answer] = {
+        answers: dict[int, Endpoint] = {
             OwnRequestCode.FILTERS: self.show,
             OwnRequestCode.REMOVE_FILTER: self.remove,
         }
@@ -141,7 +142,7 @@ class CodeFilters:
             raise FilterFailed(f"{uploaded.words} is switched off: {uploaded.off}")
         judge = self._judges.of(uploaded)
 
-        async def left_of(read: Read, count_max: int, bytes_max: int) -> Read:
+        async def left_of(read: ReadResult, count_max: int, bytes_max: int) -> ReadResult:
             return await _left_of(judge, read, count_max=count_max, bytes_max=bytes_max)
 
         return left_of
@@ -194,7 +195,7 @@ class CodeFilters:
     async def _keep(self, uploaded: Uploaded) -> None:
         for gone in self.uploads.put(uploaded):
             await self._judges.forget(gone)
-        log.info("%s was uploaded by %s", uploaded.words, uploaded.uploaded_by)
+        logger.info("%s was uploaded by %s", uploaded.words, uploaded.uploaded_by)
 
     async def _try_out(self, name: str, source: bytes) -> None:
         try:
@@ -242,7 +243,7 @@ class CodeFilters:
             raise FilterMissing(f"there is no filter {key[2]} of group {key[0]}, topic {key[1]}")
         for each in gone:
             await self._judges.forget(each)
-            log.info("%s was removed by %s", each.words, peer.address)
+            logger.info("%s was removed by %s", each.words, peer.address)
         return Reply()
 
     def _check_names(self, group: str, topic: str, name: str) -> None:
@@ -290,7 +291,7 @@ def _is_in(host: _Host | None, networks: Sequence[_Network]) -> bool:
     return host is not None and any(host in network for network in networks)
 
 
-async def _left_of(judge: Judge, read: Read, *, count_max: int, bytes_max: int) -> Read:
+async def _left_of(judge: Judge, read: ReadResult, *, count_max: int, bytes_max: int) -> ReadResult:
     """The messages of a read that a filter chooses.
 
     Raises:

@@ -17,7 +17,7 @@ from sprocket.filter.python import PYTHON
 from sprocket.filter.sql92 import SQL92, SqlFilter
 from sprocket.filter.tags import TagFilter
 from sprocket.protocol.requests.pull import CANNOT_FILTER
-from sprocket.store.reading.queue_reader import Wants
+from sprocket.store.reading.queue_reader import ReadFilter
 
 _TAG = "TAG"
 #: Longest expression, in characters: parsed expressions are cached.
@@ -31,7 +31,7 @@ def is_code(kind: str | None) -> bool:
 
 def wants_of(
     kind: str | None, text: str | None, config: BrokerConfig, *, codes: Sequence[int] = ()
-) -> Wants | None:
+) -> ReadFilter | None:
     """The filter of a subscription; None if it wants all messages.
 
     Args:
@@ -44,16 +44,16 @@ def wants_of(
         SystemFailure: the type is unknown or switched off.
     """
     if (kind or _TAG) != _TAG:
-        return Wants(by_properties=_sql(kind, text, config).matches_text)
+        return ReadFilter(by_properties=_sql(kind, text, config).matches_text)
     if codes and text and text != "*":
-        return Wants(frozenset(codes).__contains__)
+        return ReadFilter(frozenset(codes).__contains__)
     if len(text or "") > _EXPRESSION_MAX:
         raise SubscriptionInvalid(f"an expression has at most {_EXPRESSION_MAX} characters")
     try:
         chosen = TagFilter.parse(text)
     except SubscriptionInvalid:
         raise SubscriptionInvalid("parse the consumer's subscription failed") from None
-    return None if chosen.is_all else Wants(chosen.codes.__contains__)
+    return None if chosen.is_all else ReadFilter(chosen.codes.__contains__)
 
 
 def check(kind: str | None, text: str | None, config: BrokerConfig) -> None:

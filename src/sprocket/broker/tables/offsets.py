@@ -59,7 +59,7 @@ def _key(group: str, topic: str) -> str:
 
 
 @dataclass(slots=True)
-class _Told:
+class _ResetNotice:
     """What one connection knows of a reset.
 
     Attributes:
@@ -85,16 +85,16 @@ class _Reset:
     """
 
     acknowledged_ms: int | None = None
-    notices: dict[str, _Told] = field(default_factory=dict)
+    notices: dict[str, _ResetNotice] = field(default_factory=dict)
 
-    def has_heard(self, address: str) -> bool:
+    def was_sent(self, address: str) -> bool:
         return address in self.notices and self.notices[address].has_heard
 
-    def notice_of(self, address: str) -> _Told:
+    def notice_of(self, address: str) -> _ResetNotice:
         if address not in self.notices:
             if len(self.notices) >= _CONNECTIONS_MAX:
                 del self.notices[next(iter(self.notices))]
-            self.notices[address] = _Told()
+            self.notices[address] = _ResetNotice()
         return self.notices[address]
 
     def is_apart(self, address: str, now_ms: int) -> bool:
@@ -164,7 +164,7 @@ class ConsumerOffsets:
         """
         key = _key(group, topic)
         reset = self._reset_of(group, topic, queue_number)
-        if reset is not None and not reset.has_heard(address):
+        if reset is not None and not reset.was_sent(address):
             is_member = is_member or self._puller(group, topic, queue_number) == address
             if is_member or not reset.is_apart(address, self._clock.now_ms()):
                 return offset == self.committed(group, topic, queue_number)
@@ -221,7 +221,7 @@ class ConsumerOffsets:
             address: of the consumer.
         """
         reset = self._reset_of(group, topic, queue_number)
-        if reset is None or reset.has_heard(address):
+        if reset is None or reset.was_sent(address):
             return None
         notice = reset.notice_of(address)
         if offset == notice.offset or notice.times >= _REDIRECTS_MAX:
@@ -236,11 +236,11 @@ class ConsumerOffsets:
     def held_at(self, group: str, topic: str, queue_number: int, *, address: str) -> int | None:
         """The new offset for a pull that was held during a reset; None if there was no reset."""
         reset = self._reset_of(group, topic, queue_number)
-        if reset is None or reset.has_heard(address):
+        if reset is None or reset.was_sent(address):
             return None
         return self.committed(group, topic, queue_number)
 
-    def asked(self, group: str, topic: str, *, queue_number: int, address: str) -> None:
+    def note_query(self, group: str, topic: str, *, queue_number: int, address: str) -> None:
         """Remembers that a connection received the committed offset by a query."""
         reset = self._reset_of(group, topic, queue_number)
         if reset is not None:

@@ -14,23 +14,23 @@ from typing import NamedTuple, TypeVar
 K = TypeVar("K", bound=Hashable)
 
 
-class Span(NamedTuple):
+class VolumePeriod(NamedTuple):
     """A period up to now, and the pause between its samples, ms."""
 
     length_ms: int
     every_ms: int
 
 
-MINUTE = Span(60_000, 10_000)
-HOUR = Span(3_600_000, 600_000)
-DAY = Span(86_400_000, 3_600_000)
+MINUTE = VolumePeriod(60_000, 10_000)
+HOUR = VolumePeriod(3_600_000, 600_000)
+DAY = VolumePeriod(86_400_000, 3_600_000)
 SPANS = (MINUTE, HOUR, DAY)
 
 #: A rate is computed over at least this time, so that one first message gives no huge rate, ms.
 _RATE_MS_MIN = 10_000
 
 
-class Volume(NamedTuple):
+class VolumeSnapshot(NamedTuple):
     """What a counter counted in a period.
 
     Attributes:
@@ -49,10 +49,10 @@ class Volume(NamedTuple):
         return 1000 * self.messages / self.ms
 
 
-NOTHING = Volume(0, 0, 0, _RATE_MS_MIN)
+NOTHING = VolumeSnapshot(0, 0, 0, _RATE_MS_MIN)
 
 
-class _Stood(NamedTuple):
+class _CounterSample(NamedTuple):
     """The values of a counter at one moment."""
 
     at_ms: int
@@ -69,11 +69,11 @@ class Flow:
     def __init__(self, began_ms: int) -> None:
         self.messages = self.bytes = self.calls = 0
         #: Samples of each span, the oldest first; the first is from before the span, or the start.
-        self._past = tuple(deque([_Stood(began_ms, 0, 0, 0)]) for _ in SPANS)
+        self._past = tuple(deque([_CounterSample(began_ms, 0, 0, 0)]) for _ in SPANS)
 
     def sample(self, now_ms: int) -> None:
         """Adds a sample to each span for which one is due."""
-        sample = _Stood(now_ms, self.messages, self.bytes, self.calls)
+        sample = _CounterSample(now_ms, self.messages, self.bytes, self.calls)
         for span, past in zip(SPANS, self._past, strict=True):
             last = past[-1]
             if last.calls != self.calls and now_ms - last.at_ms >= span.every_ms:
@@ -86,7 +86,7 @@ class Flow:
         last = self._past[-1][-1]
         return last.calls == self.calls and now_ms - last.at_ms > DAY.length_ms + DAY.every_ms
 
-    def over(self, span: Span, now_ms: int) -> Volume:
+    def in_last(self, span: VolumePeriod, now_ms: int) -> VolumeSnapshot:
         """What was counted in the last span, up to now."""
         past = self._past[SPANS.index(span)]
         before = past[0]
@@ -95,7 +95,7 @@ class Flow:
                 break
             before = sample
         since_ms = max(before.at_ms, now_ms - span.length_ms - span.every_ms)
-        return Volume(
+        return VolumeSnapshot(
             self.messages - before.messages,
             self.bytes - before.bytes,
             self.calls - before.calls,
@@ -166,11 +166,11 @@ class Volumes:
         """The counters of a group's send-backs; None if there was none for a day."""
         return self._returns.get((topic, group))
 
-    def put_over(self, span: Span, now_ms: int) -> Volume:
+    def put_over(self, span: VolumePeriod, now_ms: int) -> VolumeSnapshot:
         """All sends to all topics in the last span."""
         return _sum(self._puts, span, now_ms)
 
-    def got_over(self, span: Span, now_ms: int) -> Volume:
+    def got_over(self, span: VolumePeriod, now_ms: int) -> VolumeSnapshot:
         """All pulls of all groups in the last span."""
         return _sum(self._gets, span, now_ms)
 
@@ -198,9 +198,9 @@ def _sample(table: dict[K, Flow], now_ms: int) -> None:
         del table[key]
 
 
-def _sum(table: dict[K, Flow], span: Span, now_ms: int) -> Volume:
-    volumes = [flow.over(span, now_ms) for flow in table.values()] or [NOTHING]
-    return Volume(
+def _sum(table: dict[K, Flow], span: VolumePeriod, now_ms: int) -> VolumeSnapshot:
+    volumes = [flow.in_last(span, now_ms) for flow in table.values()] or [NOTHING]
+    return VolumeSnapshot(
         sum(volume.messages for volume in volumes),
         sum(volume.bytes for volume in volumes),
         sum(volume.calls for volume in volumes),

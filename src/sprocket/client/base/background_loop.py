@@ -24,10 +24,10 @@ from sprocket.base.errors import ClosedError, UsageError
 
 P = ParamSpec("P")
 T = TypeVar("T")
-C = TypeVar("C", bound="Client")
+C = TypeVar("C", bound="AsyncClient")
 
 
-class Client(Protocol):
+class AsyncClient(Protocol):
     """What the asynchronous clients have in common."""
 
     async def start(self) -> None: ...
@@ -35,7 +35,7 @@ class Client(Protocol):
     async def close(self) -> None: ...
 
 
-class _Background:
+class _LoopThread:
     """The event loop in its thread."""
 
     def __init__(self) -> None:
@@ -61,17 +61,17 @@ class _Background:
             raise
 
 
-_background: _Background | None = None
+_background: _LoopThread | None = None
 _starting = threading.Lock()
 #: Clients that were started and not closed.
-_open: set[Face[Any]] = set()
+_open: set[BlockingClient[Any]] = set()
 #: How long Python's end may wait for all of them.
 _END_SECONDS = 10.0
 #: Held by the thread that makes a client anew in a child; others that use it then wait.
 _following = threading.Lock()
 
 
-def _loop_of_this_process() -> _Background:
+def _loop_of_this_process() -> _LoopThread:
     """The background loop, made on first use; a forked child makes its own."""
     global _background
     found = _background
@@ -79,7 +79,7 @@ def _loop_of_this_process() -> _Background:
         return found
     with _starting:
         if _background is None:
-            _background = _Background()
+            _background = _LoopThread()
         return _background
 
 
@@ -113,7 +113,7 @@ def _close_all() -> None:
 getattr(threading, "_register_atexit", atexit.register)(_close_all)
 
 
-class Face(Generic[C]):
+class BlockingClient(Generic[C]):
     """A client without a loop: an asynchronous one, and where it runs."""
 
     #: Whether a forked child may go on with it.
@@ -131,7 +131,7 @@ class Face(Generic[C]):
             self._begin_in_child(background)
         return background.run(method(self._client, *args, **named))
 
-    def _begin_in_child(self, background: _Background) -> None:
+    def _begin_in_child(self, background: _LoopThread) -> None:
         self._check_survives()
         with _following:
             if self._process == background.process:
@@ -180,25 +180,25 @@ class Face(Generic[C]):
         self.close()
 
 
-async def _start(client: Client) -> None:
+async def _start(client: AsyncClient) -> None:
     await client.start()
 
 
-async def _close(client: Client) -> None:
+async def _close(client: AsyncClient) -> None:
     await client.close()
 
 
 def opened_by(
     make: Callable[P, C],
-) -> Callable[[Callable[..., None]], Callable[Concatenate[Face[C], P], None]]:
+) -> Callable[[Callable[..., None]], Callable[Concatenate[BlockingClient[C], P], None]]:
     """Gives an `__init__` the arguments of an asynchronous client, and the client that they make.
 
     A decorator, since checkers of types take nothing else for an `__init__`.
     """
 
-    def instead(empty: Callable[..., None]) -> Callable[Concatenate[Face[C], P], None]:
-        def __init__(self: Face[C], /, *args: P.args, **named: P.kwargs) -> None:
-            Face.__init__(self, lambda: make(*args, **named))
+    def instead(empty: Callable[..., None]) -> Callable[Concatenate[BlockingClient[C], P], None]:
+        def __init__(self: BlockingClient[C], /, *args: P.args, **named: P.kwargs) -> None:
+            BlockingClient.__init__(self, lambda: make(*args, **named))
 
         signature = inspect.signature(make)
         own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
@@ -213,10 +213,10 @@ def opened_by(
 
 def waiting(
     method: Callable[Concatenate[C, P], Coroutine[Any, Any, T]],
-) -> Callable[Concatenate[Face[C], P], T]:
+) -> Callable[Concatenate[BlockingClient[C], P], T]:
     """A method that waits for an asynchronous one; signature and words are its."""
 
-    def call(self: Face[C], /, *args: P.args, **named: P.kwargs) -> T:
+    def call(self: BlockingClient[C], /, *args: P.args, **named: P.kwargs) -> T:
         return self._run(method, *args, **named)
 
     update_wrapper(call, method)
@@ -225,7 +225,7 @@ def waiting(
 
 def on_the_loop(
     method: Callable[Concatenate[C, P], T],
-) -> Callable[Concatenate[Face[C], P], T]:
+) -> Callable[Concatenate[BlockingClient[C], P], T]:
     """A method that does not wait, done on the loop all the same: what it touches lives there."""
 
     async def do(client: C, /, *args: P.args, **named: P.kwargs) -> T:

@@ -21,9 +21,9 @@ from collections.abc import Mapping, Sequence
 from sprocket.base.deadline import Deadline
 from sprocket.client.base.subscription import Later, Listener, Outcome, Subscription
 from sprocket.client.config import ConsumerConfig
-from sprocket.client.delivery.redeliver import GivesBack
+from sprocket.client.delivery.redeliver import RedeliveryPolicy
 from sprocket.client.delivery.verdict import Verdict, raised, verdict_on
-from sprocket.client.delivery.workers import Turn, Workers
+from sprocket.client.delivery.workers import Workers, WorkerTask
 from sprocket.client.fetching.pauses import Pauses
 from sprocket.client.fetching.statistics import Counters
 from sprocket.client.fetching.window import Window
@@ -44,7 +44,7 @@ _EXPIRED_LEVEL = 3
 _LOOK_SECONDS_MAX = 60.0
 
 
-class Concurrent(Workers):
+class ConcurrentDelivery(Workers):
     """Delivers messages in any order, as many at once as there are workers.
 
     A message whose listener takes longer than the consume timeout is given back meanwhile, and its
@@ -54,7 +54,7 @@ class Concurrent(Workers):
     def __init__(
         self,
         subscriptions: Mapping[str, Subscription],
-        redelivery: GivesBack,
+        redelivery: RedeliveryPolicy,
         config: ConsumerConfig,
         *,
         counters: Counters,
@@ -83,7 +83,9 @@ class Concurrent(Workers):
                 if turn.window is not None and turn.began <= latest:
                     await self._expire(turn, turn.window, turn.messages)
 
-    async def _expire(self, turn: Turn, window: Window, messages: Sequence[StoredMessage]) -> None:
+    async def _expire(
+        self, turn: WorkerTask, window: Window, messages: Sequence[StoredMessage]
+    ) -> None:
         turn.window = None
         kept = []
         for message in [each for each in messages if window.holds(each)]:
@@ -100,9 +102,9 @@ class Concurrent(Workers):
         if kept and turn.messages is messages:  # the next look tries again
             turn.window = window
         elif kept:
-            self.shelf.keep(window, kept)
+            self.deferred.defer(window, kept)
 
-    async def serve(self, turn: Turn) -> None:
+    async def serve(self, turn: WorkerTask) -> None:
         """Takes messages of one window, and delivers them one after the other, or in a batch."""
         window = self.ready.next()
         if window is None:
@@ -119,7 +121,7 @@ class Concurrent(Workers):
             listener = self.listener_of(message)
             rests = pauses.is_any and RETRY_TOPIC in message.properties and message.queue in pauses
             if listener is None or rests:
-                self.shelf.keep(window, [message])
+                self.deferred.defer(window, [message])
                 continue
             turn.messages = [message]
             turn.began = began = now()
@@ -140,7 +142,7 @@ class Concurrent(Workers):
             else:
                 await self._conclude(turn, window, result)
 
-    async def _serve_batch(self, turn: Turn, listener: Listener, window: Window) -> None:
+    async def _serve_batch(self, turn: WorkerTask, listener: Listener, window: Window) -> None:
         """Delivers as many messages as the listener takes at once; the first is taken already."""
         messages = turn.messages
         if listener.batch is not None and listener.batch > 1:
@@ -148,7 +150,7 @@ class Concurrent(Workers):
             messages += window.take_many(listener.batch - 1, topic=topic)
         await self._conclude(turn, window, await self.call(listener, messages))
 
-    async def _conclude(self, turn: Turn, window: Window, result: object) -> None:
+    async def _conclude(self, turn: WorkerTask, window: Window, result: object) -> None:
         messages = turn.messages
         verdict = None if result is None else verdict_on(result, len(messages))
         self.count(messages, verdict, turn.began)
@@ -177,16 +179,16 @@ class Concurrent(Workers):
             else:
                 kept.append(message)
         if kept:
-            self.shelf.keep(window, kept)
+            self.deferred.defer(window, kept)
 
 
-class Ordered(Workers):
+class OrderedDelivery(Workers):
     """Delivers each window's messages one after the other; different windows at the same time."""
 
     def __init__(
         self,
         subscriptions: Mapping[str, Subscription],
-        redelivery: GivesBack,
+        redelivery: RedeliveryPolicy,
         config: ConsumerConfig,
         *,
         counters: Counters,
@@ -201,7 +203,7 @@ class Ordered(Workers):
         #: By window, the end of its batch under way.
         self._busy: dict[Window, asyncio.Future[None]] = {}
 
-    async def serve(self, turn: Turn) -> None:
+    async def serve(self, turn: WorkerTask) -> None:
         """Takes a window off the list, delivers some batches of it, and puts it on again."""
         window = self.ready.take_window()
         if self.ready:
@@ -353,4 +355,4 @@ class Ordered(Workers):
             self._resting.discard(window)
             self.offer(window)
 
-        self.shelf.after(pause_ms / 1000, go_on)
+        self.deferred.call_later(pause_ms / 1000, go_on)

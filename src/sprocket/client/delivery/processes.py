@@ -92,7 +92,7 @@ class _Worker:
         self._pipe.close()
 
 
-class Processes:
+class ListenerProcesses:
     """As many processes as there are calls at once, made when they are needed."""
 
     def __init__(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 
-class Manner(NamedTuple):
+class ConsumeMode(NamedTuple):
     """What differs between push, broadcasting and lite pull consumers, as far as brokers see it.
 
     Attributes:
@@ -28,11 +28,13 @@ class Manner(NamedTuple):
 
 
 #: Members share the queues; brokers keep the positions.
-SHARING = Manner()
+SHARING = ConsumeMode()
 #: Every member reads every queue, and keeps its positions itself.
-BROADCASTING = Manner(message_model="BROADCASTING", commits_by_pull=False)
+BROADCASTING = ConsumeMode(message_model="BROADCASTING", commits_by_pull=False)
 
 
-def polling(*, commits: bool) -> Manner:
+def polling(*, commits: bool) -> ConsumeMode:
     """The manner of a lite pull consumer."""
-    return Manner("CONSUME_ACTIVELY", commits=commits, commits_by_pull=False, tells_filter=True)
+    return ConsumeMode(
+        "CONSUME_ACTIVELY", commits=commits, commits_by_pull=False, tells_filter=True
+    )

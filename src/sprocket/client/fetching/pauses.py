@@ -58,7 +58,7 @@ class Pauses:
         self._queues.difference_update(queues_of(queues))
         self._wake()
 
-    async def over(self, queue: QueueId) -> None:
+    async def wait_resumed(self, queue: QueueId) -> None:
         """Returns when the queue does not rest, or no longer."""
         while queue in self:
             await self._resumed.wait()

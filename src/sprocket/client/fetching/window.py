@@ -20,7 +20,7 @@ from sprocket.message.message import StoredMessage
 from sprocket.message.offsets import QueueOffset
 
 
-class Limits(NamedTuple):
+class FetchLimits(NamedTuple):
     """When to stop fetching.
 
     Attributes:
@@ -51,10 +51,10 @@ class Window:
         "waiting",
     )
 
-    def __init__(self, next_offset: int, limits: Limits | None = None) -> None:
+    def __init__(self, next_offset: int, limits: FetchLimits | None = None) -> None:
         #: Where to fetch next; above every offset that is held.
         self.next_offset = QueueOffset(next_offset)
-        self.limits = limits or Limits()
+        self.limits = limits or FetchLimits()
         #: All that is not done, by offset, in ascending order.
         self._held: dict[QueueOffset, StoredMessage] = {}
         #: Of those, what has not been handed out, in the order to hand out; delivery takes from it.
@@ -170,10 +170,10 @@ class Window:
         """Whether the message is not done."""
         return message.queue_offset in self._held
 
-    def limit(self, limits: Limits) -> None:
+    def limit(self, limits: FetchLimits) -> None:
         """Sets other limits from now on."""
         self.limits = limits
-        self._tell_of_room()
+        self._notify_room()
 
     def done(self, message: StoredMessage) -> None:
         """Finishes a message: consumed, or safely given back to the broker."""
@@ -181,9 +181,9 @@ class Window:
             return
         self._bytes -= len(message.body)
         if self._on_room is not None:
-            self._tell_of_room()
+            self._notify_room()
 
-    def _tell_of_room(self) -> None:
+    def _notify_room(self) -> None:
         if self._on_room is not None and self.has_room:
             on_room, self._on_room = self._on_room, None
             on_room()

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import SprocketError, UsageError
 from sprocket.client.config import ClientConfig
-from sprocket.client.group.subscriptions import Wanted
+from sprocket.client.group.subscriptions import Subscriptions
 from sprocket.client.session.session import Session, either
 
 logger = logging.getLogger(__name__)
@@ -19,7 +19,7 @@ class Discovery:
     """Keeps subscriptions by pattern in step with the topics that there are.
 
     Args:
-        wanted: the subscriptions.
+        subscriptions: the subscriptions.
         on_change: told of topics that appeared since the first look; their first messages are
             wanted too, however the group begins.
         config: how often to look, and how long a name server may take.
@@ -28,12 +28,12 @@ class Discovery:
     def __init__(
         self,
         session: Session,
-        wanted: Wanted,
+        subscriptions: Subscriptions,
         on_change: Callable[[Sequence[str]], None],
         config: ClientConfig,
     ) -> None:
         self._session = session
-        self._wanted = wanted
+        self._subscriptions = subscriptions
         self._on_change = on_change
         self._seconds = config.route_refresh_ms / 1000
         self._timeout_ms = config.call_timeout_ms
@@ -42,14 +42,14 @@ class Discovery:
         self._known: set[str] | None = None
         self._task: asyncio.Task[None] | None = None
 
-    def look_soon(self) -> None:
+    def discover_soon(self) -> None:
         """There is a new pattern."""
         self._now.set()
 
     async def start(self) -> None:
         """Looks once, if there is a pattern, and from now on by itself."""
-        await self._look()
-        self._task = asyncio.ensure_future(self._keep_looking())
+        await self._discover()
+        self._task = asyncio.ensure_future(self._discover_loop())
 
     async def close(self) -> None:
         """Looks no more."""
@@ -57,22 +57,22 @@ class Discovery:
             self._task.cancel()
             await asyncio.wait([self._task])
 
-    async def _keep_looking(self) -> None:
+    async def _discover_loop(self) -> None:
         while True:
             await either(self._now, self._seconds)
             self._now.clear()
             try:
-                await self._look()
+                await self._discover()
             except Exception:  # root of a task: what it knows stays, and it looks again
                 logger.exception("topics that match could not be looked for")
 
-    async def _look(self) -> None:
-        if not self._wanted.has_patterns:
+    async def _discover(self) -> None:
+        if not self._subscriptions.has_patterns:
             return
         try:
             names = await self._session.routes.names(Deadline.after_ms(self._timeout_ms))
             version = self._session.world.clock.now_ms()
-            found, gone = self._wanted.listed(names, version=version)
+            found, gone = self._subscriptions.listed(names, version=version)
         except (SprocketError, UsageError) as error:
             logger.warning("topics that match: %s", error)
             return

@@ -42,7 +42,7 @@ _CLOCKS_APART_MS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Beginning:
+class StartPosition:
     """A checked `Start`.
 
     Attributes:
@@ -64,7 +64,7 @@ class Beginning:
         return self.where == "CONSUME_FROM_FIRST_OFFSET"
 
     @classmethod
-    def of(cls, start: Start) -> Beginning:
+    def of(cls, start: Start) -> StartPosition:
         """Reads what a user wrote.
 
         Raises:
@@ -81,7 +81,7 @@ class Beginning:
         raise UsageError(f"a start is 'last', 'first', a datetime or ms since 1970, not {start!r}")
 
 
-class Offsets:
+class BrokerOffsets:
     """Asks and tells brokers about positions.
 
     All methods raise `TransportError` if the broker does not answer in time, and `ReplyError` if
@@ -145,7 +145,7 @@ class Offsets:
         return await self._offset(queue, header)
 
     async def beginning(
-        self, queue: QueueId, beginning: Beginning, *, began_ms: int, is_late: bool
+        self, queue: QueueId, beginning: StartPosition, *, began_ms: int, is_late: bool
     ) -> QueueOffset:
         """Where a group begins that has committed nothing.
 

@@ -62,7 +62,7 @@ class Rebalance:
         """The topic's queues that the last look gave this member, sorted."""
         return sorted(self._wanted.get(topic, ()))
 
-    def seen(
+    def update(
         self, topic: str, queues: Iterable[QueueId], members: Sequence[str]
     ) -> list[Instruction]:
         """What the topic's route and the group's member list say now.

@@ -19,7 +19,7 @@ from sprocket.protocol.requests.send import PushReplyMessage
 logger = logging.getLogger(__name__)
 
 
-class Awaited:
+class PendingReplies:
     """Who waits for which reply. Each waits for one, and forgets it when the time is over."""
 
     def __init__(self) -> None:
@@ -40,7 +40,7 @@ class Awaited:
         """Nobody waits for it any more."""
         self._waiting.pop(name, None)
 
-    def arrived(self, command: Command) -> Reply:
+    def receive(self, command: Command) -> Reply:
         """Takes in what a broker pushes, and thanks it; a reply that nobody awaits is let go."""
         header = command.read(PushReplyMessage)
         properties = decode(header.properties or "")

@@ -21,7 +21,7 @@ from sprocket.protocol.command import Command
 from sprocket.protocol.requests.transaction import CheckTransaction, EndTransaction
 from sprocket.remoting.transport import Peer
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 #: Questions that are being answered by the user's function at the same time; more are left out,
 #: since the broker asks again.
@@ -32,7 +32,7 @@ _CHECKS_MAX = 64
 Check = Callable[[StoredMessage], Awaitable[Outcome]] | Callable[[StoredMessage], Outcome]
 
 
-class Checks:
+class TransactionChecks:
     """Answers for one producer.
 
     Args:
@@ -59,7 +59,7 @@ class Checks:
         """Answers a broker, now or when the user's function has."""
         is_known, outcome = self._remembered(message.properties.get(UNIQUE_KEY, ""))
         if is_known or self._check is None:
-            self._tell(header, message, peer, outcome)
+            self._report(header, message, peer, outcome)
         elif len(self._running) < _CHECKS_MAX:
             task = asyncio.ensure_future(self._ask(header, message, peer, self._check))
             self._running.add(task)
@@ -80,11 +80,11 @@ class Checks:
         except BaseException as error:  # the user's function
             if is_from_outside(error):
                 raise
-            log.exception("the check of transaction %s failed", header.transaction_id)
+            logger.exception("the check of transaction %s failed", header.transaction_id)
             outcome = Outcome.UNKNOWN
-        self._tell(header, message, peer, outcome)
+        self._report(header, message, peer, outcome)
 
-    def _tell(
+    def _report(
         self, header: CheckTransaction, message: StoredMessage, peer: Peer, outcome: Outcome
     ) -> None:
         transaction_id = message.properties.get(UNIQUE_KEY)
@@ -102,10 +102,12 @@ class Checks:
         try:
             peer.send_oneway(end)
         except TransportError as error:
-            log.debug("the broker asks again for %s: %s", transaction_id, error)
+            logger.debug("the broker asks again for %s: %s", transaction_id, error)
 
 
-def answer_check(checkers: Mapping[str, Sequence[Checks]], command: Command, peer: Peer) -> None:
+def answer_check(
+    checkers: Mapping[str, Sequence[TransactionChecks]], command: Command, peer: Peer
+) -> None:
     """Lets the producer answer that a broker's question is for; nobody, if there is none.
 
     Args:
@@ -115,12 +117,12 @@ def answer_check(checkers: Mapping[str, Sequence[Checks]], command: Command, pee
         header = command.read(CheckTransaction)
         message = decode(command.body, 0, header.bname or "", opens_body=True)
     except (ProtocolError, CorruptRecord) as error:
-        log.warning("%s asks for a transaction that cannot be read: %s", peer.address, error)
+        logger.warning("%s asks for a transaction that cannot be read: %s", peer.address, error)
         return
     group = message.properties.get(PRODUCER_GROUP, "")
     members = checkers.get(group, ())
     if not members:
-        log.info("%s asks group %s, which has no producer here", peer.address, group)
+        logger.info("%s asks group %s, which has no producer here", peer.address, group)
         return
     transaction_id = message.properties.get(UNIQUE_KEY, "")
     checks = next((each for each in members if each.knows(transaction_id)), members[0])

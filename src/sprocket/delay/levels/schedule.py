@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from sprocket.base.errors import CorruptRecord, SystemFailure
 from sprocket.message import properties as names
-from sprocket.message.anew import anew
+from sprocket.message.drafting import copy_draft
 from sprocket.message.properties import decode_bytes
 from sprocket.message.record import Draft, Record
 from sprocket.message.topic import HALF, SCHEDULE
@@ -41,7 +41,7 @@ def level_in(properties: Mapping[str, str]) -> int:
         raise SystemFailure(f"property {names.DELAY} is no number: {text[:40]!r}") from None
 
 
-def put_off(
+def delay_by_level(
     properties: Mapping[str, str], level: int, *, topic: str, queue_number: int
 ) -> dict[str, str]:
     """The properties of a message while it waits. Those that ask for a delivery time are removed:
@@ -58,7 +58,7 @@ def put_off(
     return changed
 
 
-def restore(record: Record) -> Draft:
+def due_draft(record: Record) -> Draft:
     """The draft of a message that waited in a record, to be stored under its own topic.
 
     Raises:
@@ -71,7 +71,7 @@ def restore(record: Record) -> Draft:
         raise CorruptRecord(f"the delayed message at {record.log_offset} has no valid destination")
     for name in (names.DELAY, names.TIMER_DELIVER_MS, names.TIMER_DELAY_SECONDS):
         properties.pop(name, None)
-    return anew(
+    return copy_draft(
         record, properties, topic, queue_number=int(queue), prepared_offset=record.log_offset
     )
 
@@ -92,7 +92,7 @@ class Correction(NamedTuple):
     after: int
 
 
-class Progress:
+class ScheduleProgress:
     """The next queue offset to deliver, by level.
 
     Attributes:

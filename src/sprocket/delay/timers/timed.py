@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 from sprocket.base.errors import CorruptRecord, IllegalMessage
 from sprocket.message import properties as names
-from sprocket.message.anew import anew
+from sprocket.message.drafting import copy_draft
 from sprocket.message.hashing import tag_code
 from sprocket.message.properties import encode
 from sprocket.message.recall import RecallHandle, encode_handle
@@ -38,7 +38,7 @@ _RECALL_TAG = "_RECALL_TAG_"
 _WAITING = encode({names.TIMER_OUT_MS: "%d", names.REAL_TOPIC: "%s", names.REAL_QUEUE: "%d"})
 
 
-class Limits(NamedTuple):
+class TimerLimits(NamedTuple):
     """The broker's settings for timed messages.
 
     Attributes:
@@ -71,7 +71,7 @@ def asks_for_time(topic: str, properties: Mapping[str, str]) -> bool:
     return names.TIMER_OUT_MS not in properties and topic != TIMER
 
 
-def wait_of(properties: Mapping[str, str], limits: Limits, *, now_ms: int) -> TimedWait | None:
+def wait_of(properties: Mapping[str, str], limits: TimerLimits, *, now_ms: int) -> TimedWait | None:
     """What a message that asks for a time waits for; None if that time has come.
 
     Raises:
@@ -88,7 +88,7 @@ def wait_of(properties: Mapping[str, str], limits: Limits, *, now_ms: int) -> Ti
     return TimedWait(slot_of(due_ms, limits.slot_ms), due_ms, is_recall)
 
 
-def put_off(
+def delay_until(
     properties: Mapping[str, str], wait: TimedWait, *, topic: str, queue_number: int
 ) -> dict[str, str]:
     """The properties of a message while it waits.
@@ -105,7 +105,7 @@ def put_off(
 
 
 def waiting_text(slot_ms: int, topic: str, queue_number: int) -> str:
-    """The properties that `put_off` adds to a message that asks for a time, as text."""
+    """The properties that `delay_until` adds to a message that asks for a time, as text."""
     return _WAITING % (slot_ms, topic, queue_number)
 
 
@@ -136,7 +136,7 @@ def whole_number(text: str) -> int | None:
     return number if -(1 << 63) <= number < 1 << 63 else None
 
 
-def _illegal(limits: Limits) -> IllegalMessage:
+def _illegal(limits: TimerLimits) -> IllegalMessage:
     return IllegalMessage(
         "timer message illegal, the delay time should not be bigger than the max delay "
         f"{limits.delay_ms_max}ms; or if set del msg, the delay time should be bigger than the "
@@ -144,7 +144,7 @@ def _illegal(limits: Limits) -> IllegalMessage:
     )
 
 
-class Waiting(NamedTuple):
+class TimerMessage(NamedTuple):
     """A message of the timer's topic, as the timers need it.
 
     Attributes:
@@ -165,7 +165,7 @@ class Waiting(NamedTuple):
 
 def waiting(
     properties: Mapping[str, str], place: tuple[int, int, int], *, width_ms: int
-) -> Waiting | None:
+) -> TimerMessage | None:
     """The message in a record of the timer's topic; None if its properties have no slot.
 
     Args:
@@ -182,7 +182,7 @@ def waiting(
         due_ms = slot_ms + width_ms
     is_recall = names.TIMER_DELETE_KEY in properties
     topic = properties.get(names.REAL_TOPIC, "")
-    return Waiting(*place, slot_ms, due_ms, topic, is_recall)
+    return TimerMessage(*place, slot_ms, due_ms, topic, is_recall)
 
 
 def delete_key(topic: str, unique_key: str) -> str:
@@ -250,7 +250,9 @@ def delivered(record: Record, properties: dict[str, str], *, entered_ms: int, no
         raise CorruptRecord(f"the timed message at {record.log_offset} has no place to go")
     properties[names.TIMER_ENQUEUE_MS] = str(entered_ms)
     properties[names.TIMER_DEQUEUE_MS] = str(now_ms)
-    return anew(record, properties, topic, queue_number=queue, prepared_offset=record.log_offset)
+    return copy_draft(
+        record, properties, topic, queue_number=queue, prepared_offset=record.log_offset
+    )
 
 
 def rolled(record: Record, properties: dict[str, str], *, entered_ms: int, now_ms: int) -> Draft:
@@ -259,4 +261,6 @@ def rolled(record: Record, properties: dict[str, str], *, entered_ms: int, now_m
     properties[names.TIMER_ROLL_TIMES] = str(times + 1)
     properties[names.TIMER_ENQUEUE_MS] = str(entered_ms)
     properties[names.TIMER_DEQUEUE_MS] = str(now_ms)
-    return anew(record, properties, TIMER, queue_number=QUEUE, prepared_offset=record.log_offset)
+    return copy_draft(
+        record, properties, TIMER, queue_number=QUEUE, prepared_offset=record.log_offset
+    )

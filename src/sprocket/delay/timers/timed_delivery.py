@@ -17,7 +17,7 @@ from collections.abc import Callable
 from sprocket.base.errors import ClosedError, CorruptRecord, OffsetOutOfRange, StoreError
 from sprocket.base.ports import Clock
 from sprocket.delay.timers import timed
-from sprocket.delay.timers.timer_log import Unit
+from sprocket.delay.timers.timer_log import TimerUnit
 from sprocket.delay.timers.timers import Timers
 from sprocket.message import properties as names
 from sprocket.message.properties import decode_bytes
@@ -25,9 +25,9 @@ from sprocket.message.record import Draft, parse
 from sprocket.message.topic import TIMER
 from sprocket.store.log.drafts import IllegalDraft
 from sprocket.store.store import Store
-from sprocket.store.writing.appending import Appended
+from sprocket.store.writing.appender import Appended
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 #: Messages that are delivered before other tasks run on the loop.
 _ROUND_MAX = 64
@@ -86,10 +86,10 @@ class TimedDelivery:
             if pause <= 0:
                 await asyncio.sleep(0)
                 continue
-            timers.turn.sooner.clear()
+            timers.current.sooner.clear()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(pause):
-                    await timers.turn.sooner.wait()
+                    await timers.current.sooner.wait()
 
     # A read of a cold record suspends, and meanwhile messages may arrive that are due earlier. So
     # the first entry is checked again after each read: everything from there to its removal runs
@@ -105,46 +105,46 @@ class TimedDelivery:
             if timers.catch_up():
                 return 0.0
         except (StoreError, OSError) as error:
-            log.warning("messages that wait are put on the wheel later: %s", error)
+            logger.warning("messages that wait are put on the wheel later: %s", error)
             return _AGAIN_SECONDS
         if not timers.is_in_use:
             return _PAUSE_SECONDS_MAX
-        if not timers.turn.is_loaded:
-            await timers.turn.load(timers.files)
+        if not timers.current.is_loaded:
+            await timers.current.load(timers.files)
         now_ms = self._clock.now_ms()
         for _ in range(_ROUND_MAX):
-            position = timers.turn.agenda.first(now_ms)
+            position = timers.current.agenda.first(now_ms)
             if position is None:
                 break
             try:
                 unit = timers.files.log.read(position)
                 await self._store.cold.load_record(unit.log_offset)
             except OffsetOutOfRange as error:
-                log.error("a message that waited is gone: %s", error)
-                timers.turn.agenda.drop()
+                logger.error("a message that waited is gone: %s", error)
+                timers.current.agenda.drop()
                 continue
             except StoreError as error:
-                log.warning("messages that are due wait: %s", error)
+                logger.warning("messages that are due wait: %s", error)
                 return _AGAIN_SECONDS
-            if timers.turn.agenda.first(now_ms) != position:  # an earlier one arrived meanwhile
+            if timers.current.agenda.first(now_ms) != position:  # an earlier one arrived meanwhile
                 continue
             if not self._deliver(unit):
                 return _AGAIN_SECONDS
-            timers.turn.agenda.drop()
+            timers.current.agenda.drop()
         return self._pause(now_ms)
 
     def _pause(self, now_ms: int) -> float:
         timers = self._timers
-        due_ms = timers.turn.agenda.next_ms()
+        due_ms = timers.current.agenda.next_ms()
         if due_ms is None:
             if timers.advance(now_ms):
                 return 0.0
-            due_ms = timers.turn.end_ms
+            due_ms = timers.current.end_ms
         if due_ms <= now_ms:
             return 0.0
         return min(max((due_ms - now_ms) / 1000, _PAUSE_SECONDS_MIN), _PAUSE_SECONDS_MAX)
 
-    def _deliver(self, unit: Unit) -> bool:
+    def _deliver(self, unit: TimerUnit) -> bool:
         """Stores a due message; False if the store refuses it now and it must be tried again."""
         timers = self._timers
         try:
@@ -153,16 +153,16 @@ class TimedDelivery:
                 appended = self._append(draft)
                 self.count += 1
                 if unit.rolls:
-                    timers.stored_anew(decode_bytes(draft.properties), appended)
+                    timers.on_rolled(decode_bytes(draft.properties), appended)
         except (OffsetOutOfRange, CorruptRecord, IllegalDraft) as error:
-            log.error("a message that waited is left out: %s", error)
+            logger.error("a message that waited is left out: %s", error)
         except (StoreError, ClosedError) as error:
-            log.warning("messages that are due wait: %s", error)
+            logger.warning("messages that are due wait: %s", error)
             return False
         timers.passed(unit)
         return True
 
-    def _draft(self, unit: Unit) -> Draft | None:
+    def _draft(self, unit: TimerUnit) -> Draft | None:
         """The message to store for a unit; None if it is recalled or was delivered before.
 
         Raises:
@@ -175,13 +175,13 @@ class TimedDelivery:
             raise CorruptRecord(f"the record at {unit.log_offset} has not waited")
         properties = decode_bytes(record.properties)
         key = timed.key_of(properties)
-        if timers.takes(unit, key):
+        if timers.was_delivered(unit, key):
             return None
         now_ms = self._clock.now_ms()
         if unit.rolls:
             return timed.rolled(record, properties, entered_ms=unit.written_ms, now_ms=now_ms)
-        if key in timers.turn.recalled and names.UNIQUE_KEY in properties:
-            timers.turn.recalled[key] = True
+        if key in timers.current.recalled and names.UNIQUE_KEY in properties:
+            timers.current.recalled[key] = True
             return None
         return timed.delivered(record, properties, entered_ms=unit.written_ms, now_ms=now_ms)
 

@@ -26,7 +26,7 @@ _OURS_AT = 64
 _NAME = b"SPROCKET"
 
 
-class Progress(NamedTuple):
+class TimerProgress(NamedTuple):
     """The progress of the timers.
 
     Attributes:
@@ -71,7 +71,7 @@ class TimerCheck:
         self._file = self._disk.map(self._path, FILE_BYTES)
         self._file.reserve(0, FILE_BYTES)
 
-    def read(self) -> Progress | None:
+    def read(self) -> TimerProgress | None:
         """The progress in the file; None if the file is empty or damaged."""
         raw = self._file.buffer
         slot_ms, position, queue_next, master_next = _JAVA.unpack_from(raw)
@@ -80,12 +80,12 @@ class TimerCheck:
         if min(slot_ms, position, queue_next, master_next) < 0 or not slot_ms:
             return None
         if name == _NAME and crc == self._crc():
-            return Progress(
+            return TimerProgress(
                 slot_ms, position, queue_next, delivered_from, queue_then, is_clean=clean == 1
             )
-        return Progress(slot_ms, position, max(queue_next, master_next), is_ours=False)
+        return TimerProgress(slot_ms, position, max(queue_next, master_next), is_ours=False)
 
-    async def save(self, progress: Progress, now_ms: int) -> None:
+    async def save(self, progress: TimerProgress, now_ms: int) -> None:
         """Returns when the progress is on the disk.
 
         Raises:

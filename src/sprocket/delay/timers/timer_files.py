@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable
 from sprocket.base.errors import OffsetOutOfRange
 from sprocket.base.ports import Disk, MappedFile
 from sprocket.delay.timers.counts import Counts
-from sprocket.delay.timers.timer_check import Progress, TimerCheck
-from sprocket.delay.timers.timer_log import NORMAL, RECALLS, ROLLS, UNIT_BYTES, TimerLog, Unit
+from sprocket.delay.timers.timer_check import TimerCheck, TimerProgress
+from sprocket.delay.timers.timer_log import NORMAL, RECALLS, ROLLS, UNIT_BYTES, TimerLog, TimerUnit
 from sprocket.delay.timers.wheel import EMPTY, SLOT, SLOT_BYTES, SLOTS, WHEEL_BYTES, Wheel
 
 _ROW_SHIFT = 16
@@ -136,7 +136,7 @@ class TimerFiles:
             self._has_room[row] = 1
         self._unsynced_rows.add(row)
 
-    def rebuild(self, from_ms: int, counts: Counts, now_ms: int) -> Unit | None:
+    def rebuild(self, from_ms: int, counts: Counts, now_ms: int) -> TimerUnit | None:
         """Builds the wheel from the timer log, for slots from a time on.
 
         The log is cut behind its last unit. Units are a chain for each slot, and a slot that was
@@ -176,7 +176,7 @@ class TimerFiles:
             counts.add(unit.topic_hash, -unit.adds, now_ms)
             position = unit.previous
 
-    async def sync(self, progress: Progress, now_ms: int) -> None:
+    async def sync(self, progress: TimerProgress, now_ms: int) -> None:
         """Returns when all files are on the disk, with `progress` in the checkpoint.
 
         Raises:

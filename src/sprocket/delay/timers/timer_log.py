@@ -28,7 +28,7 @@ _MAGIC_MAX = 0xF
 _ROOM_BYTES = 1 << 18
 
 
-class Unit(NamedTuple):
+class TimerUnit(NamedTuple):
     """One unit of the log.
 
     Attributes:
@@ -138,7 +138,7 @@ class TimerLog:
         self._room_to = self.end
         return segment
 
-    def read(self, position: int) -> Unit:
+    def read(self, position: int) -> TimerUnit:
         """The unit at a position.
 
         Raises:
@@ -153,7 +153,7 @@ class TimerLog:
             raise OffsetOutOfRange(f"the bytes in the timer log at {position} are no unit")
         return unit
 
-    def scan(self, position: int) -> Iterator[tuple[int, Unit]]:
+    def scan(self, position: int) -> Iterator[tuple[int, TimerUnit]]:
         """The units with their positions, from the begin of the file that has `position`.
 
         Ends at the first position without a unit.
@@ -210,8 +210,8 @@ class TimerLog:
         self._segments.close()
 
 
-def _unit(fields: tuple[int, ...]) -> Unit | None:
+def _unit(fields: tuple[int, ...]) -> TimerUnit | None:
     size, previous, magic, written_ms, delay_ms, *rest = fields
     if size != UNIT_BYTES or not 0 < magic <= _MAGIC_MAX:
         return None
-    return Unit(previous, magic, written_ms, written_ms + delay_ms, *rest)
+    return TimerUnit(previous, magic, written_ms, written_ms + delay_ms, *rest)

@@ -15,41 +15,41 @@ from typing import NamedTuple
 
 from sprocket.base.errors import CorruptRecord, OffsetOutOfRange
 from sprocket.delay.timers.counts import Counts
-from sprocket.delay.timers.lookback import (
-    Delivered,
+from sprocket.delay.timers.delivery_history import (
+    DeliveryHistory,
     file_stored_before,
-    look_back,
     origins_of_copies,
+    read_history,
 )
 from sprocket.delay.timers.timed import QUEUE
-from sprocket.delay.timers.timer_check import Progress
+from sprocket.delay.timers.timer_check import TimerProgress
 from sprocket.delay.timers.timer_files import TimerFiles
-from sprocket.delay.timers.timer_log import Unit
+from sprocket.delay.timers.timer_log import TimerUnit
 from sprocket.message.record import parse
 from sprocket.message.topic import TIMER
 from sprocket.store.store import Store
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
-class Recovered(NamedTuple):
+class RecoveredTimers(NamedTuple):
     """The state from which the timers continue.
 
     Attributes:
         progress: their progress.
         done_before: messages with a smaller queue offset are done if their slot is before
             `progress.slot_ms`.
-        delivered: messages that the log shows as delivered.
+        history: messages that the log shows as delivered.
     """
 
-    progress: Progress
+    progress: TimerProgress
     done_before: int
-    delivered: Delivered
+    history: DeliveryHistory
 
 
 async def recover(
     files: TimerFiles, store: Store, counts: Counts, *, now_ms: int, log_file_bytes: int
-) -> Recovered:
+) -> RecoveredTimers:
     """Recovers the files.
 
     Args:
@@ -69,26 +69,26 @@ async def recover(
     begin = progress.delivered_from
     if saved is not None and not saved.is_ours:
         begin = file_stored_before(store, saved.slot_ms, file_bytes=log_file_bytes)
-    delivered = await look_back(store, begin, by_key=by_key)
+    history = await read_history(store, begin, by_key=by_key)
     queue_next = min(
         max(progress.queue_next, store.min_offset(TIMER, QUEUE)), store.max_offset(TIMER, QUEUE)
     )
     if saved is None or not saved.is_clean:
-        log.warning(
+        logger.warning(
             "timers continue at slot %d and message %d of %d; the log shows %d deliveries",
-            progress.slot_ms, queue_next, store.max_offset(TIMER, QUEUE), len(delivered),
+            progress.slot_ms, queue_next, store.max_offset(TIMER, QUEUE), len(history),
         )  # fmt: skip
     if is_again:  # the scan above begins behind some copies
-        delivered.origins |= await origins_of_copies(store, queue_next)
-    return Recovered(progress._replace(queue_next=queue_next), done_before, delivered)
+        history.origins |= await origins_of_copies(store, queue_next)
+    return RecoveredTimers(progress._replace(queue_next=queue_next), done_before, history)
 
 
 # The cases are in the order of what is lost: no checkpoint, one of Java, no timer log, nothing, and
 # the end of the timer log. Only the checkpoint says which part of that is on the disk. What is lost
 # is read from the topic again, and the scan in `recover` finds what was delivered of it.
 def _recovered(
-    files: TimerFiles, store: Store, counts: Counts, *, saved: Progress | None, now_ms: int
-) -> tuple[Progress, int]:
+    files: TimerFiles, store: Store, counts: Counts, *, saved: TimerProgress | None, now_ms: int
+) -> tuple[TimerProgress, int]:
     # From most to least knowledge: a clean stop needs nothing. After a crash the wheel is built
     # from the timer log, because slots were written in place and may be torn. Without the log, or
     # with a hole in it, all messages of the topic go on the wheel once more, and deliveries that
@@ -99,14 +99,14 @@ def _recovered(
         files.log.cut(0)
         files.rebuild(0, counts, now_ms)
         slot_ms = now_ms // width_ms * width_ms
-        return Progress(slot_ms, 0, queue_min, store.log_start, queue_min), 0
+        return TimerProgress(slot_ms, 0, queue_min, store.log_start, queue_min), 0
     saved = saved._replace(slot_ms=saved.slot_ms // width_ms * width_ms)
     if not saved.is_ours:
         last = files.rebuild(saved.slot_ms, counts, now_ms)
         queue_next = max(saved.queue_next, _queue_offset(store, last) + 1)
         return saved._replace(position=files.log.end, queue_next=queue_next), 0
     if saved.position > files.log.limit:
-        log.warning("the timer log is gone: messages that wait are put on the wheel again")
+        logger.warning("the timer log is gone: messages that wait are put on the wheel again")
         files.log.cut(0)
         files.rebuild(0, counts, now_ms)
         return saved._replace(position=0, queue_next=queue_min), saved.queue_then
@@ -116,14 +116,14 @@ def _recovered(
     files.log.cut(saved.position)
     files.rebuild(saved.slot_ms, counts, now_ms)
     if files.log.end < saved.position:
-        log.error("the timer log has a hole: messages that wait are put on the wheel again")
+        logger.error("the timer log has a hole: messages that wait are put on the wheel again")
         files.log.cut(0)
         files.rebuild(0, counts, now_ms)
         return saved._replace(position=0, queue_next=queue_min), saved.queue_then
     return saved, 0
 
 
-def _queue_offset(store: Store, unit: Unit | None) -> int:
+def _queue_offset(store: Store, unit: TimerUnit | None) -> int:
     """The queue offset of a unit's message; -1 if its record is gone."""
     if unit is None:
         return -1

@@ -13,7 +13,9 @@ from hashlib import sha256
 from pathlib import Path
 
 
-def kept(script: str, name: str, environment: Mapping[str, str] | None = None) -> Path | None:
+def cached_path(
+    script: str, name: str, environment: Mapping[str, str] | None = None
+) -> Path | None:
     """The path of a script, written as `bin/NAME` in a folder of its own; None if that fails.
 
     Args:

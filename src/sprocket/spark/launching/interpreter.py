@@ -12,7 +12,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from sprocket.spark.launching.cached_script import kept, quoted
+from sprocket.spark.launching.cached_script import cached_path, quoted
 
 # Arrow's own allocators return memory to the system at once, and each batch then causes page faults
 # again: a fifth of the cost of decoding.
@@ -40,4 +40,4 @@ def for_workers(pyspark: Path, environment: Mapping[str, str] | None = None) -> 
         return sys.executable
     zipped = pyspark / "python" / "lib" / "pyspark.zip"
     script = _SCRIPT.format(zip=quoted(zipped), python=quoted(sys.executable))
-    return str(kept(script, "python3", environment) or sys.executable)
+    return str(cached_path(script, "python3", environment) or sys.executable)

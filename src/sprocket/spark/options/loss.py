@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 
 from sprocket.base.errors import SprocketError
-from sprocket.spark.options.options import Choice
+from sprocket.spark.options.options import SelectionOptions
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class ReadFailed(SprocketError):
@@ -15,7 +15,7 @@ class ReadFailed(SprocketError):
     the position in it."""
 
 
-def report_loss(options: Choice, place: object, what: str) -> None:
+def report_loss(options: SelectionOptions, place: object, what: str) -> None:
     """Reports that messages are gone; only a warning is logged if failOnDataLoss is false.
 
     Args:
@@ -28,4 +28,4 @@ def report_loss(options: Choice, place: object, what: str) -> None:
     """
     if options.fails_on_loss:
         raise ReadFailed(f"{place}: {what}. Set failOnDataLoss to false to continue without them")
-    log.warning("%s: %s; continues without them", place, what)
+    logger.warning("%s: %s; continues without them", place, what)

@@ -18,19 +18,19 @@ from sprocket.message.queue import QueueId
 from sprocket.protocol.signing import Signer
 from sprocket.spark.options import declare, positions, values
 from sprocket.spark.options.declare import option
-from sprocket.spark.options.positions import Kind, Positions
+from sprocket.spark.options.positions import PositionKind, QueuePositions
 
 if TYPE_CHECKING:
     from sprocket.filter.sql92 import SqlFilter
 
-Read = TypeVar("Read", bound="Choice")
+Read = TypeVar("Read", bound="SelectionOptions")
 
 #: A group that every RocketMQ broker has from its start, so reading creates no group.
 READER_GROUP = "TOOLS_CONSUMER"
 
 
 @dataclass(frozen=True)
-class Choice:
+class SelectionOptions:
     """Options that choose messages, for reads from brokers and from files."""
 
     topics: tuple[str, ...] = option(
@@ -42,7 +42,7 @@ class Choice:
         "Topics to read, as a regular expression for the whole name. RocketMQ's own, retry and "
         "dead-letter topics are left out unless the expression begins with `%` or `rmq_sys_`.",
     )
-    starting_time: Positions | None = option(
+    starting_time: QueuePositions | None = option(
         "startingTimestamp",
         positions.parse_time,
         "Where to begin in every queue, by store time in ms since 1970. Overrides the other two.",
@@ -121,7 +121,7 @@ class Credentials:
 
 
 @dataclass(frozen=True)
-class ReadOptions(Credentials, Choice):
+class ReadOptions(Credentials, SelectionOptions):
     """Options of all reads from brokers."""
 
     nameservers: tuple[str, ...] = option(
@@ -136,7 +136,7 @@ class ReadOptions(Credentials, Choice):
         'Queues to read: `{"orders": {"broker-a": [0, 1]}}`.',
         default=frozenset(),
     )
-    starting: Positions | None = option(
+    starting: QueuePositions | None = option(
         "startingOffsets",
         values.either,
         "Where to begin: `earliest`, `latest`, `committed` (offsets of the group, and earliest in "
@@ -144,7 +144,7 @@ class ReadOptions(Credentials, Choice):
         "earliest and -1 for latest. Default: earliest, in streams latest. A stream that has a "
         "checkpoint continues from there.",
     )
-    starting_times: Positions | None = option(
+    starting_times: QueuePositions | None = option(
         "startingOffsetsByTimestamp",
         positions.parse_times,
         'Where to begin, by store time in ms: `{"orders": 1700000000000}`, or for each queue. '
@@ -218,7 +218,11 @@ class ReadOptions(Credentials, Choice):
         super().check()
         check_credentials(self)
         begins = self.starting.everywhere if self.starting else None
-        if begins is not None and begins.kind is Kind.COMMITTED and self.group == READER_GROUP:
+        if (
+            begins is not None
+            and begins.kind is PositionKind.COMMITTED
+            and self.group == READER_GROUP
+        ):
             raise ConfigError(
                 "startingOffsets committed needs a group that has committed: give group"
             )
@@ -241,18 +245,18 @@ class Pushed:
 class BatchOptions(Pushed, ReadOptions):
     """Options of batch reads from brokers, with their end."""
 
-    ending: Positions | None = option(
+    ending: QueuePositions | None = option(
         "endingOffsets",
         values.latest_or_json,
         "Where to end, this offset not included: `latest` (the default), or a JSON of offsets with "
         "-1 for latest.",
     )
-    ending_times: Positions | None = option(
+    ending_times: QueuePositions | None = option(
         "endingOffsetsByTimestamp",
         positions.parse_times,
         "Where to end, by store time in ms, for each topic or queue. Overrides `endingOffsets`.",
     )
-    ending_time: Positions | None = option(
+    ending_time: QueuePositions | None = option(
         "endingTimestamp",
         positions.parse_time,
         "Where to end in every queue, by store time in ms since 1970; a message stored at that "
@@ -291,7 +295,7 @@ class StreamOptions(ReadOptions):
 
 
 @dataclass(frozen=True)
-class StoreOptions(Pushed, Choice):
+class StoreOptions(Pushed, SelectionOptions):
     """Options of reads from the files of a broker's store."""
 
     store: str = option(
@@ -305,7 +309,7 @@ class StoreOptions(Pushed, Choice):
     broker: str | None = option(
         "storeBroker", values.text, "What the column `broker` shows; null without it."
     )
-    ending_time: Positions | None = option(
+    ending_time: QueuePositions | None = option(
         "endingTimestamp",
         positions.parse_time,
         "Where to end in every queue, by store time in ms since 1970; a message stored at that "
@@ -321,7 +325,7 @@ class StoreOptions(Pushed, Choice):
 
 
 #: The ways of reading, and what an error calls them.
-_READS: dict[type[Choice], str] = {
+_READS: dict[type[SelectionOptions], str] = {
     BatchOptions: "batch reads",
     StreamOptions: "streams",
     StoreOptions: "reads of a store",

@@ -24,7 +24,7 @@ EARLIEST_NUMBER = -2
 LATEST_NUMBER = -1
 
 
-class Kind(Enum):
+class PositionKind(Enum):
     """The kinds of a position."""
 
     EARLIEST = "earliest"
@@ -41,18 +41,18 @@ class Position(NamedTuple):
         value: the offset, or ms since 1970 for the first message stored then or later.
     """
 
-    kind: Kind
+    kind: PositionKind
     value: int = 0
 
 
-EARLIEST = Position(Kind.EARLIEST)
-LATEST = Position(Kind.LATEST)
-COMMITTED = Position(Kind.COMMITTED)
+EARLIEST = Position(PositionKind.EARLIEST)
+LATEST = Position(PositionKind.LATEST)
+COMMITTED = Position(PositionKind.COMMITTED)
 _WORDS = {"earliest": EARLIEST, "latest": LATEST, "committed": COMMITTED}
 
 
 @dataclass(frozen=True)
-class Positions:
+class QueuePositions:
     """A position for every queue.
 
     Attributes:
@@ -91,7 +91,7 @@ class Positions:
             raise UsageError(f"option {self.option} names topic {lost[0]}, which is not read")
 
 
-def parse_offsets(option: str, text: str, *, words: tuple[str, ...]) -> Positions:
+def parse_offsets(option: str, text: str, *, words: tuple[str, ...]) -> QueuePositions:
     """Parses "earliest", "latest", "committed" or a JSON of offsets.
 
     Args:
@@ -101,7 +101,7 @@ def parse_offsets(option: str, text: str, *, words: tuple[str, ...]) -> Position
     """
     word = text.strip().lower()
     if word in words:
-        return Positions(option, _WORDS[word])
+        return QueuePositions(option, _WORDS[word])
     if not word.startswith("{"):
         taken = ", ".join(f'"{one}"' for one in words)
         raise UsageError(f"option {option} takes {taken} or a JSON of offsets, not {text!r}")
@@ -109,12 +109,12 @@ def parse_offsets(option: str, text: str, *, words: tuple[str, ...]) -> Position
     for topic, entry in _object(option, text).items():
         for queue, number in _queues(option, topic, entry):
             queues[queue] = _offset(option, queue, number, words)
-    return Positions(option, queues=queues)
+    return QueuePositions(option, queues=queues)
 
 
 def _offset(option: str, queue: QueueId, number: int, words: tuple[str, ...]) -> Position:
     if number >= 0:
-        return Position(Kind.OFFSET, number)
+        return Position(PositionKind.OFFSET, number)
     if number == LATEST_NUMBER:
         return LATEST
     if number == EARLIEST_NUMBER and "earliest" in words:
@@ -122,25 +122,25 @@ def _offset(option: str, queue: QueueId, number: int, words: tuple[str, ...]) ->
     raise UsageError(f"option {option}: {number} is no offset (queue {queue})")
 
 
-def parse_time(option: str, text: str) -> Positions:
+def parse_time(option: str, text: str) -> QueuePositions:
     """Parses one time for every queue, ms since 1970."""
     try:
-        return Positions(option, Position(Kind.TIME, _time(option, int(text.strip()))))
+        return QueuePositions(option, Position(PositionKind.TIME, _time(option, int(text.strip()))))
     except ValueError:
         raise UsageError(f"option {option} takes ms since 1970, not {text!r}") from None
 
 
-def parse_times(option: str, text: str) -> Positions:
+def parse_times(option: str, text: str) -> QueuePositions:
     """Parses a JSON of times (ms since 1970), by topic or by queue."""
     topics = {}
     queues = {}
     for topic, entry in _object(option, text).items():
         if isinstance(entry, int):
-            topics[topic] = Position(Kind.TIME, _time(option, entry))
+            topics[topic] = Position(PositionKind.TIME, _time(option, entry))
             continue
         for queue, number in _queues(option, topic, entry):
-            queues[queue] = Position(Kind.TIME, _time(option, number))
-    return Positions(option, topics=topics, queues=queues)
+            queues[queue] = Position(PositionKind.TIME, _time(option, number))
+    return QueuePositions(option, topics=topics, queues=queues)
 
 
 def parse_queues(option: str, text: str) -> frozenset[QueueId]:

@@ -11,7 +11,7 @@ from sprocket.filter.tags import TagFilter
 from sprocket.message.offsets import LONG_MAX
 from sprocket.message.properties import check_user_property
 from sprocket.message.topic import check_group, check_topic
-from sprocket.spark.options.positions import Positions, parse_offsets
+from sprocket.spark.options.positions import QueuePositions, parse_offsets
 
 #: Takes the option's name and its text; returns the value or raises UsageError.
 Parser = Callable[[str, str], Any]
@@ -137,11 +137,11 @@ def strategy(name: str, value: str) -> str:
     return word
 
 
-def either(name: str, value: str) -> Positions:
+def either(name: str, value: str) -> QueuePositions:
     """The begin of a read: a word or offsets."""
     return parse_offsets(name, value, words=("earliest", "latest", "committed"))
 
 
-def latest_or_json(name: str, value: str) -> Positions:
+def latest_or_json(name: str, value: str) -> QueuePositions:
     """The end of a batch read: `latest` or offsets."""
     return parse_offsets(name, value, words=("latest",))

@@ -26,7 +26,7 @@ from sprocket.spark.pipelines.parts.job import (
 )
 from sprocket.spark.pipelines.parts.progress import Watch, unwatched
 from sprocket.spark.pipelines.parts.report import Bars, Report, Table
-from sprocket.spark.pipelines.parts.streams import follow, trigger
+from sprocket.spark.pipelines.parts.streams import run_query, trigger
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -144,7 +144,7 @@ class Archive(TopicJob):
             .option("checkpointLocation", batches.checkpoint)
             .trigger(**trigger(follows=self.follows, every_s=self.every_s))
         )
-        is_whole = follow(writer, watch)
+        is_whole = run_query(writer, watch)
         return Archived(
             rows=batches.totals.get("rows", 0),
             corrupt=batches.totals.get("corrupt", 0),

@@ -19,7 +19,7 @@ from sprocket.spark.pipelines.parts.folder import Folder
 from sprocket.spark.pipelines.parts.job import Job, setting
 from sprocket.spark.pipelines.parts.progress import Progress, Watch, unwatched
 from sprocket.spark.pipelines.parts.report import Bars, Lines, Report, Table, moment
-from sprocket.spark.pipelines.parts.slices import Memory, Slices, Unit
+from sprocket.spark.pipelines.parts.slices import SliceProgress, Slices, WorkUnit
 from sprocket.spark.pipelines.parts.spread import Points, over_time
 from sprocket.spark.pipelines.replay import chosen
 
@@ -35,7 +35,7 @@ _WITH_BODY = f"{_COLUMNS}, body binary"
 _KINDS_MAX, _LETTERS_MAX = 1000, 100
 
 
-class Given(NamedTuple):
+class DeadLetterCounts(NamedTuple):
     """Letters of a group that came from one topic, for one reason.
 
     Attributes:
@@ -67,7 +67,7 @@ class Letters:
 
     rows: int
     found: int
-    kinds: tuple[Given, ...]
+    kinds: tuple[DeadLetterCounts, ...]
     newest: tuple[tuple[Any, ...], ...]
     lines: Points
     sent_back: int | None
@@ -226,13 +226,13 @@ class DeadLetters(Job):
             "nameservers", "groups", "since_ms", "until_ms", "where", "ids", "send_back"
         )
         place = self.state or f"sprocket-state/deadletters-{name}"
-        memory = Memory(Folder(session, place), name)
+        memory = SliceProgress(Folder(session, place), name)
         slices = Slices(memory, rows=max(1, self.slice_rows), rate=self.rate, watch=watch)
         if self.send_back == "group":
             for group in self._groups(span[1]):
                 self.servers.ask(partial(returning.check, group=group))
         rows = partial(offsets.rows, session, self.source(), _WITH_BODY)
-        is_whole = slices.run([Unit(0, *span, rows)], self._send)
+        is_whole = slices.run([WorkUnit(0, *span, rows)], self._send)
         return slices.done, is_whole
 
     def _groups(self, queues: offsets.Offsets) -> list[str]:
@@ -274,7 +274,7 @@ def _counted(letters: DataFrame) -> tuple[int, Any, Any, Points]:
     found = letters.count() if len(kinds) == _KINDS_MAX else sum(row["letters"] for row in kinds)
     return (
         found,
-        tuple(Given(*row) for row in kinds),
+        tuple(DeadLetterCounts(*row) for row in kinds),
         tuple(tuple(row) for row in newest),
         lines.lines,
     )

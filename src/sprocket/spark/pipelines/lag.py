@@ -51,7 +51,7 @@ class Sample(NamedTuple):
     consumed_ms: int
 
 
-class GroupLag(NamedTuple):
+class ReportedLag(NamedTuple):
     """A group in the report.
 
     Attributes:
@@ -81,7 +81,7 @@ class Sampled:
     rows: int
     rounds: int
     failed: int
-    groups: tuple[GroupLag, ...]
+    groups: tuple[ReportedLag, ...]
     queues: tuple[tuple[str, str, str, int, int], ...]
     lines: Points
     folder: str
@@ -216,7 +216,7 @@ class Lag(Job):
             f.coalesce(f.try_divide(moved, spent), f.lit(0.0)),
         )
         ordered = by_group.orderBy(f.desc("last"), "consumer_group").limit(_GROUPS_MAX)
-        groups = tuple(GroupLag(*row) for row in ordered.collect())
+        groups = tuple(ReportedLag(*row) for row in ordered.collect())
         newest = samples.agg(f.max("sampled_ms").alias("newest"))
         queues = (
             samples.join(newest, f.col("sampled_ms") == f.col("newest"))

@@ -34,8 +34,8 @@ from sprocket.spark.pipelines.parts.job import (
 from sprocket.spark.pipelines.parts.offsets import Offsets
 from sprocket.spark.pipelines.parts.progress import Watch, unwatched
 from sprocket.spark.pipelines.parts.report import Report, Table
-from sprocket.spark.pipelines.parts.servers import Keys, Servers
-from sprocket.spark.pipelines.parts.streams import follow, trigger
+from sprocket.spark.pipelines.parts.servers import AccessKeys, Servers
+from sprocket.spark.pipelines.parts.streams import run_query, trigger
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -70,7 +70,7 @@ class Mirrored:
     rows: int
     total_rows: int
     batches: int
-    groups: tuple[translate.Followed, ...]
+    groups: tuple[translate.TranslatedOffset, ...]
     seconds: float
     is_interrupted: bool
 
@@ -117,7 +117,7 @@ class Mirror(TopicJob):
         kind="switch",
         default=False,
     )
-    to_keys: Keys | None = None
+    to_keys: AccessKeys | None = None
 
     def run(self, session: SparkSession, watch: Watch = unwatched) -> Mirrored:
         """Copies the messages that came since the last run, then moves the groups' offsets.
@@ -140,10 +140,10 @@ class Mirror(TopicJob):
             .option("checkpointLocation", batches.checkpoint)
             .trigger(**trigger(follows=self.follows, every_s=self.every_s))
         )
-        is_whole = follow(writer, watch)
-        followed: tuple[translate.Followed, ...] = ()
+        is_whole = run_query(writer, watch)
+        followed: tuple[translate.TranslatedOffset, ...] = ()
         if self.groups and not batches.is_empty:
-            follower = translate.Follower(self.servers, self.target, batches.read())
+            follower = translate.GroupOffsetSync(self.servers, self.target, batches.read())
             followed = follower.move(self.groups)
         return Mirrored(
             rows=batches.totals.get("rows", 0),

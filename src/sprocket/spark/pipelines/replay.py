@@ -27,8 +27,8 @@ from sprocket.spark.pipelines.parts.job import Job, setting
 from sprocket.spark.pipelines.parts.offsets import Offsets
 from sprocket.spark.pipelines.parts.progress import Watch, unwatched
 from sprocket.spark.pipelines.parts.report import Report
-from sprocket.spark.pipelines.parts.servers import Keys, Servers
-from sprocket.spark.pipelines.parts.slices import Memory, Slices, Unit
+from sprocket.spark.pipelines.parts.servers import AccessKeys, Servers
+from sprocket.spark.pipelines.parts.slices import SliceProgress, Slices, WorkUnit
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -135,7 +135,7 @@ class Replay(Job):
         option="state",
         default=None,
     )
-    to_keys: Keys | None = None
+    to_keys: AccessKeys | None = None
 
     def run(self, session: SparkSession, watch: Watch = unwatched) -> Replayed:
         """Sends what is left of the job.
@@ -147,7 +147,7 @@ class Replay(Job):
         self._check()
         started = time.monotonic()
         place = self.state or f"sprocket-state/replay-{self._name()}"
-        memory = Memory(Folder(session, place), self._name())
+        memory = SliceProgress(Folder(session, place), self._name())
         slices = Slices(memory, rows=max(1, self.slice_rows), rate=self.rate, watch=watch)
         units = self._archived(session, memory) if self.archive else self._stored(session)
         is_whole = slices.run(units, self._send)
@@ -181,15 +181,15 @@ class Replay(Job):
             "to_nameservers",
         )  # fmt: skip
 
-    def _stored(self, session: SparkSession) -> Iterator[Unit]:
+    def _stored(self, session: SparkSession) -> Iterator[WorkUnit]:
         """One unit for all topics. Without an end time it grows from run to run."""
         start, end = offsets.span(
             self.servers, self.topics, since_ms=self.since_ms, until_ms=self.until_ms
         )
         options = {**self.source(), "failOnDataLoss": str(not self.allows_loss)}
-        yield Unit(0, start, end, partial(offsets.rows, session, options, _COLUMNS))
+        yield WorkUnit(0, start, end, partial(offsets.rows, session, options, _COLUMNS))
 
-    def _archived(self, session: SparkSession, memory: Memory) -> Iterator[Unit]:
+    def _archived(self, session: SparkSession, memory: SliceProgress) -> Iterator[WorkUnit]:
         """A unit for each batch of an archive, whose files are in folders of their own."""
         from pyspark.sql import functions as f
 
@@ -201,7 +201,7 @@ class Replay(Job):
             number = row[BATCH]
             one = chosen.where(f.col(BATCH) == number)
             start, end = _bounds(one)
-            yield Unit(number, start, end, partial(_within, one))
+            yield WorkUnit(number, start, end, partial(_within, one))
 
     def _chosen(self, frame: DataFrame) -> DataFrame:
         from pyspark.sql import functions as f

@@ -27,7 +27,7 @@ _ROWS_MAX = 500
 _BOUNDS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 60_000)
 
 
-class Way(NamedTuple):
+class ConsumeLatency(NamedTuple):
     """Deliveries from a topic to a group. Times in ms.
 
     Attributes:
@@ -49,7 +49,7 @@ class Way(NamedTuple):
     work: float | None
 
 
-class Sending(NamedTuple):
+class SendLatency(NamedTuple):
     """Sends to a topic. Times in ms.
 
     Attributes:
@@ -76,8 +76,8 @@ class Traced:
     """
 
     rows: int
-    ways: tuple[Way, ...]
-    sends: tuple[Sending, ...]
+    ways: tuple[ConsumeLatency, ...]
+    sends: tuple[SendLatency, ...]
     backwards: int
     histogram: tuple[tuple[str, int], ...]
     lines: Points
@@ -180,7 +180,7 @@ def deliveries(events: DataFrame) -> DataFrame:
     return joined.withColumn("latency", f.col("at_ms") - f.col("sent_ms"))
 
 
-def _ways(ways: DataFrame) -> tuple[Way, ...]:
+def _ways(ways: DataFrame) -> tuple[ConsumeLatency, ...]:
     from pyspark.sql import functions as f
 
     forward = f.when(f.col("latency") >= 0, f.col("latency"))
@@ -200,12 +200,14 @@ def _ways(ways: DataFrame) -> tuple[Way, ...]:
         .collect()
     )
     return tuple(
-        Way(r.topic, r.group, r.consumed, r.failed, r.retries, *_three(r.shares), r.longest, r.work)
+        ConsumeLatency(
+            r.topic, r.group, r.consumed, r.failed, r.retries, *_three(r.shares), r.longest, r.work
+        )
         for r in found
     )
 
 
-def _sends(events: DataFrame) -> tuple[Sending, ...]:
+def _sends(events: DataFrame) -> tuple[SendLatency, ...]:
     from pyspark.sql import functions as f
 
     seen = events.where("kind = 'SubBefore'").select("message_id").distinct()
@@ -224,7 +226,7 @@ def _sends(events: DataFrame) -> tuple[Sending, ...]:
         .collect()
     )
     return tuple(
-        Sending(r.topic or "-", r.sent, r.failed, r.unseen, *(r.shares or (None, None)))
+        SendLatency(r.topic or "-", r.sent, r.failed, r.unseen, *(r.shares or (None, None)))
         for r in found
     )
 

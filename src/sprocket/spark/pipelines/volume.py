@@ -16,7 +16,7 @@ from sprocket.spark.pipelines.parts.job import TopicJob, setting
 from sprocket.spark.pipelines.parts.progress import Progress, Watch, unwatched
 from sprocket.spark.pipelines.parts.report import Bars, Lines, Report, Table, moment
 from sprocket.spark.pipelines.parts.spread import Bucketed, over_time
-from sprocket.spark.pipelines.parts.streams import follow, trigger
+from sprocket.spark.pipelines.parts.streams import run_query, trigger
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -147,7 +147,7 @@ class Volume(TopicJob):
             .option("checkpointLocation", batches.checkpoint)
             .trigger(**trigger(follows=False, every_s=0))
         )
-        return batches, follow(writer, watch)
+        return batches, run_query(writer, watch)
 
 
 def counted(frame: DataFrame) -> DataFrame:

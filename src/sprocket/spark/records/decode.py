@@ -32,7 +32,7 @@ from sprocket.message.record import (
 )
 from sprocket.spark.records import layout
 from sprocket.spark.records.layout import Buffer, Layout
-from sprocket.spark.records.property_texts import Texts
+from sprocket.spark.records.property_texts import PropertyTexts
 
 if TYPE_CHECKING:
     from sprocket.filter.sql92 import SqlFilter
@@ -59,7 +59,7 @@ class Decoder:
         offsets = places.of(QUEUE_OFFSET_AT, "i8")
         inside = (offsets >= start) & (offsets < end)
         if not inside.all():
-            places = places.keep(inside)
+            places = places.filtered(inside)
         return self.rows(places, queue, queue.broker)
 
     def rows(self, places: Layout, queue: QueueId | None, broker: str | None) -> pa.RecordBatch:
@@ -71,7 +71,7 @@ class Decoder:
         """
         rows = _Rows(places, queue, broker)
         if not self._filter.is_all and rows.count:
-            rows = _Rows(places.keep(self._wanted(rows)), queue, broker)
+            rows = _Rows(places.filtered(self._wanted(rows)), queue, broker)
         columns = [_COLUMNS[field.name](rows, field.type) for field in self._schema]
         return pa.RecordBatch.from_arrays(columns, schema=self._schema)
 
@@ -93,7 +93,7 @@ class _Rows:
         self.layout = places
         self.queue = queue
         self.broker = broker
-        self._texts: Texts | None = None
+        self._texts: PropertyTexts | None = None
 
     @property
     def count(self) -> int:
@@ -143,14 +143,14 @@ class _Rows:
         return self.texts.values_of(KEYS)
 
     @property
-    def texts(self) -> Texts:
+    def texts(self) -> PropertyTexts:
         if self._texts is None:
             places = self.layout
             joined = _slices(places.buffer, places.properties, places.ends)
             lengths = places.ends - places.properties
             ends = np.concatenate(([0], np.cumsum(lengths)))
             data = joined.buffers()[2]
-            self._texts = Texts(memoryview(data)[: int(ends[-1])] if data else b"", ends)
+            self._texts = PropertyTexts(memoryview(data)[: int(ends[-1])] if data else b"", ends)
         return self._texts
 
     def message_id(self) -> pa.Array:

@@ -119,7 +119,7 @@ class Layout:
         """The numbers `offset` bytes behind the begin of each record."""
         return numbers(self.buffer, self.starts + offset, kind)
 
-    def keep(self, mask: NDArray[np.bool_]) -> Layout:
+    def filtered(self, mask: NDArray[np.bool_]) -> Layout:
         """The layout of those records for which the mask is true."""
         return Layout(
             self.buffer, self.starts[mask], self.ends[mask], self.sys_flags[mask],

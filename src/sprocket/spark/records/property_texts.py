@@ -26,7 +26,7 @@ _PAIR_END_BYTE = np.uint8(_PAIR_END)
 MAP = pa.map_(pa.string(), pa.string())
 
 
-class Texts:
+class PropertyTexts:
     """The properties of a run of records.
 
     Args:

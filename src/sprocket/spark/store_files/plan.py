@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from sprocket.spark.options.loss import report_loss
 from sprocket.spark.options.options import StoreOptions
-from sprocket.spark.reading.pushdown import EVERYTHING, NOTHING, Narrowing
+from sprocket.spark.reading.pushdown import EVERYTHING, NOTHING, PushedConditions
 from sprocket.spark.store_files.scan import (
     LogFile,
     LogReader,
@@ -53,7 +53,7 @@ class Piece:
         return f"{self.file.path} [{self.begin}, {self.end})"
 
 
-def plan_store(options: StoreOptions, wanted: Narrowing = EVERYTHING) -> list[Piece]:
+def plan_store(options: StoreOptions, wanted: PushedConditions = EVERYTHING) -> list[Piece]:
     """The pieces to read, in the order of the log.
 
     Args:
@@ -97,7 +97,7 @@ def _queues(options: StoreOptions) -> QueueFiles | None:
     return found if is_complete else None
 
 
-def _span(options: StoreOptions, wanted: Narrowing) -> tuple[int | None, int | None]:
+def _span(options: StoreOptions, wanted: PushedConditions) -> tuple[int | None, int | None]:
     """The wanted store times [since, until), ms; None for no bound."""
     since, until = options.starting_time, options.ending_time
     firsts = [since.everywhere.value] if since and since.everywhere else []

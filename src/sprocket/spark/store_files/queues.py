@@ -24,7 +24,7 @@ assert _ENTRY.itemsize == ENTRY_BYTES
 _FOLDER = "consumequeue"
 
 
-class Found(NamedTuple):
+class QueueRecords(NamedTuple):
     """Log offsets and sizes of the records of some queues, in the order of the log."""
 
     log_offsets: Places
@@ -52,7 +52,7 @@ class QueueFiles:
         log_end: int,
         *,
         tag_codes: Collection[int] | None = None,
-    ) -> Found:
+    ) -> QueueRecords:
         """The records of the topics in [log_start, log_end) of the log.
 
         Args:
@@ -66,12 +66,14 @@ class QueueFiles:
         ]
         if not some:
             none = np.empty(0, np.int64)
-            return Found(none, none)
+            return QueueRecords(none, none)
         entries = np.concatenate(some)
         if tag_codes is not None:
             entries = entries[np.isin(entries["tag_code"], list(tag_codes))]
         entries = entries[np.argsort(entries["log_offset"], kind="stable")]
-        return Found(entries["log_offset"].astype(np.int64), entries["size"].astype(np.int64))
+        return QueueRecords(
+            entries["log_offset"].astype(np.int64), entries["size"].astype(np.int64)
+        )
 
     def _queues(self, topic: str) -> Iterator[Path]:
         folder = self.store / _FOLDER / topic

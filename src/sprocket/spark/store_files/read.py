@@ -31,7 +31,7 @@ from sprocket.spark.records.layout import Layout
 from sprocket.spark.store_files.plan import Piece, plan_store
 from sprocket.spark.store_files.scan import LogReader, root_of
 from sprocket.spark.store_files.synced import synced
-from sprocket.spark.worker import loaded
+from sprocket.spark.worker import task_counter
 
 
 class PiecePartition(InputPartition):
@@ -69,7 +69,7 @@ class StoreReader(DataSourceReader):
         Raises:
             ReadFailed: a file is damaged or gone; the text has its path and the position.
         """
-        loaded.task_begins()
+        task_counter.task_begins()
         if isinstance(partition, PiecePartition):
             reader = PieceReader(self._options, self._schema, self._wanted.topics)
             yield from reader.batches(partition.piece)
@@ -151,7 +151,7 @@ class PieceReader:
     def _batch(self, places: Layout) -> pa.RecordBatch:
         keep = self._is_chosen(places)
         if keep is not None and not keep.all():
-            places = places.keep(keep)
+            places = places.filtered(keep)
         return self._decoder.rows(places, None, self._options.broker)
 
     def _is_chosen(self, places: Layout) -> NDArray[np.bool_] | None:

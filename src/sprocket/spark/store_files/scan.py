@@ -44,7 +44,7 @@ from sprocket.message.record import (
 )
 from sprocket.spark.records import layout
 from sprocket.spark.records.layout import Layout, Places
-from sprocket.spark.store_files.synced import NOTHING_SYNCED, Synced
+from sprocket.spark.store_files.synced import NOTHING_SYNCED, SyncedLog
 
 #: The name of a log file is the log offset of its first byte with so many digits.
 _NAME_DIGITS = 20
@@ -166,7 +166,7 @@ class LogReader:
         *,
         checks_bodies: bool,
         damaged: Damaged,
-        synced: Synced = NOTHING_SYNCED,
+        synced: SyncedLog = NOTHING_SYNCED,
     ) -> None:
         self.file = file
         self._synced = NOTHING_SYNCED if checks_bodies else synced

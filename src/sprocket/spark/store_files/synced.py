@@ -24,7 +24,7 @@ _LOG_MS = struct.Struct(">q")
 
 
 @dataclass(frozen=True, slots=True)
-class Synced:
+class SyncedLog:
     """The records that are certainly on the disk.
 
     Attributes:
@@ -40,10 +40,10 @@ class Synced:
         return np.flatnonzero((logs >= self.before) & (stored_ms > self.until_ms))
 
 
-NOTHING_SYNCED = Synced()
+NOTHING_SYNCED = SyncedLog()
 
 
-def synced(store: Path) -> Synced:
+def synced(store: Path) -> SyncedLog:
     """The last checkpoint of a store's broker; nothing is synced if there is no readable one."""
     try:
         raw = (store / _NAME).read_bytes()
@@ -51,7 +51,7 @@ def synced(store: Path) -> Synced:
         return NOTHING_SYNCED
     marks = marks_in(raw)
     if marks is not None:
-        return Synced(before=marks.flushed)
+        return SyncedLog(before=marks.flushed)
     if len(raw) < _LOG_MS.size:
         return NOTHING_SYNCED
-    return Synced(until_ms=_LOG_MS.unpack_from(raw)[0] - SAFETY_MS)
+    return SyncedLog(until_ms=_LOG_MS.unpack_from(raw)[0] - SAFETY_MS)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 from sprocket.base.errors import UsageError
 from sprocket.spark.pipelines.parts.progress import Watch, unwatched
-from sprocket.spark.pipelines.parts.servers import Keys, Servers
+from sprocket.spark.pipelines.parts.servers import AccessKeys, Servers
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 Kind = Literal["text", "words", "whole", "number", "switch", "time"]
 
 
-class About(NamedTuple):
+class FieldInfo(NamedTuple):
     """What is known of a field besides its type and default.
 
     Attributes:
@@ -49,7 +49,7 @@ def setting(
     choices: tuple[str, ...] = (),
 ) -> Any:
     """Declares a field of a job; a field without a default is required."""
-    about = About(doc, option, kind, choices)
+    about = FieldInfo(doc, option, kind, choices)
     if default is MISSING:
         return field(metadata={"about": about})
     return field(default=default, metadata={"about": about})
@@ -73,7 +73,7 @@ def batch_rows_setting(most: int) -> Any:
     return setting(doc, option="batch-rows", kind="whole", default=most)
 
 
-def settings(kind: type[Job]) -> list[tuple[Field[Any], About]]:
+def settings(kind: type[Job]) -> list[tuple[Field[Any], FieldInfo]]:
     """The fields that people set, with their declarations."""
     return [(one, one.metadata["about"]) for one in fields(kind) if "about" in one.metadata]
 
@@ -102,7 +102,7 @@ class Job:
         default=(),
     )
 
-    keys: Keys | None = None
+    keys: AccessKeys | None = None
 
     def __post_init__(self) -> None:
         for one, info in settings(type(self)):

@@ -15,6 +15,8 @@ WIDTH, HEIGHT = 900, 300
 _LEFT, _RIGHT, _TOP, _BOTTOM = 70, 20, 12, 34
 _BAR, _NAME_WIDTH = 22, 260
 _NAME_LENGTH_MAX = 40
+#: A shorter axis is not divided: a float has no power of ten that is small enough.
+_SPAN_MIN = 1e-300
 #: Colours that colour-blind people can distinguish, too.
 COLOURS = (
     "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7a5195", "#4d4d4d",
@@ -30,7 +32,7 @@ def printable(text: str) -> str:
 def ticks(low: float, high: float, *, count: int = 5) -> list[float]:
     """About `count` round numbers at equal steps that enclose `low` and `high`."""
     span = high - low
-    if not math.isfinite(span) or span <= 0:
+    if not math.isfinite(span) or span < _SPAN_MIN:
         return [low, low + 1]
     rough = span / count
     step = 10 ** math.floor(math.log10(rough))

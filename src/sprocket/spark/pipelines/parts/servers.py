@@ -19,7 +19,7 @@ _TIMEOUT_MS = 10_000
 
 
 @dataclass(frozen=True)
-class Keys:
+class AccessKeys:
     """Keys for brokers with access control.
 
     Attributes:
@@ -43,7 +43,7 @@ class Servers:
     """
 
     nameservers: str
-    keys: Keys | None = None
+    keys: AccessKeys | None = None
 
     def options(self) -> dict[str, str]:
         """Options of the `rocketmq` source and sink."""

@@ -27,7 +27,7 @@ _SLICE_S = 2.0
 _LOOK_S = 0.05
 
 
-class Unit(NamedTuple):
+class WorkUnit(NamedTuple):
     """A piece of work.
 
     Attributes:
@@ -42,7 +42,7 @@ class Unit(NamedTuple):
     rows: Callable[[Offsets, Offsets], DataFrame]
 
 
-class Memory:
+class SliceProgress:
     """The progress of a job, saved in a folder.
 
     Args:
@@ -60,7 +60,7 @@ class Memory:
         self.rows: int = saved["rows"]
         self.done: Offsets = read_shape(saved.get("done", {}))
 
-    def resumed(self, unit: Unit) -> Unit | None:
+    def resumed(self, unit: WorkUnit) -> WorkUnit | None:
         """What is left of a unit; None if a later one has been begun."""
         if unit.number < self.unit:
             return None
@@ -68,7 +68,7 @@ class Memory:
             return unit._replace(start={**unit.start, **self.done})
         return unit
 
-    def keep(self, unit: Unit, done: Offsets, rows: int) -> None:
+    def keep(self, unit: WorkUnit, done: Offsets, rows: int) -> None:
         """Saves that a slice of `rows` messages is done, and so the unit up to `done`."""
         self.unit, self.done = unit.number, done
         self.rows += rows
@@ -93,7 +93,9 @@ class Slices:
         watch: called with the progress after each slice.
     """
 
-    def __init__(self, memory: Memory, *, rows: int, rate: float | None, watch: Watch) -> None:
+    def __init__(
+        self, memory: SliceProgress, *, rows: int, rate: float | None, watch: Watch
+    ) -> None:
         if rate is not None and rate <= 0:
             raise UsageError(f"a rate is more than 0 messages a second, not {rate:g}")
         self._memory = memory
@@ -104,7 +106,7 @@ class Slices:
         #: Messages done by this run.
         self.done = 0
 
-    def run(self, units: Iterable[Unit], act: Callable[[DataFrame], int]) -> bool:
+    def run(self, units: Iterable[WorkUnit], act: Callable[[DataFrame], int]) -> bool:
         """Does the work that is left; False if Ctrl-C ended it, after a whole slice.
 
         Args:
@@ -118,7 +120,7 @@ class Slices:
                     return False
         return True
 
-    def _unit(self, unit: Unit, act: Callable[[DataFrame], int], interrupt: Interrupt) -> bool:
+    def _unit(self, unit: WorkUnit, act: Callable[[DataFrame], int], interrupt: Interrupt) -> bool:
         start = unit.start
         while between(start, unit.end):
             self._pace(interrupt)

@@ -33,7 +33,7 @@ def trigger(*, follows: bool, every_s: float) -> dict[str, Any]:
     return {"processingTime": f"{every_s:g} seconds"} if follows else {"availableNow": True}
 
 
-def follow(writer: DataStreamWriter, watch: Watch) -> bool:
+def run_query(writer: DataStreamWriter, watch: Watch) -> bool:
     """Starts a query and returns when it has ended; False if Ctrl-C ended it.
 
     The next run repeats the micro-batch that a stop cut off.
@@ -69,12 +69,12 @@ def _watched(query: StreamingQuery, watch: Watch, interrupt: Interrupt) -> None:
 
 
 def _progress(seen: Mapping[str, Any], rows: int) -> Progress:
-    behinds = [behind(one["endOffset"], one["latestOffset"]) for one in seen["sources"]]
+    behinds = [messages_between(one["endOffset"], one["latestOffset"]) for one in seen["sources"]]
     known = [one for one in behinds if one is not None]
     return Progress(rows, seen["processedRowsPerSecond"], sum(known) if known else None)
 
 
-def behind(end: Any, latest: Any) -> int | None:
+def messages_between(end: Any, latest: Any) -> int | None:
     """Number of messages between two offsets of the source (JSON); None if unknown."""
     try:
         done = json.loads(end) if isinstance(end, str) else end

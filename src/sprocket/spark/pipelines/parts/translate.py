@@ -25,7 +25,7 @@ ORIGIN = "origin"
 _SHAPE = r"^(.*)@(.*):(\d{1,9})/(\d{1,18})$"
 
 
-class Followed(NamedTuple):
+class TranslatedOffset(NamedTuple):
     """A group's offset in a source queue, and the offset that this is at the target.
 
     Attributes:
@@ -81,7 +81,7 @@ def segments(arrived: DataFrame) -> DataFrame:
     )
 
 
-class Follower:
+class GroupOffsetSync:
     """Commits the groups' offsets of the source, translated, at the target.
 
     Args:
@@ -94,13 +94,13 @@ class Follower:
         self._target = target
         self._kept = kept
 
-    def move(self, groups: Iterable[str]) -> tuple[Followed, ...]:
+    def move(self, groups: Iterable[str]) -> tuple[TranslatedOffset, ...]:
         """Translates and commits the offsets of groups, and returns each of them.
 
         Raises:
             SprocketError: a cluster does not answer.
         """
-        found: list[Followed] = []
+        found: list[TranslatedOffset] = []
         topics = [row[0] for row in self._kept.select("source_topic").distinct().collect()]
         for group in groups:
             committed = self._source.ask(partial(_committed, group=group))
@@ -113,7 +113,7 @@ class Follower:
     # A run that contains the committed offset, or begins behind it, gives the next message to read;
     # where every run ends before it, the group has read all that was mirrored and gets the end of
     # the last one. Runs may be many, so Spark joins them, and only one row a queue comes back.
-    def _translated(self, group: str, committed: Mapping[QueueId, int]) -> list[Followed]:
+    def _translated(self, group: str, committed: Mapping[QueueId, int]) -> list[TranslatedOffset]:
         from pyspark.sql import functions as f
 
         if not committed:
@@ -144,11 +144,11 @@ class Follower:
             for r in rows
         }
         return [
-            Followed(group, queue, at, *found.get(queue, (None, None)))
+            TranslatedOffset(group, queue, at, *found.get(queue, (None, None)))
             for queue, at in sorted(committed.items())
         ]
 
-    def _commit(self, group: str, followed: Iterable[Followed]) -> None:
+    def _commit(self, group: str, followed: Iterable[TranslatedOffset]) -> None:
         """Commits offsets that move the group forward; the least of several for one queue."""
         wanted: dict[QueueId, int] = {}
         for one in followed:

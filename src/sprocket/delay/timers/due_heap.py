@@ -9,7 +9,7 @@ _POSITION_BITS = 56
 _POSITION_MASK = (1 << _POSITION_BITS) - 1
 
 
-class Agenda:
+class DueHeap:
     """Positions in the timer log by due time; equal times are in the order of the log.
 
     Each entry is one integer of time and position, since a million entries may be due within a

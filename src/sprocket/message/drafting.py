@@ -46,7 +46,7 @@ def drafted(
     )
 
 
-def anew(
+def copy_draft(
     record: Record,
     properties: Mapping[str, str],
     topic: str,

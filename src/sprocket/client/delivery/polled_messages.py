@@ -13,7 +13,7 @@ from sprocket.client.fetching.window import Window
 from sprocket.message.message import StoredMessage
 
 
-class Polled:
+class PolledMessages:
     """Takes messages from windows, the queues in turns, and finishes them later.
 
     Args:

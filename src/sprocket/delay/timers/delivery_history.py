@@ -21,7 +21,7 @@ _PAUSE_RECORDS = 2048
 _PAUSE_BYTES = 1 << 20
 
 
-class Delivered:
+class DeliveryHistory:
     """The messages delivered or rolled since some position of the log.
 
     Args:
@@ -41,7 +41,7 @@ class Delivered:
     def __len__(self) -> int:
         return len(self.origins) + len(self._keys) + len(self._rolled_keys)
 
-    def note(self, record: Record) -> None:
+    def apply(self, record: Record) -> None:
         """Adds the message of a record, if it is a delivered or rolled one."""
         raw = bytes(record.properties)
         if names.TIMER_DEQUEUE_MS.encode() not in raw or not value_in(raw, names.TIMER_DEQUEUE_MS):
@@ -55,7 +55,7 @@ class Delivered:
         key = delete_key(topic, properties.get(names.UNIQUE_KEY, ""))
         (self._rolled_keys if is_rolled else self._keys).add(key)
 
-    def takes(self, log_offset: int, key: str, *, is_rolled: bool) -> bool:
+    def pop(self, log_offset: int, key: str, *, is_rolled: bool) -> bool:
         """Whether the message of a record is among them; removes it then.
 
         Args:
@@ -73,7 +73,7 @@ class Delivered:
         return False
 
 
-async def look_back(store: Store, log_offset: int, *, by_key: bool) -> Delivered:
+async def read_history(store: Store, log_offset: int, *, by_key: bool) -> DeliveryHistory:
     """Scans the log from an offset for delivered messages.
 
     Args:
@@ -81,12 +81,12 @@ async def look_back(store: Store, log_offset: int, *, by_key: bool) -> Delivered
         log_offset: where the scan begins.
         by_key: whether Java's broker may have delivered some.
     """
-    delivered = Delivered(by_key=by_key)
+    history = DeliveryHistory(by_key=by_key)
     for count, record in enumerate(records_from(store, log_offset), 1):
-        delivered.note(record)
+        history.apply(record)
         if count % _PAUSE_RECORDS == 0:
             await asyncio.sleep(0)
-    return delivered
+    return history
 
 
 async def origins_of_copies(store: Store, at: int) -> set[int]:

@@ -10,7 +10,7 @@ from sprocket.client.fetching.window import Window
 from sprocket.message.message import StoredMessage
 
 
-class Ready:
+class ReadyWindows:
     """Windows that have something to hand out, each once, taking turns."""
 
     __slots__ = ("_listed", "_windows")
@@ -71,7 +71,7 @@ class Ready:
         return None
 
 
-class Shelf:
+class DeferredMessages:
     """Keeps messages that failed and could not be given back, and offers them again after a while.
 
     Args:
@@ -84,16 +84,16 @@ class Shelf:
         self._offer = offer
         self._timers: set[asyncio.TimerHandle] = set()
 
-    def keep(self, window: Window, messages: Sequence[StoredMessage]) -> None:
+    def defer(self, window: Window, messages: Sequence[StoredMessage]) -> None:
         """Puts messages that were handed out aside."""
 
         def again() -> None:
             window.put_back(messages)
             self._offer(window)
 
-        self.after(self._seconds, again)
+        self.call_later(self._seconds, again)
 
-    def after(self, seconds: float, do: Callable[[], None]) -> None:
+    def call_later(self, seconds: float, do: Callable[[], None]) -> None:
         """Does something after a while, unless the shelf is cleared before."""
 
         def due() -> None:

@@ -9,21 +9,21 @@ import asyncio
 import logging
 
 from sprocket.base.errors import CorruptRecord, OffsetOutOfRange
-from sprocket.delay.timers.agenda import Agenda
+from sprocket.delay.timers.due_heap import DueHeap
 from sprocket.delay.timers.timer_files import TimerFiles
-from sprocket.delay.timers.timer_log import Unit
+from sprocket.delay.timers.timer_log import TimerUnit
 from sprocket.message import properties as names
 from sprocket.message.properties import decode_bytes
 from sprocket.message.record import parse
 from sprocket.store.store import Store
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 #: Units that are read before other tasks run on the loop.
 _UNITS_MAX = 2048
 
 
-class Turn:
+class CurrentSlot:
     """The slot.
 
     Attributes:
@@ -38,7 +38,7 @@ class Turn:
     def __init__(self, store: Store) -> None:
         self._store = store
         self.slot_ms = self.end_ms = 0
-        self.agenda = Agenda()
+        self.agenda = DueHeap()
         self.recalled: dict[str, bool] = {}
         self.recalls: list[int] = []
         self.is_loaded = False
@@ -73,7 +73,7 @@ class Turn:
             try:
                 unit = files.log.read(position)
             except OffsetOutOfRange as error:
-                log.error("messages of slot %d are gone: %s", self.slot_ms, error)
+                logger.error("messages of slot %d are gone: %s", self.slot_ms, error)
                 position = -1
                 break
             if unit.is_recall:
@@ -84,7 +84,7 @@ class Turn:
         self.agenda.extend(entries)
         return position
 
-    def join(self, position: int, unit: Unit) -> None:
+    def join(self, position: int, unit: TimerUnit) -> None:
         """Adds a unit that arrives while its slot is the current one."""
         if unit.is_recall:
             self._take_back(position, unit)
@@ -94,12 +94,12 @@ class Turn:
         if first is None or due_ms < first:
             self.sooner.set()
 
-    def _take_back(self, position: int, unit: Unit) -> None:
+    def _take_back(self, position: int, unit: TimerUnit) -> None:
         self.recalls.append(position)
         try:
             record = parse(self._store.lookup(unit.log_offset))
         except (OffsetOutOfRange, CorruptRecord) as error:
-            log.error("a recall is gone: %s", error)
+            logger.error("a recall is gone: %s", error)
             return
         key = decode_bytes(record.properties).get(names.TIMER_DELETE_KEY)
         if key:
