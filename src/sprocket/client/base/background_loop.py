@@ -163,13 +163,13 @@ class Face(Generic[C]):
         raise TypeError(f"a {type(self).__name__} stays in its process: make one in the other")
 
     def start(self) -> None:
-        """As the asynchronous client's `start`."""
+        """Starts the client, as the asynchronous `start`."""
         self._run(_start)
         self._is_started = True
         _open.add(self)
 
     def close(self) -> None:
-        """As the asynchronous client's `close`."""
+        """Closes the client, as the asynchronous `close`."""
         self._is_started = False
         _open.discard(self)
         if self._process == os.getpid():
