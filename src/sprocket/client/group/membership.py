@@ -44,8 +44,7 @@ class Ways(NamedTuple):
     """Options of a consumer that differs from a clustering push consumer.
 
     Attributes:
-        chosen: returns the queues of a topic that are assigned by hand; the consumer is no member
-            then.
+        chosen: returns the queues of a topic that are assigned by hand, without a membership.
         local: where a broadcasting consumer stores its offsets.
         on_share: is called when the assignment of a topic changes.
         on_held: is called when the consumer starts to read a queue.
@@ -138,10 +137,7 @@ class Membership:
         self._again.set()
 
     def lost(self, address: str) -> None:
-        """Distrusts the leases of a broker whose connection broke, until they are renewed.
-
-        The broker may have restarted and granted them to other members.
-        """
+        """Distrusts a broker's leases until they are renewed: others may have them now."""
         if self._leases is None:
             return
         for queue, held in self._held.items():
@@ -274,10 +270,7 @@ class Membership:
             self._ways.on_held()
 
     async def _new_feed(self, queue: QueueId) -> Feed | None:
-        """Returns a feed at the committed offset.
-
-        None if another member has the lease, or the topic is not subscribed any more.
-        """
+        """Returns a feed at the committed offset; None without a lease or without subscription."""
         trusted_until: float | None = math.inf
         if self._leases is not None:  # the previous holder commits before it returns the lease
             trusted_until = (await self._leases.take([queue])).get(queue)
