@@ -1,7 +1,8 @@
 # Everything a newcomer needs. It takes Python 3.11 or later, make, and bash (Spark's launcher).
 #
 #   make run      sets up and runs the main job (see README)
-#   make test     sets up and passes every test
+#   make test     sets up and passes every test (PYTHON=python3.13: on that Python)
+#   make test-pythons   every test on every Python of pyproject.toml that is here
 #   make bench    measures, with the Java broker beside it where Java and Maven are present
 #   make lint     style, types, structure
 #   make sim      simulated histories: make sim SEED=17, or SEEDS=1..500 SCENARIO=ordered
@@ -11,11 +12,23 @@
 
 PYTHON ?= python3
 VENV   := .venv
+# A Python that was asked for and is not that of .venv has an environment of its own, .venv-3.13.
+ifneq ($(origin PYTHON),file)
+VERSION_OF := import sys; print("%d.%d" % sys.version_info[:2], sys.executable)
+FOUND := $(shell for each in $(PYTHON) $${PYENV_ROOT:-$$HOME/.pyenv}/versions/*/bin/$(PYTHON); do \
+	"$$each" -c '$(VERSION_OF)' 2>/dev/null && break; done)
+$(if $(FOUND),,$(error There is no Python that runs as $(PYTHON)))
+override PYTHON := $(word 2,$(FOUND))
+MADE := $(word 1,$(shell .venv/bin/python -c '$(VERSION_OF)' 2>/dev/null))
+ifneq ($(filter-out $(word 1,$(FOUND)),$(MADE)),)
+VENV := .venv-$(word 1,$(FOUND))
+endif
+endif
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint format bench sim soak fuzz clean
+.PHONY: help run test test-pythons lint format bench sim soak fuzz clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -40,6 +53,16 @@ run: $(VENV)/run.stamp
 
 test: $(VENV)/dev.stamp
 	@$(BIN)/python -m pytest $(ARGS)
+
+# A failure on one Python does not keep the tests from the next; one that is not here is left out.
+test-pythons:
+	@failed=; \
+	for version in $$(sed -n 's/.*Python :: \(3\.[0-9]*\)".*/\1/p' pyproject.toml); do \
+		echo "== Python $$version"; \
+		$(MAKE) -s help PYTHON=python$$version >/dev/null || continue; \
+		$(MAKE) --no-print-directory test PYTHON=python$$version || failed="$$failed $$version"; \
+	done; \
+	test -z "$$failed" || { echo "failed on$$failed"; exit 1; }
 
 lint: $(VENV)/dev.stamp
 	@$(BIN)/ruff check .
@@ -69,4 +92,4 @@ fuzz: $(VENV)/dev.stamp
 	@$(BIN)/python -m tests.fuzz --seconds $(or $(SECONDS),600) $(ARGS)
 
 clean:
-	rm -rf $(VENV) sprocket-data build dist .mypy_cache .ruff_cache .pytest_cache tests/compat/java/target .bench
+	rm -rf .venv .venv-3.* sprocket-data build dist .mypy_cache .ruff_cache .pytest_cache tests/compat/java/target .bench

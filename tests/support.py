@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -14,6 +14,9 @@ LONGEST = 240.0
 
 #: How long a client waits for a server that has the machine to share with much else.
 PATIENT_MS = 60_000
+
+#: Makes the loop of `run`; the fixture `either_loop` puts another one in its place.
+new_loop: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop
 
 
 def run(coroutine: Coroutine[Any, Any, T], *, seconds: float = LONGEST) -> T:
@@ -27,4 +30,5 @@ def run(coroutine: Coroutine[Any, Any, T], *, seconds: float = LONGEST) -> T:
         async with asyncio.timeout(seconds):
             return await coroutine
 
-    return asyncio.run(bounded())
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        return runner.run(bounded())

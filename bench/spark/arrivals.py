@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamArrowWriter, WriterCommitMessage
 
-from sprocket.spark.worker import loaded
+from sprocket.spark.worker import task_counter
 
 STAMP = struct.Struct(">q")
 
@@ -30,7 +30,7 @@ class Arrivals(DataSource):
         return "arrivals"
 
     def streamWriter(self, schema: Any, overwrite: bool) -> DataSourceStreamArrowWriter:
-        loaded.task_begins()
+        task_counter.task_begins()
         return _Writer(Path(self.options["folder"]))
 
 
@@ -39,7 +39,7 @@ class _Writer(DataSourceStreamArrowWriter):
         self._folder = folder
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        loaded.task_begins()
+        task_counter.task_begins()
         waits: list[float] = []
         for batch in iterator:
             bodies = batch.column(0).to_pylist()

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from sprocket.base.config import setting
-from sprocket.base.config_files import ConfigFile, Loaded, load, properties
+from sprocket.base.config_files import ConfigFile, LoadedConfig, load, properties
 from sprocket.base.errors import ConfigError
 
 
@@ -37,7 +37,7 @@ class StoreConfig:
 KINDS = (BrokerConfig, StoreConfig)
 
 
-def loads(name: str, text: str, **more: dict[str, str]) -> Loaded:
+def loads(name: str, text: str, **more: dict[str, str]) -> LoadedConfig:
     return load(KINDS, file=ConfigFile(name, text), **more)
 
 

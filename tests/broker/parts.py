@@ -55,7 +55,7 @@ class Asker:
         self.broker = broker
         self.told: list[Command] = []
         self.answer: Callable[[Command], Reply | None] = lambda command: None
-        self.pool = Pool(answer=self._told)
+        self.pool = Pool(endpoint=self._told)
 
     def _told(self, command: Command, peer: Peer) -> Reply | None:
         self.told.append(command)

@@ -6,12 +6,12 @@ import pytest
 
 from sprocket.base.errors import InvalidParameter
 from sprocket.broker.config import BrokerConfig
-from sprocket.broker.settings import Settings
+from sprocket.broker.settings import BrokerSettings
 from sprocket.store.config import StoreConfig
 
 
-def settings() -> Settings:
-    return Settings(BrokerConfig(name="b", nameservers=("n:1", "m:2")), StoreConfig())
+def settings() -> BrokerSettings:
+    return BrokerSettings(BrokerConfig(name="b", nameservers=("n:1", "m:2")), StoreConfig())
 
 
 def test_what_is_looked_at_again_can_be_changed_and_the_rest_stays() -> None:

@@ -8,8 +8,12 @@ import pytest
 
 from sprocket import Later
 from sprocket.client import blocking
+from sprocket.client.config import ConsumerConfig
 from sprocket.message.message import StoredMessage
 from tests.cli.parts import Outcome, eventually, sprocket
+
+#: One listener call at a time, so that messages of one queue are seen in their order.
+IN_ORDER = ConsumerConfig(concurrency=1)
 
 
 def letters(node: str, *arguments: str) -> Outcome:
@@ -35,7 +39,7 @@ def group(node: str) -> str:
     for body in "ab":
         sprocket("send", "lost", body, "--property", "shop=7", "--nameserver", node)
     giver = Giver()
-    consumer = blocking.PushConsumer("loser", nameservers=node, start="first")
+    consumer = blocking.PushConsumer("loser", nameservers=node, start="first", config=IN_ORDER)
     consumer.subscribe("lost", listener=giver.listen)
     with consumer:
         eventually(lambda: len(letters(node, "list", "loser", "--json").lines) == 2)
@@ -58,7 +62,7 @@ def test_dead_letters_are_listed(node: str, group: str) -> None:
 def test_dead_letters_go_back_to_their_group(node: str, group: str) -> None:
     giver = Giver()
     giver.gives_up = False
-    consumer = blocking.PushConsumer(group, nameservers=node, start="first")
+    consumer = blocking.PushConsumer(group, nameservers=node, start="first", config=IN_ORDER)
     consumer.subscribe("lost", listener=giver.listen)
     with consumer:
         assert letters(node, "resend", group, "--all").code == 1

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from sprocket.cli.pipelines import PIPELINES, in_words
+from sprocket.spark import pipelines
 from sprocket.spark.pipelines.parts.progress import Progress
 from tests.cli.parts import sprocket
 
@@ -16,6 +17,7 @@ def test_pipelines_are_listed() -> None:
     found = [json.loads(line) for line in outcome.lines]
     assert [one["pipeline"] for one in found] == list(PIPELINES)
     assert "archive" in sprocket("pipeline", "list").out
+    assert sorted(PIPELINES.values()) == sorted(pipelines.__all__)
 
 
 @pytest.mark.parametrize("name", PIPELINES)

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from sprocket.base.deadline import Deadline
-from sprocket.client.base.world import World
+from sprocket.client.base.world import ClientEnvironment
 from sprocket.message import batch, properties
 from sprocket.message.hosts import pack
 from sprocket.message.message import StoredMessage
@@ -49,7 +49,7 @@ from sprocket.protocol.requests.offset import (
 from sprocket.protocol.requests.pull import COMMIT_OFFSET, SUSPEND, PullMessage, PullReply
 from sprocket.protocol.requests.route import RouteOfTopic
 from sprocket.protocol.requests.send import SendBack, SendBatch, SendMessageV2, SendReply
-from sprocket.remoting.answers import one_by_one
+from sprocket.remoting.endpoints import one_by_one
 from sprocket.remoting.server import Server
 from sprocket.remoting.transport import Peer
 from sprocket.testing.clock import LoopClock
@@ -63,9 +63,9 @@ T = TypeVar("T")
 Refusal = Callable[[Command, Peer], int | None]
 
 
-def world(name: str = "client", host: str = "10.0.0.9") -> World:
+def world(name: str = "client", host: str = "10.0.0.9") -> ClientEnvironment:
     """A client's world in a simulation."""
-    return World(LoopClock(), SeededEntropy(name), host, 1)
+    return ClientEnvironment(LoopClock(), SeededEntropy(name), host, 1)
 
 
 def play(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
@@ -227,7 +227,7 @@ class FakeBroker:
     def _send(self, command: Command, peer: Peer) -> Reply:
         header = command.read(SendMessageV2)
         self.topics.setdefault(header.topic, header.default_topic_queue_nums)
-        parts = [batch.Part(header.flag, bytes(command.body), header.properties or "")]
+        parts = [batch.BatchedMessage(header.flag, bytes(command.body), header.properties or "")]
         if header.batch:
             parts = batch.decode(bytes(command.body))
         stored = [

@@ -15,7 +15,7 @@ def statistics(group: str = "readers") -> object:
     counters.called("news", 2.0, count=3, failed=1, seconds=0.5)
     counters.throttled("news", 2.0, "bytes")
     window = WindowStatistics(QueueId("news", "broker-a", 2), 7, 11, 3, 1, 10, 3, "bytes")
-    return counters.told(3.0, [window])
+    return counters.snapshot(3.0, [window])
 
 
 def test_what_a_consumer_does_is_told_in_prometheus_words() -> None:

@@ -12,18 +12,18 @@ from hypothesis import strategies as st
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import RouteNotFound, TopicNotFound
 from sprocket.client.sending.sender import fixed_queue
-from sprocket.client.session.routes import Routes
+from sprocket.client.session.routes import RouteCache
 from sprocket.clientcore.routes import TopicRoute
 from sprocket.message.message import Message
 from sprocket.message.queue import QueueId
 from sprocket.message.topic import TEMPLATE
 from sprocket.protocol.bodies import BrokerData, QueueData, Route
 from sprocket.protocol.command import RESPONSE, Command, Header
-from sprocket.spark.brokers.cluster import Cluster
-from sprocket.spark.brokers.connection import Wire
-from sprocket.spark.brokers.pool import Wires
+from sprocket.spark.brokers.cluster import ClusterMetadata
+from sprocket.spark.brokers.connection import BlockingConnection
+from sprocket.spark.brokers.pool import ConnectionPool
 from sprocket.spark.options.write_options import write_options
-from sprocket.spark.writing.rows import Outgoing
+from sprocket.spark.writing.rows import OutgoingMessage
 from sprocket.spark.writing.send import Sender, WriteFailed
 
 BROKERS = ("a", "b", "c")
@@ -80,7 +80,7 @@ class Answering:
     def connected(self) -> Any:
         """Lets Spark's connections answer from here."""
         return patch.multiple(
-            Wire,
+            BlockingConnection,
             __init__=lambda self, address, **_: setattr(self, "address", address),
             ask=lambda _, header: self.reply(header),
             close=lambda _: None,
@@ -89,7 +89,7 @@ class Answering:
 
 def of_producer(server: Answering, topic: str) -> TopicRoute:
     async def route() -> TopicRoute:
-        cache = Routes(server, [SERVER], first=0, timeout_ms=1000)  # type: ignore[arg-type]
+        cache = RouteCache(server, [SERVER], first=0, timeout_ms=1000)  # type: ignore[arg-type]
         return await cache.for_sending(topic, NEW_TOPIC_QUEUES, Deadline.after(5))
 
     return asyncio.run(route())
@@ -107,7 +107,7 @@ def queue_of_sink(server: Answering, message: Message) -> QueueId | None:
     options = write_options({"namesrvAddr": SERVER, "queueBy": "key", "sendRetries": "0"})
     with server.connected(), Sender(options) as sender:
         try:
-            return sender.fixed_queue(Outgoing(message, None, None))
+            return sender.fixed_queue(OutgoingMessage(message, None, None))
         except WriteFailed:
             return None
 
@@ -130,8 +130,8 @@ def test_a_sink_and_a_producer_put_a_key_into_the_same_queue(
 @given(route=routes())
 def test_both_see_the_same_queues_to_read(route: Route) -> None:
     server = Answering({"t": route})
-    with server.connected(), Wires([SERVER]) as wires:
-        readable = Cluster(wires).readable("t")
+    with server.connected(), ConnectionPool([SERVER]) as wires:
+        readable = ClusterMetadata(wires).readable("t")
         assert readable == of_producer(server, "t").readable
         # Each is reached where the asyncio client would reach it.
         assert {queue.broker for queue in readable} <= set(wires.addresses)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sprocket.base.errors import UsageError
-from sprocket.clientcore.queue_choice import Chooser, Faults, by_key
+from sprocket.clientcore.queue_choice import Faults, QueueChooser, by_key
 from sprocket.message.queue import QueueId
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden"
@@ -38,26 +38,26 @@ def test_any_key_has_a_queue(key: str | int, count: int) -> None:
 
 
 def test_queues_take_turns_from_where_it_was_told_to_start() -> None:
-    chooser = Chooser(start=1)
+    chooser = QueueChooser(start=1)
     assert [chooser.next([A0, A1, B0], 0.0) for _ in range(4)] == [B0, A0, A1, B0]
 
 
 def test_each_topic_has_its_own_turn() -> None:
-    chooser = Chooser()
+    chooser = QueueChooser()
     other = QueueId("u", "a", 0)
     seen = [chooser.next([A0, B0], 0.0), chooser.next([other], 0.0), chooser.next([A0, B0], 0.0)]
     assert seen == [B0, other, A0]
 
 
 def test_the_broker_that_just_failed_is_left_out_where_there_is_another() -> None:
-    chooser = Chooser()
+    chooser = QueueChooser()
     assert {chooser.next([A0, A1, B0, B1], 0.0, not_at="a").broker for _ in range(8)} == {"b"}
     assert chooser.next([A0, A1], 0.0, not_at="a").broker == "a"
 
 
 def test_a_failed_broker_is_avoided_for_ten_seconds() -> None:
     faults = Faults()
-    chooser = Chooser(faults=faults)
+    chooser = QueueChooser(faults=faults)
     faults.failed("a", now=100.0)
     assert {chooser.next([A0, B0], 109.9).broker for _ in range(4)} == {"b"}
     assert {chooser.next([A0, B0], 110.1).broker for _ in range(4)} == {"a", "b"}
@@ -73,7 +73,7 @@ def test_a_slow_broker_is_avoided_until_it_answers_quickly() -> None:
 
 def test_when_all_brokers_failed_turns_go_on() -> None:
     faults = Faults()
-    chooser = Chooser(faults=faults)
+    chooser = QueueChooser(faults=faults)
     faults.failed("a", 0.0)
     faults.failed("b", 0.0)
     assert {chooser.next([A0, B0], 1.0) for _ in range(4)} == {A0, B0}
@@ -92,7 +92,7 @@ def test_healthy_brokers_are_preferred_and_one_is_always_chosen(
     faults = Faults()
     for broker in sorted(failed):
         faults.failed(broker, 0.0)
-    chooser = Chooser(faults=faults)
+    chooser = QueueChooser(faults=faults)
     chosen = {chooser.next(queues, 1.0, not_at=not_at).broker for _ in range(turns)}
     healthy = set("abc") - failed - {not_at}
     assert chosen <= (healthy or set("abc") - {not_at})

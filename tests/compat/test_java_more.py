@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from sprocket import LitePullConsumer, Message, Producer, PushConsumer, StoredMessage
-from sprocket.client.base.world import World
+from sprocket.client.base.world import ClientEnvironment
 from sprocket.client.config import ConsumerConfig, LitePullConfig
 from tests.compat.javaland import QUICK_REBALANCE, JavaBroker, JavaDriver, JavaNameServer, until
 from tests.compat.sprocketland import SprocketNode
@@ -60,7 +60,7 @@ def test_broadcasting_members_of_both_kinds_get_everything_and_share_a_file(
 ) -> None:
     """The positions go from Java's member to ours and back, under one client id."""
     topic, group, names = "MoreNews", "G_MoreNews", node.names
-    host = World.real().host
+    host = ClientEnvironment.real().host
     java: dict[str, Any] = {
         "group": group, "namesrv": names, "topic": topic, "from": "first", "broadcast": True,
         "clientIp": host, "instance": "shared",

@@ -27,10 +27,11 @@ from sprocket.message.record import COMMITTED, PREPARED, ROLLED_BACK, Draft, dec
 from sprocket.runtime.clock import SystemClock
 from sprocket.runtime.disk import SystemDisk
 from sprocket.store.config import StoreConfig
-from sprocket.store.inspection.inspected import Inspected
+from sprocket.store.inspection.inspected import InspectedStore
 from sprocket.store.inspection.repair import FILLER_TOPIC, Repair
 from sprocket.store.state.snapshot import Snapshot
 from sprocket.store.store import Store
+from sprocket.store.views.tag_codes import TAGS_ONLY
 from tests.compat import moving
 from tests.compat.javaland import (
     JavaCallError,
@@ -313,6 +314,7 @@ async def fill(store: Path, paths: tuple[str, ...], *, is_killed: bool) -> list[
             root=str(store),
             config=config,
             store_host=pack(host),
+            tag_codes=TAGS_ONLY,
         )
         places = [(opened.append(draft), draft) for draft in every_kind()]
         written += [
@@ -341,7 +343,7 @@ async def break_and_pass_over(store: Path, paths: tuple[str, ...], broken: Store
     raw = bytearray(path.read_bytes())
     raw[broken.log_offset - start + 4] ^= 1
     path.write_bytes(raw)
-    seen = Inspected(SystemDisk(), str(store), StoreConfig(log_paths=paths))
+    seen = InspectedStore(SystemDisk(), str(store), StoreConfig(log_paths=paths))
     for step in Repair(seen, 0).skip_damaged():
         await step.do()
 

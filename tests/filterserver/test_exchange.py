@@ -5,11 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sprocket.filterserver import exchange
-from sprocket.filterserver.exchange import Fault, Garbled, Part, Verdicts
+from sprocket.filterserver.exchange import Fault, FilterInput, FrameInvalid, Verdicts
 
 parts = st.lists(
     st.builds(
-        Part,
+        FilterInput,
         st.integers(0, 2**62), st.integers(0, 2**62), st.integers(0, 2**62),
         st.integers(-(2**31), 2**31 - 1), st.binary(max_size=40), st.binary(max_size=40),
     ),
@@ -18,7 +18,7 @@ parts = st.lists(
 
 
 @given(st.text(max_size=20), st.integers(0, 1000), parts)
-def test_a_batch_is_read_as_it_was_written(topic: str, queue: int, sent: list[Part]) -> None:
+def test_a_batch_is_read_as_it_was_written(topic: str, queue: int, sent: list[FilterInput]) -> None:
     topic = topic.encode("utf-8", "replace").decode()
     got_topic, got_queue, got = exchange.batch_of(memoryview(exchange.batch(topic, queue, sent)))
     assert (got_topic, got_queue, list(got)) == (topic, queue, sent)
@@ -39,15 +39,15 @@ def test_verdicts_are_read_as_they_were_written(wanted: list[bool], judged: int)
 def test_nonsense_is_garbled_or_fits_the_batch(raw: bytes, count: int) -> None:
     try:
         told = exchange.verdicts_of(memoryview(raw), count)
-    except Garbled:
+    except FrameInvalid:
         return
     assert len(told.wanted) == count or (len(told.wanted) < count and told.fault) or not count
 
 
 def test_an_answer_that_says_more_than_it_was_asked_is_garbled() -> None:
-    with pytest.raises(Garbled):
+    with pytest.raises(FrameInvalid):
         exchange.verdicts_of(memoryview(exchange.verdicts([True, True])), 1)
-    with pytest.raises(Garbled):
+    with pytest.raises(FrameInvalid):
         exchange.verdicts_of(memoryview(exchange.verdicts([True])), 2)
 
 

@@ -9,9 +9,9 @@ import pytest
 
 from sprocket.base.errors import FilterFailed
 from sprocket.filterserver import exchange
-from sprocket.filterserver.exchange import Fault, Part, Verdicts
+from sprocket.filterserver.exchange import Fault, FilterInput, Verdicts
 from sprocket.filterserver.judge import Judge
-from sprocket.filterserver.process import Lost
+from sprocket.filterserver.process import ProcessLost
 from sprocket.filterserver.uploads import Uploaded
 from sprocket.testing.loop import simulate
 
@@ -72,8 +72,8 @@ def judge_of(machine: Machine, offs: list[str], **more: object) -> Judge:
     return Judge(uploaded, machine.start, switch_off=off, **settings)  # type: ignore[arg-type]
 
 
-def parts(*offsets: int) -> list[Part]:
-    return [Part(offset, 0, 0, 0, b"", b"") for offset in offsets]
+def parts(*offsets: int) -> list[FilterInput]:
+    return [FilterInput(offset, 0, 0, 0, b"", b"") for offset in offsets]
 
 
 def play(test: Callable[[], Awaitable[None]]) -> None:
@@ -99,7 +99,7 @@ def test_one_process_judges_batch_after_batch() -> None:
 def test_all_before_a_message_that_fails_is_judged_and_it_is_named_alone(kind: str) -> None:
     def rule(offset: int) -> bool:
         if offset == 5:
-            raise ZeroDivisionError if kind == "raises" else Lost("it ended: SIGSEGV")
+            raise ZeroDivisionError if kind == "raises" else ProcessLost("it ended: SIGSEGV")
         return True
 
     machine, offs = Machine(rule), list[str]()
@@ -165,7 +165,7 @@ def test_success_between_failures_keeps_it_switched_on() -> None:
 
     def rule(offset: int) -> bool:
         if offset and broken[0]:
-            raise Lost("gone")
+            raise ProcessLost("gone")
         return True
 
     machine, offs = Machine(rule), list[str]()
@@ -191,7 +191,7 @@ def test_a_failure_in_a_used_process_is_tried_again_in_a_fresh_one() -> None:
         process_age["batches"] += 1
         if process_age["batches"] == 4:  # what grew in that process
             process_age["batches"] = -100
-            raise Lost("MemoryError")
+            raise ProcessLost("MemoryError")
         return True
 
     machine, offs = Machine(rule), list[str]()

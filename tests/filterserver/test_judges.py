@@ -5,17 +5,21 @@ import asyncio
 from sprocket.filterserver.exchange import Fault
 from sprocket.filterserver.judge import Judge, Runner
 from sprocket.filterserver.judges import Judges
-from sprocket.filterserver.process import Bounds
+from sprocket.filterserver.process import ProcessLimits
 from sprocket.filterserver.uploads import Uploaded
 from tests.filterserver.test_judge import Machine, parts, play
 
 
 def judges_of(machine: Machine, processes_max: int) -> Judges:
-    async def start(bounds: Bounds) -> Runner:
+    async def start(bounds: ProcessLimits) -> Runner:
         return await machine.start()
 
     return Judges(
-        processes_max, Bounds(), failures_max=3, switch_off=lambda each, why: None, start=start
+        processes_max,
+        ProcessLimits(),
+        failures_max=3,
+        switch_off=lambda each, why: None,
+        start=start,
     )
 
 

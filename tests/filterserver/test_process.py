@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from sprocket.filterserver import confine, exchange
-from sprocket.filterserver.exchange import Fault, Part, Verdicts
-from sprocket.filterserver.process import Bounds, Lost, NotConfined, Process
+from sprocket.filterserver.exchange import Fault, FilterInput, Verdicts
+from sprocket.filterserver.process import FilterProcess, NotConfined, ProcessLimits, ProcessLost
 from tests.support import run
 
 HAS_KERNEL = sys.platform == "linux" and os.uname().machine in ("x86_64", "aarch64")
@@ -21,16 +21,16 @@ pytestmark = [
     pytest.mark.process,
     pytest.mark.skipif(not HAS_KERNEL, reason="seccomp is Linux's, on x86_64 and arm64"),
 ]
-QUICK = Bounds(memory_bytes=96 << 20, cpu_ms=200)
+QUICK = ProcessLimits(memory_bytes=96 << 20, cpu_ms=200)
 #: Every way to the operating system that an interpreter has, whatever names are taken away.
 OS = "os = [c for c in object.__subclasses__() if c.__name__ == '_wrap_close'][0]" \
      ".__init__.__globals__['sys'].modules"  # fmt: skip
 
 
 async def with_process(
-    source: str, do: Callable[[Process], Awaitable[None]], bounds: Bounds = QUICK
+    source: str, do: Callable[[FilterProcess], Awaitable[None]], bounds: ProcessLimits = QUICK
 ) -> None:
-    process = await Process.start(bounds)
+    process = await FilterProcess.start(bounds)
     try:
         assert process.level == confine.KERNEL
         assert await process.load("wants", source.encode()) is None
@@ -39,16 +39,16 @@ async def with_process(
         await process.kill()
 
 
-async def verdicts(process: Process, *bodies: bytes, properties: bytes = b"") -> Verdicts:
-    parts = [Part(n, 1, 2, 3, properties, body) for n, body in enumerate(bodies)]
+async def verdicts(process: FilterProcess, *bodies: bytes, properties: bytes = b"") -> Verdicts:
+    parts = [FilterInput(n, 1, 2, 3, properties, body) for n, body in enumerate(bodies)]
     return await process.judge(exchange.batch("t", 4, parts), len(parts))
 
 
-def judged(body: str, *bodies: bytes, bounds: Bounds = QUICK) -> Verdicts:
+def judged(body: str, *bodies: bytes, bounds: ProcessLimits = QUICK) -> Verdicts:
     """What a function with this body makes of messages."""
     found: list[Verdicts] = []
 
-    async def do(process: Process) -> None:
+    async def do(process: FilterProcess) -> None:
         found.append(await verdicts(process, *(bodies or (b"x",))))
 
     lines = "".join(f"    {line}\n" for line in body.splitlines())
@@ -63,8 +63,8 @@ def fault_of(body: str) -> str:
     return str(told.fault)
 
 
-def lost(body: str, bounds: Bounds = QUICK) -> str:
-    with pytest.raises(Lost) as caught:
+def lost(body: str, bounds: ProcessLimits = QUICK) -> str:
+    with pytest.raises(ProcessLost) as caught:
         judged(body, bounds=bounds)
     return str(caught.value)
 
@@ -83,7 +83,7 @@ def wants(message):
 """
     text = b"TAGS\x01paid\x02KEYS\x01k1 k2\x02amount\x017\x02"
 
-    async def do(process: Process) -> None:
+    async def do(process: FilterProcess) -> None:
         assert await verdicts(process, b'{"gift": true}', properties=text) == Verdicts([True])
         assert await verdicts(process, b'{"gift": false}', properties=text) == Verdicts([False])
         assert process.batches == 2
@@ -120,7 +120,7 @@ def test_memory_is_bounded() -> None:
 def test_a_process_that_dies_says_how(body: str, words: str) -> None:
     try:
         found = fault_of(body)
-    except Lost as error:
+    except ProcessLost as error:
         found = str(error)
     assert words in found
 
@@ -224,7 +224,7 @@ def test_whatever_it_raises_is_told(body: str, words: str) -> None:
         ("x = 1", "the source defines no function 'wants'"),
         ("import os", "line 1, column 1: ImportError"),
         ("def wants(message): return True\n1 / 0", "line 2, column 1: ZeroDivisionError"),
-        ("a" + ".a" * 20_000, "RecursionError"),
+        ("a" + ".a" * 50_000, "RecursionError"),
         ("(" * 5_000, "too many nested parentheses"),
         ("x = '\\N{", "line 1"),
         ("\x00", "null bytes"),
@@ -232,7 +232,7 @@ def test_whatever_it_raises_is_told(body: str, words: str) -> None:
 )
 def test_a_mistake_in_the_source_is_told_when_it_is_loaded(source: str, words: str) -> None:
     async def main() -> None:
-        process = await Process.start(QUICK)
+        process = await FilterProcess.start(QUICK)
         try:
             assert words in str(await process.load("wants", source.encode()))
         finally:
@@ -244,8 +244,8 @@ def test_a_mistake_in_the_source_is_told_when_it_is_loaded(source: str, words: s
 @pytest.mark.parametrize("source", ["while True: pass", "x = 10 ** 10 ** 8"])
 def test_a_source_that_does_not_come_to_its_end_is_ended(source: str) -> None:
     async def main() -> None:
-        process = await Process.start(QUICK)
-        with pytest.raises(Lost, match="was ended"):
+        process = await FilterProcess.start(QUICK)
+        with pytest.raises(ProcessLost, match="was ended"):
             await process.load("wants", source.encode())
 
     run(main())
@@ -268,9 +268,9 @@ def test_it_inherits_nothing_of_the_broker(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_process_that_is_killed_is_missed_at_once() -> None:
-    async def do(process: Process) -> None:
+    async def do(process: FilterProcess) -> None:
         asyncio.get_running_loop().call_later(0.05, process._child.kill)
-        with pytest.raises(Lost, match="SIGKILL"):
+        with pytest.raises(ProcessLost, match="SIGKILL"):
             await verdicts(process, b"x")
 
     bounds = QUICK._replace(cpu_ms=60_000)
@@ -280,7 +280,7 @@ def test_a_process_that_is_killed_is_missed_at_once() -> None:
 def test_no_process_is_left_behind() -> None:
     numbers: list[int] = []
 
-    async def do(process: Process) -> None:
+    async def do(process: FilterProcess) -> None:
         numbers.append(process._child.pid)
 
     run(with_process("def wants(message): return True", do))
@@ -288,7 +288,7 @@ def test_no_process_is_left_behind() -> None:
 
 
 def test_the_loop_goes_on_while_a_filter_is_at_work() -> None:
-    async def do(process: Process) -> None:
+    async def do(process: FilterProcess) -> None:
         longest, last = 0.0, asyncio.get_running_loop().time()
         asking = asyncio.ensure_future(verdicts(process, b"x"))
         turns = 0
@@ -296,7 +296,7 @@ def test_the_loop_goes_on_while_a_filter_is_at_work() -> None:
             await asyncio.sleep(0.001)
             now = asyncio.get_running_loop().time()
             longest, last, turns = max(longest, now - last), now, turns + 1
-        with pytest.raises(Lost):
+        with pytest.raises(ProcessLost):
             await asking
         assert turns > 5
 
@@ -315,8 +315,8 @@ def test_where_the_kernel_does_not_help_nothing_runs_unless_limits_are_enough(
 
     async def main() -> None:
         with pytest.raises(NotConfined, match="filter_isolation=limits"):
-            await Process.start(QUICK)
-        process = await Process.start(QUICK._replace(must_be_confined=False))
+            await FilterProcess.start(QUICK)
+        process = await FilterProcess.start(QUICK._replace(must_be_confined=False))
         assert process.level == confine.LIMITS
         assert await process.load("wants", b"def wants(message): return True") is None
         assert await verdicts(process, b"x") == Verdicts([True])

@@ -8,7 +8,7 @@ from sprocket.message.compression import Compression, compress
 from sprocket.message.hosts import pack
 from sprocket.message.offsets import QueueOffset
 from sprocket.message.record import Draft, Encoder, scan, topic_part
-from sprocket.store.reading.queue_reader import Read, ReadStatus
+from sprocket.store.reading.queue_reader import ReadResult, ReadStatus
 
 HOST = pack("10.0.0.1:10911")
 ENCODER = Encoder(HOST)
@@ -21,15 +21,15 @@ def record(offset: int, body: bytes = b"x", sys_flag: int = 0) -> bytes:
     )
 
 
-def read_of(*runs: list[bytes], first: int = 0) -> Read:
+def read_of(*runs: list[bytes], first: int = 0) -> ReadResult:
     count = sum(map(len, runs))
-    return Read(
+    return ReadResult(
         ReadStatus.FOUND, QueueOffset(first + count), QueueOffset(0), QueueOffset(100),
         [memoryview(b"".join(run)) for run in runs], count, sum(len(b"".join(run)) for run in runs),
     )  # fmt: skip
 
 
-def offsets(read: Read) -> list[int]:
+def offsets(read: ReadResult) -> list[int]:
     return [message.queue_offset for part in read.parts for message in scan(part)]
 
 

@@ -37,6 +37,7 @@ from sprocket.store.config import StoreConfig
 from sprocket.store.state.checkpoint import marks_in
 from sprocket.store.state.snapshot import Snapshot
 from sprocket.store.store import Store
+from sprocket.store.views.tag_codes import TAGS_ONLY
 from sprocket.testing.clock import ManualClock
 from sprocket.testing.disk import MemoryDisk
 
@@ -159,7 +160,12 @@ def stores(data: bytes) -> None:
 
 async def _read_all(disk: MemoryDisk) -> None:
     store = await Store.open(
-        disk=disk, clock=ManualClock(), root=_ROOT, config=_SMALL, store_host=_HOST
+        disk=disk,
+        clock=ManualClock(),
+        root=_ROOT,
+        config=_SMALL,
+        store_host=_HOST,
+        tag_codes=TAGS_ONLY,
     )
     try:
         for topic, numbers in store.queues().items():
@@ -197,7 +203,12 @@ def _made_store() -> MemoryDisk:
 
 async def _fill(disk: MemoryDisk) -> None:
     store = await Store.open(
-        disk=disk, clock=ManualClock(), root=_ROOT, config=_SMALL, store_host=_HOST
+        disk=disk,
+        clock=ManualClock(),
+        root=_ROOT,
+        config=_SMALL,
+        store_host=_HOST,
+        tag_codes=TAGS_ONLY,
     )
     for number in range(30):
         draft = record.Draft(
@@ -280,7 +291,7 @@ _BODIES = [
 _SEEDS: dict[str, Callable[[], list[bytes]]] = {
     "frames": _frames,
     "bodies": lambda: _BODIES,
-    "batches": lambda: [batch.encode([batch.Part(0, b"x", "a\x01b\x02")] * 3)],
+    "batches": lambda: [batch.encode([batch.BatchedMessage(0, b"x", "a\x01b\x02")] * 3)],
     "records": _log,
     "compressed": lambda: [compress(b"body " * 50, kind) for kind in Compression],
     "small_texts": lambda: _TEXTS,

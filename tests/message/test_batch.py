@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sprocket.base.errors import LocalProtocolError, RemoteProtocolError
-from sprocket.message.batch import Part, decode, encode
+from sprocket.message.batch import BatchedMessage, decode, encode
 
 parts = st.lists(
     st.builds(
-        Part,
+        BatchedMessage,
         st.integers(-(2**31), 2**31 - 1),
         st.binary(max_size=40),
         st.text(st.characters(exclude_categories=["Cs"]), max_size=20),
@@ -21,7 +21,7 @@ parts = st.lists(
 
 
 @given(parts)
-def test_messages_come_back_as_they_were(given_parts: list[Part]) -> None:
+def test_messages_come_back_as_they_were(given_parts: list[BatchedMessage]) -> None:
     assert [(p.flag, bytes(p.body), p.properties) for p in decode(encode(given_parts))] == [
         (p.flag, p.body, p.properties) for p in given_parts
     ]
@@ -38,7 +38,7 @@ def test_garbage_is_read_or_refused_and_nothing_else(raw: bytes) -> None:
 
 @given(parts.filter(bool), st.data())
 def test_a_batch_cut_anywhere_inside_a_message_is_refused(
-    given_parts: list[Part], data: st.DataObject
+    given_parts: list[BatchedMessage], data: st.DataObject
 ) -> None:
     whole = encode(given_parts)
     last = len(encode(given_parts[-1:]))
@@ -48,13 +48,13 @@ def test_a_batch_cut_anywhere_inside_a_message_is_refused(
 
 
 def test_properties_that_wrap_the_length_are_refused() -> None:
-    encode([Part(0, b"", "x" * 32767)])
+    encode([BatchedMessage(0, b"", "x" * 32767)])
     with pytest.raises(LocalProtocolError, match="32768"):
-        encode([Part(0, b"", "x" * 32768)])
+        encode([BatchedMessage(0, b"", "x" * 32768)])
 
 
 def test_bodies_are_not_copied() -> None:
-    raw = bytearray(encode([Part(0, b"abc", "")]))
+    raw = bytearray(encode([BatchedMessage(0, b"abc", "")]))
     (part,) = decode(raw)
     raw[20:23] = b"xyz"
     assert bytes(part.body) == b"xyz"

@@ -59,7 +59,7 @@ def test_a_registered_broker_is_found_by_clients() -> None:
 def test_its_settings_tell_the_port_it_got() -> None:
     async def story() -> None:
         async with NameServer(NameServerConfig(port=0)) as server, Pool() as pool:
-            reply = await ask(pool, server, route.NameServerConfig())
+            reply = await ask(pool, server, route.ReadNameServerConfig())
             port = server.address.rpartition(":")[2]
             assert f"listenPort={port}\n" in bytes(reply.body).decode()
 

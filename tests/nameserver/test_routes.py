@@ -9,21 +9,21 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from sprocket.base.errors import SystemFailure
-from sprocket.nameserver.routes import Queues, Registration, Routes, Version
+from sprocket.nameserver.routes import BrokerInfo, BrokerQueues, RouteTable, Version
 
-FOUR = Queues(4, 4, 6)
-TWO_TOPICS = {"orders": FOUR, "TBW102": Queues(8, 8, 7)}
+FOUR = BrokerQueues(4, 4, 6)
+TWO_TOPICS = {"orders": FOUR, "TBW102": BrokerQueues(8, 8, 7)}
 
 
-def said(broker: str = "a", number: int = 0, port: int = 1, **more: Any) -> Registration:
+def said(broker: str = "a", number: int = 0, port: int = 1, **more: Any) -> BrokerInfo:
     more.setdefault("topics", TWO_TOPICS)
-    return Registration(
+    return BrokerInfo(
         "cluster", broker, number, f"10.0.0.1:{port}", f"10.0.0.1:{port + 1000}", **more
     )
 
 
 def test_a_registered_broker_is_on_the_route_of_its_topics() -> None:
-    routes = Routes()
+    routes = RouteTable()
     routes.register(said(), "link", 0)
     route = routes.route_of("orders")
     assert route is not None
@@ -33,13 +33,13 @@ def test_a_registered_broker_is_on_the_route_of_its_topics() -> None:
 
 
 def test_the_first_registration_may_have_one_topic() -> None:
-    routes = Routes()
+    routes = RouteTable()
     routes.register(said(topics={"orders": FOUR}), "link", 0)
     assert routes.topics() == ["orders"]
 
 
 def test_every_name_server_lists_the_same_order() -> None:
-    one, two = Routes(), Routes()
+    one, two = RouteTable(), RouteTable()
     brokers = [said("b", 0, 2), said("a", 1, 3), said("a", 0, 1), said("c", 0, 4)]
     for registration in brokers:
         one.register(registration, registration.address, 0)
@@ -55,7 +55,7 @@ def test_every_name_server_lists_the_same_order() -> None:
 
 
 def test_a_slave_is_told_its_master() -> None:
-    routes = Routes()
+    routes = RouteTable()
     assert routes.register(said(number=1, port=2), "slave", 0).number == 1
     routes.register(said(), "master", 0)
     master = routes.register(said(number=1, port=2), "slave", 0)
@@ -63,13 +63,13 @@ def test_a_slave_is_told_its_master() -> None:
 
 
 def test_a_slave_brings_no_topics() -> None:
-    routes = Routes()
+    routes = RouteTable()
     routes.register(said(number=1), "slave", 0)
     assert routes.topics() == []
 
 
 def test_closing_the_connection_takes_the_broker_off() -> None:
-    routes = Routes()
+    routes = RouteTable()
     routes.register(said(), "link", 0)
     assert [gone.address for gone in routes.closed("link")] == ["10.0.0.1:1"]
     assert routes.route_of("orders") is None
@@ -77,7 +77,7 @@ def test_closing_the_connection_takes_the_broker_off() -> None:
 
 
 def test_a_second_registration_survives_the_closing_of_the_first_connection() -> None:
-    routes = Routes()
+    routes = RouteTable()
     routes.register(said(), "first", 0)
     routes.register(said(), "second", 1)
     assert routes.closed("first") == []
@@ -85,7 +85,7 @@ def test_a_second_registration_survives_the_closing_of_the_first_connection() ->
 
 
 def test_unregistering_a_slave_with_the_master_s_address_changes_nothing() -> None:
-    routes = Routes()
+    routes = RouteTable()
     routes.register(said(), "master", 0)
     routes.register(said(number=1, port=2), "slave", 0)
     assert not routes.unregister("a", 1, "10.0.0.1:1")
@@ -97,7 +97,7 @@ def test_unregistering_a_slave_with_the_master_s_address_changes_nothing() -> No
 
 
 def test_topics_stay_while_a_slave_is_there() -> None:
-    routes = Routes()
+    routes = RouteTable()
     routes.register(said(), "master", 0)
     routes.register(said(number=1, port=2), "slave", 0)
     routes.closed("master")
@@ -107,13 +107,13 @@ def test_topics_stay_while_a_slave_is_there() -> None:
 
 
 def test_silence_takes_a_broker_off_and_a_sign_of_life_keeps_it() -> None:
-    routes = Routes(expiry_ms=120_000)
+    routes = RouteTable(expiry_ms=120_000)
     routes.register(said("a"), "a", 0)
     routes.register(said("b", port=2), "b", 0)
     routes.register(said("c", port=3, expiry_ms=10_000), "c", 0)
     assert [gone.broker for gone in routes.expire(10_001)] == ["c"]
-    assert routes.heard("a", None, "10.0.0.1:1", 100_000) is not None
-    assert routes.heard("a", None, "10.0.0.1:9", 100_000) is None
+    assert routes.heartbeat("a", None, "10.0.0.1:1", 100_000) is not None
+    assert routes.heartbeat("a", None, "10.0.0.1:9", 100_000) is None
     assert routes.expire(120_000) == []
     assert [gone.broker for gone in routes.expire(120_001)] == ["b"]
     assert routes.clusters() == {"cluster": ["a"]}
@@ -121,11 +121,11 @@ def test_silence_takes_a_broker_off_and_a_sign_of_life_keeps_it() -> None:
 
 @pytest.mark.parametrize(("asked", "given"), [(0, 100), (-5, 100), (1 << 62, 86_400_000)])
 def test_the_silence_a_broker_may_ask_for_is_bounded(asked: int, given: int) -> None:
-    assert Routes().register(said(expiry_ms=asked), "a", 0).expiry_ms == given
+    assert RouteTable().register(said(expiry_ms=asked), "a", 0).expiry_ms == given
 
 
 def test_a_slave_that_became_master_is_there_once() -> None:
-    routes = Routes()
+    routes = RouteTable()
     routes.register(said(number=1, port=2), "slave", 0)
     routes.register(said(number=0, port=2), "slave", 1)
     broker = routes.broker("a")
@@ -134,7 +134,7 @@ def test_a_slave_that_became_master_is_there_once() -> None:
 
 
 def test_a_master_with_a_new_address_replaces_the_old() -> None:
-    routes = Routes()
+    routes = RouteTable()
     routes.register(said(port=1), "old", 0)
     routes.register(said(port=9), "new", 1)
     routes.closed("old")
@@ -144,7 +144,7 @@ def test_a_master_with_a_new_address_replaces_the_old() -> None:
 
 
 def test_an_operator_s_permission_stands_until_the_broker_s_topics_change() -> None:
-    routes = Routes()
+    routes = RouteTable()
     routes.register(said(version=Version(0, 1, 1)), "link", 0)
     assert routes.set_permission("a", lambda old: old & ~2) == 2
     routes.register(said(version=Version(0, 1, 1)), "link", 1)
@@ -154,14 +154,14 @@ def test_an_operator_s_permission_stands_until_the_broker_s_topics_change() -> N
     assert routes.set_permission("nobody", lambda old: 0) == 0
 
 
-def permission(routes: Routes, topic: str) -> int:
+def permission(routes: RouteTable, topic: str) -> int:
     route = routes.route_of(topic)
     assert route is not None
     return route.queues["a"].permission
 
 
 def test_a_missed_change_comes_with_the_next_whole_table() -> None:
-    routes = Routes()
+    routes = RouteTable()
     routes.register(said(version=Version(0, 1, 1)), "link", 0)
     routes.register(said(version=Version(0, 1, 3), topics={"third": FOUR}), "link", 1)
     whole = {**TWO_TOPICS, "second": FOUR, "third": FOUR}
@@ -170,7 +170,7 @@ def test_a_missed_change_comes_with_the_next_whole_table() -> None:
 
 
 def test_a_master_that_comes_back_with_a_whole_table_loses_topics_it_no_longer_has() -> None:
-    routes = Routes()
+    routes = RouteTable()
     routes.register(said(), "master", 0)
     routes.register(said(number=1, port=2), "slave", 0)
     routes.closed("master")
@@ -179,7 +179,7 @@ def test_a_master_that_comes_back_with_a_whole_table_loses_topics_it_no_longer_h
 
 
 def test_a_master_that_comes_back_with_one_topic_keeps_the_others() -> None:
-    routes = Routes()
+    routes = RouteTable()
     routes.register(said(), "master", 0)
     routes.register(said(number=1, port=2), "slave", 0)
     routes.closed("master")
@@ -188,15 +188,15 @@ def test_a_master_that_comes_back_with_one_topic_keeps_the_others() -> None:
 
 
 def test_absent_topics_are_deleted_if_that_is_wanted() -> None:
-    routes = Routes(absent_are_deleted=True)
+    routes = RouteTable(absent_are_deleted=True)
     routes.register(said(), "link", 0)
     routes.register(said(topics={"orders": FOUR}), "link", 1)
     assert routes.topics() == ["orders"]
 
 
 def test_topics_are_listed_by_cluster_and_unit() -> None:
-    routes = Routes()
-    topics = {"plain": FOUR, "unit": Queues(1, 1, 6, 1), "half": Queues(1, 1, 6, 2)}
+    routes = RouteTable()
+    topics = {"plain": FOUR, "unit": BrokerQueues(1, 1, 6, 1), "half": BrokerQueues(1, 1, 6, 2)}
     routes.register(said(topics=topics), "link", 0)
     assert routes.topics_of_cluster("cluster") == ["half", "plain", "unit"]
     assert routes.topics_of_cluster("other") == []
@@ -205,9 +205,9 @@ def test_topics_are_listed_by_cluster_and_unit() -> None:
 
 
 def test_a_topic_is_deleted_everywhere_or_in_one_cluster() -> None:
-    routes = Routes()
+    routes = RouteTable()
     routes.register(said("a"), "a", 0)
-    routes.register(Registration("second", "b", 0, "10.0.0.1:2", topics=TWO_TOPICS), "b", 0)
+    routes.register(BrokerInfo("second", "b", 0, "10.0.0.1:2", topics=TWO_TOPICS), "b", 0)
     routes.delete_topic("orders", "second")
     route = routes.route_of("orders")
     assert route is not None
@@ -218,7 +218,7 @@ def test_a_topic_is_deleted_everywhere_or_in_one_cluster() -> None:
 
 
 def test_the_table_is_bounded() -> None:
-    routes = Routes(topics_max=2, brokers_max=1)
+    routes = RouteTable(topics_max=2, brokers_max=1)
     routes.register(said(), "a", 0)
     with pytest.raises(SystemFailure, match="no more are taken"):
         routes.register(said("b", port=2), "b", 0)
@@ -244,7 +244,7 @@ _events = some.one_of(
 
 @given(some.lists(_events, max_size=30))
 def test_the_table_stays_whole_whatever_happens(events: list[tuple[Any, ...]]) -> None:
-    routes = Routes(expiry_ms=1_000)
+    routes = RouteTable(expiry_ms=1_000)
     now = 0
     for kind, *values in events:
         match kind:

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from sprocket.base.errors import CorruptRecord, InvalidParameter, SystemFailure
-from sprocket.nameserver.settings import Settings
+from sprocket.nameserver.settings import KeyValueSettings
 
 
 def test_a_value_is_kept_under_namespace_and_key() -> None:
-    settings = Settings()
+    settings = KeyValueSettings()
     settings.put("n", "k", "v")
     assert settings.get("n", "k") == "v"
     assert settings.get("n", "other") is None
@@ -22,7 +22,7 @@ def test_a_value_is_kept_under_namespace_and_key() -> None:
 
 
 def test_a_namespace_goes_with_its_last_value() -> None:
-    settings = Settings()
+    settings = KeyValueSettings()
     settings.put("n", "k", "v")
     settings.delete("n", "k")
     settings.delete("n", "k")
@@ -36,11 +36,11 @@ def test_a_namespace_goes_with_its_last_value() -> None:
 )
 def test_odd_names_and_values_are_refused(namespace: str, key: str, value: str) -> None:
     with pytest.raises(InvalidParameter):
-        Settings().put(namespace, key, value)
+        KeyValueSettings().put(namespace, key, value)
 
 
 def test_the_table_is_bounded_and_known_values_still_change() -> None:
-    settings = Settings(entries_max=1)
+    settings = KeyValueSettings(entries_max=1)
     settings.put("n", "k", "1")
     with pytest.raises(SystemFailure):
         settings.put("n", "l", "1")
@@ -49,7 +49,7 @@ def test_the_table_is_bounded_and_known_values_still_change() -> None:
 
 
 def test_a_file_of_rocketmq_is_read() -> None:
-    settings = Settings()
+    settings = KeyValueSettings()
     settings.decode(b'{\n\t"configTable":{\n\t\t"ORDER_TOPIC_CONFIG":{"t":"a:4"}\n\t}\n}')
     assert settings.of("ORDER_TOPIC_CONFIG") == {"t": "a:4"}
 
@@ -59,7 +59,7 @@ names = some.text(min_size=1, max_size=5)
 
 @given(some.dictionaries(names, some.dictionaries(names, some.text(max_size=9), min_size=1)))
 def test_what_is_written_is_read_back(table: dict[str, dict[str, str]]) -> None:
-    settings, again = Settings(), Settings()
+    settings, again = KeyValueSettings(), KeyValueSettings()
     for namespace, keys in table.items():
         for key, value in keys.items():
             settings.put(namespace, key, value)
@@ -71,4 +71,4 @@ def test_what_is_written_is_read_back(table: dict[str, dict[str, str]]) -> None:
 @given(some.binary(max_size=50))
 def test_any_bytes_are_a_table_or_refused(content: bytes) -> None:
     with contextlib.suppress(CorruptRecord):
-        Settings().decode(content)
+        KeyValueSettings().decode(content)

@@ -17,9 +17,9 @@ HOSTS = (b"\x7f\0\0\1\0\0\x2a\x9f", bytes(range(20)))
 @pytest.mark.parametrize("region", ["DefaultRegion", "100 % 'ü\"\\%s"])
 @pytest.mark.parametrize("unique_key", ["7F0000010000", 'a"b\\c\n%d ä', ""])
 @pytest.mark.parametrize("number", [0, 1, 2**31 - 1, -(2**31)])
-@pytest.mark.parametrize(("handle", "queue"), [("", None), ("djEg-_=", 3)])
+@pytest.mark.parametrize(("handle", "queue"), [("", 7), ("djEg-_=", 3)])
 def test_the_quick_way_writes_what_the_general_way_does(
-    host: bytes, region: str, unique_key: str, number: int, handle: str, queue: int | None
+    host: bytes, region: str, unique_key: str, number: int, handle: str, queue: int
 ) -> None:
     form = SentForm(store_host=host, region=region, trace_on="true")
     offset = abs(number) << 20
@@ -27,7 +27,7 @@ def test_the_quick_way_writes_what_the_general_way_does(
     written = form.frame(number, sent, queue_number=queue, handle=handle.encode())
     reply = SendReply(
         msg_id=offset_id(host, offset),
-        queue_id=7 if queue is None else queue,
+        queue_id=queue,
         queue_offset=offset + 1,
         transaction_id=unique_key,
         recall_handle=handle or None,
@@ -40,4 +40,4 @@ def test_the_quick_way_writes_what_the_general_way_does(
 def test_a_unique_key_that_is_no_unicode_is_our_own_fault() -> None:
     form = SentForm(store_host=HOSTS[0], region="r", trace_on="true")
     with pytest.raises(LocalProtocolError):
-        form.frame(1, Entry("t", 0, 0, 0, 99, 0, 0, 0, "", "\ud800"))
+        form.frame(1, Entry("t", 0, 0, 0, 99, 0, 0, 0, "", "\ud800"), queue_number=0)

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from sprocket.base.deadline import Deadline
 from sprocket.protocol.command import Command, Header, Reply
-from sprocket.remoting.answers import Answer, one_by_one
+from sprocket.remoting.endpoints import Endpoint, one_by_one
 from sprocket.remoting.pool import Pool
 from sprocket.remoting.server import Server
 from sprocket.remoting.transport import Peer
@@ -119,6 +119,6 @@ async def until(condition: object) -> None:
 
 
 @asynccontextmanager
-async def serving(answer: Answer, **settings: object) -> AsyncIterator[tuple[Server, Pool]]:
+async def serving(answer: Endpoint, **settings: object) -> AsyncIterator[tuple[Server, Pool]]:
     async with Server(one_by_one(answer), **settings) as server, Pool() as pool:  # type: ignore[arg-type]
         yield server, pool

@@ -16,14 +16,16 @@ from sprocket.base.errors import (
     ConnectionLost,
     TopicNotFound,
 )
-from sprocket.remoting.answers import one_by_one
-from sprocket.remoting.limits import Limits
+from sprocket.remoting.endpoints import one_by_one
+from sprocket.remoting.limits import ConnectionLimits
 from sprocket.remoting.pool import Pool
 from sprocket.remoting.server import Server
 from sprocket.testing.loop import simulate
 from sprocket.testing.network import Network
 from tests.remoting.parts import Answers, Echo, Refuse, Wait, serving, soon, until
 from tests.support import run
+
+pytestmark = pytest.mark.usefixtures("either_loop")
 
 
 def test_concurrent_callers_share_one_connection() -> None:
@@ -115,7 +117,7 @@ def test_a_server_that_never_accepts_costs_no_more_than_the_deadline() -> None:
             for blocker in blockers:
                 blocker.setblocking(False)
                 blocker.connect_ex(("127.0.0.1", port))
-            async with Pool(limits=Limits(connect_seconds=0.2)) as pool:
+            async with Pool(limits=ConnectionLimits(connect_seconds=0.2)) as pool:
                 with pytest.raises(CallTimeout):
                     await pool.call(f"127.0.0.1:{port}", Echo(), deadline=Deadline.after(0.05))
                 with pytest.raises(ConnectFailed, match="does not answer"):

@@ -9,12 +9,14 @@ import pytest
 
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import ConnectFailed, ConnectionLost, UsageError
-from sprocket.remoting.answers import one_by_one
-from sprocket.remoting.limits import Limits
+from sprocket.remoting.endpoints import one_by_one
+from sprocket.remoting.limits import ConnectionLimits
 from sprocket.remoting.pool import Pool
 from sprocket.remoting.server import Server
 from tests.remoting.parts import Answers, Echo, Wait, serving, soon, until
 from tests.support import run
+
+pytestmark = pytest.mark.usefixtures("either_loop")
 
 
 def has_ipv6() -> bool:
@@ -119,7 +121,7 @@ def test_leaving_lets_go_of_everybody() -> None:
 def test_a_silent_client_is_let_go_and_one_that_waits_is_not() -> None:
     async def main() -> None:
         answers = Answers()
-        async with serving(answers, limits=Limits(idle_seconds=0.05)) as (server, pool):
+        async with serving(answers, limits=ConnectionLimits(idle_seconds=0.05)) as (server, pool):
             held = asyncio.ensure_future(pool.call(server.address, Wait(), deadline=soon()))
             reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
             assert await asyncio.wait_for(reader.read(), 5) == b""

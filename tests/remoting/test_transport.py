@@ -12,8 +12,8 @@ from sprocket.base.errors import CallTimeout, ConnectionLost
 from sprocket.protocol.command import BINARY, Command, Reply
 from sprocket.protocol.connection import Connection
 from sprocket.protocol.frame import encode_request
-from sprocket.remoting.answers import one_by_one
-from sprocket.remoting.limits import Limits
+from sprocket.remoting.endpoints import one_by_one
+from sprocket.remoting.limits import ConnectionLimits
 from sprocket.remoting.pool import Pool
 from sprocket.remoting.server import Server
 from sprocket.remoting.transport import Peer
@@ -30,6 +30,8 @@ from tests.remoting.parts import (
     until,
 )
 from tests.support import run
+
+pytestmark = pytest.mark.usefixtures("either_loop")
 
 
 def frame(header: object, opaque: int, **more: object) -> bytes:
@@ -71,7 +73,7 @@ def test_many_requests_of_one_read_are_answered_in_order_and_in_one_write() -> N
         loop = asyncio.get_running_loop()
         answers = Answers()
         server = await loop.create_server(
-            lambda: Counting(one_by_one(answers), Limits(), is_client=True),  # type: ignore[arg-type]
+            lambda: Counting(one_by_one(answers), ConnectionLimits(), is_client=True),  # type: ignore[arg-type]
             "127.0.0.1",
             0,
         )
@@ -253,7 +255,7 @@ def test_requests_end_when_their_connection_ends() -> None:
 
 def test_both_sides_may_ask() -> None:
     async def main() -> None:
-        async with Server(one_by_one(Answers())) as server, Pool(answer=Answers()) as pool:  # type: ignore[arg-type]
+        async with Server(one_by_one(Answers())) as server, Pool(endpoint=Answers()) as pool:  # type: ignore[arg-type]
             reply = await pool.call(server.address, Back(), deadline=soon())
             assert reply.remark == "0 from server b'b'"
 
@@ -294,7 +296,7 @@ def test_a_request_that_is_written_already_is_a_call_like_others() -> None:
         answers = Answers()
         async with (
             Server(one_by_one(answers)) as server,  # type: ignore[arg-type]
-            Pool(limits=Limits(calls_max=2)) as pool,
+            Pool(limits=ConnectionLimits(calls_max=2)) as pool,
         ):
             assert pool.connected(server.address) is None
             peer = await pool.peer(server.address, soon())
@@ -335,7 +337,7 @@ def test_calls_fail_at_once_when_their_connection_breaks() -> None:
 def test_nothing_more_is_read_from_a_client_that_does_not_read() -> None:
     async def main() -> None:
         answers = Answers()
-        limits = Limits(unwritten_bytes_max=1 << 16)
+        limits = ConnectionLimits(unwritten_bytes_max=1 << 16)
         async with serving(answers, limits=limits) as (server, pool):
             reader, writer = await asyncio.open_connection("127.0.0.1", server.port, limit=1 << 10)
             writer.transport.pause_reading()
@@ -364,7 +366,7 @@ def test_nothing_more_is_read_from_a_client_that_does_not_read() -> None:
 def test_nothing_more_is_read_while_too_many_requests_wait() -> None:
     async def main() -> None:
         answers = Answers()
-        async with serving(answers, limits=Limits(tasks_max=10)) as (server, _):
+        async with serving(answers, limits=ConnectionLimits(tasks_max=10)) as (server, _):
             reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
             for number in range(10):
                 writer.write(frame(Wait(), number))
@@ -385,7 +387,7 @@ def test_calls_beyond_the_limit_wait_for_their_turn() -> None:
         answers = Answers()
         async with (
             Server(one_by_one(answers)) as server,  # type: ignore[arg-type]
-            Pool(limits=Limits(calls_max=2)) as pool,
+            Pool(limits=ConnectionLimits(calls_max=2)) as pool,
         ):
             calls = [
                 asyncio.ensure_future(pool.call(server.address, Wait(), deadline=soon()))

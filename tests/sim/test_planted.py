@@ -10,23 +10,24 @@ from typing import Any
 import pytest
 
 from sprocket.base.errors import SprocketError, SystemBusy
-from sprocket.broker.sending import rewrite
+from sprocket.broker.sending import destination
+from sprocket.broker.sending.destination import Retry
 from sprocket.broker.tables.locks import LockTable
 from sprocket.broker.tables.offsets import ConsumerOffsets
-from sprocket.client.delivery.deliver import Ordered
-from sprocket.client.delivery.polled import Polled
+from sprocket.client.delivery.deliver import OrderedDelivery
+from sprocket.client.delivery.polled_messages import PolledMessages
 from sprocket.client.delivery.redeliver import Redelivery
 from sprocket.client.fetching.fetcher import Feed
 from sprocket.client.fetching.window import Window
 from sprocket.client.group.local_offsets import LocalOffsets
 from sprocket.client.group.membership import Membership
-from sprocket.client.sending.sender import Outbox
+from sprocket.client.sending.sender import MessageSender
 from sprocket.delay.levels import deliver
-from sprocket.delay.levels.schedule import Progress
+from sprocket.delay.levels.schedule import ScheduleProgress
 from sprocket.message.message import StoredMessage
 from sprocket.message.offsets import QueueOffset
 from sprocket.message.queue import QueueId
-from sprocket.message.record import Record
+from sprocket.message.record import Draft
 from sprocket.remoting.transport import Peer
 from sprocket.store.store import Store
 from sprocket.testing.disk import MemoryDisk
@@ -50,7 +51,9 @@ def ignores_the_loss_of_a_lease(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Membership, "lost", lambda self, address: None)
     patch.setattr(Membership, "_renewed", lambda self, queue, feed, trusted_until: None)
     patch.setattr(
-        Ordered, "_must_wait", lambda self, window: window.is_frozen or window in self._resting
+        OrderedDelivery,
+        "_must_wait",
+        lambda self, window: window.is_frozen or window in self._resting,
     )
 
 
@@ -68,10 +71,10 @@ def believes_that_a_return_arrived(patch: pytest.MonkeyPatch) -> None:
 
 
 def gives_one_try_too_many(patch: pytest.MonkeyPatch) -> None:
-    def is_given_up(record: Record, *, level: int, times_max: int) -> bool:
-        return record.reconsume_times > times_max
+    def is_given_up(draft: Draft, retry: Retry) -> bool:
+        return draft.reconsume_times > retry.times_max + 1
 
-    patch.setattr(rewrite, "is_given_up", is_given_up)
+    patch.setattr(destination, "is_given_up", is_given_up)
 
 
 def delivers_a_second_early(patch: pytest.MonkeyPatch) -> None:
@@ -88,14 +91,14 @@ def delivers_again_after_a_kill(patch: pytest.MonkeyPatch) -> None:
 
 
 def loses_what_is_due_while_it_stops(patch: pytest.MonkeyPatch) -> None:
-    right = Progress.load
+    right = ScheduleProgress.load
 
-    def load(self: Progress, state: Mapping[str, Any]) -> None:
+    def load(self: ScheduleProgress, state: Mapping[str, Any]) -> None:
         right(self, state)
         for level in list(self._next):
             self._next[level] += 1
 
-    patch.setattr(Progress, "load", load)
+    patch.setattr(ScheduleProgress, "load", load)
 
 
 def hands_out_before_the_position_is_known(patch: pytest.MonkeyPatch) -> None:
@@ -109,14 +112,14 @@ def hands_out_before_the_position_is_known(patch: pytest.MonkeyPatch) -> None:
 
 
 def finishes_what_a_poll_returns_at_once(patch: pytest.MonkeyPatch) -> None:
-    right = Polled.take
+    right = PolledMessages.take
 
-    def take(self: Polled, *args: Any, **kwargs: Any) -> list[StoredMessage]:
+    def take(self: PolledMessages, *args: Any, **kwargs: Any) -> list[StoredMessage]:
         taken = right(self, *args, **kwargs)
         self.finish()
         return taken
 
-    patch.setattr(Polled, "take", take)
+    patch.setattr(PolledMessages, "take", take)
 
 
 def takes_commits_from_before_a_reset(patch: pytest.MonkeyPatch) -> None:
@@ -143,11 +146,11 @@ def loses_what_it_acknowledged(patch: pytest.MonkeyPatch) -> None:
 
 
 def takes_nothing(patch: pytest.MonkeyPatch) -> None:
-    async def refused(self: Outbox, *args: object) -> None:
+    async def refused(self: MessageSender, *args: object) -> None:
         raise SystemBusy("later, perhaps")
 
     for name in ("send", "send_to"):
-        patch.setattr(Outbox, name, refused)
+        patch.setattr(MessageSender, name, refused)
 
 
 def takes_for_ever_to_start(patch: pytest.MonkeyPatch) -> None:
@@ -162,15 +165,15 @@ def takes_for_ever_to_start(patch: pytest.MonkeyPatch) -> None:
 
 
 def waits_for_ever_for_an_answer(patch: pytest.MonkeyPatch) -> None:
-    right = Outbox.send
+    right = MessageSender.send
 
-    async def send(self: Outbox, *args: Any, **named: Any) -> Any:
+    async def send(self: MessageSender, *args: Any, **named: Any) -> Any:
         try:
             return await right(self, *args, **named)
         except SprocketError:
             await asyncio.sleep(1_000_000)
 
-    patch.setattr(Outbox, "send", send)
+    patch.setattr(MessageSender, "send", send)
 
 
 def fetches_no_more_after_an_error(patch: pytest.MonkeyPatch) -> None:

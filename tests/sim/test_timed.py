@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sprocket.delay.timers.lookback import Delivered
+from sprocket.delay.timers.delivery_history import DeliveryHistory
 from sprocket.delay.timers.timed_delivery import TimedDelivery
 from sprocket.delay.timers.timers import Timers
 from sprocket.testing.plays import play
@@ -38,7 +38,7 @@ def test_a_broker_that_lost_its_power_syncs_a_rebuilt_wheel_at_once() -> None:
 
 
 def forgets_the_log(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Delivered, "takes", lambda self, log_offset, key, is_rolled: False)
+    patch.setattr(DeliveryHistory, "pop", lambda self, log_offset, key, is_rolled: False)
 
 
 def passes_what_the_store_refused(patch: pytest.MonkeyPatch) -> None:
@@ -55,7 +55,7 @@ def forgets_recalls(patch: pytest.MonkeyPatch) -> None:
 
     def init(self: Timers, *args: object, **named: object) -> None:
         right(self, *args, **named)  # type: ignore[arg-type]
-        self.turn.recalled = Nothing()
+        self.current.recalled = Nothing()
 
     patch.setattr(Timers, "__init__", init)
 

@@ -6,9 +6,9 @@ import pytest
 
 from sprocket.testing.plays import play
 from sprocket.testing.transacted import TRANSACTED
-from sprocket.transaction.asking import Asking
-from sprocket.transaction.ledger import Ledger, Outcome
-from sprocket.transaction.settle import Found, Settlement
+from sprocket.transaction.check_loop import CheckLoop
+from sprocket.transaction.ledger import EndState, Ledger
+from sprocket.transaction.settle import Settlement, StoredHalf
 from tests.sim.planting import Plant, assert_found
 
 SEEDS_PER_TEST = 5
@@ -28,24 +28,24 @@ def test_a_commit_that_a_full_disk_refused_is_not_parked() -> None:
 
 def forgets_what_has_ended(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Settlement, "_is_committed", lambda self, found: False)
-    patch.setattr(Settlement, "tell", lambda self: None)
+    patch.setattr(Settlement, "write_op_records", lambda self: None)
 
 
 def gives_up_at_once(patch: pytest.MonkeyPatch) -> None:
     right = Ledger.settle
 
-    def settle(self: Ledger, root: int, outcome: Outcome) -> None:
-        if outcome is not Outcome.PARKED:
+    def settle(self: Ledger, root: int, outcome: EndState) -> None:
+        if outcome is not EndState.PARKED:
             right(self, root, outcome)
 
     patch.setattr(Ledger, "settle", settle)
 
 
 def commits_whatever_is_asked(patch: pytest.MonkeyPatch) -> None:
-    def look(self: Asking, half: object, found: Found, rules: object) -> None:
+    def look(self: CheckLoop, half: object, found: StoredHalf, rules: object) -> None:
         self._settlement.commit(found)
 
-    patch.setattr(Asking, "_look", look)
+    patch.setattr(CheckLoop, "_check", look)
 
 
 def forgets_refused_commits(patch: pytest.MonkeyPatch) -> None:

@@ -154,7 +154,7 @@ class FakeBroker:
         queue = QueueId(asked.topic, asked.bname, asked.queue_id)
         shelf = self.shelves[queue]
         first = shelf.end
-        parts = [batch.Part(asked.flag, request.body, asked.properties or "")]
+        parts = [batch.BatchedMessage(asked.flag, request.body, asked.properties or "")]
         if request.code == SendBatch.code:
             parts = batch.decode(request.body)
         for part in parts:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sprocket.demo.events import Event, Step, Task
+from sprocket.demo.events import DemoStep, Event, Task
 from sprocket.demo.orders import STATUSES, orders
 from sprocket.demo.report import report
 from sprocket.message.properties import KEYS, TAGS, encode
@@ -46,4 +46,4 @@ def test_the_topic_is_written_as_parquet_and_added_up(spark: SparkSession, tmp_p
     assert [one.region for one in found.regions] == sorted({m.properties["region"] for m in made})
     assert all(one.amount > 0 for one in found.regions)
     assert len(said) == 2
-    assert all(isinstance(one, Step) for one in said)
+    assert all(isinstance(one, DemoStep) for one in said)

@@ -25,7 +25,7 @@ from sprocket.spark.options.write_options import WriteOptions, write_options
 from sprocket.spark.reading.read import RocketMQReader
 from sprocket.spark.reading.stream import StreamPlan
 from sprocket.spark.records.schema import arrow_schema
-from sprocket.spark.writing.rows import Outgoing
+from sprocket.spark.writing.rows import OutgoingMessage
 from sprocket.spark.writing.send import Sender, WriteFailed
 from tests.compat.javaland import JavaBroker, JavaNameServer, require_java, wait_until
 from tests.support import PATIENT_MS, run
@@ -66,7 +66,7 @@ def rows(names: str, topic: str, **given: str) -> list[dict[str, Any]]:
     ]
 
 
-def write(options: WriteOptions, some: list[Outgoing]) -> None:
+def write(options: WriteOptions, some: list[OutgoingMessage]) -> None:
     with Sender(options) as sender:
         sender.send(some)
         sender.finish()
@@ -114,11 +114,11 @@ def test_others_are_told_that_they_may_not(names: str, keys: dict[str, Any]) -> 
         rows(names, "orders", **given)
     options = write_options({"namesrvAddr": names, "topic": "copies", "sendRetries": "0", **given})
     with pytest.raises(WriteFailed, match=r"copies@broker-a:\d: 1 messages"):
-        write(options, [Outgoing(Message("copies", b"x"), None, None)])
+        write(options, [OutgoingMessage(Message("copies", b"x"), None, None)])
 
 
 def test_spark_with_keys_writes_reads_and_commits(names: str) -> None:
-    some = [Outgoing(Message("copies", b"copy %d" % n), None, None) for n in range(100)]
+    some = [OutgoingMessage(Message("copies", b"copy %d" % n), None, None) for n in range(100)]
     write(write_options({"namesrvAddr": names, **SPARK_KEYS}), some)
     wait_until(lambda: len(rows(names, "copies", **SPARK_KEYS)) == 100)
     begin = {"namesrvAddr": names, "subscribe": "copies", "group": "archive", **SPARK_KEYS}

@@ -20,7 +20,7 @@ from sprocket.spark.reading.read import RocketMQReader
 from sprocket.spark.reading.stream import StreamPlan
 from sprocket.spark.records.schema import arrow_schema
 from sprocket.spark.store_files.read import StoreReader
-from sprocket.spark.writing.rows import Outgoing
+from sprocket.spark.writing.rows import OutgoingMessage
 from sprocket.spark.writing.send import Sender
 from tests.compat.javaland import JavaBroker, JavaNameServer, mqadmin, require_java, wait_until
 
@@ -109,7 +109,7 @@ def test_what_is_sent_is_read_exactly_filtered_and_followed(names: str) -> None:
 
 def test_what_tasks_write_is_stored_and_acknowledged(names: str) -> None:
     some = [
-        Outgoing(Message("copies", b"copy %d" % n, tag="new", keys=[f"c{n}"]), None, None)
+        OutgoingMessage(Message("copies", b"copy %d" % n, tag="new", keys=[f"c{n}"]), None, None)
         for n in range(500)
     ]
     with Sender(write_options({"namesrvAddr": names, "batchMaxRecords": "64"})) as sender:

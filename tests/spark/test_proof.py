@@ -19,8 +19,8 @@ pytest.importorskip("pyspark.sql.streaming.datasource", reason="streams need PyS
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
 from sprocket.message.queue import QueueId
-from sprocket.spark.brokers.cluster import Cluster
-from sprocket.spark.brokers.pool import Wires
+from sprocket.spark.brokers.cluster import ClusterMetadata
+from sprocket.spark.brokers.pool import ConnectionPool
 from sprocket.spark.options.loss import ReadFailed
 from sprocket.spark.options.options import BatchOptions, StreamOptions, read_options
 from sprocket.spark.reading.read import RocketMQReader
@@ -88,8 +88,8 @@ def bodies(rows: list[Row]) -> list[bytes]:
 
 
 def committed(names: str, group: str, topic: str) -> int:
-    with Wires([names]) as wires:
-        cluster = Cluster(wires)
+    with ConnectionPool([names]) as wires:
+        cluster = ClusterMetadata(wires)
         return sum(cluster.committed(group, cluster.readable(topic)).values())
 
 

@@ -1,11 +1,11 @@
 from __future__ import annotations
 
-from sprocket.spark.worker import Loaded
+from sprocket.spark.worker import TaskCounter
 
 
 def counted(tasks: int, **environment: str) -> int:
     times: list[int] = []
-    here = Loaded(environment, lambda: times.append(1))
+    here = TaskCounter(environment, lambda: times.append(1))
     for _ in range(tasks):
         here.task_begins()
     return len(times)

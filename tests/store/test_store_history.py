@@ -169,7 +169,7 @@ class History(RuleBasedStateMachine):
 
     @rule()
     def unmap(self) -> None:
-        self.store._queues.rest()
+        self.store._queues.unmap_idle()
 
     @rule()
     def stop(self) -> None:

@@ -17,7 +17,7 @@ from sprocket.testing.loop import SimulatedLoop
 from sprocket.testing.members import Style
 from sprocket.testing.network import Network
 from sprocket.testing.owners import Owners
-from sprocket.testing.process import Process
+from sprocket.testing.process import SimulatedProcess
 from tests.testing.parts import QUEUE, stored
 
 
@@ -143,12 +143,14 @@ def test_what_came_twice_or_never_or_early_from_a_delay_is_found(journal: Journa
 
 def test_a_queue_with_two_owners_is_noticed(journal: Journal) -> None:
     record = record_of(journal)
-    members = [SimpleNamespace(process=Process(name, name), queues=[QUEUE]) for name in "ab"]
+    members = [
+        SimpleNamespace(process=SimulatedProcess(name, name), queues=[QUEUE]) for name in "ab"
+    ]
     group: Any = SimpleNamespace(style=Style("g"), members=members[:1], records=[record], name="g")
     owners = Owners(journal, [group], lambda _: [QUEUE])
     for there in (members[:1], members, members, members[:1]):
         group.members = there
-        owners._look()
+        owners._measure()
         journal._network.loop.advance(2.0)
     assert dict(record.overlaps) == {"other": [4.0]}
     invariants.owners_do_not_overlap(journal, record, seconds_max=4.0)

@@ -25,7 +25,7 @@ def test_a_story_has_the_message_and_what_happened_around_it() -> None:
         "the story of k1, stored at orders@broker-0:0 7",
         "    1.5000  p            sends k1",
         "    1.5000  weather      kills broker-0",
-        "    1.5000  p            is told orders@broker-0:0 offset 7 for k1",
+        "    1.5000  p            gets acknowledgement at orders@broker-0:0 offset 7 for k1",
     ]
 
 

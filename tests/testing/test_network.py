@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from sprocket.testing.loop import simulate
 from sprocket.testing.network import Fates, Network
-from sprocket.testing.process import Process
+from sprocket.testing.process import SimulatedProcess
 
 PORT = 5
 
@@ -52,7 +52,7 @@ class Pair:
 
     def __init__(self, network: Network) -> None:
         self.network = network
-        self.left, self.right = Process("l", "left"), Process("r", "right")
+        self.left, self.right = SimulatedProcess("l", "left"), SimulatedProcess("r", "right")
         self.server: Sink
         self.client: Sink
 
@@ -216,7 +216,7 @@ def test_nobody_listens_twice_or_at_another_hosts_address() -> None:
         async def listen(host: str) -> None:
             await loop.create_server(Sink, host, PORT)
 
-        one = Process("p", "one")
+        one = SimulatedProcess("p", "one")
         await one.run(listen("127.0.0.1"))
         with pytest.raises(OSError, match="in use"):
             await one.run(listen(""))

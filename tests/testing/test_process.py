@@ -8,7 +8,7 @@ import pytest
 
 from sprocket.testing.loop import simulate
 from sprocket.testing.network import Network
-from sprocket.testing.process import Process, current_process
+from sprocket.testing.process import SimulatedProcess, current_process
 
 
 def test_tasks_and_their_tasks_belong_to_the_process_that_started_them() -> None:
@@ -19,7 +19,7 @@ def test_tasks_and_their_tasks_belong_to_the_process_that_started_them() -> None
         async def outer() -> str:
             return await asyncio.create_task(inner())
 
-        assert await Process("b", "host").run(outer()) == "b@host"
+        assert await SimulatedProcess("b", "host").run(outer()) == "b@host"
         assert current_process() is None
 
     simulate(main)
@@ -39,7 +39,7 @@ def test_a_kill_ends_all_of_its_tasks_and_no_other() -> None:
         async def parent(name: str) -> None:
             await asyncio.gather(waits(f"{name}1"), waits(f"{name}2"))
 
-        one, two = Process("one", "a"), Process("two", "a")
+        one, two = SimulatedProcess("one", "a"), SimulatedProcess("two", "a")
         dying, living = one.start(parent("one")), two.start(parent("two"))
         await asyncio.sleep(1)
         one.kill()
@@ -57,7 +57,7 @@ def test_finished_tasks_are_not_kept() -> None:
         async def nothing() -> None:
             pass
 
-        process = Process("p", "a")
+        process = SimulatedProcess("p", "a")
         for _ in range(1000):
             await process.run(nothing())
         assert len(process._tasks) < 200
@@ -74,7 +74,7 @@ def test_a_process_that_stands_still_does_late_what_came_meanwhile() -> None:
                 await asyncio.sleep(1)
                 ticks.append(network.now())
 
-        process = Process("p", "a")
+        process = SimulatedProcess("p", "a")
         process.start(clock())
         await asyncio.sleep(2.5)
         process.stop()

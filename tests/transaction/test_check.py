@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from sprocket.transaction.check import Agenda, Rules, Verdict, choose, due_ms, judge
+from sprocket.transaction.check import CheckRules, CheckSchedule, Verdict, choose, due_ms, judge
 from sprocket.transaction.half import Half
 
-RULES = Rules(timeout_ms=6_000, interval_ms=30_000, checks_max=15, age_ms_max=1_000_000)
+RULES = CheckRules(timeout_ms=6_000, interval_ms=30_000, checks_max=15, age_ms_max=1_000_000)
 
 
 def half(*, immunity_ms: int = -1, checks: int = 0, stored_ms: int = 0) -> Half:
@@ -52,7 +52,7 @@ def test_members_take_turns_and_those_that_are_gone_are_left_out() -> None:
 
 
 def test_the_agenda_gives_what_is_due_in_order_and_stays_small() -> None:
-    agenda = Agenda()
+    agenda = CheckSchedule()
     for offset, due in enumerate((30, 10, 20)):
         agenda.put(due, offset)
     assert agenda.take(9) is None

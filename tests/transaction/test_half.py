@@ -55,10 +55,10 @@ def test_halves_are_prepared_and_committed_like_javas() -> None:
             for name, value in properties.items()
             if name not in ("REAL_TOPIC", "REAL_QID", "__transactionId__")
         }
-        draft.topic, draft.sys_flag = "StTx", 4
-        halves.prepare(draft, before)
-        assert before == properties
-        assert (draft.topic, draft.queue_number, draft.sys_flag) == (HALF, 0, 0)
+        kept = dict(before)
+        waits = halves.prepared(before, topic="StTx", queue_number=draft.queue_number)
+        assert waits == properties
+        assert before == kept, "what came in stays as it is"
 
 
 def test_javas_word_on_what_ended_is_read_and_written_alike() -> None:
@@ -82,10 +82,8 @@ def record_of(draft: Draft, *, queue_offset: int = 3, log_offset: int = 1000) ->
 
 def a_half(**properties: str) -> Record:
     named = {"UNIQ_KEY": "u", "TRAN_MSG": "true", "PGROUP": "p", **properties}
-    draft = Draft("T", 2, b"\x78\x9cbody", b"", 0, 9, 1 | 4, 50, b"\x7f\0\0\1\0\0\0\2")
-    halves.prepare(draft, named)
-    draft.properties = encode(named).encode()
-    return record_of(draft)
+    text = encode(halves.prepared(named, topic="T", queue_number=2)).encode()
+    return record_of(Draft(HALF, 0, b"\x78\x9cbody", text, 0, 9, 1, 50, b"\x7f\0\0\1\0\0\0\2"))
 
 
 def test_a_compressed_body_stays_compressed_and_marked_on_its_whole_way() -> None:

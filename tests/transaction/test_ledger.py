@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from sprocket.transaction.half import Half
-from sprocket.transaction.ledger import Ledger, Outcome, Positions
+from sprocket.transaction.ledger import EndState, Ledger, LedgerStart
 
 
 def half(offset: int, root: int | None = None, checks: int = 0) -> Half:
@@ -20,25 +20,25 @@ def test_a_copy_takes_the_place_of_what_it_was_made_of() -> None:
     ledger.add(half(1, root=0, checks=1))
     assert ledger.newest(0) == half(1, root=0, checks=1)
     assert (0 in ledger, 1 in ledger, len(ledger)) == (False, True, 1)
-    assert ledger.tell(9) == [0]
-    ledger.settle(0, Outcome.COMMITTED)
+    assert ledger.next_op_copies(9) == [0]
+    ledger.settle(0, EndState.COMMITTED)
     assert ledger.newest(0) is None
-    assert ledger.outcome(0) is Outcome.COMMITTED
-    assert ledger.tell(9) == [0, 1]
+    assert ledger.outcome(0) is EndState.COMMITTED
+    assert ledger.next_op_copies(9) == [0, 1]
 
 
 def test_positions_wait_for_the_word_on_what_ended() -> None:
     ledger = Ledger()
     for offset in range(3):
         ledger.add(half(offset))
-    ledger.settle(0, Outcome.COMMITTED)
-    ledger.settle(2, Outcome.ROLLED_BACK)
-    assert ledger.positions() == Positions(0, 0)
-    ledger.told(0, ledger.tell(9))
-    assert ledger.positions() == Positions(1, 0)
-    ledger.settle(1, Outcome.PARKED)
-    ledger.told(1, ledger.tell(9))
-    assert ledger.positions() == Positions(3, 2)
+    ledger.settle(0, EndState.COMMITTED)
+    ledger.settle(2, EndState.ROLLED_BACK)
+    assert ledger.positions() == LedgerStart(0, 0)
+    ledger.apply_op(0, ledger.next_op_copies(9))
+    assert ledger.positions() == LedgerStart(1, 0)
+    ledger.settle(1, EndState.PARKED)
+    ledger.apply_op(1, ledger.next_op_copies(9))
+    assert ledger.positions() == LedgerStart(3, 2)
 
 
 def test_a_copy_that_does_not_name_its_transaction_can_be_placed() -> None:
@@ -46,7 +46,7 @@ def test_a_copy_that_does_not_name_its_transaction_can_be_placed() -> None:
     ledger.add(half(0))
     ledger.add(half(1, checks=1), replaces=0)
     assert len(ledger) == 1
-    ledger.settle(1, Outcome.COMMITTED)
+    ledger.settle(1, EndState.COMMITTED)
     assert len(ledger) == 0
 
 
@@ -54,9 +54,9 @@ def test_only_so_many_ends_are_remembered() -> None:
     ledger = Ledger(outcomes_max=2)
     for offset in range(3):
         ledger.add(half(offset))
-        ledger.settle(offset, Outcome.COMMITTED)
+        ledger.settle(offset, EndState.COMMITTED)
     assert [ledger.outcome(offset) for offset in range(3)] == [
-        None, Outcome.COMMITTED, Outcome.COMMITTED,
+        None, EndState.COMMITTED, EndState.COMMITTED,
     ]  # fmt: skip
 
 
@@ -65,7 +65,7 @@ def test_what_cannot_be_read_is_done_with() -> None:
     ledger.add(half(5))
     ledger.discard(5)
     ledger.discard(5)
-    assert (len(ledger), ledger.tell(9), ledger.outcome(5)) == (0, [5], None)
+    assert (len(ledger), ledger.next_op_copies(9), ledger.outcome(5)) == (0, [5], None)
 
 
 class Lives(RuleBasedStateMachine):
@@ -76,9 +76,9 @@ class Lives(RuleBasedStateMachine):
         self.halves: list[Half] = []
         self.words: list[list[int]] = []
         self.open: dict[int, int] = {}
-        self.ended: dict[int, Outcome] = {}
+        self.ended: dict[int, EndState] = {}
         self.ledger = Ledger(outcomes_max=1000)
-        self.saved = Positions(0, 0)
+        self.saved = LedgerStart(0, 0)
 
     @rule()
     def prepare(self) -> None:
@@ -100,8 +100,8 @@ class Lives(RuleBasedStateMachine):
         self._append(half(len(self.halves), root, old.checks + 1))
 
     @precondition(lambda self: self.open)
-    @rule(data=st.data(), outcome=st.sampled_from(Outcome))
-    def end(self, data: st.DataObject, outcome: Outcome) -> None:
+    @rule(data=st.data(), outcome=st.sampled_from(EndState))
+    def end(self, data: st.DataObject, outcome: EndState) -> None:
         root = data.draw(st.sampled_from(sorted(self.open)))
         del self.open[root]
         self.ended[root] = outcome
@@ -110,9 +110,9 @@ class Lives(RuleBasedStateMachine):
     @precondition(lambda self: self.ledger.untold)
     @rule(count=st.integers(1, 3))
     def tell(self, count: int) -> None:
-        word = self.ledger.tell(count)
+        word = self.ledger.next_op_copies(count)
         self.words.append(word)
-        self.ledger.told(len(self.words) - 1, word)
+        self.ledger.apply_op(len(self.words) - 1, word)
 
     @rule()
     def save(self) -> None:
@@ -127,7 +127,7 @@ class Lives(RuleBasedStateMachine):
         for new in self.halves[self.saved.half :]:
             self.ledger.add(new)
         for at, word in enumerate(self.words[self.saved.op :], self.saved.op):
-            self.ledger.told(at, word)
+            self.ledger.apply_op(at, word)
         self.ended.clear()
 
     @invariant()

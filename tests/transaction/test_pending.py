@@ -7,8 +7,8 @@ from pathlib import Path
 
 from sprocket.testing.clock import ManualClock
 from sprocket.transaction.half import Half
-from sprocket.transaction.ledger import Ledger, Outcome
-from sprocket.transaction.pending import Pending
+from sprocket.transaction.ledger import EndState, Ledger
+from sprocket.transaction.pending import UndecidedCounts
 
 STORES = Path(__file__).parents[1] / "golden" / "stores"
 
@@ -17,20 +17,20 @@ def half(offset: int, topic: str, root: int = -1) -> Half:
     return Half(offset, offset if root < 0 else root, 0, 0, 0, topic=topic)
 
 
-def counts(table: Pending) -> dict[str, tuple[int, int]]:
+def counts(table: UndecidedCounts) -> dict[str, tuple[int, int]]:
     shown = table.to_json()["transactionCount"]
     return {topic: (each["count"], each["timeStamp"]) for topic, each in shown.items()}
 
 
 def test_it_counts_what_is_undecided_and_when_that_changed_last() -> None:
     clock, ledger = ManualClock(1_000), Ledger()
-    table = Pending(ledger, clock)
+    table = UndecidedCounts(ledger, clock)
     assert counts(table) == {}
     for offset, topic in enumerate("aab"):
         ledger.add(half(offset, topic))
     assert counts(table) == {"a": (2, 1_000), "b": (1, 1_000)}
     clock.move(500)
-    ledger.settle(0, Outcome.COMMITTED)
+    ledger.settle(0, EndState.COMMITTED)
     ledger.add(half(3, "a", root=1))  # a copy is no other transaction
     ledger.discard(2)
     assert counts(table) == {"a": (1, 1_500), "b": (0, 1_500)}
@@ -39,7 +39,7 @@ def test_it_counts_what_is_undecided_and_when_that_changed_last() -> None:
 
 def test_it_is_changed_until_it_is_saved() -> None:
     ledger = Ledger()
-    table = Pending(ledger, ManualClock(0))
+    table = UndecidedCounts(ledger, ManualClock(0))
     assert not table.is_changed
     ledger.add(half(0, "a"))
     assert table.is_changed
@@ -58,6 +58,6 @@ def test_the_file_has_the_form_of_javas() -> None:
     for offset in range(3):
         ledger.add(half(offset, "StTx"))
     clock = ManualClock(theirs["transactionCount"]["StTx"]["timeStamp"])
-    ours = Pending(ledger, clock).to_json()
+    ours = UndecidedCounts(ledger, clock).to_json()
     assert ours["transactionCount"] == theirs["transactionCount"]
     assert set(ours["dataVersion"]) == set(theirs["dataVersion"])

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from sprocket.admin import groups
 from sprocket.admin.caller import Caller
-from sprocket.admin.groups import Member
+from sprocket.admin.groups import GroupMember
 from sprocket.base.errors import ConsumerOffline, ReplyError, TransportError
 from sprocket.message.ids import parse_offset_id
 from sprocket.message.queue import QueueId
@@ -16,7 +16,7 @@ from sprocket.protocol.bodies import ConsumeDirectlyResult, RunningInfo
 from sprocket.protocol.requests.client import ConsumeDirectly, ConsumerRunning
 
 
-class Outcome(NamedTuple):
+class ConsumeOutcome(NamedTuple):
     """The result of a consumer for a message.
 
     Attributes:
@@ -47,7 +47,7 @@ async def running(
 
 
 async def subscribed(
-    caller: Caller, group: str, members: Iterable[Member]
+    caller: Caller, group: str, members: Iterable[GroupMember]
 ) -> dict[str, dict[str, str] | None]:
     """Each member's own subscriptions: expressions by topic, by client id.
 
@@ -56,7 +56,7 @@ async def subscribed(
     """
     masters = await caller.masters()
 
-    async def asked(member: Member) -> dict[str, str] | None:
+    async def asked(member: GroupMember) -> dict[str, str] | None:
         header = ConsumerRunning(consumer_group=group, client_id=member.client_id)
         try:
             reply = await caller.ask(masters[member.brokers[0]], header)
@@ -87,7 +87,7 @@ async def owners(caller: Caller, group: str) -> dict[QueueId, str]:
 
 async def consume_directly(
     caller: Caller, group: str, topic: str, offset_id: str, *, client_id: str | None = None
-) -> Outcome:
+) -> ConsumeOutcome:
     """Has a member consume a stored message now; no offset changes.
 
     Args:
@@ -107,7 +107,7 @@ async def consume_directly(
     )
     reply = await caller.ask(address, header)
     told = ConsumeDirectlyResult.decode(reply.body)
-    return Outcome(client_id, told.consume_result or "", told.remark, told.spent_time_mills)
+    return ConsumeOutcome(client_id, told.consume_result or "", told.remark, told.spent_time_mills)
 
 
 async def _address(caller: Caller, group: str, client_id: str) -> str:

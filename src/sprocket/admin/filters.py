@@ -15,7 +15,7 @@ _REMOVAL = "-"
 
 
 @dataclass(frozen=True, slots=True)
-class Whose:
+class FilterTarget:
     """The group and topic of a filter, and its name."""
 
     group: str
@@ -24,7 +24,12 @@ class Whose:
 
 
 async def upload(
-    caller: Caller, whose: Whose, wanted: PythonFilter, *, now_ms: int, is_again: bool = False
+    caller: Caller,
+    target: FilterTarget,
+    wanted: PythonFilter,
+    *,
+    now_ms: int,
+    is_again: bool = False,
 ) -> dict[str, str]:
     """Uploads a filter to all masters; returns its version at each broker.
 
@@ -42,12 +47,12 @@ async def upload(
         raise UsageError(f"filter {wanted.name} has no source")
     signature = None
     if wanted.secret is not None:
-        asked = Upload(whose.group, whose.topic, whose.name, wanted.version, now_ms)
+        asked = Upload(target.group, target.topic, target.name, wanted.version, now_ms)
         signature = asked.signature(wanted.secret)
     header = UploadFilter(
-        consumer_group=whose.group,
-        topic=whose.topic,
-        class_name=whose.name,
+        consumer_group=target.group,
+        topic=target.topic,
+        class_name=target.name,
         signed_ms=None if signature is None else now_ms,
         signature=signature,
         is_again=is_again,
@@ -83,7 +88,7 @@ async def listed(caller: Caller, group: str | None = None) -> dict[str, list[Fil
 
 async def remove(
     caller: Caller,
-    whose: Whose,
+    target: FilterTarget,
     *,
     now_ms: int,
     version: str | None = None,
@@ -96,11 +101,11 @@ async def remove(
         NoPermission: a broker does not allow it.
         TransportError, ReplyError: a broker did not answer, or replied with an error.
     """
-    asked = Upload(whose.group, whose.topic, whose.name, _REMOVAL, now_ms)
+    asked = Upload(target.group, target.topic, target.name, _REMOVAL, now_ms)
     header = RemoveFilter(
-        consumer_group=whose.group,
-        topic=whose.topic,
-        class_name=whose.name,
+        consumer_group=target.group,
+        topic=target.topic,
+        class_name=target.name,
         version=version,
         signed_ms=None if secret is None else now_ms,
         signature=None if secret is None else asked.signature(secret),
@@ -114,6 +119,6 @@ async def remove(
         brokers.append(broker)
     if not brokers:
         raise FilterMissing(
-            f"no broker has filter {whose.name} of group {whose.group}, topic {whose.topic}"
+            f"no broker has filter {target.name} of group {target.group}, topic {target.topic}"
         )
     return brokers

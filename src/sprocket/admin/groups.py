@@ -18,7 +18,7 @@ from sprocket.protocol.requests.client import ConsumerConnections, ProducerConne
 from sprocket.protocol.requests.group import AllGroupConfigs, CreateGroup, DeleteGroup
 
 
-class Member(NamedTuple):
+class GroupMember(NamedTuple):
     """A client that is a member of a group.
 
     Attributes:
@@ -47,7 +47,7 @@ class Online(NamedTuple):
     message_model: str
     consume_from: str
     subscriptions: dict[str, str]
-    members: list[Member]
+    members: list[GroupMember]
 
 
 async def create(
@@ -135,7 +135,7 @@ async def online(caller: Caller, group: str) -> Online:
         ConsumerOffline: it has no members.
     """
     seen: Online | None = None
-    members: dict[str, Member] = {}
+    members: dict[str, GroupMember] = {}
     for broker, address in (await caller.masters()).items():
         try:
             reply = await caller.ask(address, ConsumerConnections(consumer_group=group))
@@ -151,20 +151,22 @@ async def online(caller: Caller, group: str) -> Online:
             [],
         )
         for each in told.connection_set:
-            new = Member(each.client_id, each.client_addr, each.language or "", each.version, [])
+            new = GroupMember(
+                each.client_id, each.client_addr, each.language or "", each.version, []
+            )
             members.setdefault(each.client_id, new).brokers.append(broker)
     if seen is None:
         raise ConsumerOffline(f"no member of consumer group {group} is online")
     return seen._replace(members=[members[client_id] for client_id in sorted(members)])
 
 
-async def producers(caller: Caller, group: str) -> list[Member]:
+async def producers(caller: Caller, group: str) -> list[GroupMember]:
     """The members of a producer group, merged from all brokers, sorted by client id.
 
     Raises:
         ReplyError: no broker knows a producer of the group.
     """
-    members: dict[str, Member] = {}
+    members: dict[str, GroupMember] = {}
     failure: ReplyError | None = None
     for broker, address in (await caller.masters()).items():
         try:
@@ -173,7 +175,9 @@ async def producers(caller: Caller, group: str) -> list[Member]:
             failure = error
             continue
         for each in ProducerConnection.decode(reply.body).connection_set:
-            new = Member(each.client_id, each.client_addr, each.language or "", each.version, [])
+            new = GroupMember(
+                each.client_id, each.client_addr, each.language or "", each.version, []
+            )
             members.setdefault(each.client_id, new).brokers.append(broker)
     if failure is not None and not members:
         raise failure

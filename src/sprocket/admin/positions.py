@@ -41,7 +41,7 @@ class QueueLag(NamedTuple):
         return max(self.end - self.committed, 0)
 
 
-class Lag(NamedTuple):
+class ConsumerLag(NamedTuple):
     """A group's progress in all its queues.
 
     Attributes:
@@ -57,7 +57,7 @@ class Lag(NamedTuple):
         return sum(queue.behind for queue in self.queues)
 
 
-async def lag(caller: Caller, group: str, *, topic: str | None = None) -> Lag:
+async def lag(caller: Caller, group: str, *, topic: str | None = None) -> ConsumerLag:
     """A group's progress in its topics, or in one; without queues if it never consumed."""
     found: list[QueueLag] = []
     per_second = 0.0
@@ -77,7 +77,7 @@ async def lag(caller: Caller, group: str, *, topic: str | None = None) -> Lag:
                     progress.last_timestamp,
                 )
             )
-    return Lag(sorted(found), per_second)
+    return ConsumerLag(sorted(found), per_second)
 
 
 async def reset(

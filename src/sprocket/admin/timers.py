@@ -13,7 +13,7 @@ from sprocket.protocol.requests.send import RecallMessage, RecallReply
 _GROUP = "sprocket-admin"
 
 
-class Waiting(NamedTuple):
+class TimerBacklog(NamedTuple):
     """The messages that wait at a broker.
 
     Attributes:
@@ -38,7 +38,7 @@ class Waiting(NamedTuple):
 
 async def waiting(
     caller: Caller, *, cluster: str | None = None, broker: str | None = None
-) -> list[Waiting]:
+) -> list[TimerBacklog]:
     """How many messages wait, at all masters, those of a cluster, or one.
 
     Raises:
@@ -51,7 +51,7 @@ async def waiting(
         topics = {topic: metric.count for topic, metric in body.timing_count.items()}
         spans = {int(text): count for text, count in (body.timing_distribution or {}).items()}
         found.append(
-            Waiting(
+            TimerBacklog(
                 name,
                 {topic: count for topic, count in sorted(topics.items()) if count > 0},
                 dict(sorted(spans.items())),

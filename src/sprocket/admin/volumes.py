@@ -15,7 +15,7 @@ from sprocket.protocol.requests.topic import TopicConsumers
 _IN, _OUT = "TOPIC_PUT_NUMS", "GROUP_GET_NUMS"
 
 
-class Volume(NamedTuple):
+class TopicVolume(NamedTuple):
     """Numbers of messages of a topic, on all its brokers together.
 
     Attributes:
@@ -31,7 +31,7 @@ class Volume(NamedTuple):
     per_second: float
 
 
-async def of_topic(caller: Caller, topic: str) -> list[Volume]:
+async def of_topic(caller: Caller, topic: str) -> list[TopicVolume]:
     """The messages that a topic got, then those that each consuming group got.
 
     Raises:
@@ -63,7 +63,7 @@ async def groups_of(caller: Caller, topic: str) -> list[str]:
     return sorted(found)
 
 
-async def _sum(caller: Caller, addresses: list[str], name: str, key: str) -> Volume:
+async def _sum(caller: Caller, addresses: list[str], name: str, key: str) -> TopicVolume:
     minute, hour, day, per_second = 0, 0, 0, 0.0
     for address in addresses:
         try:
@@ -77,4 +77,4 @@ async def _sum(caller: Caller, addresses: list[str], name: str, key: str) -> Vol
         per_second += last.tps
         hour += (told.stats_hour or nothing).sum
         day += (told.stats_day or nothing).sum
-    return Volume(None, minute, hour, day, per_second)
+    return TopicVolume(None, minute, hour, day, per_second)

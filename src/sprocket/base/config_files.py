@@ -35,7 +35,7 @@ class ConfigFile(NamedTuple):
     text: str
 
 
-class Loaded:
+class LoadedConfig:
     """The result of loading.
 
     Attributes:
@@ -83,7 +83,7 @@ def load(
     file: ConfigFile | None = None,
     environment: Mapping[str, str] | None = None,
     overrides: Mapping[str, Any] | None = None,
-) -> Loaded:
+) -> LoadedConfig:
     """Loads the configurations of several parts from the same sources.
 
     Args:
@@ -97,7 +97,7 @@ def load(
         ConfigError: a setting is unknown, ill-typed or out of bounds. The text contains the place
             and the key, and for an unknown one the most similar known name.
     """
-    loaded = Loaded(kinds)
+    loaded = LoadedConfig(kinds)
     if file is not None:
         _take_toml(loaded, file) if _is_toml(file) else _take_properties(loaded, file)
     _take_environment(loaded, environment or {})
@@ -114,7 +114,7 @@ def _is_toml(file: ConfigFile) -> bool:
     return re.search(r"^\s*\[\s*[\w.\"-]+\s*\]\s*(#.*)?$", file.text, re.MULTILINE) is not None
 
 
-def _take_toml(loaded: Loaded, file: ConfigFile) -> None:
+def _take_toml(loaded: LoadedConfig, file: ConfigFile) -> None:
     try:
         tables = tomllib.loads(file.text)
     except tomllib.TOMLDecodeError as error:
@@ -170,7 +170,7 @@ def _toml_line(text: str, part: str | None, name: str) -> int:
     return 1
 
 
-def _take_properties(loaded: Loaded, file: ConfigFile) -> None:
+def _take_properties(loaded: LoadedConfig, file: ConfigFile) -> None:
     """Reads RocketMQ's own names and ours.
 
     One of RocketMQ's settings that has no meaning here gives a warning only, unless it asks for
@@ -256,7 +256,7 @@ def rocketmq_settings() -> frozenset[str]:
     return frozenset(line for line in text.splitlines() if line and not line.startswith("#"))
 
 
-def _take_environment(loaded: Loaded, environment: Mapping[str, str]) -> None:
+def _take_environment(loaded: LoadedConfig, environment: Mapping[str, str]) -> None:
     """Unknown variables give warnings only: container platforms set some with our prefix."""
     known = {d.environment: d for kind in loaded.kinds for d in settings_of(kind).values()}
     prefixes = tuple(f"SPROCKET_{part_of(kind)}_".upper() for kind in loaded.kinds)
@@ -268,7 +268,7 @@ def _take_environment(loaded: Loaded, environment: Mapping[str, str]) -> None:
             loaded.notes.append(f"{where} sets nothing{_nearest(name, known)}")
 
 
-def _take_overrides(loaded: Loaded, overrides: Mapping[str, Any]) -> None:
+def _take_overrides(loaded: LoadedConfig, overrides: Mapping[str, Any]) -> None:
     known = {d.key: d for kind in loaded.kinds for d in settings_of(kind).values()}
     for key, value in overrides.items():
         if value is None:

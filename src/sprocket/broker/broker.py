@@ -22,23 +22,23 @@ from sprocket.base.errors import ConfigError, ServiceNotAvailable, SprocketError
 from sprocket.base.ports import Clock, Disk, Entropy
 from sprocket.broker.config import BrokerConfig
 from sprocket.broker.dispatch import Dispatch
-from sprocket.broker.parts import Parts, Place, World
-from sprocket.broker.settings import Settings
+from sprocket.broker.parts import BrokerParts, Location, Ports
+from sprocket.broker.settings import BrokerSettings
 from sprocket.broker.tables.files import Work
 from sprocket.delay.levels.levels import DelayLevels
 from sprocket.message.hosts import pack
 from sprocket.message.topic import SCHEDULE
 from sprocket.protocol.command import Command, Reply
 from sprocket.remoting import address as addresses
-from sprocket.remoting.answers import Answered, Outcome
-from sprocket.remoting.limits import Limits
+from sprocket.remoting.endpoints import EventualResponse, Response
+from sprocket.remoting.limits import ConnectionLimits
 from sprocket.remoting.pool import Pool
 from sprocket.remoting.server import Server
 from sprocket.remoting.transport import Peer
 from sprocket.store.config import StoreConfig
 from sprocket.store.store import Store
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 _ANYWHERE = ("", "0.0.0.0", "::")
 #: How long a stop waits for the log to be on the disk, s.
@@ -74,14 +74,14 @@ class Broker:
                 f"broker.host {config.host!r} opens the broker to every address: "
                 "broker.advertised_host (brokerIP1) must say which one clients are told"
             )
-        self._settings = Settings(config, store)
+        self._settings = BrokerSettings(config, store)
         self._root = root
-        self._world = World(disk, clock, entropy)
+        self._world = Ports(disk, clock, entropy)
         self._server = Server(
             self._answer_all,
             host=config.host,
             port=config.port,
-            limits=Limits(frame_bytes_max=config.frame_bytes_max),
+            limits=ConnectionLimits(frame_bytes_max=config.frame_bytes_max),
         )
         self._pool = Pool(entropy=entropy)
         self._dispatch: Dispatch | None = None
@@ -104,7 +104,7 @@ class Broker:
             StoreError: the store or a state file cannot be opened.
         """
         self._failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._failure.add_done_callback(_look_at)
+        self._failure.add_done_callback(_retrieve)
         async with AsyncExitStack() as opened:
             await opened.enter_async_context(self._server)
             await opened.enter_async_context(self._pool)
@@ -119,7 +119,7 @@ class Broker:
                 tag_codes={SCHEDULE: levels.tag_code},
             )
             opened.push_async_callback(self._store.close)
-            self._parts = Parts(
+            self._parts = BrokerParts(
                 self._store,
                 self._settings,
                 levels=levels,
@@ -132,7 +132,7 @@ class Broker:
             opened.push_async_callback(self._parts.tables.filters.close)
             await self._start()
             self._exit = opened.pop_all()
-        log.info("broker %s serves at %s", self._settings.config.name, self.address)
+        logger.info("broker %s serves at %s", self._settings.config.name, self.address)
         return self
 
     async def __aexit__(
@@ -157,11 +157,11 @@ class Broker:
         """
         await asyncio.shield(self._failure)
 
-    async def _place(self) -> Place:
+    async def _place(self) -> Location:
         config = self._settings.config
         ha_host, port = addresses.split(self.address)
         ha_port = config.replication_port or port + 1
-        return Place(
+        return Location(
             self._root,
             self.address,
             addresses.join(ha_host, ha_port),
@@ -172,8 +172,8 @@ class Broker:
         parts = self._parts
         for file in parts.files:
             file.load()
-        if lost := parts.tables.topics.restore(self._store.queues()):
-            log.warning("topics with messages are made again: %s", ", ".join(lost[:_NAMED_MAX]))
+        if lost := parts.tables.topics.add_missing(self._store.queues()):
+            logger.warning("topics with messages are made again: %s", ", ".join(lost[:_NAMED_MAX]))
         parts.delivery.start()
         parts.settlement.start()
         if parts.timers is not None:
@@ -183,7 +183,7 @@ class Broker:
         self._run("delivery of delayed messages", parts.delivery.run)
         if parts.timed_delivery is not None:
             self._run("delivery of timed messages", parts.timed_delivery.run)
-        self._run("questions about transactions", parts.asking.run)
+        self._run("questions about transactions", parts.check_loop.run)
         self._run("watch over clients", parts.membership.run)
         self._run("leases", parts.tables.lock_table.run)
         self._run("filters", parts.tables.filters.run)
@@ -200,7 +200,7 @@ class Broker:
         try:
             await work()
         except Exception as error:  # root of a task
-            log.critical("the broker's %s ended", name, exc_info=error)
+            logger.critical("the broker's %s ended", name, exc_info=error)
             if not self._failure.done():
                 self._failure.set_exception(error)
 
@@ -222,30 +222,30 @@ class Broker:
 
     async def _save(self) -> None:
         """Saves the tables, once the log is on the disk."""
-        self._parts.settlement.tell()
+        self._parts.settlement.write_op_records()
         try:
             async with asyncio.timeout(_FLUSH_SECONDS):
                 await self._store.sync()
             for file in self._parts.files:
                 file.save()
         except (SprocketError, TimeoutError) as error:
-            log.error("not everything could be saved: %s", error)
+            logger.error("not everything could be saved: %s", error)
         finally:
             for file in self._parts.files:
                 file.close()
 
-    def _answer_all(self, commands: Sequence[Command], peer: Peer) -> Sequence[Outcome]:
+    def _answer_all(self, commands: Sequence[Command], peer: Peer) -> Sequence[EventualResponse]:
         if self._dispatch is None:
             error = ServiceNotAvailable("the broker is starting")
             return [Reply(code=error.code, remark=error.remark)] * len(commands)
         registration = self._parts.registration
         before = registration.changes
-        outcomes = self._dispatch.all(commands, peer)
+        outcomes = self._dispatch.dispatch_all(commands, peer)
         if registration.changes == before:
             return outcomes
         return [None if each is None else self._announced(each) for each in outcomes]
 
-    async def _announced(self, outcome: Outcome) -> Answered:
+    async def _announced(self, outcome: EventualResponse) -> Response:
         """The answer to a request that made or changed a topic, once that is saved, and the name
         servers know of it."""
         await self._parts.files.topics.saved()
@@ -253,7 +253,7 @@ class Broker:
         return await outcome if isinstance(outcome, Awaitable) else outcome
 
 
-def _look_at(failure: asyncio.Future[None]) -> None:
+def _retrieve(failure: asyncio.Future[None]) -> None:
     """Whoever waits gets the failure; if nobody does, it has been logged."""
     if not failure.cancelled():
         failure.exception()

@@ -21,18 +21,17 @@ from sprocket.base.errors import (
 )
 from sprocket.protocol.codes import ResponseCode
 from sprocket.protocol.command import Command, Header, Reply
-from sprocket.remoting.answers import Answered, Outcome, joined
+from sprocket.remoting.endpoints import Endpoint, EventualResponse, Response, join_frames
 from sprocket.remoting.transport import Peer
 from sprocket.store.log.drafts import IllegalDraft
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
-#: Answers one kind of request: at once, or later; None where nothing is answered.
-Answer = Callable[[Command, Peer], Outcome]
-Answers = Mapping[int, Answer]
+#: What a part of the broker answers, by request code.
+Endpoints = Mapping[int, Endpoint]
 
 
-class Together(NamedTuple):
+class SharedWait(NamedTuple):
     """Answers that all wait for the same.
 
     Attributes:
@@ -43,13 +42,16 @@ class Together(NamedTuple):
 
     size: int
     code: Awaitable[int]
-    answers: Callable[[int], Sequence[Answered]]
+    answers: Callable[[int], Sequence[Response]]
 
 
 #: Answers the first of several requests together, as many as it can: maybe none. It raises a
 #: `SprocketError` only where it has done nothing.
-Run = Callable[[Sequence[Command], Peer], Sequence[Outcome] | Together]
-Runs = Mapping[int, Run]
+RunEndpoint = Callable[[Sequence[Command], Peer], Sequence[EventualResponse] | SharedWait]
+RunEndpoints = Mapping[int, RunEndpoint]
+
+#: Ends a remark where RocketMQ's own points to its questions and answers.
+FAQ = "See https://rocketmq.apache.org/docs/bestPractice/06FAQ for further details."
 
 #: What is no answer for later.
 _READY = frozenset({Reply, bytes, type(None)})
@@ -68,9 +70,9 @@ class Dispatch:
     """Answers every request that comes to a broker.
 
     Args:
-        answers: what the broker can do, by request code.
+        endpoints: what the broker can do, by request code.
         refusals: headers that go with an error, by request code.
-        runs: what it can do quicker where requests come together, by request code.
+        run_endpoints: what it can do quicker where requests come together, by request code.
 
     Attributes:
         counts: requests since the start, by code; unknown ones under -1.
@@ -78,22 +80,26 @@ class Dispatch:
     """
 
     def __init__(
-        self, answers: Answers, *, refusals: Mapping[int, Header], runs: Runs | None = None
+        self,
+        endpoints: Endpoints,
+        *,
+        refusals: Mapping[int, Header],
+        run_endpoints: RunEndpoints | None = None,
     ) -> None:
-        self._answers = dict(answers)
+        self._endpoints = dict(endpoints)
         self._refusals = dict(refusals)
-        self._runs = dict(runs or {})
-        self.counts = dict.fromkeys([*answers, -1], 0)
-        self.failures = dict.fromkeys([*answers, -1], 0)
+        self._run_endpoints = dict(run_endpoints or {})
+        self.counts = dict.fromkeys([*endpoints, -1], 0)
+        self.failures = dict.fromkeys([*endpoints, -1], 0)
 
-    def all(self, commands: Sequence[Command], peer: Peer) -> list[Outcome]:
+    def dispatch_all(self, commands: Sequence[Command], peer: Peer) -> list[EventualResponse]:
         """The answers to requests that came together, in their order.
 
         What ends a run is answered by itself. After a refusal there are no more runs, so that
         nothing is tried again and again.
         """
-        outcomes: list[Outcome] = []
-        runs = self._runs
+        outcomes: list[EventualResponse] = []
+        runs = self._run_endpoints
         while len(outcomes) < len(commands):
             first = commands[len(outcomes)]
             code = first.code
@@ -101,10 +107,10 @@ class Dispatch:
                 outcomes.append(self(first, peer))
                 continue
             left = commands[len(outcomes) :] if outcomes else commands
-            done: Sequence[Outcome] = ()
+            done: Sequence[EventualResponse] = ()
             try:
                 ran = runs[code](left, peer)
-                done = self._together(left, peer, ran) if isinstance(ran, Together) else ran
+                done = self._share_wait(left, peer, ran) if isinstance(ran, SharedWait) else ran
                 self.counts[code] += len(done)
             except SprocketError:  # the first is refused: by itself it is told why
                 runs = {}
@@ -118,10 +124,10 @@ class Dispatch:
             outcomes += done or [self(first, peer)]
         return outcomes
 
-    def __call__(self, command: Command, peer: Peer) -> Outcome:
+    def __call__(self, command: Command, peer: Peer) -> EventualResponse:
         """The answer to a request, now or later."""
         code = command.code
-        answer = self._answers.get(code)
+        answer = self._endpoints.get(code)
         if answer is None:
             return self._unknown(code)
         self.counts[code] += 1
@@ -129,27 +135,27 @@ class Dispatch:
             outcome = answer(command, peer)
         except Exception as error:  # every error becomes an answer here, and only here
             return self._refusal(command, peer, error)
-        if outcome is None or type(outcome) is Reply:
+        if type(outcome) in _READY:
             return outcome
         return self._later(command, peer, outcome)  # type: ignore[arg-type]
 
-    def _together(
-        self, commands: Sequence[Command], peer: Peer, together: Together
-    ) -> list[Outcome]:
+    def _share_wait(
+        self, commands: Sequence[Command], peer: Peer, together: SharedWait
+    ) -> list[EventualResponse]:
         """One task for all of them: the first has the answers to the others with its own."""
         asked = commands[: together.size]
 
         async def answered() -> bytes:
-            answers: Sequence[Answered]
+            answers: Sequence[Response]
             try:
                 answers = together.answers(await together.code)
             except Exception as error:  # as above
                 answers = [self._refusal(each, peer, error) for each in asked]
-            return joined(asked, answers)
+            return join_frames(asked, answers)
 
         return [answered(), *[None] * (together.size - 1)]
 
-    async def _later(self, command: Command, peer: Peer, outcome: Awaitable[Answered]) -> Answered:
+    async def _later(self, command: Command, peer: Peer, outcome: Awaitable[Response]) -> Response:
         try:
             return await outcome
         except Exception as error:  # as above
@@ -168,14 +174,14 @@ class Dispatch:
         if header is None and not isinstance(error, ProtocolError):
             header = self._refusals.get(command.code)
         if isinstance(error, ReplyError):
-            log.debug("%s asked %d: code %d", peer.address, command.code, error.code)
+            logger.debug("%s asked %d: code %d", peer.address, command.code, error.code)
             return Reply(header=header, code=error.code, remark=_short(error.remark))
         for kind, code in _CODES:
             if isinstance(error, kind):
                 remark = _short(str(error))
-                log.info("%s asked %d: %s", peer.address, command.code, remark)
+                logger.info("%s asked %d: %s", peer.address, command.code, remark)
                 return Reply(header=header, code=code, remark=remark)
-        log.exception("request %d of %s failed", command.code, peer.address, exc_info=error)
+        logger.exception("request %d of %s failed", command.code, peer.address, exc_info=error)
         return Reply(header=header, code=ResponseCode.SYSTEM_ERROR, remark=_short(repr(error)))
 
 

@@ -9,37 +9,46 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from sprocket.base.ports import Clock, Disk, Entropy
-from sprocket.broker.dispatch import Answers, Dispatch, Runs
-from sprocket.broker.members.membership import Membership
+from sprocket.broker.dispatch import Dispatch, Endpoints, RunEndpoints
+from sprocket.broker.members.membership import MembershipRequests
 from sprocket.broker.members.registration import Registration
 from sprocket.broker.operate.connections import ConnectionRequests
 from sprocket.broker.operate.entries import EntryRequests
-from sprocket.broker.operate.figures import FigureRequests, State
+from sprocket.broker.operate.figures import BrokerFigures, FigureRequests
 from sprocket.broker.operate.groups import GroupRequests
 from sprocket.broker.operate.progress import ProgressRequests
-from sprocket.broker.operate.queues import Queues
+from sprocket.broker.operate.queues import TopicQueueOffsets
 from sprocket.broker.operate.resets import ResetRequests
 from sprocket.broker.operate.settings import SettingRequests
 from sprocket.broker.operate.topics import TopicRequests
 from sprocket.broker.operate.volumes import VolumeRequests
-from sprocket.broker.reading.positions import Positions
-from sprocket.broker.reading.pull import Pulls
-from sprocket.broker.reading.query import Queries
+from sprocket.broker.reading.positions import OffsetRequests
+from sprocket.broker.reading.pull import PullRequests
+from sprocket.broker.reading.query import QueryRequests
+from sprocket.broker.sending.acknowledgement import Acknowledgement
+from sprocket.broker.sending.destination import DelayRules
+from sprocket.broker.sending.group_rules import GroupRules
 from sprocket.broker.sending.ingress import Ingress
-from sprocket.broker.sending.plain_sends import PlainSends
+from sprocket.broker.sending.intake import Placing, SendReader
 from sprocket.broker.sending.replies import Replies
-from sprocket.broker.sending.retries import GroupRules, SendBacks
-from sprocket.broker.sending.send import Placing, Sends
+from sprocket.broker.sending.retries import SendBacks
+from sprocket.broker.sending.run_reader import RunReader
+from sprocket.broker.sending.send import Sends
 from sprocket.broker.sending.stamp import Stamp
 from sprocket.broker.sending.timers import TimerFigures, TimerRequests
-from sprocket.broker.sending.transactions import LiveProducers, ParkingIngress, Tally, Transactions
-from sprocket.broker.settings import Settings
+from sprocket.broker.sending.transactions import (
+    LiveProducers,
+    ParkingIngress,
+    TransactionCounts,
+    TransactionRequests,
+)
+from sprocket.broker.settings import BrokerSettings
 from sprocket.broker.tables.access import ReadAccess
-from sprocket.broker.tables.files import Files
-from sprocket.broker.tables.locks import Locks
+from sprocket.broker.tables.files import StateFiles
+from sprocket.broker.tables.locks import LockRequests
 from sprocket.broker.tables.state import once_saved
 from sprocket.broker.tables.tables import Tables
-from sprocket.delay.levels.deliver import Delivery
+from sprocket.delay.levels.deliver import LevelDelivery
 from sprocket.delay.levels.levels import DelayLevels
 from sprocket.delay.timers.shape import Shape
 from sprocket.delay.timers.timed_delivery import TimedDelivery
@@ -47,14 +56,14 @@ from sprocket.delay.timers.timers import Timers
 from sprocket.message.ids import UniqueIds
 from sprocket.remoting.pool import Pool
 from sprocket.store.store import Store
-from sprocket.transaction.asking import Asking
-from sprocket.transaction.check import Rules
+from sprocket.transaction.check import CheckRules
+from sprocket.transaction.check_loop import CheckLoop
 from sprocket.transaction.settle import Settlement
 
 _PROCESSES = 1 << 16
 
 
-class World(NamedTuple):
+class Ports(NamedTuple):
     """The ports that a broker gets."""
 
     disk: Disk
@@ -62,7 +71,7 @@ class World(NamedTuple):
     entropy: Entropy
 
 
-class Place(NamedTuple):
+class Location(NamedTuple):
     """Where a broker is.
 
     Attributes:
@@ -77,7 +86,7 @@ class Place(NamedTuple):
     packed: bytes
 
 
-class Parts:
+class BrokerParts:
     """Everything between the connections and the store.
 
     Args:
@@ -91,22 +100,23 @@ class Parts:
     def __init__(
         self,
         store: Store,
-        settings: Settings,
+        settings: BrokerSettings,
         *,
         levels: DelayLevels,
-        world: World,
-        place: Place,
+        world: Ports,
+        place: Location,
         pool: Pool,
     ) -> None:
+        clock, host = world.clock, place.packed
         tables = self.tables = Tables(
             settings,
-            world.clock,
+            clock,
             levels=levels,
             on_topic=self._topic_changed,
             on_group=self._group_changed,
             on_filters=self._filters_changed,
         )
-        self.files = Files(tables, store, world.disk, place.root)
+        self.files = StateFiles(tables, store, world.disk, place.root)
         self.timers = self._timers(store, settings, world=world, root=place.root)
         self.registration = Registration(
             pool,
@@ -115,20 +125,22 @@ class Parts:
             address=place.address,
             ha_address=place.ha_address,
         )
+        self.delay_rules = DelayRules.of(settings, levels)
         self.ingress = Ingress(
             store,
-            levels=levels,
+            rules=self.delay_rules,
             settings=settings,
+            topics=tables.topics,
             volumes=tables.volumes,
             clock=world.clock,
             ledger=tables.ledger,
             timers=self.timers,
         )
-        self.settlement = self._settlement(store, clock=world.clock, host=place.packed)
-        self.asking = self._asking(self.settlement, settings, clock=world.clock, host=place.packed)
-        self.delivery = self._delivery(store, levels, clock=world.clock)
-        self.timed_delivery = self._timed_delivery(store, settings, clock=world.clock)
-        self.membership = Membership(
+        self.settlement = self._settlement(store, clock=clock, host=host)
+        self.check_loop = self._check_loop(self.settlement, settings, clock=clock, host=host)
+        self.delivery = self._delivery(store, levels, clock=clock)
+        self.timed_delivery = self._timed_delivery(store, settings, clock=clock)
+        self.membership = MembershipRequests(
             tables.clients,
             topics=tables.topics,
             groups=tables.groups,
@@ -136,18 +148,17 @@ class Parts:
             clock=world.clock,
         )
         self.pulls = self._pulls(store, settings)
-        self.state = self._state(store, clock=world.clock)
-        ids = _ids(world.entropy, place)
-        self.stamp = Stamp(settings.config, ids=ids, store_host=place.packed)
+        self.state = self._state(store, clock=clock)
+        self.stamp = Stamp(settings.config, ids=_ids(world.entropy, place))
+        self.acknowledgement = Acknowledgement(store, settings, store_host=host)
         messages, runs = self._messages(store, settings, world=world, address=place.address)
-        answers = {
-            **messages,
-            **self._consumers(store),
-            **self._operators(store, settings, clock=world.clock, address=place.address),
-        }
-        self.dispatch = Dispatch(answers, refusals=self.stamp.refusals(), runs=runs)
+        table = {**messages, **self._consumers(store)}
+        table |= self._operators(store, settings, clock=clock, address=place.address)
+        self.dispatch = Dispatch(
+            table, refusals=self.acknowledgement.refusals(), run_endpoints=runs
+        )
 
-    def _pulls(self, store: Store, settings: Settings) -> Pulls:
+    def _pulls(self, store: Store, settings: BrokerSettings) -> PullRequests:
         """How messages go out."""
         tables = self.tables
         access = ReadAccess(
@@ -157,16 +168,11 @@ class Parts:
             settings=settings,
             filters=tables.filters,
         )
-        return Pulls(
-            store,
-            access,
-            offsets=tables.offsets,
-            settings=settings,
-            volumes=tables.volumes,
-        )
+        offsets, volumes = tables.offsets, tables.volumes
+        return PullRequests(store, access, offsets=offsets, settings=settings, volumes=volumes)
 
     def _timers(
-        self, store: Store, settings: Settings, *, world: World, root: str
+        self, store: Store, settings: BrokerSettings, *, world: Ports, root: str
     ) -> Timers | None:
         """What waits for a time of its own, if the broker keeps times."""
         if not settings.store.timers:
@@ -176,13 +182,13 @@ class Parts:
             store, world.disk, root, shape=shape, clock=world.clock, counts=self.tables.timer_counts
         )
 
-    def _delivery(self, store: Store, levels: DelayLevels, *, clock: Clock) -> Delivery:
+    def _delivery(self, store: Store, levels: DelayLevels, *, clock: Clock) -> LevelDelivery:
         """How what waited for a delay level is delivered."""
         accept, progress = self.ingress.accept_due, self.tables.progress
-        return Delivery(store, accept, levels=levels, progress=progress, clock=clock)
+        return LevelDelivery(store, accept, levels=levels, progress=progress, clock=clock)
 
     def _timed_delivery(
-        self, store: Store, settings: Settings, *, clock: Clock
+        self, store: Store, settings: BrokerSettings, *, clock: Clock
     ) -> TimedDelivery | None:
         """How what waited for a time of its own is delivered."""
         if self.timers is None:
@@ -195,19 +201,19 @@ class Parts:
             save_ms=settings.store.timer_flush_interval_ms,
         )
 
-    def _state(self, store: Store, *, clock: Clock) -> State:
+    def _state(self, store: Store, *, clock: Clock) -> BrokerFigures:
         """What the broker reports of itself."""
         timers = None
         if self.timers is not None and self.timed_delivery is not None:
             timers = TimerFigures(self.timers, self.timed_delivery, clock)
-        return State(
+        return BrokerFigures(
             store,
             self.ingress,
             pulls=self.pulls,
             volumes=self.tables.volumes,
             clock=clock,
             timers=timers,
-            transactions=Tally(self.tables.ledger, self.settlement, self.asking),
+            transactions=TransactionCounts(self.tables.ledger, self.settlement, self.check_loop),
         )
 
     def _settlement(self, store: Store, *, clock: Clock, host: bytes) -> Settlement:
@@ -222,21 +228,21 @@ class Parts:
             host=host,
         )
 
-    def _asking(
-        self, settlement: Settlement, settings: Settings, *, clock: Clock, host: bytes
-    ) -> Asking:
+    def _check_loop(
+        self, settlement: Settlement, settings: BrokerSettings, *, clock: Clock, host: bytes
+    ) -> CheckLoop:
         """Who is asked how a transaction ended."""
         tables = self.tables
 
-        def rules() -> Rules:
+        def rules() -> CheckRules:
             config = settings.config
-            return Rules(
+            return CheckRules(
                 config.transaction_timeout_ms,
                 config.transaction_check_ms,
                 config.transaction_checks_max,
             )
 
-        return Asking(
+        return CheckLoop(
             settlement,
             tables.ledger,
             producers=LiveProducers(tables.clients, broker_name=settings.config.name, host=host),
@@ -255,58 +261,62 @@ class Parts:
         self.files.filters.changed()
 
     def _messages(
-        self, store: Store, settings: Settings, *, world: World, address: str
-    ) -> tuple[Answers, Runs]:
+        self, store: Store, settings: BrokerSettings, *, world: Ports, address: str
+    ) -> tuple[Endpoints, RunEndpoints]:
         """Messages in and out; and what answers sends that arrive together."""
         tables = self.tables
-        rules = GroupRules(tables.topics, tables.groups, locks=tables.locks)
+        rules = GroupRules(
+            tables.topics,
+            tables.groups,
+            locks=tables.locks,
+            settings=settings,
+            entropy=world.entropy,
+        )
         placing = Placing(tables.topics, settings=settings, entropy=world.entropy)
-        sends = Sends(
-            self.ingress,
+        reader = SendReader(
             placing,
             rules=rules,
             stamp=self.stamp,
             clock=world.clock,
             batch_bytes_max=settings.store.message_bytes_max,
         )
-        runs = PlainSends(self.ingress, placing, self.stamp).runs()
+        runs = RunReader(placing, self.stamp, self.delay_rules, world.clock)
+        sends = Sends(reader, runs, self.ingress, self.acknowledgement)
         send_backs = SendBacks(
-            store,
-            self.ingress,
-            rules=rules,
-            settings=settings,
-            volumes=tables.volumes,
-            entropy=world.entropy,
+            store, self.ingress, self.acknowledgement, rules=rules, volumes=tables.volumes
         )
         replies = Replies(
             tables.clients,
             placing,
             self.ingress,
+            self.acknowledgement,
             stamp=self.stamp,
             clock=world.clock,
             address=address,
         )
-        answers = {
-            **sends.answers(),
-            **replies.answers(),
-            **send_backs.answers(),
-            **self.pulls.answers(),
-            **Queries(store).answers(),
-            **Transactions(store, self.ingress, settlement=self.settlement).answers(),
+        transactions = TransactionRequests(store, self.acknowledgement, settlement=self.settlement)
+        endpoints = {
+            **sends.endpoints(),
+            **replies.endpoints(),
+            **send_backs.endpoints(),
+            **self.pulls.endpoints(),
+            **QueryRequests(store).endpoints(),
+            **transactions.endpoints(),
             **TimerRequests(
                 self.timers,
                 self.ingress,
+                self.acknowledgement,
                 topics=tables.topics,
                 settings=settings,
                 clock=world.clock,
-            ).answers(),
+            ).endpoints(),
         }
-        return answers, runs
+        return endpoints, sends.runs()
 
-    def _consumers(self, store: Store) -> Answers:
+    def _consumers(self, store: Store) -> Endpoints:
         """Who is there, how far they are, who has which queue."""
         tables = self.tables
-        positions = Positions(
+        positions = OffsetRequests(
             store,
             tables.offsets,
             topics=tables.topics,
@@ -314,18 +324,18 @@ class Parts:
             clients=tables.clients,
         )
         return {
-            **self.membership.answers(),
-            **tables.filters.answers(),
-            **positions.answers(),
-            **Locks(tables.locks, self.files.locks).answers(),
+            **self.membership.endpoints(),
+            **tables.filters.endpoints(),
+            **positions.endpoints(),
+            **LockRequests(tables.locks, self.files.locks).endpoints(),
         }
 
     def _operators(
-        self, store: Store, settings: Settings, *, clock: Clock, address: str
-    ) -> Answers:
+        self, store: Store, settings: BrokerSettings, *, clock: Clock, address: str
+    ) -> Endpoints:
         """What operators ask."""
         tables = self.tables
-        queues = Queues(tables.topics, store, broker_name=settings.config.name)
+        queues = TopicQueueOffsets(tables.topics, store, broker_name=settings.config.name)
         groups = GroupRequests(
             tables.groups,
             tables.clients,
@@ -348,20 +358,20 @@ class Parts:
             groups=tables.groups,
             broker_name=settings.config.name,
         )
-        named = {**topics.answers(), **groups.answers()}
+        named = {**topics.endpoints(), **groups.endpoints()}
         return {
             **once_saved(named, self.files.topics, self.files.groups),
             **self._positions(queues, settings, clock=clock, address=address),
-            **FigureRequests(queues, tables.offsets, state=self.state).answers(),
-            **VolumeRequests(tables.volumes, clock, cluster=settings.config.cluster).answers(),
-            **connections.answers(),
-            **EntryRequests(store, tables.clients).answers(),
-            **SettingRequests(settings, on_permission=self.registration.again).answers(),
+            **FigureRequests(queues, tables.offsets, state=self.state).endpoints(),
+            **VolumeRequests(tables.volumes, clock, cluster=settings.config.cluster).endpoints(),
+            **connections.endpoints(),
+            **EntryRequests(store, tables.clients).endpoints(),
+            **SettingRequests(settings, on_permission=self.registration.register_all).endpoints(),
         }
 
     def _positions(
-        self, queues: Queues, settings: Settings, *, clock: Clock, address: str
-    ) -> Answers:
+        self, queues: TopicQueueOffsets, settings: BrokerSettings, *, clock: Clock, address: str
+    ) -> Endpoints:
         """How far consumers are, and where they are to go on."""
         tables = self.tables
         progress = ProgressRequests(
@@ -382,12 +392,9 @@ class Parts:
             settings=settings,
             save=self.files.offset_rounds.save_at_once,
         )
-        return {**progress.answers(), **resets.answers()}
+        return {**progress.endpoints(), **resets.endpoints()}
 
 
-def _ids(entropy: Entropy, place: Place) -> UniqueIds:
-    return UniqueIds(
-        address=place.packed[:-4],
-        process=entropy.below(_PROCESSES),
-        token=entropy.token(4),
-    )
+def _ids(entropy: Entropy, place: Location) -> UniqueIds:
+    process, token = entropy.below(_PROCESSES), entropy.token(4)
+    return UniqueIds(address=place.packed[:-4], process=process, token=token)

@@ -16,7 +16,7 @@ from sprocket.base.errors import ConfigError, InvalidParameter
 from sprocket.broker.config import BrokerConfig
 from sprocket.store.config import StoreConfig
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 #: What is looked at again on each use. The rest counts from the next start on.
 _LIVE = frozenset(
@@ -49,7 +49,7 @@ _LIVE = frozenset(
 )
 
 
-class Settings:
+class BrokerSettings:
     """The settings in force.
 
     Attributes:
@@ -78,7 +78,7 @@ class Settings:
         for _, key, value in properties(text):
             declared = by_name.get(key)
             if declared is None:
-                log.info("setting %r is not known here and changes nothing", key)
+                logger.info("setting %r is not known here and changes nothing", key)
             elif declared.name not in _LIVE:
                 raise InvalidParameter(f"{key} cannot be changed while the broker runs")
             else:
@@ -90,7 +90,7 @@ class Settings:
         names = [key.partition(".")[2] for key in asked]
         self.config = replace(self.config, **{name: getattr(loaded, name) for name in names})
         if names:
-            log.warning("settings changed: %s", ", ".join(sorted(names)))
+            logger.warning("settings changed: %s", ", ".join(sorted(names)))
 
     def lines(self) -> list[str]:
         """All settings as `key=value`, in RocketMQ's names, sorted."""

@@ -80,13 +80,13 @@ def consume(
         raise UsageError("--end cannot be used with --group")
     show = consuming.show_raw if raw else consuming.show_json if as_json else consuming.show_line
     start = start_at(beginning, int(time.time() * 1000))
-    taken = consuming.Taken(show, count)
+    printer = consuming.MessagePrinter(show, count)
     if group is None:
         main = consuming.read(
-            topic, start, chosen=chosen, to_end=to_end, nameservers=nameserver, taken=taken
+            topic, start, chosen=chosen, to_end=to_end, nameservers=nameserver, printer=printer
         )
     else:
         main = consuming.join(
-            topic, start, chosen=chosen, group=group, nameservers=nameserver, taken=taken
+            topic, start, chosen=chosen, group=group, nameservers=nameserver, printer=printer
         )
     raise typer.Exit(consuming.run(main))

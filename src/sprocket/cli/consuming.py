@@ -22,7 +22,7 @@ from sprocket.client.config import ConsumerConfig, PullConfig
 from sprocket.client.pull_consumer import PullConsumer
 from sprocket.client.push_consumer import PushConsumer
 from sprocket.clientcore.replies import PullStatus
-from sprocket.filter.choice import Choice, filter_of
+from sprocket.filter.choice import MessageSelector, filter_of
 from sprocket.filter.python import PythonFilter
 from sprocket.message.message import StoredMessage
 from sprocket.message.queue import QueueId
@@ -36,7 +36,7 @@ READER = "sprocket-cli"
 Start = Literal["first", "last"] | int
 
 
-class Taken:
+class MessagePrinter:
     """Shows messages, at most `count_max` of them."""
 
     def __init__(self, show: Callable[[StoredMessage], None], count_max: int | None) -> None:
@@ -56,7 +56,7 @@ class Taken:
             self._show(message)
 
 
-def chosen_by(tags: str, sql: str | None, code: str | None) -> Choice:
+def chosen_by(tags: str, sql: str | None, code: str | None) -> MessageSelector:
     """The filter that the options describe, checked.
 
     Args:
@@ -66,7 +66,11 @@ def chosen_by(tags: str, sql: str | None, code: str | None) -> Choice:
     Raises:
         UsageError: the file cannot be read, the filter is invalid, or several are given.
     """
-    choice: Choice = {"tags": tags, "sql": sql, "code": None if code is None else _filter_in(code)}
+    choice: MessageSelector = {
+        "tags": tags,
+        "sql": sql,
+        "code": None if code is None else _filter_in(code),
+    }
     filter_of(**choice)
     return choice
 
@@ -89,7 +93,13 @@ def run(main: Coroutine[Any, Any, None]) -> int:
 
 
 async def read(
-    topic: str, start: Start, *, chosen: Choice, to_end: bool, nameservers: str, taken: Taken
+    topic: str,
+    start: Start,
+    *,
+    chosen: MessageSelector,
+    to_end: bool,
+    nameservers: str,
+    printer: MessagePrinter,
 ) -> None:
     """Reads all queues of a topic in parallel and commits nothing."""
     async with PullConsumer(READER, nameservers=nameservers, config=_reading()) as consumer:
@@ -98,14 +108,14 @@ async def read(
         ends = [await consumer.max_offset(queue) if to_end else None for queue in queues]
         readers = {
             asyncio.create_task(
-                _follow(consumer, queue, begin, end=end, chosen=chosen, taken=taken),
+                _follow(consumer, queue, begin, end=end, chosen=chosen, printer=printer),
                 name=str(queue),
             )
             for queue, begin, end in zip(queues, begins, ends, strict=True)
         }
         try:
             reading = readers
-            while reading and not taken.is_full:
+            while reading and not printer.is_full:
                 ended, reading = await asyncio.wait(reading, return_when=asyncio.FIRST_COMPLETED)
                 for task in ended:
                     task.result()
@@ -133,12 +143,12 @@ async def _follow(
     offset: int,
     *,
     end: int | None,
-    chosen: Choice,
-    taken: Taken,
+    chosen: MessageSelector,
+    printer: MessagePrinter,
 ) -> None:
     """Reads one queue from an offset to `end`, or for ever. Retries while a broker is away."""
     waits = pauses(0.2, 5.0)
-    while not taken.is_full and (end is None or offset < end):
+    while not printer.is_full and (end is None or offset < end):
         try:
             pulled = await consumer.pull_blocking(queue, offset, **chosen)
         except TransportError as error:
@@ -150,12 +160,18 @@ async def _follow(
             return
         for message in pulled.messages:
             if end is None or message.queue_offset < end:
-                taken.take(message)
+                printer.take(message)
         offset = pulled.next_offset
 
 
 async def join(
-    topic: str, start: Start, *, chosen: Choice, group: str, nameservers: str, taken: Taken
+    topic: str,
+    start: Start,
+    *,
+    chosen: MessageSelector,
+    group: str,
+    nameservers: str,
+    printer: MessagePrinter,
 ) -> None:
     """Consumes as a member of a group. A message that was shown counts as consumed.
 
@@ -169,8 +185,8 @@ async def join(
     async with PushConsumer(group, nameservers=nameservers, config=config, start=start) as consumer:
         consumer.subscribe(topic, **chosen)
         async with contextlib.aclosing(aiter(consumer)) as messages:
-            while not taken.is_full:
-                taken.take(await anext(messages))
+            while not printer.is_full:
+                printer.take(await anext(messages))
             # The next `anext` marks the last message as consumed; its own message is put back.
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(0):

@@ -99,11 +99,11 @@ async def _tried(
     wanted: PythonFilter, properties: dict[str, str], body: str, *, is_judged: bool
 ) -> tuple[str, bool | None]:
     """The level of isolation, and whether the filter matches the message."""
-    from sprocket.filterserver.exchange import Part, batch
-    from sprocket.filterserver.process import Bounds, Lost, Process
+    from sprocket.filterserver.exchange import FilterInput, batch
+    from sprocket.filterserver.process import FilterProcess, ProcessLimits, ProcessLost
     from sprocket.message.properties import encode
 
-    process = await Process.start(Bounds(must_be_confined=False))
+    process = await FilterProcess.start(ProcessLimits(must_be_confined=False))
     try:
         fault = await process.load(wanted.name.rpartition(".")[2], wanted.source or b"")
         if fault is not None:
@@ -111,12 +111,12 @@ async def _tried(
         if not is_judged:
             return process.level, None
         now_ms = int(time.time() * 1000)
-        part = Part(0, now_ms, now_ms, 0, encode(properties).encode(), body.encode())
+        part = FilterInput(0, now_ms, now_ms, 0, encode(properties).encode(), body.encode())
         verdicts = await process.judge(batch("topic", 0, [part]), 1)
         if verdicts.fault is not None:
             raise FilterFailed(f"filter {wanted.name}: {verdicts.fault}")
         return process.level, verdicts.wanted[0]
-    except Lost as error:
+    except ProcessLost as error:
         raise FilterFailed(f"filter {wanted.name}: {error}") from error
     finally:
         await process.kill()
@@ -148,11 +148,11 @@ def upload(
     from sprocket.admin import filters
 
     wanted = _filter_of(file, name, secret)
-    whose = filters.Whose(group, topic, wanted.name)
+    target = filters.FilterTarget(group, topic, wanted.name)
     now_ms = int(time.time() * 1000)
 
     async def question(caller: Caller) -> dict[str, str]:
-        return await filters.upload(caller, whose, wanted, now_ms=now_ms, is_again=again)
+        return await filters.upload(caller, target, wanted, now_ms=now_ms, is_again=again)
 
     for broker, version in ask(nameserver, timeout, question).items():
         facts = {"broker": broker, "filter": wanted.name, "version": version}
@@ -226,7 +226,7 @@ def remove(
     async def question(caller: Caller) -> list[str]:
         return await filters.remove(
             caller,
-            filters.Whose(group, topic, name),
+            filters.FilterTarget(group, topic, name),
             now_ms=now_ms,
             version=version,
             secret=secret,

@@ -26,7 +26,7 @@ from sprocket.cli.times import moment, start_at
 if TYPE_CHECKING:
     from sprocket.admin.caller import Caller
     from sprocket.admin.groups import Online
-    from sprocket.admin.positions import Lag
+    from sprocket.admin.positions import ConsumerLag
     from sprocket.message.queue import QueueId
 
 app = typer.Typer(help="Consumer groups: members, lag, resetting and copying offsets.")
@@ -189,7 +189,7 @@ def lag(
     from sprocket.admin import consumers, known, positions
     from sprocket.message.queue import QueueId
 
-    async def question(caller: Caller) -> tuple[Lag, dict[QueueId, str]]:
+    async def question(caller: Caller) -> tuple[ConsumerLag, dict[QueueId, str]]:
         await known.check_group(caller, group)
         if topic is not None:
             await known.check_topic(caller, topic)

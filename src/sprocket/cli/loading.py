@@ -12,7 +12,7 @@ import typer
 from sprocket.base.errors import ConfigError
 
 if TYPE_CHECKING:
-    from sprocket.base.config_files import ConfigFile, Loaded
+    from sprocket.base.config_files import ConfigFile, LoadedConfig
     from sprocket.client.config import ClientConfig
 
 #: A configuration file is written by hand, so a larger one must be a mistake.
@@ -45,7 +45,7 @@ def settings(
     file: Path | None,
     given: Sequence[str] | None = None,
     overrides: Mapping[str, Any] | None = None,
-) -> Loaded:
+) -> LoadedConfig:
     """Loads settings from file, environment and command line, and prints notes on stderr.
 
     Args:

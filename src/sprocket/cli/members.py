@@ -20,7 +20,7 @@ __all__ = ["app"]
 
 if TYPE_CHECKING:
     from sprocket.admin.caller import Caller
-    from sprocket.admin.groups import Member, Online
+    from sprocket.admin.groups import GroupMember, Online
     from sprocket.protocol.bodies import RunningInfo
 
 
@@ -179,7 +179,7 @@ def producers(
     """Shows the connected members of a producer group."""
     from sprocket.admin import groups
 
-    async def question(caller: Caller) -> list[Member]:
+    async def question(caller: Caller) -> list[GroupMember]:
         return await groups.producers(caller, group)
 
     found = ask(nameserver, timeout, question)
@@ -190,7 +190,7 @@ def producers(
     _show(found)
 
 
-def _show(clients: Iterable[Member]) -> None:
+def _show(clients: Iterable[GroupMember]) -> None:
     render.table(
         ("client", "address", "language", "brokers"),
         ((each.client_id, each.address, each.language, " ".join(each.brokers)) for each in clients),

@@ -26,7 +26,7 @@ from sprocket.cli.times import between, moment
 
 if TYPE_CHECKING:
     from sprocket.admin.caller import Caller
-    from sprocket.admin.consumers import Outcome
+    from sprocket.admin.consumers import ConsumeOutcome
     from sprocket.admin.resend import Resent
     from sprocket.message.message import StoredMessage
 
@@ -217,7 +217,7 @@ def consume_directly(
 
     confirm(f"Have {client or group} consume {message_id} now?", yes=yes)
 
-    async def question(caller: Caller) -> Outcome:
+    async def question(caller: Caller) -> ConsumeOutcome:
         (message, *_) = await found(caller, message_id, topic)
         place = again.place_of(message)
         return await consumers.consume_directly(

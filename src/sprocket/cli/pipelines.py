@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from sprocket.spark.pipelines.parts.job import About, Job
+    from sprocket.spark.pipelines.parts.job import FieldInfo, Job
     from sprocket.spark.pipelines.parts.progress import Progress, Watch
     from sprocket.spark.pipelines.parts.report import Report
 
@@ -34,10 +34,10 @@ INTERRUPTED = 130
 _ROWS_SHOWN = 40
 
 _RUN = "sprocket pipeline run"
-#: Name: class, purpose, examples.
-PIPELINES: dict[str, tuple[str, str, tuple[str, ...]]] = {
-    "archive": (
-        "Archive",
+#: Purpose and examples by class of `sprocket.spark.pipelines`; the command is named like the class,
+#: in lower case.
+_ABOUT: dict[str, tuple[str, tuple[str, ...]]] = {
+    "Archive": (
         "topics to partitioned Parquet, each message exactly once",
         (
             f"{_RUN} archive --topic orders --to orders-archive",
@@ -46,8 +46,7 @@ PIPELINES: dict[str, tuple[str, str, tuple[str, ...]]] = {
             '--schema "amount double, items array<string>"',
         ),
     ),
-    "replay": (
-        "Replay",
+    "Replay": (
         "an archive, or a time range of a topic, back to a topic, at a limited rate",
         (
             f"{_RUN} replay --archive orders-archive --to orders-again --rate 500",
@@ -55,8 +54,7 @@ PIPELINES: dict[str, tuple[str, str, tuple[str, ...]]] = {
             f"{_RUN} replay --archive orders-archive --to paid --where \"tag = 'paid'\"",
         ),
     ),
-    "deadletters": (
-        "DeadLetters",
+    "DeadLetters": (
         "dead letters of groups: reasons and counts; resend some of them",
         (
             f"{_RUN} deadletters --report letters.html",
@@ -64,8 +62,7 @@ PIPELINES: dict[str, tuple[str, str, tuple[str, ...]]] = {
             f"{_RUN} deadletters --where \"origin = 'orders' AND reconsume_times > 3\" --json",
         ),
     ),
-    "lag": (
-        "Lag",
+    "Lag": (
         "lag of groups over time",
         (
             f"{_RUN} lag --to lag-samples --every 10",
@@ -73,21 +70,18 @@ PIPELINES: dict[str, tuple[str, str, tuple[str, ...]]] = {
             f"{_RUN} lag --to lag-samples --rounds 0 --json",
         ),
     ),
-    "volume": (
-        "Volume",
+    "Volume": (
         "messages and bytes by topic, tag and minute",
         (
             f"{_RUN} volume --topic orders --since 1d",
             f'{_RUN} volume --pattern ".*" --to volume-counts --report volume.html',
         ),
     ),
-    "trace": (
-        "Trace",
+    "Trace": (
         "latency from sender to consumer, from RocketMQ's trace messages",
         (f"{_RUN} trace --since 1h --report latency.html",),
     ),
-    "mirror": (
-        "Mirror",
+    "Mirror": (
         "topics of one cluster copied to another, offsets translated",
         (
             f"{_RUN} mirror --topic orders --to-nameserver 10.0.0.9:9876 --state orders-mirror",
@@ -96,6 +90,8 @@ PIPELINES: dict[str, tuple[str, str, tuple[str, ...]]] = {
         ),
     ),
 }
+#: The class of each command.
+PIPELINES = {name.lower(): name for name in _ABOUT}
 
 Master = Annotated[
     str,
@@ -118,7 +114,7 @@ app = typer.Typer(help="Pipelines on Spark: archive, replay, dead letters, lag, 
 @command(app, "list", "sprocket pipeline list", "sprocket pipeline list --json")
 def list_pipelines(as_json: Json = False) -> None:
     """Lists the pipelines."""
-    rows = [(name, what) for name, (_, what, _) in PIPELINES.items()]
+    rows = [(name.lower(), what) for name, (what, _) in _ABOUT.items()]
     if as_json:
         for name, what in rows:
             render.json({"pipeline": name, "what": what})
@@ -177,9 +173,9 @@ def _made(name: str) -> Any:
     """The command of a pipeline."""
     from sprocket.spark import pipelines
 
-    kind: type[Job] = getattr(pipelines, PIPELINES[name][0])
+    kind: type[Job] = getattr(pipelines, PIPELINES[name])
     alone = typer.Typer(add_completion=False, rich_markup_mode="rich")
-    alone.command(name, epilog=examples(*PIPELINES[name][2]))(_function(name, kind))
+    alone.command(name, epilog=examples(*_ABOUT[PIPELINES[name]][1]))(_function(name, kind))
     return typer.main.get_command(alone)
 
 
@@ -216,7 +212,7 @@ _TYPES: dict[str, Any] = {
 }
 
 
-def _parameter(one: Field[Any], said: About) -> inspect.Parameter:
+def _parameter(one: Field[Any], said: FieldInfo) -> inspect.Parameter:
     from dataclasses import MISSING
 
     if one.name == "nameservers":
@@ -243,7 +239,7 @@ def _values(kind: type[Job], given: Mapping[str, Any]) -> dict[str, Any]:
     from sprocket.cli.loading import client
     from sprocket.cli.times import between
     from sprocket.spark.pipelines.parts.job import settings
-    from sprocket.spark.pipelines.parts.servers import Keys
+    from sprocket.spark.pipelines.parts.servers import AccessKeys
 
     found: dict[str, Any] = {}
     for one, said in settings(kind):
@@ -255,7 +251,7 @@ def _values(kind: type[Job], given: Mapping[str, Any]) -> dict[str, Any]:
         found[one.name] = tuple(value) if said.kind == "words" else value
     set_ = client()
     if set_.access_key and set_.secret_key:
-        found["keys"] = Keys(set_.access_key, set_.secret_key, set_.security_token)
+        found["keys"] = AccessKeys(set_.access_key, set_.secret_key, set_.security_token)
     return found
 
 

@@ -14,8 +14,8 @@ from sprocket.message.offsets import LONG_MAX
 
 if TYPE_CHECKING:
     from sprocket.message.record import Record
-    from sprocket.store.inspection.inspected import Finding, Inspected
-    from sprocket.store.inspection.repair import Repair, Step
+    from sprocket.store.inspection.inspected import Finding, InspectedStore
+    from sprocket.store.inspection.repair import Repair, RepairStep
     from sprocket.store.log.damage import Damage
 
 app = typer.Typer(help="Store of a broker, Sprocket's or Java's: verify, dump, repair.")
@@ -67,14 +67,14 @@ def verify(
         raise typer.Exit(FOUND_SOMETHING)
 
 
-def _inspected(folder: Path, config: Path | None, given: list[str] | None) -> Inspected:
+def _inspected(folder: Path, config: Path | None, given: list[str] | None) -> InspectedStore:
     from sprocket.cli import loading
     from sprocket.runtime.disk import SystemDisk
     from sprocket.store.config import StoreConfig
-    from sprocket.store.inspection.inspected import Inspected
+    from sprocket.store.inspection.inspected import InspectedStore
 
     settings = loading.settings(_kinds(), file=config, given=given).of(StoreConfig)
-    return Inspected(SystemDisk(), str(folder), settings)
+    return InspectedStore(SystemDisk(), str(folder), settings)
 
 
 def _kinds() -> list[type]:
@@ -130,14 +130,14 @@ def dump(
     """
     from itertools import islice
 
-    from sprocket.store.inspection.dump import Chosen
+    from sprocket.store.inspection.dump import DumpSelection
     from sprocket.store.inspection.dump import dump as records
     from sprocket.store.log.damage import Damage
 
     if body not in ("text", "hex", "none"):
         raise UsageError(f"--body takes text, hex or none, not {body}")
     store = _inspected(folder, config, given)
-    for each in islice(records(store, Chosen(topic, queue, begin, end)), count):
+    for each in islice(records(store, DumpSelection(topic, queue, begin, end)), count):
         if isinstance(each, Damage):
             _show_damage(each, as_json=as_json)
         elif as_json:
@@ -252,7 +252,7 @@ def repair(
         lock.release()
 
 
-def _steps(mending: Repair, *, cut_at: int | None, skip: bool, rebuild: bool) -> list[Step]:
+def _steps(mending: Repair, *, cut_at: int | None, skip: bool, rebuild: bool) -> list[RepairStep]:
     steps = []
     if cut_at is not None:
         steps += mending.cut_at(cut_at)
@@ -263,7 +263,7 @@ def _steps(mending: Repair, *, cut_at: int | None, skip: bool, rebuild: bool) ->
     return steps
 
 
-def _carry_out(mending: Repair, steps: list[Step], *, yes: bool, as_json: bool) -> None:
+def _carry_out(mending: Repair, steps: list[RepairStep], *, yes: bool, as_json: bool) -> None:
     if as_json:
         render.json({"done": yes, "kept": mending.kept, "steps": [step.text for step in steps]})
     elif not steps:

@@ -184,7 +184,7 @@ def volume(
     """Shows how many messages a topic got, and how many its groups got, in the last day."""
     from sprocket.admin import volumes
 
-    async def question(caller: Caller) -> list[volumes.Volume]:
+    async def question(caller: Caller) -> list[volumes.TopicVolume]:
         return await volumes.of_topic(caller, topic)
 
     told = ask(nameserver, timeout, question)

@@ -13,7 +13,7 @@ from sprocket.cli.times import length, moment
 
 if TYPE_CHECKING:
     from sprocket.admin.caller import Caller
-    from sprocket.admin.timers import Waiting
+    from sprocket.admin.timers import TimerBacklog
 
 WAITING_EXAMPLES = (
     "sprocket message waiting",
@@ -32,7 +32,7 @@ def waiting(
     """Shows how many messages with a delay or a time wait, by topic and by time."""
     from sprocket.admin import timers
 
-    async def question(caller: Caller) -> list[Waiting]:
+    async def question(caller: Caller) -> list[TimerBacklog]:
         return await timers.waiting(caller, cluster=cluster, broker=broker)
 
     found = ask(nameserver, timeout, question)

@@ -19,10 +19,10 @@ from sprocket.client import producer
 from sprocket.client import pull_consumer as manual
 from sprocket.client import push_consumer as consumer
 from sprocket.client import transactional_producer as transactional
-from sprocket.client.base.background_loop import Face, on_the_loop, opened_by, waiting
+from sprocket.client.base.background_loop import BlockingClient, on_the_loop, opened_by, waiting
 from sprocket.client.base.subscription import BatchListener, MessageListener
 from sprocket.client.group.subscriptions import Topics
-from sprocket.filter.choice import Choice
+from sprocket.filter.choice import MessageSelector
 from sprocket.message.message import Message, StoredMessage
 from sprocket.message.queue import QueueId
 
@@ -38,7 +38,7 @@ M = TypeVar("M", bound=MessageListener)
 B = TypeVar("B", bound=BatchListener)
 
 
-class Producer(Face[producer.Producer]):
+class Producer(BlockingClient[producer.Producer]):
     """Sends messages. `sprocket.Producer` describes the methods.
 
     Example::
@@ -64,7 +64,7 @@ class Producer(Face[producer.Producer]):
     queues = waiting(producer.Producer.queues)
 
 
-class TransactionalProducer(Face[transactional.TransactionalProducer]):
+class TransactionalProducer(BlockingClient[transactional.TransactionalProducer]):
     """Sends messages in transactions. `sprocket.TransactionalProducer` describes the methods.
 
     Example::
@@ -123,7 +123,7 @@ async def _end(
     await opened.__aexit__(None if error is None else type(error), error, None)
 
 
-class PushConsumer(Face[consumer.PushConsumer]):
+class PushConsumer(BlockingClient[consumer.PushConsumer]):
     """A member of a consumer group. `sprocket.PushConsumer` describes the methods.
 
     Listeners that are plain functions run in threads, several at once. Example::
@@ -162,12 +162,16 @@ class PushConsumer(Face[consumer.PushConsumer]):
     wait_closed = waiting(consumer.PushConsumer.wait_closed)
 
     @overload
-    def on(self, topic: Topics, **choice: Unpack[Choice]) -> Callable[[M], M]: ...
+    def on(self, topic: Topics, **choice: Unpack[MessageSelector]) -> Callable[[M], M]: ...
 
     @overload
-    def on(self, topic: Topics, *, batch: int, **choice: Unpack[Choice]) -> Callable[[B], B]: ...
+    def on(
+        self, topic: Topics, *, batch: int, **choice: Unpack[MessageSelector]
+    ) -> Callable[[B], B]: ...
 
-    def on(self, topic: Topics, *, batch: int | None = None, **choice: Unpack[Choice]) -> Any:
+    def on(
+        self, topic: Topics, *, batch: int | None = None, **choice: Unpack[MessageSelector]
+    ) -> Any:
         """Decorates the function that receives a topic's messages, as the asynchronous `on`."""
 
         async def subscribe(client: consumer.PushConsumer, function: Any) -> Any:
@@ -211,7 +215,7 @@ async def _end_of(
     await messages.aclose()
 
 
-class LitePullConsumer(Face[lite.LitePullConsumer]):
+class LitePullConsumer(BlockingClient[lite.LitePullConsumer]):
     """Returns messages to `poll`. `sprocket.LitePullConsumer` describes the methods.
 
     Example::
@@ -260,7 +264,7 @@ class LitePullConsumer(Face[lite.LitePullConsumer]):
         return self._here.client_id
 
 
-class PullConsumer(Face[manual.PullConsumer]):
+class PullConsumer(BlockingClient[manual.PullConsumer]):
     """Reads queues from offsets that the caller keeps. `sprocket.PullConsumer` has the details.
 
     Example::

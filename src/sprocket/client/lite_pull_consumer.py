@@ -20,29 +20,29 @@ from typing import Unpack
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import ClosedError, UsageError
 from sprocket.client.base import arguments
-from sprocket.client.base.lifecycle import Entered
-from sprocket.client.base.world import World
+from sprocket.client.base.lifecycle import Lifecycle
+from sprocket.client.base.world import ClientEnvironment
 from sprocket.client.config import LitePullConfig, nameserver_addresses
-from sprocket.client.delivery.polled import Polled
+from sprocket.client.delivery.polled_messages import PolledMessages
 from sprocket.client.fetching.consume_mode import polling
 from sprocket.client.fetching.fetcher import Feed, FeedParts
 from sprocket.client.fetching.pauses import Pauses
 from sprocket.client.fetching.statistics import Counters, Statistics
 from sprocket.client.group.discovery import Discovery
-from sprocket.client.group.membership import Membership, Ways
-from sprocket.client.group.offsets import Beginning, Offsets, Start
-from sprocket.client.group.remote_requests import Facts, Operated
+from sprocket.client.group.membership import Membership, MembershipOptions
+from sprocket.client.group.offsets import BrokerOffsets, Start, StartPosition
+from sprocket.client.group.remote_requests import MemberInfo, RemoteRequests
 from sprocket.client.group.shares import OnShare
-from sprocket.client.group.subscriptions import Topics, Wanted
+from sprocket.client.group.subscriptions import Subscriptions, Topics
 from sprocket.client.session.session import Session, either
-from sprocket.filter.choice import Choice, Filter
+from sprocket.filter.choice import Filter, MessageSelector
 from sprocket.message.message import StoredMessage
 from sprocket.message.offsets import QueueOffset
 from sprocket.message.queue import QueueId
 from sprocket.message.topic import check_group, check_topic
 
 
-class LitePullConsumer(Entered):
+class LitePullConsumer(Lifecycle):
     """Returns messages to whoever polls for them.
 
     Either topics are subscribed, and the group's members share their queues; or queues are
@@ -84,15 +84,15 @@ class LitePullConsumer(Entered):
         nameservers: str | Sequence[str] | None = None,
         start: Start = "last",
         config: LitePullConfig | None = None,
-        world: World | None = None,
+        world: ClientEnvironment | None = None,
     ) -> None:
         check_group(group)
         self.group = group
         self.config = arguments.settings(config, LitePullConfig)
-        self._beginning = Beginning.of(start)
+        self._beginning = StartPosition.of(start)
         self._nameservers = nameserver_addresses(nameservers, os.environ)
         self._world = world
-        self._wanted = Wanted()
+        self._subscriptions = Subscriptions()
         self._discovery: Discovery | None = None
         #: Queues that were assigned by hand; None while topics are subscribed, or nothing is.
         self._chosen: set[QueueId] | None = None
@@ -103,7 +103,7 @@ class LitePullConsumer(Entered):
         self._joining: asyncio.Task[Membership] | None = None
         #: Something came, or a queue came: whoever waits looks again.
         self._changed = asyncio.Event()
-        self._polled = Polled(self._counters)
+        self._polled = PolledMessages(self._counters)
         self._is_polling = False
 
     @property
@@ -142,13 +142,13 @@ class LitePullConsumer(Entered):
                 await joining.result().stop_fetching()
                 await joining.result().leave()
         await session.leave(group=self.group)
-        self._polled = Polled(self._counters)
+        self._polled = PolledMessages(self._counters)
 
-    def subscribe(self, topic: Topics, **choice: Unpack[Choice]) -> None:
+    def subscribe(self, topic: Topics, **choice: Unpack[MessageSelector]) -> None:
         """Subscribes a topic, or all that match a pattern; the group's members share their queues.
 
         Args:
-            choice: which messages: by `tags`, `sql` or `code`, see `Choice`.
+            choice: which messages: by `tags`, `sql` or `code`, see `MessageSelector`.
 
         Raises:
             SubscriptionInvalid: the tags or the sql cannot be read.
@@ -157,28 +157,28 @@ class LitePullConsumer(Entered):
         if self._chosen is not None:
             raise UsageError("queues are assigned by hand; topics cannot be subscribed too")
         self._set(topic, arguments.chosen(choice))
-        self._again()
+        self._reassign()
 
     def unsubscribe(self, topic: Topics) -> None:
         """Gives the queues up of a topic, or of what a pattern found, if that is subscribed."""
-        if self._wanted.drop(topic):
-            self._again()
+        if self._subscriptions.drop(topic):
+            self._reassign()
 
-    def assign(self, queues: Iterable[QueueId], **choice: Unpack[Choice]) -> None:
+    def assign(self, queues: Iterable[QueueId], **choice: Unpack[MessageSelector]) -> None:
         """Reads these queues and no others, whoever else does.
 
         Raises:
             SubscriptionInvalid: the tags or the sql cannot be read.
             UsageError: topics were subscribed.
         """
-        if self._chosen is None and not self._wanted.is_empty:
+        if self._chosen is None and not self._subscriptions.is_empty:
             raise UsageError("topics are subscribed; queues cannot be assigned too")
         wanted, by_hand = arguments.chosen(choice), set(arguments.queues_of(queues))
-        self._wanted.clear()
+        self._subscriptions.clear()
         for topic in sorted({queue.topic for queue in by_hand}):
             self._set(topic, wanted)
         self._chosen = by_hand
-        self._again()
+        self._reassign()
 
     def on_assignment(self, function: Callable[[str, Sequence[QueueId]], None]) -> None:
         """Has a function told a topic, and its queues that this consumer reads from now on."""
@@ -305,7 +305,7 @@ class LitePullConsumer(Entered):
         """Rates and times by topic, and how much waits in memory."""
         member = self._joined()
         windows = () if member is None else member.windows
-        return self._counters.told(asyncio.get_running_loop().time(), windows)
+        return self._counters.snapshot(asyncio.get_running_loop().time(), windows)
 
     def _running(self) -> Session:
         if self._session is None:
@@ -313,47 +313,49 @@ class LitePullConsumer(Entered):
         return self._session
 
     def _set(self, topic: Topics, wanted: Filter) -> None:
-        now_ms = (self._world or World.real()).clock.now_ms()
-        self._wanted.set(topic, wanted, None, version=now_ms)
+        now_ms = (self._world or ClientEnvironment.real()).clock.now_ms()
+        self._subscriptions.set(topic, wanted, None, version=now_ms)
 
-    def _again(self, fresh: Sequence[str] = ()) -> None:
+    def _reassign(self, fresh: Sequence[str] = ()) -> None:
         """What to read is another now."""
         self._begin()
         if self._discovery is not None:
-            self._discovery.look_soon()
+            self._discovery.discover_soon()
         member = self._joined()
         if member is not None:
             member.subscribed(fresh)
 
     def _begin(self) -> None:
         """Becomes a member, or a reader, once it is known which of both."""
-        is_known = self._chosen is not None or not self._wanted.is_empty
+        is_known = self._chosen is not None or not self._subscriptions.is_empty
         if self._session is not None and self._joining is None and is_known:
             self._joining = asyncio.ensure_future(self._join(self._session))
 
     async def _join(self, session: Session) -> Membership:
-        self._discovery = Discovery(session, self._wanted, self._again, self.config)
+        self._discovery = Discovery(session, self._subscriptions, self._reassign, self.config)
         await self._discovery.start()
-        manner = polling(commits=self.config.auto_commit)
+        mode = polling(commits=self.config.auto_commit)
         parts = FeedParts(
             session,
             self.group,
             self.config,
             lambda window: self._changed.set(),
             self._counters,
-            manner=manner,
+            mode=mode,
             pauses=self._pauses,
         )
-        ways = Ways(
+        options = MembershipOptions(
             chosen=None if self._chosen is None else self._chosen_of,
             on_share=lambda topic, queues: self._on_share and self._on_share(topic, queues),
             on_held=self._changed.set,
         )
-        member = Membership(self._wanted.by_topic, self._beginning, parts, ways=ways)
+        member = Membership(self._subscriptions.by_topic, self._beginning, parts, options=options)
         clock, servers = session.world.clock, self._nameservers
-        facts = Facts(self.group, self.config, False, servers, clock.now_ms(), manner.consume_type)
-        session.operated[self.group] = Operated(
-            member, self._wanted.by_topic, facts, statistics=self.statistics, clock=clock
+        info = MemberInfo(
+            self.group, self.config, False, servers, clock.now_ms(), mode.consume_type
+        )
+        session.operated[self.group] = RemoteRequests(
+            member, self._subscriptions.by_topic, info, statistics=self.statistics, clock=clock
         )
         await member.start()
         return member
@@ -371,12 +373,12 @@ class LitePullConsumer(Entered):
     def _chosen_of(self, topic: str) -> list[QueueId]:
         return [queue for queue in self._chosen or () if queue.topic == topic]
 
-    async def _offsets(self, queue: QueueId) -> Offsets:
+    async def _offsets(self, queue: QueueId) -> BrokerOffsets:
         session = self._running()
         arguments.check_queue(queue)
         if session.routes.address(queue.broker) is None:
             await session.routes.of(queue.topic, Deadline.after_ms(self.config.call_timeout_ms))
-        return Offsets(session, self.group, self.config.call_timeout_ms)
+        return BrokerOffsets(session, self.group, self.config.call_timeout_ms)
 
     async def _held(self, queue: QueueId) -> Feed:
         """The queue as it is read; one that was assigned just now is waited for."""

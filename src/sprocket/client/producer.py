@@ -9,11 +9,11 @@ from collections.abc import Mapping, Sequence
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import ClosedError
 from sprocket.client.base.arguments import milliseconds, settings
-from sprocket.client.base.lifecycle import Entered
-from sprocket.client.base.world import World
+from sprocket.client.base.lifecycle import Lifecycle
+from sprocket.client.base.world import ClientEnvironment
 from sprocket.client.config import ProducerConfig, nameserver_addresses
-from sprocket.client.sending.request_reply import Requests, Responder
-from sprocket.client.sending.sender import Outbox, QueueSelector, Sent, fixed_queue
+from sprocket.client.sending.request_reply import RequestReply, Responder
+from sprocket.client.sending.sender import MessageSender, QueueSelector, Sent, fixed_queue
 from sprocket.client.session.session import Session
 from sprocket.clientcore.envelope import seal, seal_batch
 from sprocket.clientcore.replies import SendStatus
@@ -24,7 +24,7 @@ from sprocket.message.topic import check_group, check_topic
 __all__ = ["Producer", "QueueSelector", "SendStatus", "Sent"]
 
 
-class Producer(Entered):
+class Producer(Lifecycle):
     """Sends messages to topics.
 
     Sends that run at the same time share one connection per broker and are written together, so
@@ -66,7 +66,7 @@ class Producer(Entered):
         *,
         nameservers: str | Sequence[str] | None = None,
         config: ProducerConfig | None = None,
-        world: World | None = None,
+        world: ClientEnvironment | None = None,
     ) -> None:
         check_group(group)
         self.group = group
@@ -74,8 +74,8 @@ class Producer(Entered):
         self._nameservers = nameserver_addresses(nameservers, os.environ)
         self._world = world
         self._session: Session | None = None
-        self._outbox: Outbox | None = None
-        self._requests: Requests | None = None
+        self._sender: MessageSender | None = None
+        self._requests: RequestReply | None = None
 
     async def start(self) -> None:
         """Joins the connections of this process. No server needs to be there yet."""
@@ -84,13 +84,13 @@ class Producer(Entered):
         self._clock = asyncio.get_running_loop().time
         self._session = Session.join(self._nameservers, self.config, self._world)
         self._session.add_producer(self.group)
-        self._outbox = Outbox(self._session, self.group, self.config)
-        self._requests = Requests(self._session, self._outbox)
+        self._sender = MessageSender(self._session, self.group, self.config)
+        self._requests = RequestReply(self._session, self._sender)
 
     async def close(self) -> None:
         """Leaves the brokers and, if it was the last client, closes the connections."""
         session, self._session = self._session, None
-        self._outbox = None
+        self._sender = None
         if session is not None:
             await session.remove_producer(self.group)
             await session.leave()
@@ -122,14 +122,14 @@ class Producer(Entered):
             ReplyError: the broker refused it.
             ClosedError: the producer was not started, or is closed.
         """
-        session, outbox = self._joined()
+        session, sender = self._joined()
         envelope = seal(message, session.ids, session.world.clock.now_ms(), self.config)
         deadline = self._deadline(timeout_ms)
         if key is None and queue is None and queue_selector is None:
-            return (await outbox.send(envelope, deadline))[0]
-        route = await outbox.route(message.topic, deadline)
+            return (await sender.send(envelope, deadline))[0]
+        route = await sender.route(message.topic, deadline)
         fixed = fixed_queue(route, message, key=key, queue=queue, selector=queue_selector)
-        return (await outbox.send_to(fixed, envelope, deadline))[0]
+        return (await sender.send_to(fixed, envelope, deadline))[0]
 
     async def send_batch(
         self,
@@ -144,14 +144,14 @@ class Producer(Entered):
         They go to one queue and get offsets in a row. Together they may have as many bytes as one
         message. Arguments, results and errors are those of `send`.
         """
-        session, outbox = self._joined()
+        session, sender = self._joined()
         envelope = seal_batch(messages, session.ids, session.world.clock.now_ms(), self.config)
         deadline = self._deadline(timeout_ms)
         if key is None and queue is None:
-            return await outbox.send(envelope, deadline)
-        route = await outbox.route(envelope.topic, deadline)
+            return await sender.send(envelope, deadline)
+        route = await sender.route(envelope.topic, deadline)
         fixed = fixed_queue(route, messages[0], key=key, queue=queue)
-        return await outbox.send_to(fixed, envelope, deadline)
+        return await sender.send_to(fixed, envelope, deadline)
 
     async def send_oneway(
         self,
@@ -170,14 +170,14 @@ class Producer(Entered):
             UsageError, RouteNotFound, ClosedError: as `send`.
             SendFailed: it did not even go out.
         """
-        session, outbox = self._joined()
+        session, sender = self._joined()
         envelope = seal(message, session.ids, session.world.clock.now_ms(), self.config)
         deadline = self._deadline(timeout_ms)
         fixed: QueueId | None = None
         if key is not None or queue is not None:
-            route = await outbox.route(message.topic, deadline)
+            route = await sender.route(message.topic, deadline)
             fixed = fixed_queue(route, message, key=key, queue=queue)
-        await outbox.send_oneway(fixed, envelope, deadline)
+        await sender.send_oneway(fixed, envelope, deadline)
         return envelope.message_id
 
     async def recall(self, topic: str, handle: str, *, timeout_ms: float | None = None) -> str:
@@ -197,9 +197,9 @@ class Producer(Entered):
             TransportError: the broker did not answer.
             RouteNotFound, ClosedError: as `send`.
         """
-        _, outbox = self._joined()
+        _, sender = self._joined()
         check_topic(topic)
-        return await outbox.recall(topic, handle, self._deadline(timeout_ms))
+        return await sender.recall(topic, handle, self._deadline(timeout_ms))
 
     async def request(self, message: Message, *, timeout_ms: float = 3_000) -> Message:
         """Sends a message that asks for a reply, and returns the reply.
@@ -241,14 +241,14 @@ class Producer(Entered):
         Raises:
             RouteNotFound, SendFailed, ClosedError: as `send`.
         """
-        _, outbox = self._joined()
+        _, sender = self._joined()
         check_topic(topic)
-        return list((await outbox.route(topic, self._deadline(None))).writable)
+        return list((await sender.route(topic, self._deadline(None))).writable)
 
-    def _joined(self) -> tuple[Session, Outbox]:
-        if self._session is None or self._outbox is None:
+    def _joined(self) -> tuple[Session, MessageSender]:
+        if self._session is None or self._sender is None:
             raise ClosedError("the producer is not started, or is closed")
-        return self._session, self._outbox
+        return self._session, self._sender
 
     def _deadline(self, timeout_ms: float | None) -> Deadline:
         if timeout_ms is None:

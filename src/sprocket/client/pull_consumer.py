@@ -24,14 +24,14 @@ from sprocket.client.base.arguments import (
     moment_ms,
     settings,
 )
-from sprocket.client.base.lifecycle import Entered
-from sprocket.client.base.world import World
+from sprocket.client.base.lifecycle import Lifecycle
+from sprocket.client.base.world import ClientEnvironment
 from sprocket.client.config import PullConfig, nameserver_addresses
-from sprocket.client.fetching.filter_upload import bring
-from sprocket.client.group.offsets import Offsets
+from sprocket.client.fetching.filter_upload import upload_filter
+from sprocket.client.group.offsets import BrokerOffsets
 from sprocket.client.session.session import Session
 from sprocket.clientcore.replies import PullStatus, read_pull
-from sprocket.filter.choice import Choice, Filter
+from sprocket.filter.choice import Filter, MessageSelector
 from sprocket.message.message import StoredMessage
 from sprocket.message.offsets import QueueOffset
 from sprocket.message.queue import QueueId
@@ -59,7 +59,7 @@ class Pulled(NamedTuple):
     max_offset: QueueOffset
 
 
-class PullConsumer(Entered):
+class PullConsumer(Lifecycle):
     """Reads queues by hand. Nothing is shared out, and nothing is committed by itself.
 
     Example::
@@ -101,7 +101,7 @@ class PullConsumer(Entered):
         *,
         nameservers: str | Sequence[str] | None = None,
         config: PullConfig | None = None,
-        world: World | None = None,
+        world: ClientEnvironment | None = None,
     ) -> None:
         check_group(group)
         self.group = group
@@ -133,14 +133,14 @@ class PullConsumer(Entered):
         offset: int,
         *,
         count: int = 32,
-        **choice: Unpack[Choice],
+        **choice: Unpack[MessageSelector],
     ) -> Pulled:
         """Asks for what lies at `offset` and behind, and returns at once.
 
         Args:
             offset: the first one wanted.
             count: how many messages at most; brokers give 32 at most unless set otherwise.
-            choice: which messages: by `tags`, `sql` or `code`, see `Choice`.
+            choice: which messages: by `tags`, `sql` or `code`, see `MessageSelector`.
         """
         deadline = Deadline.after_ms(self.config.pull_timeout_ms - self.config.hold_ms)
         wanted = chosen(choice)
@@ -153,7 +153,7 @@ class PullConsumer(Entered):
         *,
         count: int = 32,
         wait_ms: int | None = None,
-        **choice: Unpack[Choice],
+        **choice: Unpack[MessageSelector],
     ) -> Pulled:
         """As `pull`, but if there is nothing the broker waits until something comes.
 
@@ -205,12 +205,12 @@ class PullConsumer(Entered):
             raise ClosedError("the consumer is not started, or is closed")
         return self._session
 
-    async def _offsets(self, queue: QueueId) -> Offsets:
+    async def _offsets(self, queue: QueueId) -> BrokerOffsets:
         session = self._joined()
         check_queue(queue)
         if session.routes.address(queue.broker) is None:
             await session.routes.of(queue.topic, Deadline.after_ms(self.config.call_timeout_ms))
-        return Offsets(session, self.group, self.config.call_timeout_ms)
+        return BrokerOffsets(session, self.group, self.config.call_timeout_ms)
 
     def _request(self, queue: QueueId, offset: int, count: int) -> PullMessage:
         check_queue(queue)
@@ -237,7 +237,7 @@ class PullConsumer(Entered):
             raise ConnectFailed(f"no route says where broker {broker!r} is")
         reply = await session.pool.call(where[1], request, deadline=deadline)
         if reply.code == FilterMissing.code:
-            await self._bring(reply, where[1], request.topic, wanted)
+            await self._upload_filter(reply, where[1], request.topic, wanted)
             reply = await session.pool.call(where[1], request, deadline=deadline)
         answer = read_pull(reply)
         return Pulled(
@@ -248,10 +248,12 @@ class PullConsumer(Entered):
             QueueOffset(answer.max_offset),
         )
 
-    async def _bring(self, reply: Command, address: str, topic: str, wanted: Filter) -> None:
+    async def _upload_filter(
+        self, reply: Command, address: str, topic: str, wanted: Filter
+    ) -> None:
         session = self._joined()
         deadline = Deadline.after_ms(self.config.call_timeout_ms)
-        await bring(
+        await upload_filter(
             wanted,
             FilterMissing(reply.remark or ""),
             group=self.group,

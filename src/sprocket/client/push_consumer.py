@@ -11,12 +11,12 @@ from typing import Any, TypeVar, Unpack, overload
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import ClosedError, UsageError
 from sprocket.client.base.arguments import chosen, settings
-from sprocket.client.base.lifecycle import Entered
+from sprocket.client.base.lifecycle import Lifecycle
 from sprocket.client.base.subscription import BatchListener, Later, Listener, MessageListener
-from sprocket.client.base.world import World
+from sprocket.client.base.world import ClientEnvironment
 from sprocket.client.config import ConsumerConfig, nameserver_addresses
-from sprocket.client.delivery.dispatcher import Outlet
-from sprocket.client.delivery.iterate import Iterated
+from sprocket.client.delivery.dispatcher import Dispatcher
+from sprocket.client.delivery.iterate import IteratedDelivery
 from sprocket.client.delivery.processes import check_portable
 from sprocket.client.fetching.consume_mode import BROADCASTING, SHARING
 from sprocket.client.fetching.fetcher import FeedParts
@@ -25,14 +25,14 @@ from sprocket.client.fetching.statistics import Counters, Statistics
 from sprocket.client.group.agreement import check_agreement
 from sprocket.client.group.discovery import Discovery
 from sprocket.client.group.local_offsets import LocalOffsets
-from sprocket.client.group.membership import Membership, Ways
-from sprocket.client.group.offsets import Beginning, Start
-from sprocket.client.group.remote_requests import Facts, Operated
-from sprocket.client.group.subscriptions import Topics, Wanted
+from sprocket.client.group.membership import Membership, MembershipOptions
+from sprocket.client.group.offsets import Start, StartPosition
+from sprocket.client.group.remote_requests import MemberInfo, RemoteRequests
+from sprocket.client.group.subscriptions import Subscriptions, Topics
 from sprocket.client.sending.request_reply import Responder
 from sprocket.client.sending.sender import Sent
 from sprocket.client.session.session import Session
-from sprocket.filter.choice import Choice, Filter, filter_of
+from sprocket.filter.choice import Filter, MessageSelector, filter_of
 from sprocket.message.message import StoredMessage
 from sprocket.message.queue import QueueId
 from sprocket.message.topic import check_group, retry_topic
@@ -46,7 +46,7 @@ M = TypeVar("M", bound=MessageListener)
 B = TypeVar("B", bound=BatchListener)
 
 
-class PushConsumer(Entered):
+class PushConsumer(Lifecycle):
     """A member of a consumer group. The group's members share the queues of its topics.
 
     Each message goes to one member, at least once. A listener that returns has consumed it; one
@@ -110,7 +110,7 @@ class PushConsumer(Entered):
         ordered: bool = False,
         broadcasting: bool = False,
         config: ConsumerConfig | None = None,
-        world: World | None = None,
+        world: ClientEnvironment | None = None,
     ) -> None:
         check_group(group)
         self.group = group
@@ -120,14 +120,14 @@ class PushConsumer(Entered):
         self._pauses = Pauses()
         self._counters = Counters(group)
         self._local: LocalOffsets | None = None
-        self._beginning = Beginning.of(start)
+        self._beginning = StartPosition.of(start)
         self._nameservers = nameserver_addresses(nameservers, os.environ)
         self._world = world
-        self._wanted = Wanted()
-        self._outlet = Outlet(
+        self._subscriptions = Subscriptions()
+        self._dispatcher = Dispatcher(
             group,
             self.config,
-            subscriptions=self._wanted.by_topic,
+            subscriptions=self._subscriptions.by_topic,
             ordered=ordered,
             broadcasting=broadcasting,
             counters=self._counters,
@@ -149,12 +149,16 @@ class PushConsumer(Entered):
         return self._session.client_id if self._session is not None else None
 
     @overload
-    def on(self, topic: Topics, **choice: Unpack[Choice]) -> Callable[[M], M]: ...
+    def on(self, topic: Topics, **choice: Unpack[MessageSelector]) -> Callable[[M], M]: ...
 
     @overload
-    def on(self, topic: Topics, *, batch: int, **choice: Unpack[Choice]) -> Callable[[B], B]: ...
+    def on(
+        self, topic: Topics, *, batch: int, **choice: Unpack[MessageSelector]
+    ) -> Callable[[B], B]: ...
 
-    def on(self, topic: Topics, *, batch: int | None = None, **choice: Unpack[Choice]) -> Any:
+    def on(
+        self, topic: Topics, *, batch: int | None = None, **choice: Unpack[MessageSelector]
+    ) -> Any:
         """Decorates the function that gets a topic's messages; before or after the start.
 
         Args:
@@ -163,7 +167,8 @@ class PushConsumer(Entered):
             batch: None: it gets one message. A number: it gets a list of up to so many, and may
                 return a list that says of each: None or `Later`.
             choice: which messages: `tags="new || paid"`, `sql="amount > 5 AND region = 'eu'"`, or
-                `code=` a function that the broker runs; see `sprocket.filter.choice.Choice`.
+                `code=` a function that the broker runs; see
+                `sprocket.filter.choice.MessageSelector`.
 
         Raises:
             UsageError: as `subscribe`.
@@ -181,7 +186,7 @@ class PushConsumer(Entered):
         *,
         listener: MessageListener | BatchListener | None = None,
         batch: int | None = None,
-        **choice: Unpack[Choice],
+        **choice: Unpack[MessageSelector],
     ) -> None:
         """Subscribes a topic; before or after the start.
 
@@ -202,21 +207,21 @@ class PushConsumer(Entered):
 
     def unsubscribe(self, topic: Topics) -> None:
         """Gives the queues up of a topic, or of what a pattern found, if that is subscribed."""
-        if self._wanted.drop(topic):
+        if self._subscriptions.drop(topic):
             self._changed()
 
     def _subscribe(self, topic: Topics, wanted: Filter, listener: Listener | None) -> None:
-        self._outlet.check(listener)
+        self._dispatcher.check(listener)
         if listener is not None and listener.is_blocking and self.config.processes:
             check_portable(listener.function)
-        now_ms = (self._world or World.real()).clock.now_ms()
-        self._wanted.set(topic, wanted, listener, version=now_ms)
-        self._outlet.choose(listener)
+        now_ms = (self._world or ClientEnvironment.real()).clock.now_ms()
+        self._subscriptions.set(topic, wanted, listener, version=now_ms)
+        self._dispatcher.choose(listener)
         self._changed()
 
     def _changed(self, fresh: Sequence[str] = ()) -> None:
         if self._discovery is not None:
-            self._discovery.look_soon()
+            self._discovery.discover_soon()
         if self._membership is not None:
             self._membership.subscribed(fresh)
 
@@ -234,10 +239,10 @@ class PushConsumer(Entered):
     def __aiter__(self) -> AsyncGenerator[StoredMessage, None]:
         return self._iterated().iterate()
 
-    def _iterated(self) -> Iterated:
+    def _iterated(self) -> IteratedDelivery:
         if self._session is None:
             raise ClosedError("the consumer is not started, or is closed")
-        return self._outlet.iterated
+        return self._dispatcher.iterated
 
     async def start(self) -> None:
         """Joins the group. Servers that are not there yet are waited for in the background."""
@@ -252,19 +257,21 @@ class PushConsumer(Entered):
             if self.broadcasting:
                 self._local = self._open_local(session)
             else:
-                self._wanted.set(retry_topic(self.group), filter_of("*"), None, version=version)
-            self._outlet.open(session)
-            self._discovery = Discovery(session, self._wanted, self._changed, self.config)
+                self._subscriptions.set(
+                    retry_topic(self.group), filter_of("*"), None, version=version
+                )
+            self._dispatcher.open(session)
+            self._discovery = Discovery(session, self._subscriptions, self._changed, self.config)
             await self._discovery.start()
             if self.config.alike_only:
-                wanted = self._wanted.by_topic
+                wanted = self._subscriptions.by_topic
                 await check_agreement(session, self.group, wanted=wanted, config=self.config)
             membership = self._membership = self._member(session)
-            facts = Facts(self.group, self.config, self.ordered, self._nameservers, version)
-            session.operated[self.group] = Operated(
+            info = MemberInfo(self.group, self.config, self.ordered, self._nameservers, version)
+            session.operated[self.group] = RemoteRequests(
                 membership,
-                self._wanted.by_topic,
-                facts,
+                self._subscriptions.by_topic,
+                info,
                 statistics=self.statistics,
                 clock=session.world.clock,
             )
@@ -280,7 +287,7 @@ class PushConsumer(Entered):
         return replace(self.config, instance=_BROADCASTING_INSTANCE)
 
     def _open_local(self, session: Session) -> LocalOffsets:
-        disk = World.real_disk() if self._world is None else self._world.disk
+        disk = ClientEnvironment.real_disk() if self._world is None else self._world.disk
         if disk is None:
             raise UsageError("broadcasting needs a disk for its positions")
         folder = self.config.offsets_folder
@@ -291,15 +298,15 @@ class PushConsumer(Entered):
             session,
             self.group,
             self.config,
-            self._outlet.offer,
+            self._dispatcher.offer,
             self._counters,
-            finish=self._outlet.finish if self.ordered else None,
+            finish=self._dispatcher.finish if self.ordered else None,
             renewal_ms=self.config.lease_renewal_ms,
-            manner=BROADCASTING if self.broadcasting else SHARING,
+            mode=BROADCASTING if self.broadcasting else SHARING,
             pauses=self._pauses,
         )
-        ways = Ways(local=self._local)
-        return Membership(self._wanted.by_topic, self._beginning, parts, ways=ways)
+        options = MembershipOptions(local=self._local)
+        return Membership(self._subscriptions.by_topic, self._beginning, parts, options=options)
 
     def pause(self, topic: str | None = None) -> None:
         """Fetches nothing more, of one topic or at all; what was fetched is still delivered.
@@ -330,13 +337,13 @@ class PushConsumer(Entered):
     def statistics(self) -> Statistics:
         """Rates, times and failures by topic, and how much waits in memory."""
         windows = self._membership.windows if self._membership is not None else ()
-        return self._counters.told(asyncio.get_running_loop().time(), windows)
+        return self._counters.snapshot(asyncio.get_running_loop().time(), windows)
 
     async def close(self) -> None:
         """Leaves the group: waits for listeners under way, commits, tells the brokers."""
         session, self._session = self._session, None
         membership, self._membership = self._membership, None
-        delivery = self._outlet.close()
+        delivery = self._dispatcher.close()
         if session is None:
             return
         session.operated.pop(self.group, None)

@@ -24,9 +24,9 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from sprocket.base.errors import SprocketError
-from sprocket.client.base.lifecycle import Entered
+from sprocket.client.base.lifecycle import Lifecycle
 from sprocket.client.base.subscription import Later, Listener, MessageListener
-from sprocket.client.base.world import World
+from sprocket.client.base.world import ClientEnvironment
 from sprocket.client.config import ProducerConfig
 from sprocket.client.producer import Producer
 from sprocket.client.sending.sender import Sent
@@ -35,7 +35,7 @@ from sprocket.message.ids import parse_offset_id
 from sprocket.message.message import Message, StoredMessage
 from sprocket.message.topic import TRACE
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 #: The group of those who send traces, as in Java.
 GROUP = "_INNER_TRACE_PRODUCER"
@@ -52,7 +52,7 @@ _PLAIN, _DELAYED = 0, 3
 _SUCCESS, _RAISED, _FAILED = 0, 2, 4
 
 
-class Tracer(Entered):
+class Tracer(Lifecycle):
     """Notes when messages were sent and consumed, and sends that, now and then::
 
         async with Tracer(nameservers=servers) as tracer:
@@ -85,9 +85,9 @@ class Tracer(Entered):
         topic: str = TRACE,
         every_s: float = 0.5,
         config: ProducerConfig | None = None,
-        world: World | None = None,
+        world: ClientEnvironment | None = None,
     ) -> None:
-        self._world = world or World.real()
+        self._world = world or ClientEnvironment.real()
         self._topic = topic
         self._every_s = every_s
         self._producer = Producer(GROUP, nameservers=nameservers, config=config, world=world)
@@ -204,7 +204,7 @@ class Tracer(Entered):
                 await self._producer.send(Message(self._topic, text.encode(), keys=keys))
             except SprocketError as error:
                 self.dropped += count
-                log.warning("a trace of %d events is dropped: %s", count, error)
+                logger.warning("a trace of %d events is dropped: %s", count, error)
 
     def _take(self) -> tuple[str, list[str], int]:
         """The text of one message, its keys, and how many events it has."""

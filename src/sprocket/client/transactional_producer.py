@@ -24,11 +24,11 @@ from sprocket.base.errors import (
     UsageError,
 )
 from sprocket.client.base.subscription import Outcome
-from sprocket.client.base.world import World
+from sprocket.client.base.world import ClientEnvironment
 from sprocket.client.config import ProducerConfig
 from sprocket.client.producer import Producer
 from sprocket.client.sending.sender import Sent, fixed_queue
-from sprocket.client.session.transaction_checks import Check, Checks, call
+from sprocket.client.session.transaction_checks import Check, TransactionChecks, call
 from sprocket.clientcore.envelope import Envelope, seal
 from sprocket.clientcore.replies import SendStatus, is_stored
 from sprocket.message.ids import parse_offset_id
@@ -47,7 +47,7 @@ from sprocket.protocol.requests.transaction import EndTransaction
 
 __all__ = ["Check", "Execute", "Outcome", "Transaction", "TransactionalProducer"]
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 #: The sender's own work, for `send_in_transaction`. A plain function runs in a thread.
 Execute = Callable[["Transaction"], Awaitable[Outcome]] | Callable[["Transaction"], Outcome]
@@ -143,13 +143,13 @@ class TransactionalProducer(Producer):
         *,
         nameservers: str | Sequence[str] | None = None,
         config: ProducerConfig | None = None,
-        world: World | None = None,
+        world: ClientEnvironment | None = None,
         check: Check | None = None,
     ) -> None:
         super().__init__(group, nameservers=nameservers, config=config, world=world)
         #: By unique id; None while the work goes on.
         self._ends: OrderedDict[str, Outcome | None] = OrderedDict()
-        self._checks = Checks(group, self._remembered, check)
+        self._checks = TransactionChecks(group, self._remembered, check)
 
     async def start(self) -> None:
         """As `Producer.start`."""
@@ -261,20 +261,20 @@ class TransactionalProducer(Producer):
         return envelope._replace(properties=properties, sys_flag=envelope.sys_flag | PREPARED)
 
     async def _send_half(self, transaction: Transaction, envelope: Envelope) -> Sent:
-        session, outbox = self._joined()
+        session, sender = self._joined()
         deadline = self._deadline(transaction.timeout_ms)
         key, queue = transaction.place
         if key is None and queue is None:
-            sent = (await outbox.send(envelope, deadline))[0]
+            sent = (await sender.send(envelope, deadline))[0]
         else:
-            route = await outbox.route(envelope.topic, deadline)
+            route = await sender.route(envelope.topic, deadline)
             fixed = fixed_queue(route, transaction.message, key=key, queue=queue)
-            sent = (await outbox.send_to(fixed, envelope, deadline))[0]
+            sent = (await sender.send_to(fixed, envelope, deadline))[0]
         # A broker asks those it has a heartbeat of.
         with contextlib.suppress(SprocketError):
             address = session.address(sent.queue.broker)
             if session.greeted(address) is None:
-                await session.greet(address)
+                await session.register(address)
         return sent
 
     async def _end(self, transaction: Transaction, outcome: Outcome) -> None:
@@ -300,11 +300,11 @@ class TransactionalProducer(Producer):
             address = session.address(sent.queue.broker)
             reply = await session.pool.call(address, header, deadline=self._deadline(None))
         except TransportError as error:
-            log.warning("the broker will ask for transaction %s: %s", transaction.id, error)
+            logger.warning("the broker will ask for transaction %s: %s", transaction.id, error)
             return
         transaction.is_confirmed = is_stored(reply.code)
         if transaction.is_confirmed or reply.code in _LATER:
             return
         if outcome is Outcome.COMMIT:
             raise reply.error()
-        log.warning("rollback of %s: %s (%d)", transaction.id, reply.remark, reply.code)
+        logger.warning("rollback of %s: %s (%d)", transaction.id, reply.remark, reply.code)

@@ -19,7 +19,7 @@ class Task(msgspec.Struct):
     folder: str
 
 
-class Step(msgspec.Struct, tag=True):
+class DemoStep(msgspec.Struct, tag=True):
     """The current step, in words."""
 
     doing: str
@@ -33,7 +33,7 @@ class RegionTotal(msgspec.Struct):
     amount: float
 
 
-class Report(msgspec.Struct, tag=True):
+class DemoReport(msgspec.Struct, tag=True):
     """The result of the Spark job.
 
     Attributes:
@@ -55,7 +55,7 @@ class Failure(msgspec.Struct, tag=True):
     reason: str
 
 
-Event = Step | Report | Failure
+Event = DemoStep | DemoReport | Failure
 
 encode = msgspec.json.Encoder().encode
 decode_event = msgspec.json.Decoder(Event).decode

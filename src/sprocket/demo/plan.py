@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from sprocket.demo.events import Report
+from sprocket.demo.events import DemoReport
 from sprocket.demo.orders import TOPIC
 
 GROUP = "billing"
@@ -41,7 +41,7 @@ class Plan:
 
 
 @dataclass(slots=True)
-class Tally:
+class MemberTally:
     """The work of one member of the group: orders billed, and the numbers of its queues."""
 
     member: str
@@ -54,5 +54,5 @@ class Result:
     """The result of the demo; without a report if Spark was switched off."""
 
     sent: int
-    tallies: list[Tally]
-    report: Report | None
+    tallies: list[MemberTally]
+    report: DemoReport | None

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING
 
 from sprocket.base.errors import SprocketError
 from sprocket.demo.events import (
+    DemoReport,
+    DemoStep,
     Event,
     Failure,
     RegionTotal,
-    Report,
-    Step,
     Task,
     decode_task,
     encode,
@@ -39,7 +39,7 @@ _ORDER = "order string, customer string, items int, amount double"
 _SHORT_JOB = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
 
 
-def report(spark: SparkSession, task: Task, say: Say) -> Report:
+def report(spark: SparkSession, task: Task, say: Say) -> DemoReport:
     """Reads the topic, writes it as Parquet by region and status, and computes totals."""
     from pyspark.sql import functions as f
 
@@ -58,13 +58,13 @@ def report(spark: SparkSession, task: Task, say: Say) -> Report:
         "body",
         f.from_json(f.col("body").cast("string"), _ORDER).alias("order"),
     )
-    say(Step("Spark reads the topic and writes Parquet by region and status"))
+    say(DemoStep("Spark reads the topic and writes Parquet by region and status"))
     orders.write.mode("overwrite").partitionBy("region", "status").parquet(task.folder)
-    say(Step("Spark computes the totals"))
+    say(DemoStep("Spark computes the totals"))
     return _summed(spark.read.parquet(task.folder), Path(task.folder))
 
 
-def _summed(orders: DataFrame, folder: Path) -> Report:
+def _summed(orders: DataFrame, folder: Path) -> DemoReport:
     from pyspark.sql import functions as f
 
     counted = orders.groupBy("region").agg(
@@ -79,7 +79,7 @@ def _summed(orders: DataFrame, folder: Path) -> Report:
     ]
     messages = sum(row.messages for row in rows)
     files = list(folder.rglob("*.parquet"))
-    return Report(
+    return DemoReport(
         messages=messages,
         others=messages - sum(sum(one.orders.values()) for one in regions),
         regions=regions,
@@ -96,7 +96,7 @@ def main() -> int:
     lines: SimpleQueue[bytes] = SimpleQueue()
     threading.Thread(target=_listen, args=(lines,), daemon=True).start()
     try:
-        say(Step("Spark starts"))
+        say(DemoStep("Spark starts"))
         spark = session("sprocket-demo", **_SHORT_JOB)
         say(report(spark, decode_task(lines.get()), say))
         spark.stop()

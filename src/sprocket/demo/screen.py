@@ -19,12 +19,12 @@ from rich.progress import (
 )
 from rich.table import Table
 
-from sprocket.demo.events import Report
+from sprocket.demo.events import DemoReport
 from sprocket.demo.orders import STATUSES, TOPIC
 from sprocket.demo.plan import GROUP, Plan, Result
 
 
-class Bars:
+class ProgressBars:
     """The two progress bars."""
 
     def __init__(self, progress: Progress, messages: int) -> None:
@@ -58,7 +58,7 @@ class Screen:
         )
 
     @contextlib.contextmanager
-    def bars(self, messages: int) -> Iterator[Bars]:
+    def bars(self, messages: int) -> Iterator[ProgressBars]:
         """Shows the progress of sending and consuming."""
         columns = (
             TextColumn("{task.description:<24}"),
@@ -67,7 +67,7 @@ class Screen:
             TimeElapsedColumn(),
         )
         with Progress(*columns, console=self._console) as progress:
-            yield Bars(progress, messages)
+            yield ProgressBars(progress, messages)
 
     @contextlib.contextmanager
     def working(self) -> Iterator[Show]:
@@ -98,7 +98,7 @@ class Screen:
         self._console.print("stopped; everything is closed, and the data is kept")
 
 
-def _table(report: Report) -> Table:
+def _table(report: DemoReport) -> Table:
     table = Table(title="orders by region and status, read by Spark", box=box.SIMPLE_HEAD)
     table.add_column("region")
     for status in STATUSES:

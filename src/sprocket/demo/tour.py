@@ -18,10 +18,10 @@ from sprocket.client.config import ConsumerConfig
 from sprocket.client.producer import Producer
 from sprocket.client.push_consumer import PushConsumer
 from sprocket.demo.child import Child
-from sprocket.demo.events import Failure, Report, Step, Task, decode_event, encode
+from sprocket.demo.events import DemoReport, DemoStep, Failure, Task, decode_event, encode
 from sprocket.demo.orders import TOPIC, orders
-from sprocket.demo.plan import BROKER_PORT, GROUP, NAMESERVER_PORT, Plan, Result, Tally
-from sprocket.demo.screen import Bars, Screen
+from sprocket.demo.plan import BROKER_PORT, GROUP, NAMESERVER_PORT, MemberTally, Plan, Result
+from sprocket.demo.screen import ProgressBars, Screen
 from sprocket.message.message import Message, StoredMessage
 from sprocket.standalone import Standalone
 
@@ -60,7 +60,7 @@ async def tour(plan: Plan, screen: Screen, *, clock: Clock, entropy: Entropy) ->
 
 async def _sell_and_bill(
     producer: Producer, made: Iterator[Message], nameserver: str, screen: Screen, plan: Plan
-) -> list[Tally]:
+) -> list[MemberTally]:
     """Sends all orders while a group of two members consumes them."""
     first = next(made)
     await producer.send(first)  # creates the topic, so that the members find its queues
@@ -96,11 +96,11 @@ async def _shared(members: list[PushConsumer], queues: int) -> None:
 class Billing:
     """The consumer group: counts each member's messages, and knows which are still missing."""
 
-    def __init__(self, bars: Bars) -> None:
+    def __init__(self, bars: ProgressBars) -> None:
         self._bars = bars
         self._waiting: set[str] = set()
         self._is_done = asyncio.Event()
-        self.tallies: list[Tally] = []
+        self.tallies: list[MemberTally] = []
 
     def expect(self, messages: list[Message]) -> None:
         """Registers messages that are about to be sent."""
@@ -115,11 +115,11 @@ class Billing:
             for number in range(1, count + 1):
                 config = ConsumerConfig(instance=f"member-{number}")
                 member = PushConsumer(GROUP, nameservers=nameserver, start="first", config=config)
-                self._listen(member, Tally(f"member {number}"))
+                self._listen(member, MemberTally(f"member {number}"))
                 joined.append(await stack.enter_async_context(member))
             yield joined
 
-    def _listen(self, member: PushConsumer, tally: Tally) -> None:
+    def _listen(self, member: PushConsumer, tally: MemberTally) -> None:
         self.tallies.append(tally)
 
         @member.on(TOPIC)
@@ -161,14 +161,14 @@ class SparkFailed(SprocketError):
     """The Spark process could not carry out its task."""
 
 
-async def _report(spark: Child, task: Task, show: Screen.Show) -> Report:
+async def _report(spark: Child, task: Task, show: Screen.Show) -> DemoReport:
     spark.tell(encode(task))
     async for line in spark.lines():
         event = decode_event(line)
         match event:
-            case Step(doing):
+            case DemoStep(doing):
                 show(doing)
-            case Report():
+            case DemoReport():
                 return event
             case Failure(reason):
                 raise SparkFailed(f"the Spark job failed: {reason}")

@@ -13,7 +13,7 @@ from sprocket.filter.tags import ALL, TagFilter
 Filter = TagFilter | SqlFilter | PythonFilter
 
 
-class Choice(TypedDict, total=False):
+class MessageSelector(TypedDict, total=False):
     """How messages are chosen: by one of these, or by none for all messages.
 
     Attributes:
@@ -33,7 +33,7 @@ def filter_of(
     sql: str | None = None,
     code: PythonFilter | Callable[[Any], bool] | None = None,
 ) -> Filter:
-    """The filter for a user's choice; see `Choice`.
+    """The filter for a user's choice; see `MessageSelector`.
 
     Raises:
         SubscriptionInvalid: it cannot be parsed; for SQL92 the text contains the column.

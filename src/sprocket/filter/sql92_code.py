@@ -30,7 +30,7 @@ from sprocket.filter.sql92_numbers import (
     as_int,
     as_long,
 )
-from sprocket.filter.sql92_terms import NUMBERS, TEXTS, Kind, Term
+from sprocket.filter.sql92_terms import NUMBERS, TEXTS, Term, ValueType
 from sprocket.message.properties import NAME_END, PAIR_END, decode
 
 #: From a property's name to its text, or None.
@@ -43,9 +43,9 @@ TextTest = Callable[[bytes | memoryview], bool]
 CONDITIONS_MAX = 128
 
 _READERS = {
-    Kind.INT: "(int(v) if v.isdecimal() and len(v) < 10 else as_int(v))",
-    Kind.LONG: "(int(v) if v.isdecimal() and len(v) < 19 else as_long(v))",
-    Kind.DOUBLE: "as_double(v)",
+    ValueType.INT: "(int(v) if v.isdecimal() and len(v) < 10 else as_int(v))",
+    ValueType.LONG: "(int(v) if v.isdecimal() and len(v) < 19 else as_long(v))",
+    ValueType.DOUBLE: "as_double(v)",
 }
 _USED = (as_int, as_long, as_double, as_boolean, NotComparable, int, len, str)
 _TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
@@ -143,7 +143,7 @@ class _Writer:
 
     def write(self, term: Term) -> ast.expr:
         """The tree for any term."""
-        if term.kind is Kind.BOOLEAN:
+        if term.kind is ValueType.BOOLEAN:
             self._conditions += 1
             if self._conditions > CONDITIONS_MAX:
                 fault = f"an expression has at most {CONDITIONS_MAX} conditions"
@@ -180,7 +180,7 @@ class _Writer:
                 return self._order(term)
             case terms.Between():
                 return self._between(term)
-            case terms.Member():
+            case terms.InList():
                 test = "v in K" if term.is_in else "v not in K"
                 return self._fill(
                     f"None if (v := X) is None else {test}",
@@ -211,11 +211,11 @@ class _Writer:
         if left.kind in NUMBERS and right.kind in NUMBERS:
             return ast.Constant(_value(left, right) == _value(right, left))
         parts = {"L": self.write(left), "R": self.write(right)}
-        if left.kind in TEXTS and right.kind in (*NUMBERS, Kind.TEXT):
+        if left.kind in TEXTS and right.kind in (*NUMBERS, ValueType.TEXT):
             return self._fill(f"None if (v := L) is None else {_read(right)} == R", **parts)
         if left.kind in NUMBERS and right.kind in TEXTS:
             return self._fill(f"False if (v := R) is None else L == {_read(left)}", **parts)
-        if left.kind in TEXTS and right.kind is Kind.BOOLEAN:
+        if left.kind in TEXTS and right.kind is ValueType.BOOLEAN:
             return self._fill("same(as_boolean(L), R)", **parts)
         return self._fill("same(L, R)", **parts)
 
@@ -228,9 +228,9 @@ class _Writer:
             )
         if left.kind in NUMBERS:
             sign, left, right = _TURNED[sign], right, left
-        if Kind.NOTHING in (left.kind, right.kind):
+        if ValueType.NOTHING in (left.kind, right.kind):
             template = "nothing((L, R))"
-        elif right.kind is Kind.PROPERTY:
+        elif right.kind is ValueType.PROPERTY:
             template = (
                 f"None if (v := L) is None or (w := R) is None "
                 f"else as_double(v) {sign} as_double(w)"
@@ -241,7 +241,7 @@ class _Writer:
 
     def _between(self, term: terms.Between) -> ast.expr:
         kind = term.low.kind
-        if term.term.kind is Kind.PROPERTY and kind in NUMBERS and kind is term.high.kind:
+        if term.term.kind is ValueType.PROPERTY and kind in NUMBERS and kind is term.high.kind:
             return self._fill(
                 f"None if (v := X) is None else L <= {_read(term.low)} <= H",
                 X=self.write(term.term),
@@ -278,14 +278,14 @@ def _filled(node: ast.AST, names: Mapping[str, ast.expr | str]) -> ast.AST:
         return ast.Name(name, node.ctx) if isinstance(name, str) else name
     if not node._fields:
         return node
-    copy = type(node)()
+    fields: dict[str, object] = {}
     for field, value in ast.iter_fields(node):
         if isinstance(value, ast.AST):
             value = _filled(value, names)
         elif isinstance(value, list):
             value = [_filled(each, names) for each in value]
-        setattr(copy, field, value)
-    return copy
+        fields[field] = value
+    return type(node)(**fields)
 
 
 def _read(constant: Term) -> str:
@@ -306,4 +306,4 @@ def _value(term: Term, other: Term) -> int | float:
     """A constant's value for a comparison with another: a decimal number if one of them is."""
     assert isinstance(term, terms.Constant)
     assert isinstance(term.value, int | float)
-    return float(term.value) if Kind.DOUBLE in (term.kind, other.kind) else term.value
+    return float(term.value) if ValueType.DOUBLE in (term.kind, other.kind) else term.value

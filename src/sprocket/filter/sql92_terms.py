@@ -40,7 +40,7 @@ class SqlInvalid(SubscriptionInvalid, UsageError):
         self.column = column
 
 
-class Kind(Enum):
+class ValueType(Enum):
     """The type of a term's value.
 
     Members:
@@ -59,8 +59,8 @@ class Kind(Enum):
     NOTHING = "a negative"
 
 
-NUMBERS = (Kind.INT, Kind.LONG, Kind.DOUBLE)
-TEXTS = (Kind.PROPERTY, Kind.TEXT)
+NUMBERS = (ValueType.INT, ValueType.LONG, ValueType.DOUBLE)
+TEXTS = (ValueType.PROPERTY, ValueType.TEXT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class Term:
     """
 
     column: int
-    kind: Kind
+    kind: ValueType
     depth: int
 
 
@@ -140,7 +140,7 @@ class IsNull(Term):
 
 
 @dataclass(frozen=True, slots=True)
-class Member(Term):
+class InList(Term):
     """IN, or NOT IN."""
 
     name: str
@@ -160,14 +160,14 @@ class Search(Term):
 
 def _called(term: Term) -> str:
     """The name of a term in error texts."""
-    if isinstance(term, Constant) and term.kind is Kind.BOOLEAN:
+    if isinstance(term, Constant) and term.kind is ValueType.BOOLEAN:
         return "NULL" if term.value is None else str(term.value).upper()
     return term.kind.value
 
 
 def text(column: int, value: str) -> Constant:
     """A string between quotes."""
-    return Constant(column, Kind.TEXT, 1, value)
+    return Constant(column, ValueType.TEXT, 1, value)
 
 
 def whole(column: int, digits: str) -> Constant:
@@ -175,7 +175,7 @@ def whole(column: int, digits: str) -> Constant:
     value = int(digits.rstrip("lL")) if len(digits) <= 20 else LONG_MAX + 1
     if value > LONG_MAX:
         raise SqlInvalid(f"a whole number is at most {LONG_MAX}", column)
-    return Constant(column, Kind.INT if value <= _INT_MAX else Kind.LONG, 1, value)
+    return Constant(column, ValueType.INT if value <= _INT_MAX else ValueType.LONG, 1, value)
 
 
 def decimal(column: int, digits: str) -> Constant:
@@ -183,17 +183,17 @@ def decimal(column: int, digits: str) -> Constant:
     value = float(digits)
     if value == float("inf"):
         raise SqlInvalid("the number is too large", column)
-    return Constant(column, Kind.DOUBLE, 1, value)
+    return Constant(column, ValueType.DOUBLE, 1, value)
 
 
 def boolean(column: int, value: bool | None) -> Constant:
     """TRUE, FALSE or NULL."""
-    return Constant(column, Kind.BOOLEAN, 1, value)
+    return Constant(column, ValueType.BOOLEAN, 1, value)
 
 
 def named(column: int, name: str) -> Property:
     """A property."""
-    return Property(column, Kind.PROPERTY, 1, name)
+    return Property(column, ValueType.PROPERTY, 1, name)
 
 
 def negative(column: int, term: Term) -> Term:
@@ -201,7 +201,7 @@ def negative(column: int, term: Term) -> Term:
     if isinstance(term, Constant) and term.kind in NUMBERS:
         assert isinstance(term.value, int | float)
         return Constant(column, term.kind, 1, -term.value)
-    return Negative(column, Kind.NOTHING, _deeper(column, term), term)
+    return Negative(column, ValueType.NOTHING, _deeper(column, term), term)
 
 
 def condition(term: Term) -> Term:
@@ -210,24 +210,24 @@ def condition(term: Term) -> Term:
     Raises:
         SqlInvalid: it is neither a condition nor a property.
     """
-    if term.kind is Kind.BOOLEAN:
+    if term.kind is ValueType.BOOLEAN:
         return term
     if isinstance(term, Property):
-        return IsThere(term.column, Kind.BOOLEAN, 1, term)
+        return IsThere(term.column, ValueType.BOOLEAN, 1, term)
     raise SqlInvalid(f"{_called(term)} alone is not true or false", term.column)
 
 
 def negated(column: int, term: Term) -> Not:
     """NOT."""
     inner = condition(term)
-    return Not(column, Kind.BOOLEAN, _deeper(column, inner), inner)
+    return Not(column, ValueType.BOOLEAN, _deeper(column, inner), inner)
 
 
 def joined(terms: Sequence[Term], *, is_and: bool) -> Junction:
     """AND, or OR."""
     conditions = tuple(condition(term) for term in terms)
     column = conditions[0].column
-    return Junction(column, Kind.BOOLEAN, _deeper(column, *conditions), is_and, conditions)
+    return Junction(column, ValueType.BOOLEAN, _deeper(column, *conditions), is_and, conditions)
 
 
 def equal(left: Term, right: Term) -> Equality:
@@ -236,17 +236,17 @@ def equal(left: Term, right: Term) -> Equality:
         if isinstance(term, Constant) and term.value is None:
             raise SqlInvalid("nothing equals NULL; write IS NULL", term.column)
     _check_comparable(left, right)
-    return Equality(left.column, Kind.BOOLEAN, _deeper(left.column, left, right), left, right)
+    return Equality(left.column, ValueType.BOOLEAN, _deeper(left.column, left, right), left, right)
 
 
 def _check_comparable(left: Term, right: Term) -> None:
     """Refuses an equality that Java accepts and that is never true."""
-    if left.kind is Kind.BOOLEAN and right.kind is not Kind.BOOLEAN:
+    if left.kind is ValueType.BOOLEAN and right.kind is not ValueType.BOOLEAN:
         if isinstance(left, Not):
             raise SqlInvalid(f"{_CLOSER} =; {_PARENTHESES}", left.column)
         hint = f"; write it with {_called(left)} at the right" if right.kind in TEXTS else ""
         raise SqlInvalid(f"{_called(left)} never equals {_called(right)}{hint}", left.column)
-    if right.kind is Kind.BOOLEAN and left.kind in (*NUMBERS, Kind.NOTHING):
+    if right.kind is ValueType.BOOLEAN and left.kind in (*NUMBERS, ValueType.NOTHING):
         raise SqlInvalid(f"{_called(left)} never equals {_called(right)}", left.column)
 
 
@@ -254,13 +254,15 @@ def ordered(sign: str, left: Term, right: Term) -> Order:
     """`<`, `<=`, `>` or `>=`."""
     _check_number(left, sign)
     _check_number(right, sign)
-    return Order(left.column, Kind.BOOLEAN, _deeper(left.column, left, right), sign, left, right)
+    return Order(
+        left.column, ValueType.BOOLEAN, _deeper(left.column, left, right), sign, left, right
+    )
 
 
 def _check_number(term: Term, sign: str) -> None:
     if isinstance(term, Not):
         raise SqlInvalid(f"{_CLOSER} {sign}; {_PARENTHESES}", term.column)
-    if term.kind in (Kind.TEXT, Kind.BOOLEAN):
+    if term.kind in (ValueType.TEXT, ValueType.BOOLEAN):
         raise SqlInvalid(f"{sign} compares numbers, not {_called(term)}", term.column)
 
 
@@ -271,7 +273,7 @@ def between(term: Term, low: Term, high: Term, *, is_in: bool) -> Term:
     if is_in and _is_turned(low, high):
         raise SqlInvalid("BETWEEN needs the lower number first", low.column)
     column = term.column
-    found = Between(column, Kind.BOOLEAN, _deeper(column, term, low, high), term, low, high)
+    found = Between(column, ValueType.BOOLEAN, _deeper(column, term, low, high), term, low, high)
     return found if is_in else negated(column, found)
 
 
@@ -285,21 +287,21 @@ def _is_turned(low: Term, high: Term) -> bool:
 
 def is_null(term: Term, *, is_there: bool) -> Term:
     """IS NULL, or IS NOT NULL."""
-    found = IsNull(term.column, Kind.BOOLEAN, _deeper(term.column, term), term)
+    found = IsNull(term.column, ValueType.BOOLEAN, _deeper(term.column, term), term)
     return negated(term.column, found) if is_there else found
 
 
-def member(term: Term, values: Sequence[str], *, is_in: bool) -> Member:
+def member(term: Term, values: Sequence[str], *, is_in: bool) -> InList:
     """IN, or NOT IN."""
     if not isinstance(term, Property):
         raise SqlInvalid(f"IN needs a property on its left, not {_called(term)}", term.column)
-    return Member(term.column, Kind.BOOLEAN, 2, term.name, frozenset(values), is_in)
+    return InList(term.column, ValueType.BOOLEAN, 2, term.name, frozenset(values), is_in)
 
 
 def search(how: str, term: Term, wanted: str, *, is_found: bool) -> Search:
     """CONTAINS, STARTSWITH or ENDSWITH, or their NOT forms."""
     column = term.column
-    return Search(column, Kind.BOOLEAN, _deeper(column, term), how, term, wanted, is_found)
+    return Search(column, ValueType.BOOLEAN, _deeper(column, term), how, term, wanted, is_found)
 
 
 def _deeper(column: int, *terms: Term) -> int:

@@ -1,4 +1,4 @@
-"""The frames between a broker and a filter's process, over two pipes.
+"""The frames between a broker and a filter's process, over two pipes. Pure.
 
     to the process                              back
     memory, CPU time, parent: as arguments      level: `kernel` or `limits`
@@ -32,7 +32,7 @@ _FAULT = struct.Struct(">Iii")
 HEAD_BYTES = _HEAD.size
 
 
-class Garbled(ValueError):
+class FrameInvalid(ValueError):
     """The bytes are no valid frame."""
 
 
@@ -67,7 +67,7 @@ class Verdicts(NamedTuple):
     fault: Fault | None = None
 
 
-class Part(NamedTuple):
+class FilterInput(NamedTuple):
     """The data of one message for a filter."""
 
     queue_offset: int
@@ -91,7 +91,7 @@ def opened(body: bytes) -> tuple[int, bytes, memoryview]:
         Garbled: it is too short.
     """
     if len(body) < HEAD_BYTES:
-        raise Garbled("a frame is too short")
+        raise FrameInvalid("a frame is too short")
     number, kind = _HEAD.unpack_from(body)
     return number, kind, memoryview(body)[HEAD_BYTES:]
 
@@ -109,7 +109,7 @@ def load_of(rest: memoryview) -> tuple[str, bytes]:
     return str(rest[_NAME.size : end], "utf-8"), bytes(rest[end:])
 
 
-def batch(topic: str, queue_number: int, parts: Iterable[Part]) -> bytes:
+def batch(topic: str, queue_number: int, parts: Iterable[FilterInput]) -> bytes:
     """Encodes the rest of a judge frame."""
     raw = topic.encode()
     pieces = [_QUEUE.pack(queue_number, len(raw)), raw]
@@ -119,20 +119,20 @@ def batch(topic: str, queue_number: int, parts: Iterable[Part]) -> bytes:
     return b"".join(pieces)
 
 
-def batch_of(rest: memoryview) -> tuple[str, int, Iterator[Part]]:
+def batch_of(rest: memoryview) -> tuple[str, int, Iterator[FilterInput]]:
     """Decodes the rest of a judge frame: topic, queue number and messages."""
     number, size = _QUEUE.unpack_from(rest)
     at = _QUEUE.size + size
     return str(rest[_QUEUE.size : at], "utf-8"), number, _parts(rest, at)
 
 
-def _parts(rest: memoryview, at: int) -> Iterator[Part]:
+def _parts(rest: memoryview, at: int) -> Iterator[FilterInput]:
     while at < len(rest):
         offset, born_ms, stored_ms, flag, properties, body = _MESSAGE.unpack_from(rest, at)
         at += _MESSAGE.size
         middle, end = at + properties, at + properties + body
         texts = bytes(rest[at:middle]), bytes(rest[middle:end])
-        yield Part(offset, born_ms, stored_ms, flag, *texts)
+        yield FilterInput(offset, born_ms, stored_ms, flag, *texts)
         at = end
 
 
@@ -155,18 +155,18 @@ def verdicts_of(rest: memoryview, count: int) -> Verdicts:
     # honest process could send: no more results than messages, each 0 or 1, and a fault exactly if
     # messages are left over.
     if len(rest) < _FAULT.size:
-        raise Garbled("an answer is too short")
+        raise FrameInvalid("an answer is too short")
     judged, line, column = _FAULT.unpack_from(rest)
     raw = bytes(rest[_FAULT.size : _FAULT.size + judged])
     text = rest[_FAULT.size + judged :]
     is_whole = judged == count and line == -1 and not text
     if len(raw) != judged or judged > count or raw.strip(b"\0\1"):
-        raise Garbled("an answer does not fit its batch")
+        raise FrameInvalid("an answer does not fit its batch")
     wanted = [each == 1 for each in raw]
     if is_whole:
         return Verdicts(wanted)
     if line < 0 or column < 0 or (judged == count and count):
-        raise Garbled("an answer does not fit its batch")
+        raise FrameInvalid("an answer does not fit its batch")
     return Verdicts(wanted, Fault(line, column, _shown(text)))
 
 

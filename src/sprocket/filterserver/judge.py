@@ -14,11 +14,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
 from sprocket.base.errors import FilterFailed
-from sprocket.filterserver.exchange import Fault, Part, Verdicts, batch
-from sprocket.filterserver.process import Lost
+from sprocket.filterserver.exchange import Fault, FilterInput, Verdicts, batch
+from sprocket.filterserver.process import ProcessLost
 from sprocket.filterserver.uploads import Uploaded
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 #: The number of messages that are judged one by one after a failure.
 _SINGLY = 64
@@ -99,7 +99,9 @@ class Judge:
         """Whether it has a process."""
         return self._runner is not None
 
-    async def judge(self, topic: str, queue_number: int, parts: Sequence[Part]) -> list[bool]:
+    async def judge(
+        self, topic: str, queue_number: int, parts: Sequence[FilterInput]
+    ) -> list[bool]:
         """Returns for the first messages, at least for one, whether each is wanted.
 
         It runs to its end even if the caller is cancelled: the process's reply must be read.
@@ -119,7 +121,7 @@ class Judge:
         self._is_closed = True
         await self._end()
 
-    async def _judged(self, topic: str, number: int, parts: Sequence[Part]) -> list[bool]:
+    async def _judged(self, topic: str, number: int, parts: Sequence[FilterInput]) -> list[bool]:
         self.waiting += 1
         try:
             async with self._turn:
@@ -143,7 +145,7 @@ class Judge:
         if asyncio.get_running_loop().time() < self._again_at:
             raise FilterFailed(self._last)
 
-    async def _try(self, topic: str, number: int, parts: Sequence[Part]) -> list[bool]:
+    async def _try(self, topic: str, number: int, parts: Sequence[FilterInput]) -> list[bool]:
         # A process carries state from batch to batch, and a batch has one time limit for all its
         # messages. So a failure may have another cause than the message: only one message in a
         # fresh process is a fair test. Until that, each failure means one more process and a batch
@@ -155,7 +157,7 @@ class Judge:
             try:
                 verdicts = await runner.judge(batch(topic, number, chosen), len(chosen))
                 fault = verdicts.fault
-            except Lost as error:
+            except ProcessLost as error:
                 await self._end()
                 verdicts, fault = Verdicts([]), Fault(0, 0, str(error))
             if verdicts.wanted:
@@ -181,8 +183,8 @@ class Judge:
             name = self.uploaded.name.rpartition(".")[2]
             fault = await runner.load(name, self.uploaded.source.encode())
             if fault is not None:
-                raise Lost(str(fault))
-        except Lost as error:
+                raise ProcessLost(str(fault))
+        except ProcessLost as error:
             if runner is not None:
                 await runner.kill()
             raise self._failed(str(error), "its start") from error
@@ -208,5 +210,5 @@ class Judge:
             words = f"{self.uploaded.words} is switched off: {why}"
             self._switch_off(self.uploaded, why)
         self._last = words
-        log.warning("%s", words)
+        logger.warning("%s", words)
         return FilterFailed(words)

@@ -11,13 +11,13 @@ from collections.abc import Awaitable, Callable
 
 from sprocket.filterserver.exchange import Fault
 from sprocket.filterserver.judge import Judge, Runner
-from sprocket.filterserver.process import Bounds, Lost, Process
+from sprocket.filterserver.process import FilterProcess, ProcessLimits, ProcessLost
 from sprocket.filterserver.uploads import Key, Uploaded
 
 _REST_SECONDS = 60.0
 _LOOK_SECONDS = 10.0
 
-Start = Callable[[Bounds], Awaitable[Runner]]
+Start = Callable[[ProcessLimits], Awaitable[Runner]]
 
 
 class Judges:
@@ -34,12 +34,12 @@ class Judges:
     def __init__(
         self,
         processes_max: int,
-        bounds: Bounds,
+        bounds: ProcessLimits,
         *,
         failures_max: int,
         switch_off: Callable[[Uploaded, str], None],
         pause_ms: float = 1_000.0,
-        start: Start = Process.start,
+        start: Start = FilterProcess.start,
     ) -> None:
         self._bounds = bounds
         self._failures_max = failures_max
@@ -86,7 +86,7 @@ class Judges:
         try:
             runner = await self._started()
             return await runner.load(name.rpartition(".")[2], source)
-        except Lost as error:
+        except ProcessLost as error:
             return Fault(0, 0, str(error))
         finally:
             if runner is not None:

@@ -20,7 +20,7 @@ from typing import NamedTuple, Self
 from sprocket.base.errors import SprocketError
 from sprocket.filterserver import exchange
 from sprocket.filterserver.confine import KERNEL
-from sprocket.filterserver.exchange import Fault, Garbled, Verdicts
+from sprocket.filterserver.exchange import Fault, FrameInvalid, Verdicts
 
 #: Where an interpreter without installed packages finds this one.
 _SOURCES = str(Path(__file__).resolve().parents[2])
@@ -39,7 +39,7 @@ _WORN_SECONDS = 300.0
 _KEPT = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
 
 
-class Lost(SprocketError):
+class ProcessLost(SprocketError):
     """A process ended before its reply. The text describes how."""
 
 
@@ -47,7 +47,7 @@ class NotConfined(SprocketError):
     """The system cannot confine a process as the settings require."""
 
 
-class Bounds(NamedTuple):
+class ProcessLimits(NamedTuple):
     """The limits of a process.
 
     Attributes:
@@ -61,7 +61,7 @@ class Bounds(NamedTuple):
     must_be_confined: bool = True
 
 
-class Process:
+class FilterProcess:
     """A filter's process; `start` creates one.
 
     Attributes:
@@ -69,14 +69,14 @@ class Process:
         batches: the number of judged batches.
     """
 
-    def __init__(self, bounds: Bounds) -> None:
+    def __init__(self, bounds: ProcessLimits) -> None:
         self._bounds = bounds
         self._number = 0
         self.level = ""
         self.batches = 0
 
     @classmethod
-    async def start(cls, bounds: Bounds) -> Self:
+    async def start(cls, bounds: ProcessLimits) -> Self:
         """Starts a process, which is confined when this returns.
 
         Raises:
@@ -110,7 +110,7 @@ class Process:
         except OSError as error:
             os.close(ours_out)
             os.close(ours_in)
-            raise Lost(f"no process for a filter can be started: {error}") from error
+            raise ProcessLost(f"no process for a filter can be started: {error}") from error
         finally:
             os.close(theirs_in)
             os.close(theirs_out)
@@ -167,15 +167,15 @@ class Process:
     def _read(self, answer: memoryview, count: int) -> Verdicts:
         try:
             return exchange.verdicts_of(answer, count)
-        except Garbled as error:
-            raise Lost(f"the filter wrote into its pipe: {error}") from error
+        except FrameInvalid as error:
+            raise ProcessLost(f"the filter wrote into its pipe: {error}") from error
 
     async def _ask(self, kind: bytes, expected: bytes, rest: bytes) -> memoryview:
         self._number += 1
         self._out.write(exchange.frame(self._number, kind, rest))
         answered, answer = await self._reply(self._number, self._bounds.cpu_ms)
         if answered != expected:
-            raise Lost("the filter wrote into its pipe: an answer of another kind")
+            raise ProcessLost("the filter wrote into its pipe: an answer of another kind")
         return answer
 
     async def _reply(
@@ -186,15 +186,15 @@ class Process:
             await self._await(reading, cpu_ms / 1000, is_start=is_start)
             body = reading.result()
         except asyncio.IncompleteReadError:
-            raise Lost(await self._end()) from None
+            raise ProcessLost(await self._end()) from None
         finally:
             reading.cancel()
         try:
             answered, kind, rest = exchange.opened(body)
-        except Garbled as error:
-            raise Lost(f"the filter wrote into its pipe: {error}") from error
+        except FrameInvalid as error:
+            raise ProcessLost(f"the filter wrote into its pipe: {error}") from error
         if answered != number:
-            raise Lost("the filter wrote into its pipe: an answer to another question")
+            raise ProcessLost("the filter wrote into its pipe: an answer to another question")
         return kind, rest
 
     async def _await(
@@ -220,13 +220,15 @@ class Process:
             if left <= 0.0:
                 await self.kill()
                 what = "did not start" if is_start else "was not done"
-                raise Lost(f"the filter {what} after {seconds:g} s of CPU time, and was ended")
+                raise ProcessLost(
+                    f"the filter {what} after {seconds:g} s of CPU time, and was ended"
+                )
             left = max(left, 0.01)
 
     async def _frame(self) -> bytes:
         (size,) = exchange.LENGTH.unpack(await self._reader.readexactly(exchange.LENGTH.size))
         if size > exchange.ANSWERED_BYTES_MAX:
-            raise Lost(f"the filter wrote into its pipe: a frame of {size} bytes")
+            raise ProcessLost(f"the filter wrote into its pipe: a frame of {size} bytes")
         return await self._reader.readexactly(size)
 
     def _cpu_seconds(self) -> float | None:

@@ -12,11 +12,11 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from sprocket.base.errors import CorruptRecord
-from sprocket.filterserver.exchange import Part
+from sprocket.filterserver.exchange import FilterInput
 from sprocket.message.compression import COMPRESSED, open_body
 from sprocket.message.offsets import QueueOffset
 from sprocket.message.record import Record, parse
-from sprocket.store.reading.queue_reader import Read, ReadStatus
+from sprocket.store.reading.queue_reader import ReadResult, ReadStatus
 
 #: The most records and bytes in a slice.
 COUNT_MAX = 128
@@ -27,7 +27,7 @@ OPENED_BYTES_MAX = 16 << 20
 _SHOWN_BYTES_MAX = 4 << 20
 
 
-class Place(NamedTuple):
+class RecordInRead(NamedTuple):
     """A record and its position in a read: the number of its part, and its first byte there."""
 
     record: Record
@@ -35,26 +35,26 @@ class Place(NamedTuple):
     at: int
 
 
-def records(read: Read) -> list[Place]:
+def records(read: ReadResult) -> list[RecordInRead]:
     """The records of a read, up to one that cannot be parsed."""
-    found: list[Place] = []
+    found: list[RecordInRead] = []
     with suppress(CorruptRecord):
         for number, part in enumerate(read.parts):
             at = 0
             while at < len(part):
                 record = parse(part, at)
-                found.append(Place(record, number, at))
+                found.append(RecordInRead(record, number, at))
                 at += record.size
     return found
 
 
-def shown(record: Record) -> Part:
+def shown(record: Record) -> FilterInput:
     """A record's data for a filter; a body that cannot be opened stays compressed."""
     body = bytes(record.body)
     if record.sys_flag & COMPRESSED:
         with suppress(CorruptRecord):
             body = open_body(body, record.sys_flag, OPENED_BYTES_MAX)
-    return Part(
+    return FilterInput(
         record.queue_offset,
         record.born_ms,
         record.stored_ms,
@@ -64,9 +64,9 @@ def shown(record: Record) -> Part:
     )
 
 
-def shown_at_once(places: Sequence[Place]) -> list[Part]:
+def shown_at_once(places: Sequence[RecordInRead]) -> list[FilterInput]:
     """The data of the first records for a filter, at least of one, within a bound of memory."""
-    parts: list[Part] = []
+    parts: list[FilterInput] = []
     total = 0
     for place in places:
         parts.append(shown(place.record))
@@ -77,13 +77,13 @@ def shown_at_once(places: Sequence[Place]) -> list[Part]:
 
 
 def chosen(
-    read: Read,
-    places: Sequence[Place],
+    read: ReadResult,
+    places: Sequence[RecordInRead],
     wanted: Sequence[bool],
     *,
     count_max: int,
     bytes_max: int,
-) -> Read:
+) -> ReadResult:
     """The wanted part of a read.
 
     Args:
@@ -113,14 +113,14 @@ def chosen(
             run = (number, at, end)
             parts.append(read.parts[number][at:end])
     status = ReadStatus.FOUND if count else ReadStatus.NO_MATCHED_MESSAGE
-    return Read(
+    return ReadResult(
         status, QueueOffset(next_offset), read.min_offset, read.max_offset, parts, count, total
     )
 
 
-def passed_over(read: Read) -> Read:
+def passed_over(read: ReadResult) -> ReadResult:
     """A read whose first record cannot be parsed: the result skips it like an unwanted one."""
-    return Read(
+    return ReadResult(
         ReadStatus.NO_MATCHED_MESSAGE,
         QueueOffset(read.next_offset - read.count + 1),
         read.min_offset,

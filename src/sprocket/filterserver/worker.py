@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import Any
 
 from sprocket.filterserver import confine, exchange
-from sprocket.filterserver.exchange import Fault, Part
+from sprocket.filterserver.exchange import Fault, FilterInput
 
 #: The modules that a filter may import.
 MODULES = (
@@ -46,7 +46,7 @@ _ANNOTATIONS = __future__.annotations.compiler_flag
 _PROPERTY_END, _NAME_END = "\x02", "\x01"
 
 
-class Message:
+class FilterMessage:
     """The argument of a filter.
 
     Attributes:
@@ -62,7 +62,7 @@ class Message:
         "stored_ms", "topic",
     )  # fmt: skip
 
-    def __init__(self, topic: str, queue_number: int, part: Part) -> None:
+    def __init__(self, topic: str, queue_number: int, part: FilterInput) -> None:
         self.topic = topic
         self.queue_number = queue_number
         self.queue_offset = part.queue_offset
@@ -118,7 +118,7 @@ def main(memory_bytes: int, cpu_seconds: int, parent: int) -> None:
     sys.stdout = sys.stderr = _Silence()
     level = confine.shut(memory_bytes=memory_bytes, cpu_seconds=cpu_seconds, parent=parent)
     _write(exchange.frame(0, exchange.READY, level.encode()))
-    wants: Callable[[Message], object] | None = None
+    wants: Callable[[FilterMessage], object] | None = None
     while (body := _read_frame()) is not None:
         number, kind, rest = exchange.opened(body)
         if kind == exchange.LOAD:
@@ -150,7 +150,9 @@ def _write(frame: bytes) -> None:
         frame = frame[os.write(1, frame) :]
 
 
-def _loaded(name: str, source: bytes) -> tuple[Callable[[Message], object] | None, Fault | None]:
+def _loaded(
+    name: str, source: bytes
+) -> tuple[Callable[[FilterMessage], object] | None, Fault | None]:
     """The function that a source defines, or the source's fault."""
     namespace: dict[str, Any] = {"__builtins__": _names(), "__name__": "filter"}
     try:
@@ -181,13 +183,13 @@ def _names() -> dict[str, Any]:
     return names
 
 
-def _judged(wants: Callable[[Message], object], rest: memoryview) -> bytes:
+def _judged(wants: Callable[[FilterMessage], object], rest: memoryview) -> bytes:
     """The reply to a batch."""
     topic, queue_number, parts = exchange.batch_of(rest)
     wanted: list[bool] = []
     try:
         for part in parts:
-            verdict = wants(Message(topic, queue_number, part))
+            verdict = wants(FilterMessage(topic, queue_number, part))
             if verdict is not True and verdict is not False:
                 kind = type(verdict).__name__
                 return exchange.verdicts(wanted, Fault(0, 0, f"said {kind}, not True or False"))

@@ -20,7 +20,7 @@ _LENGTH = struct.Struct(">h")
 _FIXED_BYTES = _HEAD.size + _LENGTH.size
 
 
-class Part(NamedTuple):
+class BatchedMessage(NamedTuple):
     """One message of a batch."""
 
     flag: int
@@ -29,7 +29,7 @@ class Part(NamedTuple):
     properties: str
 
 
-def encode(parts: Iterable[Part]) -> bytes:
+def encode(parts: Iterable[BatchedMessage]) -> bytes:
     """The body of a batch send.
 
     Raises:
@@ -52,7 +52,7 @@ def encode(parts: Iterable[Part]) -> bytes:
     return b"".join(pieces)
 
 
-def decode(raw: bytes | bytearray | memoryview) -> list[Part]:
+def decode(raw: bytes | bytearray | memoryview) -> list[BatchedMessage]:
     """The messages of a batch; bodies are slices of `raw`, not copies.
 
     The size in front of each message is ignored, as in Java: the other lengths suffice.
@@ -80,6 +80,6 @@ def decode(raw: bytes | bytearray | memoryview) -> list[Part]:
                 f"properties length {properties_bytes} in a batch at byte {at}"
             )
         text = str(view[next_at - properties_bytes : next_at], "utf-8", "replace")
-        parts.append(Part(flag, view[body_at:tail_at], text))
+        parts.append(BatchedMessage(flag, view[body_at:tail_at], text))
         at = next_at
     return parts

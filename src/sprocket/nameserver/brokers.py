@@ -9,8 +9,14 @@ from sprocket.base.errors import ConnectFailed, InvalidParameter, SystemFailure
 from sprocket.message.record import body_crc
 from sprocket.message.topic import READ, WRITE
 from sprocket.nameserver.configuration import Configuration
-from sprocket.nameserver.routes import Broker, Queues, Registration, Routes, Version
-from sprocket.nameserver.settings import ORDER_NAMESPACE, Settings
+from sprocket.nameserver.routes import (
+    BrokerInfo,
+    BrokerInstances,
+    BrokerQueues,
+    RouteTable,
+    Version,
+)
+from sprocket.nameserver.settings import ORDER_NAMESPACE, KeyValueSettings
 from sprocket.protocol import registration
 from sprocket.protocol.bodies import (
     BrokerData,
@@ -40,8 +46,8 @@ class BrokerRequests:
 
     def __init__(
         self,
-        routes: Routes,
-        settings: Settings,
+        routes: RouteTable,
+        settings: KeyValueSettings,
         *,
         configuration: Configuration,
         now_ms: Callable[[], int],
@@ -75,7 +81,7 @@ class BrokerRequests:
         body = RegisterBody()
         if command.body:
             body = registration.decode(command.body, compressed=asked.compressed)
-        info = Registration(
+        info = BrokerInfo(
             cluster=asked.cluster_name,
             broker=asked.broker_name,
             number=asked.broker_id,
@@ -115,7 +121,7 @@ class BrokerRequests:
     def _data_version(self, command: Command, peer: Peer) -> Reply:
         asked = command.read(route.QueryDataVersion)
         theirs = _version(DataVersion.decode(command.body))
-        known = self._routes.heard(
+        known = self._routes.heartbeat(
             asked.broker_name, asked.broker_id, asked.broker_addr, self._now_ms()
         )
         if known is None:
@@ -128,7 +134,9 @@ class BrokerRequests:
 
     def _heartbeat(self, command: Command, peer: Peer) -> Reply:
         asked = command.read(route.BrokerHeartbeat)
-        self._routes.heard(asked.broker_name, asked.broker_id, asked.broker_addr, self._now_ms())
+        self._routes.heartbeat(
+            asked.broker_name, asked.broker_id, asked.broker_addr, self._now_ms()
+        )
         return Reply()
 
     def _members(self, command: Command, peer: Peer) -> Reply:
@@ -168,16 +176,16 @@ def _check(asked: route.RegisterBroker) -> None:
         raise InvalidParameter(f"brokerAddr: {error}") from None
 
 
-def _queues(topics: dict[str, TopicConfig]) -> dict[str, Queues]:
+def _queues(topics: dict[str, TopicConfig]) -> dict[str, BrokerQueues]:
     """A registration's topics for the table, without those that no client could use."""
-    taken: dict[str, Queues] = {}
+    taken: dict[str, BrokerQueues] = {}
     for name, topic in topics.items():
         reads, writes = topic.read_queue_nums, topic.write_queue_nums
         counts_are_right = 0 <= reads <= _QUEUES_MAX and 0 <= writes <= _QUEUES_MAX
         if not 0 < len(name) <= _NAME_MAX or not counts_are_right:
             logger.warning("topic %.*r is left out: %d, %d queues", 80, name, reads, writes)
             continue
-        taken[name] = Queues(reads, writes, topic.perm, topic.topic_sys_flag)
+        taken[name] = BrokerQueues(reads, writes, topic.perm, topic.topic_sys_flag)
     return taken
 
 
@@ -185,7 +193,7 @@ def _version(version: DataVersion) -> Version:
     return Version(version.state_version, version.timestamp, version.counter)
 
 
-def broker_data(broker: Broker) -> BrokerData:
+def broker_data(broker: BrokerInstances) -> BrokerData:
     """A broker as in routes and cluster tables."""
     return BrokerData(
         broker_addrs=broker.addresses,

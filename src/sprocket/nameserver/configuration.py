@@ -10,7 +10,7 @@ from sprocket.base.config import settings_of
 from sprocket.base.config_files import DEFAULT, ConfigFile, load
 from sprocket.base.errors import ConfigError, NoPermission, QueryNotFound, SystemFailure
 from sprocket.nameserver.config import NameServerConfig
-from sprocket.nameserver.settings import Settings
+from sprocket.nameserver.settings import KeyValueSettings
 from sprocket.protocol.bodies import KvTable
 from sprocket.protocol.command import Command, Reply
 from sprocket.protocol.requests import route
@@ -45,7 +45,7 @@ class ConfigurationRequests:
     """
 
     def __init__(
-        self, settings: Settings, configuration: Configuration, *, save: Callable[[], None]
+        self, settings: KeyValueSettings, configuration: Configuration, *, save: Callable[[], None]
     ) -> None:
         self._settings = settings
         self._configuration = configuration
@@ -59,7 +59,7 @@ class ConfigurationRequests:
             route.DeleteKv.code: self._delete_kv,
             route.KvList.code: self._list_kv,
             route.UpdateNameServerConfig.code: self._update_config,
-            route.NameServerConfig.code: self._read_config,
+            route.ReadNameServerConfig.code: self._read_config,
         }
 
     def _put_kv(self, command: Command, peer: Peer) -> Reply:

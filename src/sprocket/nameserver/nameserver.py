@@ -13,15 +13,15 @@ from sprocket.base.config import check
 from sprocket.base.deadline import Deadline, loop_ms
 from sprocket.base.errors import CorruptRecord
 from sprocket.base.ports import Disk
-from sprocket.nameserver.answer import Answer
 from sprocket.nameserver.config import NameServerConfig
 from sprocket.nameserver.configuration import Configuration
-from sprocket.nameserver.routes import Routes
-from sprocket.nameserver.settings import Settings
+from sprocket.nameserver.dispatch import NameServerDispatch
+from sprocket.nameserver.routes import RouteTable
+from sprocket.nameserver.settings import KeyValueSettings
 from sprocket.protocol.command import Command, Reply
 from sprocket.protocol.requests.route import RegisterBroker
-from sprocket.remoting.answers import one_by_one
-from sprocket.remoting.limits import Limits
+from sprocket.remoting.endpoints import one_by_one
+from sprocket.remoting.limits import ConnectionLimits
 from sprocket.remoting.server import Server
 from sprocket.remoting.transport import Peer
 from sprocket.runtime.disk import SystemDisk
@@ -41,21 +41,21 @@ class NameServer:
         self.config = config or NameServerConfig()
         check(self.config)
         self._disk = disk or SystemDisk()
-        self._routes = Routes(
+        self._routes = RouteTable(
             expiry_ms=self.config.broker_expiry_ms,
             topics_max=self.config.topics_max,
             brokers_max=self.config.brokers_max,
             absent_are_deleted=self.config.topics_absent_are_deleted,
         )
-        self._settings = Settings(entries_max=self.config.kv_entries_max)
+        self._settings = KeyValueSettings(entries_max=self.config.kv_entries_max)
         self._server = Server(
             one_by_one(self._reply),
             host=self.config.host,
             port=self.config.port,
-            limits=Limits(frame_bytes_max=self.config.frame_bytes_max),
+            limits=ConnectionLimits(frame_bytes_max=self.config.frame_bytes_max),
         )
         self._configuration = Configuration(self.config)
-        self._answer = Answer(
+        self._answer = NameServerDispatch(
             self._routes,
             self._settings,
             configuration=self._configuration,

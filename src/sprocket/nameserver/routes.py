@@ -36,7 +36,7 @@ class Version(NamedTuple):
 NO_VERSION = Version()
 
 
-class Queues(NamedTuple):
+class BrokerQueues(NamedTuple):
     """A topic's queues on one broker."""
 
     reads: int
@@ -46,7 +46,7 @@ class Queues(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Registration:
+class BrokerInfo:
     """A broker process's description of itself.
 
     Attributes:
@@ -66,7 +66,7 @@ class Registration:
     number: int
     address: str
     ha_address: str = ""
-    topics: Mapping[str, Queues] = field(default_factory=dict)
+    topics: Mapping[str, BrokerQueues] = field(default_factory=dict)
     version: Version = NO_VERSION
     expiry_ms: int | None = None
     acting_master: bool = False
@@ -90,7 +90,7 @@ class Instance:
 
 
 @dataclass(slots=True)
-class Broker:
+class BrokerInstances:
     """A broker's instances by number; there is at least one."""
 
     name: str
@@ -114,14 +114,14 @@ class Broker:
         }
 
 
-class TopicRoute(NamedTuple):
+class RouteEntry(NamedTuple):
     """A topic's queues by broker name, and those brokers; both sorted by name."""
 
-    queues: dict[str, Queues]
-    brokers: list[Broker]
+    queues: dict[str, BrokerQueues]
+    brokers: list[BrokerInstances]
 
 
-class Routes:
+class RouteTable:
     """The table of one name server."""
 
     def __init__(
@@ -136,11 +136,11 @@ class Routes:
         self._topics_max = topics_max
         self._brokers_max = brokers_max
         self._absent_are_deleted = absent_are_deleted
-        self._brokers: dict[str, Broker] = {}
+        self._brokers: dict[str, BrokerInstances] = {}
         #: Topic to broker name to queues. Every topic has a broker, every broker is registered.
-        self._topics: dict[str, dict[str, Queues]] = {}
+        self._topics: dict[str, dict[str, BrokerQueues]] = {}
 
-    def register(self, registration: Registration, connection: Hashable, now_ms: int) -> Instance:
+    def register(self, registration: BrokerInfo, connection: Hashable, now_ms: int) -> Instance:
         """Adds a broker process, or renews it.
 
         Returns:
@@ -151,10 +151,10 @@ class Routes:
         """
         # All checks come first, so that a refused registration changes nothing. Only a master's
         # topics count: a slave's list is a copy, and may be older.
-        self._check_room(registration)
+        self._check_capacity(registration)
         broker = self._brokers.get(registration.broker)
         if broker is None:
-            broker = Broker(registration.broker, registration.cluster, False, None)
+            broker = BrokerInstances(registration.broker, registration.cluster, False, None)
             self._brokers[broker.name] = broker
         broker.acting_master = registration.acting_master
         broker.zone = registration.zone
@@ -186,7 +186,9 @@ class Routes:
         """Removes the instances that have been silent for too long."""
         return self._remove(i for i in self.instances() if i.last_ms + i.expiry_ms < now_ms)
 
-    def heard(self, broker: str, number: int | None, address: str, now_ms: int) -> Instance | None:
+    def heartbeat(
+        self, broker: str, number: int | None, address: str, now_ms: int
+    ) -> Instance | None:
         """Renews an instance's time of expiry.
 
         Returns:
@@ -199,15 +201,15 @@ class Routes:
                 return instance
         return None
 
-    def route_of(self, topic: str) -> TopicRoute | None:
+    def route_of(self, topic: str) -> RouteEntry | None:
         """The route of a topic, or None if no broker has it."""
         queues = self._topics.get(topic)
         if not queues:
             return None
         ordered = dict(sorted(queues.items()))
-        return TopicRoute(ordered, [self._brokers[name] for name in ordered])
+        return RouteEntry(ordered, [self._brokers[name] for name in ordered])
 
-    def brokers(self) -> list[Broker]:
+    def brokers(self) -> list[BrokerInstances]:
         """All brokers, sorted by name."""
         return [self._brokers[name] for name in sorted(self._brokers)]
 
@@ -218,7 +220,7 @@ class Routes:
             clusters.setdefault(broker.cluster, []).append(broker.name)
         return clusters
 
-    def broker(self, name: str) -> Broker | None:
+    def broker(self, name: str) -> BrokerInstances | None:
         """A broker by name."""
         return self._brokers.get(name)
 
@@ -226,7 +228,7 @@ class Routes:
         """All instances, sorted by broker and number."""
         return [b.instances[number] for b in self.brokers() for number in sorted(b.instances)]
 
-    def topics(self, wanted: Callable[[dict[str, Queues]], bool] | None = None) -> list[str]:
+    def topics(self, wanted: Callable[[dict[str, BrokerQueues]], bool] | None = None) -> list[str]:
         """Names of topics, sorted; if `wanted` is given, those for whose queues it returns true."""
         return sorted(t for t, queues in self._topics.items() if not wanted or wanted(queues))
 
@@ -238,7 +240,7 @@ class Routes:
     def topics_of_units(self, *, is_unit: bool | None, is_subscribed: bool | None) -> list[str]:
         """Names of topics by two bits of their flag; None matches both. Source: TopicSysFlag."""
 
-        def wanted(queues: dict[str, Queues]) -> bool:
+        def wanted(queues: dict[str, BrokerQueues]) -> bool:
             flag = queues[min(queues)].sys_flag
             return is_unit in (None, bool(flag & 1)) and is_subscribed in (None, bool(flag & 2))
 
@@ -265,7 +267,7 @@ class Routes:
                 changed += 1
         return changed
 
-    def _check_room(self, registration: Registration) -> None:
+    def _check_capacity(self, registration: BrokerInfo) -> None:
         is_new = self._instance_at(registration.broker, registration.number) is None
         held = sum(len(broker.instances) for broker in self._brokers.values())
         if is_new and held >= self._brokers_max:
@@ -280,7 +282,7 @@ class Routes:
     def _instance_at(self, broker: str, number: int) -> Instance | None:
         return self._brokers[broker].instances.get(number) if broker in self._brokers else None
 
-    def _instance(self, registration: Registration, connection: Hashable, now_ms: int) -> Instance:
+    def _instance(self, registration: BrokerInfo, connection: Hashable, now_ms: int) -> Instance:
         expiry_ms = self._expiry_ms
         if registration.expiry_ms is not None:
             expiry_ms = min(max(registration.expiry_ms, EXPIRY_MS_LEAST), EXPIRY_MS_MOST)
@@ -297,13 +299,13 @@ class Routes:
         )
 
     @staticmethod
-    def _drop_former_numbers(broker: Broker, registration: Registration) -> None:
+    def _drop_former_numbers(broker: BrokerInstances, registration: BrokerInfo) -> None:
         """Removes other numbers with the same address: a slave that became master has a new one."""
         for number, instance in list(broker.instances.items()):
             if instance.address == registration.address and number != registration.number:
                 del broker.instances[number]
 
-    def _take_topics(self, registration: Registration, known: Version | None) -> None:
+    def _take_topics(self, registration: BrokerInfo, known: Version | None) -> None:
         """Adds a master's topics, and removes those that it no longer has if its list is whole."""
         # With a known version only missing topics are added: an operator may have changed
         # permissions since. A master that comes (back) with several topics lists all it has, so

@@ -18,11 +18,11 @@ NAME_MAX = 1_024
 VALUE_MAX = 65_536
 
 
-class _File(msgspec.Struct, rename="camel"):
+class _SettingsFile(msgspec.Struct, rename="camel"):
     config_table: dict[str, dict[str, str]] = {}
 
 
-class Settings:
+class KeyValueSettings:
     """The table of settings. It checks every name and value."""
 
     def __init__(self, *, entries_max: int = 100_000) -> None:
@@ -69,7 +69,7 @@ class Settings:
     def encode(self) -> bytes:
         """The table as the file's content."""
         ordered = {namespace: self.of(namespace) or {} for namespace in sorted(self._table)}
-        return msgspec.json.format(msgspec.json.encode(_File(ordered)), indent=2)
+        return msgspec.json.format(msgspec.json.encode(_SettingsFile(ordered)), indent=2)
 
     def decode(self, content: bytes) -> None:
         """Replaces the table by a file's content.
@@ -78,7 +78,7 @@ class Settings:
             CorruptRecord: the content is no such table.
         """
         try:
-            table = msgspec.json.decode(content, type=_File).config_table
+            table = msgspec.json.decode(content, type=_SettingsFile).config_table
         except (msgspec.MsgspecError, UnicodeError) as error:
             raise CorruptRecord(f"no key-value settings: {error}") from None
         self._table = {namespace: dict(keys) for namespace, keys in table.items() if keys}

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from sprocket.base.errors import SystemFailure, TopicNotFound
 from sprocket.nameserver.brokers import broker_data
 from sprocket.nameserver.configuration import Configuration
-from sprocket.nameserver.routes import Queues, Routes
-from sprocket.nameserver.settings import ORDER_NAMESPACE, Settings
+from sprocket.nameserver.routes import BrokerQueues, RouteTable
+from sprocket.nameserver.settings import ORDER_NAMESPACE, KeyValueSettings
 from sprocket.protocol.bodies import QueueData, Route, TopicList
 from sprocket.protocol.codes import VERSION_STANDARD_JSON
 from sprocket.protocol.command import Command, Reply
@@ -16,10 +16,12 @@ from sprocket.protocol.requests import route
 from sprocket.remoting.transport import Peer
 
 
-class TopicRequests:
+class RouteRequests:
     """Handles requests of clients and operators about topics."""
 
-    def __init__(self, routes: Routes, settings: Settings, *, configuration: Configuration) -> None:
+    def __init__(
+        self, routes: RouteTable, settings: KeyValueSettings, *, configuration: Configuration
+    ) -> None:
         self._routes = routes
         self._settings = settings
         self._configuration = configuration
@@ -99,7 +101,7 @@ class TopicRequests:
             raise SystemFailure("disable: topic_lists is off")
 
 
-def _queue_data(broker: str, queues: Queues) -> QueueData:
+def _queue_data(broker: str, queues: BrokerQueues) -> QueueData:
     return QueueData(
         broker_name=broker,
         perm=queues.permission,

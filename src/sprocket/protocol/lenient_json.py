@@ -66,13 +66,13 @@ def parse(
         text = str(data, "utf-8")
     except UnicodeDecodeError as error:
         raise RemoteProtocolError(f"JSON is not UTF-8: {error}") from None
-    reader = _Reader(text, depth_max)
+    reader = _JsonReader(text, depth_max)
     value = reader.value(0)
     reader.end()
     return value
 
 
-class _Reader:
+class _JsonReader:
     """Parses one text by recursive descent. Commas count as blanks, since any number is allowed."""
 
     # Each token is one match of a regular expression at the current position, so most of the work

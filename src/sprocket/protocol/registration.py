@@ -66,7 +66,7 @@ def decode(data: Buffer, *, compressed: bool = False, bytes_max: int = BYTES_MAX
     # mappings follow shows only in whether bytes are left.
     if not compressed:
         return RegisterBody.decode(data)
-    reader = _Reader(_opened(data, bytes_max))
+    reader = _PartReader(_opened(data, bytes_max))
     version = DataVersion.decode(reader.sized())
     topics = [_topic(reader.sized()) for _ in range(reader.count())]
     filter_servers = lenient_json.parse(reader.sized())
@@ -136,7 +136,7 @@ def _attributes(text: str) -> dict[str, str]:
     return {str(k): str(v) for k, v in found.items()} if isinstance(found, dict) else {}
 
 
-class _Reader:
+class _PartReader:
     """Reads one part after the other."""
 
     __slots__ = ("_at", "_data")

@@ -30,14 +30,11 @@ _FORM = (
 _quoted = msgspec.json.Encoder().encode
 
 
-class Sent(Protocol):
+class SendResult(Protocol):
     """The values of one reply: where the message is stored, and its unique key."""
 
     @property
     def log_offset(self) -> int: ...
-
-    @property
-    def queue_number(self) -> int: ...
 
     @property
     def queue_offset(self) -> int: ...
@@ -65,21 +62,17 @@ class SentForm:
             VERSION,
         )
 
-    def frame(
-        self, opaque: int, sent: Sent, *, queue_number: int | None = None, handle: bytes = b""
-    ) -> bytes:
+    def frame(self, opaque: int, sent: SendResult, queue_number: int, handle: bytes = b"") -> bytes:
         """A whole frame.
 
         Args:
             opaque: that of the request.
-            queue_number: the message's own queue, if the message waits in another one.
+            queue_number: of the message's own queue, even while it waits in another one.
             handle: its recall handle in base64, if it can be recalled.
 
         Raises:
             LocalProtocolError: the unique key is no Unicode.
         """
-        if queue_number is None:
-            queue_number = sent.queue_number
         try:
             unique_key = _quoted(sent.unique_key)
             if handle:

@@ -16,8 +16,8 @@ from sprocket.protocol.codes import ResponseCode
 from sprocket.protocol.command import JSON, Buffer, Command, Header, Reply
 from sprocket.protocol.signing import Signer
 from sprocket.remoting import address as addresses
-from sprocket.remoting.answers import Answer, one_by_one
-from sprocket.remoting.limits import Limits
+from sprocket.remoting.endpoints import Endpoint, one_by_one
+from sprocket.remoting.limits import ConnectionLimits
 from sprocket.remoting.transport import Peer
 
 logger = logging.getLogger(__name__)
@@ -47,7 +47,7 @@ class Pool:
     can use that one without a delay.
 
     Args:
-        answer: handles requests from servers; without it the reply is "not supported".
+        endpoint: handles requests from servers; without it the reply is "not supported".
         limits: the limits of each connection.
         entropy: randomises the pauses, so that many clients do not all try at once.
         serialization: of our requests, `JSON` or `BINARY`.
@@ -57,14 +57,14 @@ class Pool:
     def __init__(
         self,
         *,
-        answer: Answer | None = None,
-        limits: Limits | None = None,
+        endpoint: Endpoint | None = None,
+        limits: ConnectionLimits | None = None,
         entropy: Entropy | None = None,
         serialization: int = JSON,
         signer: Signer | None = None,
     ) -> None:
-        self._answer = answer or _refuse
-        self._limits = limits or Limits()
+        self._answer = endpoint or _refuse
+        self._limits = limits or ConnectionLimits()
         self._entropy = entropy
         self._serialization = serialization
         self._signer = signer
@@ -122,7 +122,7 @@ class Pool:
             CallTimeout: the server does not read in time.
         """
         peer = await self.peer(address, deadline)
-        await peer.wait_for_room(deadline)
+        await peer.wait_for_capacity(deadline)
         peer.send_oneway(header, body=body)
 
     async def peer(self, address: str, deadline: Deadline) -> Peer:

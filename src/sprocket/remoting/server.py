@@ -13,8 +13,8 @@ from typing import Self
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import UsageError
 from sprocket.remoting import address
-from sprocket.remoting.answers import AnswerAll
-from sprocket.remoting.limits import Limits
+from sprocket.remoting.endpoints import BatchEndpoint
+from sprocket.remoting.limits import ConnectionLimits
 from sprocket.remoting.transport import Peer
 
 logger = logging.getLogger(__name__)
@@ -32,7 +32,7 @@ class Server:
     requests in progress.
 
     Args:
-        answer_all: handles the requests of one read, on the event loop. See `one_by_one`.
+        endpoint: handles the requests of one read, on the event loop. See `one_by_one`.
         host: IP address or name to listen at; "" for every interface.
         port: 0 for a free one.
         limits: the limits of each connection.
@@ -43,17 +43,17 @@ class Server:
 
     def __init__(
         self,
-        answer_all: AnswerAll,
+        endpoint: BatchEndpoint,
         *,
         host: str = "127.0.0.1",
         port: int = 0,
-        limits: Limits | None = None,
+        limits: ConnectionLimits | None = None,
         connections_max: int | None = None,
     ) -> None:
-        self._answer_all = answer_all
+        self._endpoint = endpoint
         self._host = host
         self._port = port
-        self._limits = limits or Limits()
+        self._limits = limits or ConnectionLimits()
         #: The connected clients, in the order of arrival.
         self._peers: dict[Peer, None] = {}
         self._listening: asyncio.Server | None = None
@@ -121,7 +121,7 @@ class Server:
         if len(self._peers) >= self._connections_max:
             self._warn()
             return _Refused()
-        peer = Peer(self._answer_all, self._limits, is_client=True)
+        peer = Peer(self._endpoint, self._limits, is_client=True)
         self._peers[peer] = None
         peer.on_close(self._forget)
         return peer

@@ -20,9 +20,9 @@ from sprocket.protocol.connection import Connection
 from sprocket.protocol.frame import encode_request
 from sprocket.protocol.signing import Signer
 from sprocket.remoting import address
-from sprocket.remoting.answers import AnswerAll, Answered, apology, frame_of
 from sprocket.remoting.calls import Calls
-from sprocket.remoting.limits import Limits
+from sprocket.remoting.endpoints import BatchEndpoint, Response, error_reply, frame_of
+from sprocket.remoting.limits import ConnectionLimits
 
 logger = logging.getLogger(__name__)
 
@@ -41,7 +41,7 @@ class Peer(asyncio.Protocol):
     """The other side of one connection.
 
     Args:
-        answer_all: handles its requests.
+        endpoint: handles its requests.
         limits: the limits of the connection.
         is_client: whether it connected to us. Then its requests wait while it reads no replies.
         serialization: that of our own requests; a reply has that of its request.
@@ -54,14 +54,14 @@ class Peer(asyncio.Protocol):
 
     def __init__(
         self,
-        answer_all: AnswerAll,
-        limits: Limits,
+        endpoint: BatchEndpoint,
+        limits: ConnectionLimits,
         *,
         is_client: bool,
         serialization: int = JSON,
         signer: Signer | None = None,
     ) -> None:
-        self._answer_all = answer_all
+        self._endpoint = endpoint
         self._limits = limits
         self._is_client = is_client
         self._serialization = serialization
@@ -82,6 +82,7 @@ class Peer(asyncio.Protocol):
         self._is_reading = True
         self._is_draining = False
         self._room = asyncio.Event()
+        self._takes_parts = False
         self.address = ""
         self.has_spoken = True
         #: When the first call timed out since data arrived.
@@ -92,6 +93,9 @@ class Peer(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Takes over the new connection."""
         self._transport = cast(asyncio.Transport, transport)
+        # asyncio's `writelines` does not pause the protocol in Python 3.12.0 to 3.12.8, 3.13.0 and
+        # 3.13.1, so that its buffer has no bound. uvloop's transports are of another class.
+        self._takes_parts = not isinstance(transport, asyncio.Transport)
         self._transport.set_write_buffer_limits(high=self._limits.unwritten_bytes_max)
         self.address = address.of_socket(transport.get_extra_info("peername"))
         self._calls.connected(self.address)
@@ -176,9 +180,9 @@ class Peer(asyncio.Protocol):
 
     def _answer(self, requests: Sequence[Command]) -> None:
         try:
-            outcomes = self._answer_all(requests, self)
+            outcomes = self._endpoint(requests, self)
         except Exception as error:  # an error in a request must not end the connection
-            outcomes = [apology(command, error) for command in requests]
+            outcomes = [error_reply(command, error) for command in requests]
         put = self._outgoing.append
         for command, outcome in zip(requests, outcomes, strict=True):
             if type(outcome) is bytes:
@@ -188,18 +192,18 @@ class Peer(asyncio.Protocol):
             elif outcome is not None:
                 self._start(command, outcome)  # type: ignore[arg-type]
 
-    def _start(self, command: Command, awaitable: Awaitable[Answered]) -> None:
+    def _start(self, command: Command, awaitable: Awaitable[Response]) -> None:
         task = self._loop.create_task(self._finish(command, awaitable))
         self._tasks.add(task)
         task.add_done_callback(self._finished)
         if len(self._tasks) >= self._limits.tasks_max:
             self._read_or_wait()
 
-    async def _finish(self, command: Command, awaitable: Awaitable[Answered]) -> None:
+    async def _finish(self, command: Command, awaitable: Awaitable[Response]) -> None:
         try:
             answered = await awaitable
         except Exception as error:  # root of a task
-            answered = apology(command, error)
+            answered = error_reply(command, error)
         while self._is_full and not self._closed.done():
             await self._room.wait()
         if isinstance(answered, Reply):
@@ -237,7 +241,7 @@ class Peer(asyncio.Protocol):
         """
         calls = self._calls
         if self._is_full or len(calls) >= self._limits.calls_max or self._closed.done():
-            await self.wait_for_room(deadline)
+            await self.wait_for_capacity(deadline)
         if deadline.at <= self._loop.time():
             raise CallTimeout(f"no time left to ask {self.address}")
         number = calls.next_number()
@@ -312,7 +316,7 @@ class Peer(asyncio.Protocol):
             logger.info("%s has been silent for too long and is let go", self.address)
             self.abort()
 
-    async def wait_for_room(self, deadline: Deadline) -> None:
+    async def wait_for_capacity(self, deadline: Deadline) -> None:
         """Returns when one more request may be sent.
 
         Raises:
@@ -344,11 +348,11 @@ class Peer(asyncio.Protocol):
         frames, self._outgoing = self._outgoing, []
         if not frames or self._closed.done():
             return
-        total = sum(map(len, frames))
-        if total <= _JOINED_BYTES_MAX or total < len(frames) * _PART_BYTES_MIN:
-            self._transport.write(b"".join(frames))
-        else:
+        parts_bytes_min = max(_JOINED_BYTES_MAX, len(frames) * _PART_BYTES_MIN)
+        if self._takes_parts and sum(map(len, frames)) > parts_bytes_min:
             self._transport.writelines(frames)
+        else:
+            self._transport.write(b"".join(frames))
 
     @property
     def is_closed(self) -> bool:

@@ -1,4 +1,4 @@
-"""Topics as Spark data sources: `spark.read.format("rocketmq")`, and a session that has it."""
+"""The Spark data source `rocketmq` for topics, and a Spark session in which it is registered."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["package_zip", "session"]
 
 
 def __getattr__(name: str) -> object:
-    # Executors import this package for every task: they get only what they ask for.
+    # Executors import this package for every task, so nothing is loaded before it is used.
     if name == "session":
         from sprocket.spark.launching.launch import session
 

@@ -1,4 +1,4 @@
-"""The `rocketmq` data source, as Spark meets it: name, schema, readers."""
+"""The `rocketmq` data source that Spark loads: name, schema, readers and writers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sprocket.spark.options.options import (
     read_options,
 )
 from sprocket.spark.records.schema import arrow_schema_of, default_ddl
-from sprocket.spark.worker import loaded
+from sprocket.spark.worker import task_counter
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import (
@@ -38,12 +38,13 @@ class RocketMQSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """What goes into `.format(…)`."""
+        """The name for `.format(…)`."""
         return "rocketmq"
 
     def schema(self) -> str:
-        """The columns when the user names none."""
-        # Whether this is for a batch or a stream is not told yet; the readers check the values.
+        """The columns when the user gives no schema."""
+        # Spark calls this for batches and streams alike, so only names can be checked here. The
+        # readers check the values.
         check_names(self.options)
         wanted = {name.lower(): value for name, value in self.options.items()}
         return default_ddl(has_properties=wanted.get("includeheaders", "true").lower() != "false")
@@ -54,7 +55,7 @@ class RocketMQSource(DataSource):
             from sprocket.spark.store_files.read import NarrowedStoreReader, StoreReader
 
             from_store = read_options(self.options, StoreOptions)
-            # Spark fails a query whose reader could take filters while that is switched off.
+            # Spark fails a query whose reader has `pushFilters` while filter pushdown is off.
             store_kind = NarrowedStoreReader if from_store.takes_filters else StoreReader
             return store_kind(from_store, arrow_schema_of(schema))
         from sprocket.spark.reading.read import NarrowedReader, RocketMQReader
@@ -89,8 +90,8 @@ class RocketMQSource(DataSource):
             from sprocket.spark.writing.stream_write import RocketMQStreamWriter
         except ImportError:
             raise UsageError("writing a stream needs PySpark 4.1 or later") from None
-        # Two processes are asked for a writer with every micro-batch.
-        loaded.task_begins()
+        # Spark calls this in two processes for every micro-batch.
+        task_counter.task_begins()
         return RocketMQStreamWriter(self._write_options(schema))
 
     def _write_options(self, schema: StructType) -> WriteOptions:

@@ -68,14 +68,14 @@ class StoreConfig:
     )
     flush_least_pages: int = setting(
         0,
-        "less than so many pages of 4 KiB wait for the thorough flush of the log; 0: nothing waits",
+        "fewer pages of 4 KiB than this wait for the thorough flush of the log; 0: none wait",
         rocketmq="flushCommitLogLeastPages",
         minimum=0,
         maximum=262_144,
     )
     flush_thorough_interval_ms: int = setting(
         10_000,
-        "so often the log is flushed whatever there is",
+        "longest time between two flushes of the log, however little there is to flush",
         rocketmq="flushCommitLogThoroughInterval",
         minimum=1,
         maximum=600_000,
@@ -89,60 +89,60 @@ class StoreConfig:
     )
     disk_check_interval_ms: int = setting(
         10_000,
-        "pause between two looks at how full the disk is",
+        "pause between two checks of the disk",
         rocketmq="cleanResourceInterval",
         minimum=100,
         maximum=600_000,
     )
     disk_full_percent: int = setting(
         90,
-        "from here on messages are refused; reads go on",
+        "a disk as full as this refuses messages, and still allows reads",
         rocketmq="diskSpaceWarningLevelRatio",
         minimum=35,
         maximum=100,
     )
     kept_hours: int = setting(
         72,
-        "for so long messages are kept, in hours; then their files go",
+        "how long messages are kept, in hours; then their files are removed",
         rocketmq="fileReservedTime",
         minimum=1,
         maximum=1_000_000,
     )
     log_bytes_max: int = setting(
         0,
-        "the log's files may have so many bytes together, then the oldest go, expired or not; 0 "
-        "for any number",
+        "most bytes of the log's files together; above it the oldest are removed, expired or not; "
+        "0 for no limit",
         minimum=0,
     )
     files_removed_max: int = setting(
         10,
-        "files of the log that go at most at one look at the disk",
+        "most files of the log that one check of the disk removes",
         rocketmq="deleteFileBatchMax",
         minimum=1,
         maximum=1000,
     )
     delete_hours: str = setting(
         "04",
-        "hours of the day at which expired files go, separated by `;`",
+        "hours of the day at which expired files are removed, separated by `;`",
         rocketmq="deleteWhen",
     )
     disk_used_percent: int = setting(
         75,
-        "above it expired files go at any hour",
+        "above it expired files are removed at any hour",
         rocketmq="diskMaxUsedSpaceRatio",
         minimum=10,
         maximum=95,
     )
     disk_forced_percent: int = setting(
         85,
-        "above it the oldest files go, expired or not, consumed or not",
+        "above it the oldest files are removed, expired or not, consumed or not",
         rocketmq="diskSpaceCleanForciblyRatio",
         minimum=30,
         maximum=100,
     )
     may_force: bool = setting(
         True,
-        "whether files may go before they are expired",
+        "whether files may be removed before they are expired",
         rocketmq="cleanFileForciblyEnable",
     )
     index_keys: bool = setting(
@@ -165,7 +165,7 @@ class StoreConfig:
     on_damage: str = setting(
         "REFUSE",
         "what a start does with a log that is damaged before its end: refuse, so that nothing is "
-        "lost unseen, or cut the log there and lose what lies behind",
+        "lost silently, or cut the log there and lose the messages behind it",
         choices=("REFUSE", "CUT"),
     )
     check_bodies: bool = setting(
@@ -175,7 +175,7 @@ class StoreConfig:
     )
     timers: bool = setting(
         True,
-        "whether messages may ask for a time of their own",
+        "whether messages may ask to be delivered at a time of their choice",
         rocketmq="timerWheelEnable",
     )
     timer_slot_ms: int = setting(
@@ -194,7 +194,7 @@ class StoreConfig:
     )
     timer_roll_slots: int = setting(
         2 * 86_400,
-        "what is due later than so many slots from now is stored anew on the way",
+        "a message due more than this many slots from now is stored again on the way to its time",
         rocketmq="timerRollWindowSlot",
         minimum=2,
         maximum=7 * 86_400 - 60,

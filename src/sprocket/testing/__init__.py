@@ -1,4 +1,4 @@
 """A seeded world for tests: virtual time, a network and disks in memory, clusters that crash.
 
-For this project's tests and for its users'. Nothing else imports it.
+For the tests of this project and of its users. Nothing else imports it.
 """

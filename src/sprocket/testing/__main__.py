@@ -1,11 +1,11 @@
-"""Plays simulated histories of a cluster, many or one; a name and a seed tell the same each time.
+"""Runs simulated histories of a cluster; a scenario and a seed give the same history each time.
 
 python -m sprocket.testing --seeds 1..500 --scenario ordered --scenario storm
 python -m sprocket.testing --seed 17 --scenario storm --story
 python -m sprocket.testing --seed 17 --scenario ordered --shrink
 
-The exit code is 1 if an invariant did not hold, or if so little was acknowledged in a scenario that
-they were hardly put to the test.
+The exit code is 1 if an invariant did not hold, or if so few messages of a scenario were
+acknowledged that the invariants were hardly tested.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from sprocket.testing.journal import Journal
 from sprocket.testing.plays import DOCS, PLAYS, play
 from sprocket.testing.shrink import shrink
 
-#: Seeds that a process plays before it reports.
+#: Seeds that a process runs before it reports.
 _CHUNK = 10
-#: The share of messages that must be acknowledged on the average of a scenario's histories.
+#: The least share of acknowledged messages in all histories of a scenario.
 _SHARE_MIN = 0.25
 
 
-class Told(NamedTuple):
-    """How one history went, in words; what failed of it, or nothing."""
+class PlayedHistory(NamedTuple):
+    """The result of one history as text; `failure` is empty if no invariant failed."""
 
     name: str
     seed: int
@@ -44,7 +44,7 @@ class Told(NamedTuple):
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Plays what the arguments say; 0 if everything held."""
+    """Runs the histories of the arguments; returns the exit code."""
     parser = argparse.ArgumentParser(
         prog="python -m sprocket.testing",
         description=__doc__,
@@ -56,7 +56,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--scenario", action="append", choices=PLAYS, metavar="NAME", help="may be repeated (all)"
     )
-    parser.add_argument("--story", action="store_true", help="tell everything that happened")
+    parser.add_argument("--story", action="store_true", help="print all events")
     parser.add_argument("--shrink", action="store_true", help="find a smaller form that fails too")
     parser.add_argument("--jobs", type=int, default=2, help="processes for many seeds (2)")
     chosen = parser.parse_args(arguments)
@@ -67,10 +67,10 @@ def main(arguments: list[str] | None = None) -> int:
         return max(_shrink(name, seed) for seed in seeds for name in chosen_names)
     if len(seeds) * len(chosen_names) > _CHUNK and not chosen.story:
         return _play_many(chosen_names, seeds, jobs=chosen.jobs)
-    told = [_play(name, seed, tells=chosen.story) for seed in seeds for name in chosen_names]
-    for each in told:
+    results = [_play(name, seed, prints=chosen.story) for seed in seeds for name in chosen_names]
+    for each in results:
         sys.stdout.write(f"{each.text}\n")
-    return 1 if any(each.failure for each in told) else 0
+    return 1 if any(each.failure for each in results) else 0
 
 
 def _seeds(text: str) -> range:
@@ -78,49 +78,51 @@ def _seeds(text: str) -> range:
     return range(int(first), int(last or first) + 1)
 
 
-def _play(name: str, seed: int, *, tells: bool = False) -> Told:
+def _play(name: str, seed: int, *, prints: bool = False) -> PlayedHistory:
     before = time.process_time()
     try:
         outcome = play(name, seed)
     except Violation as violation:
-        if tells and violation.journal is not None:
-            _tell(violation.journal)
-        return Told(name, seed, f"{name} {seed}: {violation}", str(violation).splitlines()[0], {})
-    if tells:
-        _tell(outcome.journal)
+        if prints and violation.journal is not None:
+            _print_events(violation.journal)
+        return PlayedHistory(
+            name, seed, f"{name} {seed}: {violation}", str(violation).splitlines()[0], {}
+        )
+    if prints:
+        _print_events(outcome.journal)
     text = (
         f"{name} {seed}: history {outcome.history}, {outcome.seconds:.1f} s in "
         f"{time.process_time() - before:.2f} s, {outcome.sent} sent, "
         f"{outcome.acknowledged} acknowledged, {outcome.delivered} delivered"
     )
     gaps = _gaps(outcome.journal)
-    return Told(name, seed, text, "", gaps, outcome.sent, outcome.acknowledged)
+    return PlayedHistory(name, seed, text, "", gaps, outcome.sent, outcome.acknowledged)
 
 
-def _play_chunk(chunk: tuple[str, range]) -> list[Told]:
+def _play_chunk(chunk: tuple[str, range]) -> list[PlayedHistory]:
     name, seeds = chunk
     return [_play(name, seed) for seed in seeds]
 
 
 def _play_many(names: Iterable[str], seeds: range, *, jobs: int) -> int:
-    """Plays in processes, tells how far it is, and sums up."""
+    """Runs histories in processes, prints the progress and a summary; returns the exit code."""
     names = list(names)
     chunks = [
         (name, seeds[at : at + _CHUNK]) for at in range(0, len(seeds), _CHUNK) for name in names
     ]
     began, done = time.monotonic(), 0
-    failures: dict[str, list[Told]] = defaultdict(list)
+    failures: dict[str, list[PlayedHistory]] = defaultdict(list)
     totals: dict[str, Counter[str]] = defaultdict(Counter)
     gaps: dict[str, list[float]] = defaultdict(list)
     with ProcessPoolExecutor(jobs) as pool:
-        for told in _flat(pool.map(_play_chunk, chunks)):
+        for one in _flat(pool.map(_play_chunk, chunks)):
             done += 1
-            for cause, seconds in told.gaps.items():
-                gaps[f"{told.name}: {cause}"] += seconds
-            totals[told.name] += Counter(sent=told.sent, acknowledged=told.acknowledged)
-            if told.failure:
-                failures[told.name].append(told)
-                sys.stdout.write(f"\r{told.name} {told.seed}: {told.failure}\n")
+            for cause, seconds in one.gaps.items():
+                gaps[f"{one.name}: {cause}"] += seconds
+            totals[one.name] += Counter(sent=one.sent, acknowledged=one.acknowledged)
+            if one.failure:
+                failures[one.name].append(one)
+                sys.stdout.write(f"\r{one.name} {one.seed}: {one.failure}\n")
             if done % _CHUNK == 0:
                 total, seconds_gone = len(seeds) * len(names), time.monotonic() - began
                 sys.stdout.write(f"\r{done} of {total} histories, {seconds_gone:.0f} s ")
@@ -130,17 +132,17 @@ def _play_many(names: Iterable[str], seeds: range, *, jobs: int) -> int:
     for name in names:
         words = f"{name:<18}{len(seeds):>10}{len(failures[name]):>8}{shares[name]:>14.0%}"
         sys.stdout.write(f"{words}{'' if shares[name] >= _SHARE_MIN else '  too little'}\n")
-    _tell_gaps(gaps)
+    _print_gaps(gaps)
     return 1 if any(failures.values()) or min(shares.values()) < _SHARE_MIN else 0
 
 
-def _flat(chunks: Iterable[list[Told]]) -> Iterator[Told]:
+def _flat(chunks: Iterable[list[PlayedHistory]]) -> Iterator[PlayedHistory]:
     for chunk in chunks:
         yield from chunk
 
 
 def _gaps(journal: Journal) -> dict[str, list[float]]:
-    """Seconds that queues had no owner, or two, by group and what happened before."""
+    """Seconds for which queues had no owner, or two, by group and cause."""
     return {
         f"{record.name} after {cause}{words}": seconds
         for record in journal.groups.values()
@@ -149,10 +151,10 @@ def _gaps(journal: Journal) -> dict[str, list[float]]:
     }
 
 
-def _tell_gaps(gaps: dict[str, list[float]]) -> None:
+def _print_gaps(gaps: dict[str, list[float]]) -> None:
     if gaps:
         sys.stdout.write(
-            "\nseconds that a queue had no owner, or two: number, median, 99 %, longest\n"
+            "\nseconds for which a queue had no owner, or two: number, median, 99 %, longest\n"
         )
     for name, seconds in sorted(gaps.items()):
         ranked = sorted(seconds)
@@ -168,12 +170,12 @@ def _shrink(name: str, seed: int) -> int:
         sys.stdout.write(f"{name} {seed}: nothing fails, or it has no smaller form\n")
         return 0
     if failure.journal is not None:
-        _tell(failure.journal)
+        _print_events(failure.journal)
     sys.stdout.write(f"{name} {seed}: {str(failure).splitlines()[0]}\n")
     return 1
 
 
-def _tell(journal: Journal) -> None:
+def _print_events(journal: Journal) -> None:
     sys.stdout.writelines(f"{event}\n" for event in journal.events)
 
 

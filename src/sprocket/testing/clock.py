@@ -1,15 +1,15 @@
-"""Wall clocks under a test's control."""
+"""Wall clocks that a test controls."""
 
 from __future__ import annotations
 
 import asyncio
 
-#: 2024-01-01 00:00 UTC, where simulated time begins unless told otherwise.
+#: 2024-01-01 00:00 UTC, the default begin of simulated time.
 EPOCH_MS = 1_704_067_200_000
 
 
 class ManualClock:
-    """A `Clock` that stands still until it is moved, forwards or backwards."""
+    """A `Clock` that changes only when it is moved, forwards or backwards."""
 
     __slots__ = ("_now_ms",)
 
@@ -21,14 +21,14 @@ class ManualClock:
         return self._now_ms
 
     def move(self, milliseconds: int) -> None:
-        """Moves it on, or back with a negative number."""
+        """Moves the clock forwards, or backwards with a negative number."""
         self._now_ms += milliseconds
 
 
 class LoopClock:
-    """A `Clock` that goes with the running loop's time, `skew_ms` off.
+    """A `Clock` that follows the running loop's time, plus `skew_ms`.
 
-    On a simulated loop it is as virtual as the loop's time.
+    On a simulated loop that time is virtual.
     """
 
     __slots__ = ("skew_ms",)
@@ -37,5 +37,5 @@ class LoopClock:
         self.skew_ms = skew_ms
 
     def now_ms(self) -> int:
-        """Milliseconds since 1970-01-01 UTC, where the loop began at `EPOCH_MS`."""
+        """Milliseconds since 1970-01-01 UTC; the loop began at `EPOCH_MS`."""
         return EPOCH_MS + self.skew_ms + int(asyncio.get_running_loop().time() * 1000)

@@ -1,7 +1,7 @@
-"""Name servers, brokers and clients in one loop, to be started, stopped, killed and started again.
+"""A cluster of name servers, brokers and clients on one loop, which a test starts, stops and kills.
 
-Each runs as a process of its own host: a kill ends its tasks where they stand, drops its
-connections, and leaves its disk to the next process.
+Each is a process on a host of its own: a kill ends its tasks at once, drops its connections, and
+leaves its disk to the next process.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 from sprocket.base.ports import Disk
 from sprocket.broker.broker import Broker
 from sprocket.broker.config import BrokerConfig
-from sprocket.client.base.world import World
+from sprocket.client.base.world import ClientEnvironment
 from sprocket.nameserver.config import NameServerConfig
 from sprocket.nameserver.nameserver import NameServer
 from sprocket.store.config import StoreConfig
@@ -25,30 +25,30 @@ from sprocket.testing.entropy import SeededEntropy
 from sprocket.testing.invariants import Violation
 from sprocket.testing.journal import Journal
 from sprocket.testing.network import Network
-from sprocket.testing.process import Process
+from sprocket.testing.process import SimulatedProcess
 
 NAMESERVER_PORT = 9876
 BROKER_PORT = 10911
 
-#: Seconds of virtual time that a server may take until it serves, whatever it finds on its disk.
+#: Most seconds of virtual time from a server's start until it serves, whatever is on its disk.
 START_SECONDS_MAX = 30.0
-#: Between two looks for brokers that gave up, s.
+#: Pause between two checks for failed brokers, s.
 _LOOK_SECONDS = 1.0
 
-#: Small files, so that rolling from one to the next happens in every run.
+#: Small files, so that every run fills several.
 SMALL_STORE = StoreConfig(
     log_file_bytes=32 * 1024, queue_file_bytes=100 * 20, index_slots=100, index_entries=400
 )
 
 
 class Machine:
-    """A host with a disk, and the server that runs on it or does not.
+    """A host with a disk and at most one server.
 
     Args:
-        network: where it is reached.
+        network: the network to which it belongs.
         name: its host name, and the name of its processes.
-        serve: given the machine, the server as an async context manager.
-        disk: what its processes find and leave.
+        serve: makes the server for a machine, as an async context manager.
+        disk: the disk of its processes.
     """
 
     def __init__(
@@ -64,22 +64,22 @@ class Machine:
         self.disk = disk
         self.clock = LoopClock()
         self.starts = 0
-        #: What runs on it, for those who may look inside.
+        #: The server on it, for tests that inspect it.
         self.server: Any = None
         self._serve = serve
-        self._process: Process | None = None
+        self._process: SimulatedProcess | None = None
         self._task: asyncio.Task[None] | None = None
         self._stopping = asyncio.Event()
         self._has_stood_still = False
 
     @property
     def is_running(self) -> bool:
-        """Whether its server was started, and neither stopped nor killed."""
+        """Whether its server was started, and was neither stopped nor killed."""
         return self._process is not None
 
     @property
     def has_failed(self) -> bool:
-        """Whether the server on it is a broker that gave up."""
+        """Whether its server is a broker that ended because of a failure."""
         failure = getattr(self.server, "_failure", None)
         return failure is not None and failure.done() and not failure.cancelled()
 
@@ -87,15 +87,17 @@ class Machine:
         """Starts the server; returns when it serves.
 
         Raises:
-            Violation: it takes too long.
+            Violation: the start takes too long.
             Exception: whatever the start of the server raised.
         """
+        # A machine that is paused during its start may take longer than the limit: then this waits
+        # without one. A server that ends before it serves raises its error here.
         self.starts += 1
         self._has_stood_still = False
         self.network.note(f"start {self.name}")
         self._stopping.clear()
         ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._process = Process(self.name, self.name)
+        self._process = SimulatedProcess(self.name, self.name)
         self._task = self._process.start(self._main(ready))
         begun = [ready, self._task]
         done, _ = await asyncio.wait(
@@ -117,21 +119,22 @@ class Machine:
         self._process = None
 
     def pause(self) -> None:
-        """The server stands still until `wake`."""
+        """Stops the server's process, as by SIGSTOP, until `wake`."""
         assert self._process is not None
         self._has_stood_still = True
         self._process.stop()
 
     def wake(self, *, timers_first: bool = False) -> None:
-        """It goes on."""
+        """Continues after `pause`; see `SimulatedProcess.wake`."""
         if self._process is not None:
             self._process.wake(timers_first=timers_first)
 
     def kill(self, *, power_lost: bool = False) -> None:
-        """Ends the server where it stands.
+        """Kills the server.
 
         Args:
-            power_lost: the whole machine goes: what was not synced may be lost, peers hear nothing.
+            power_lost: whether the machine loses power: bytes that are not synced may be lost, and
+                peers get no end of connections.
         """
         process, self._process = self._process, None
         assert process is not None
@@ -155,11 +158,11 @@ class Cluster:
 
     Args:
         network: the network of the running simulation.
-        seed: of everything that is random in servers and clients.
-        nameservers, brokers: how many; they are named `ns-0`, `broker-0` and so on.
-        broker: settings that all brokers share; names and addresses are filled in.
+        seed: the seed of everything random in servers and clients.
+        nameservers, brokers: their numbers; they are named `ns-0`, `broker-0` and so on.
+        broker: settings of all brokers; names and addresses are filled in.
         store: settings of their stores.
-        sync_seconds: the shortest and longest time that their disks take to sync.
+        sync_seconds: the shortest and the longest time of a sync of their disks.
     """
 
     def __init__(
@@ -189,23 +192,23 @@ class Cluster:
 
     @property
     def nameserver_addresses(self) -> list[str]:
-        """What clients are told."""
+        """The name servers' addresses for clients."""
         return [f"{machine.address}:{NAMESERVER_PORT}" for machine in self.nameservers]
 
     async def start(self) -> None:
-        """Starts all that does not run."""
+        """Starts all machines that do not run."""
         for machine in self.machines:
             if not machine.is_running:
                 await machine.start()
 
     async def stop(self) -> None:
-        """Stops all that runs, brokers first."""
+        """Stops all machines that run, brokers first."""
         for machine in reversed(self.machines):
             if machine.is_running:
                 await machine.stop()
 
     async def supervise(self, journal: Journal) -> None:
-        """Starts brokers again whose disk made them give up, as an operator would; until ended."""
+        """Restarts brokers that a disk failure ended, as an operator would; until cancelled."""
         while True:
             await asyncio.sleep(_LOOK_SECONDS)
             for broker in self.brokers:
@@ -217,13 +220,15 @@ class Cluster:
                     if not restarted.cancelled():
                         restarted.exception()
 
-    def client(self, name: str, *, disk: Disk | None = None) -> tuple[Process, World]:
-        """A process on a host of its own, and the world that a client in it is given."""
+    def client(
+        self, name: str, *, disk: Disk | None = None
+    ) -> tuple[SimulatedProcess, ClientEnvironment]:
+        """A process on a host of its own, and the `world` for a client in it."""
         self._clients += 1
-        process = Process(name, name)
+        process = SimulatedProcess(name, name)
         entropy = self._entropy.fork(name)
         address = self.network.address_of(name)
-        return process, World(LoopClock(), entropy, address, self._clients, disk)
+        return process, ClientEnvironment(LoopClock(), entropy, address, self._clients, disk)
 
     def _machine(
         self, name: str, serve: Callable[[Machine], AbstractAsyncContextManager[Any]]

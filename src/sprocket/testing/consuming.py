@@ -1,4 +1,4 @@
-"""How a history of consumption is played: bad times, quiet times, and looks at what must hold."""
+"""Runs a history of consumption: a time with faults, then quiet, and checks of the invariants."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from sprocket.testing.cluster import Cluster
 from sprocket.testing.crowd import Crowd, Group
 from sprocket.testing.entropy import SeededEntropy
 from sprocket.testing.groups import GroupRecord
-from sprocket.testing.history import Outcome
+from sprocket.testing.history import HistoryOutcome
 from sprocket.testing.journal import Journal, key_of
 from sprocket.testing.network import Network
 from sprocket.testing.observer import Observer
@@ -28,27 +28,27 @@ from sprocket.testing.weather import Weather
 if TYPE_CHECKING:
     from sprocket.testing.scenarios import Scenario
 
-#: Seconds of virtual time, once the weather is fair, in which producers have ended, in which all
-#: has come through, and in which every broker has taken one more message.
+#: Most seconds of virtual time after the last fault until producers have ended, until all messages
+#: are consumed, and until every broker has taken one more message.
 SENDING_SECONDS_MAX = 120.0
 QUIET_SECONDS_MAX = 600.0
 ANSWER_SECONDS_MAX = 30.0
 _LOOK_SECONDS = 1.0
-#: When a broker that does not answer is a failure of the run itself.
+#: Virtual time after which a broker that does not answer fails the run.
 _GIVE_UP_SECONDS = 3_600.0
-#: Seconds between two looks at what waits for its delay.
+#: Seconds between two checks of delayed messages.
 _DELAYS_SECONDS = 31.0
 
 Stored = dict[QueueId, list[StoredMessage]]
 
 
-class Run:
+class ConsumingRun:
     """One history.
 
     Args:
-        scenario: what there is.
-        network: of its world.
-        seed: of everything else.
+        scenario: its cluster, clients and faults.
+        network: the simulated network.
+        seed: the seed of everything else.
     """
 
     def __init__(self, scenario: Scenario, network: Network, seed: str) -> None:
@@ -60,8 +60,11 @@ class Run:
         self._committed: list[tuple[Group, Observer]] = []
         self._topics: dict[str, Observer] = {}
 
-    async def play(self) -> Outcome:
-        """Plays it to its end.
+    # `_watch` checks during the faults what must always hold; the other invariants can hold only
+    # when all is consumed. It waits for that twice: the messages sent between show that every
+    # broker still takes new ones, not only that the old ones have come through.
+    async def play(self) -> HistoryOutcome:
+        """Runs the history to its end.
 
         Raises:
             Violation: an invariant does not hold.
@@ -102,8 +105,8 @@ class Run:
         await self.cluster.stop()
         return self._outcome()
 
-    def _outcome(self) -> Outcome:
-        return Outcome(
+    def _outcome(self) -> HistoryOutcome:
+        return HistoryOutcome(
             self.network.history,
             self.network.now(),
             len(self.journal.bodies),
@@ -113,7 +116,7 @@ class Run:
         )
 
     async def _observe(self) -> None:
-        """Makes the topics, and those who look at them."""
+        """Creates the topics and their observers."""
         traffic = self.scenario.traffic
         for topic in traffic.topics:
             self._topics[topic] = Observer(self.cluster, topic, traffic.queues, group="nobody")
@@ -130,7 +133,7 @@ class Run:
                     self._committed.append((group, observer))
 
     def _all_queues(self, group: Group) -> list[QueueId]:
-        """All queues that a group shares, its retry topic left out."""
+        """All queues that a group shares, without its retry topic."""
         return [
             QueueId(topic, broker.name, number)
             for topic in group.style.topics
@@ -139,7 +142,7 @@ class Run:
         ]
 
     async def _bad_times(self) -> None:
-        """Everybody works while things go wrong."""
+        """Runs all clients while faults happen."""
         scenario, seconds = self.scenario, self.scenario.traffic.seconds
         await self.crowd.start()
         sending = [asyncio.ensure_future(each) for each in self.crowd.send_all()]
@@ -165,7 +168,7 @@ class Run:
             await each
 
     async def _one_more(self) -> None:
-        """When all is quiet, every broker takes a message at once; then it comes through too."""
+        """Sends one more message to every broker, which must take it within a time."""
         try:
             async with asyncio.timeout(ANSWER_SECONDS_MAX):
                 await self.crowd.send_one_to_each_broker()
@@ -176,7 +179,7 @@ class Run:
             ) from None
 
     async def _quiet_times(self, watching: asyncio.Future[None]) -> None:
-        """Waits until all is consumed and committed."""
+        """Waits until all messages are consumed and committed."""
         began = self.network.now()
         give_up = began + QUIET_SECONDS_MAX
         traffic = self.scenario.traffic
@@ -186,7 +189,7 @@ class Run:
                 await watching
             if await self._missing():
                 await asyncio.sleep(max(_LOOK_SECONDS, (self.network.now() - began) / 20))
-            elif waits and await self._waiting_count():  # for a delay, though nobody misses it
+            elif waits and await self._waiting_count():  # copies that no group needs any more
                 await asyncio.sleep(_DELAYS_SECONDS)
             else:
                 return
@@ -194,7 +197,7 @@ class Run:
         raise invariants.Violation(f"it does not come to rest: {await self._missing()}")
 
     async def _missing(self) -> list[str]:
-        """What is not consumed or not committed."""
+        """What is not consumed or not committed yet, as texts."""
         try:
             return await self._look_for_missing()
         except (TransportError, ReplyError) as error:
@@ -220,7 +223,7 @@ class Run:
         return missing
 
     async def _waiting_count(self) -> int:
-        """How many messages wait for their delay; 1 if a broker does not answer."""
+        """Number of delayed messages that wait; 1 if a broker does not answer."""
         try:
             arrived, waiting = await self._arrived()
         except (TransportError, ReplyError):
@@ -229,7 +232,7 @@ class Run:
         return max(went - came, 0)
 
     async def _dead(self) -> dict[str, dict[str, int]]:
-        """By group, how many times each key is among its dead letters."""
+        """By group, the number of dead letters with each key."""
         found: dict[str, dict[str, int]] = {}
         for group in self.crowd.groups:
             counts = found[group.style.name] = {}
@@ -239,7 +242,7 @@ class Run:
         return found
 
     async def _watch(self) -> None:
-        """Looks again and again at what must hold at any time."""
+        """Checks every second the invariants that must always hold."""
         while True:
             for group, observer in self._committed:
                 await self._look_at_committed(group, observer)
@@ -253,12 +256,13 @@ class Run:
     async def _look_at_committed(self, group: Group, observer: Observer) -> None:
         if not group.records:
             return
+        # A queue that an operator moved during the query may show either offset, so it is left out.
         record, began = group.records[0], self.network.now()
-        untold = {*record.moving}
+        moved = {*record.moving}
         committed = await observer.committed()
-        untold |= record.moving
-        untold |= {queue for queue, move in record.moves.items() if move.at >= began}
-        known = {queue: at for queue, at in committed.items() if queue not in untold}
+        moved |= record.moving
+        moved |= {queue for queue, move in record.moves.items() if move.at >= began}
+        known = {queue: at for queue, at in committed.items() if queue not in moved}
         invariants.committed_passes_only_settled(self.journal, record, known)
 
     def _look_at_local(self, group: Group) -> None:
@@ -327,7 +331,7 @@ class Run:
     async def _arrived(
         self,
     ) -> tuple[dict[str, list[StoredMessage]], dict[str, list[StoredMessage]]]:
-        """By broker, what came out of the schedule topic, and what went in."""
+        """By broker, messages delivered from the schedule topic, and all messages in it."""
         arrived: dict[str, list[StoredMessage]] = {b.name: [] for b in self.cluster.brokers}
         waiting: dict[str, list[StoredMessage]] = {b.name: [] for b in self.cluster.brokers}
         for topic, observer in self._topics.items():

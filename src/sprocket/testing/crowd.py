@@ -1,7 +1,7 @@
 """All clients of a simulated run: producers, and members of several consumer groups.
 
-It is what `Weather` happens to: members come, leave, die, stand still and change their minds;
-producers die; an operator moves a group while it consumes.
+`Weather` makes faults in it: members join, leave, are killed or stopped, and change subscriptions;
+producers are killed; an operator moves the offsets of a group while it consumes.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from sprocket.testing.disk import MemoryDisk
 from sprocket.testing.entropy import SeededEntropy
 from sprocket.testing.groups import GroupRecord
 from sprocket.testing.journal import Journal
-from sprocket.testing.members import Member, Place, Style, member_of
-from sprocket.testing.traffic import Producers, Traffic
+from sprocket.testing.members import MemberEnvironment, SimulatedMember, Style, member_of
+from sprocket.testing.traffic import SimulatedProducers, Traffic
 
 T = TypeVar("T")
 
@@ -43,22 +43,22 @@ class Group:
         entropy: SeededEntropy,
     ) -> None:
         self.style = style
-        self.members: list[Member] = []
-        #: What is recorded, one for the group, or one for each identity.
+        self.members: list[SimulatedMember] = []
+        #: One record for the group, or one for each identity.
         self.records: list[GroupRecord] = []
         self._cluster = cluster
         self._journal = journal
         self._entropy = entropy
         self._queues = queues
         self._joined = 0
-        #: Of groups with identities: those that are not there, and all of their disks.
+        #: Names of members that are absent, and the disks by name; for groups with identities.
         self._away: list[str] = []
         self._disks: dict[str, MemoryDisk] = {}
         if not style.has_identities:
             self.records.append(journal.group(style.name, style.topics))
 
-    def join(self) -> Member | None:
-        """One more member, unless there are enough."""
+    def join(self) -> SimulatedMember | None:
+        """Starts one more member; None if there are enough."""
         if self._away:
             name = self._away.pop(0)
         elif len(self.members) < (1 if self.style.kind == "assigned" else _MEMBERS_MAX):
@@ -67,7 +67,7 @@ class Group:
         else:
             return None
         process, world = self._cluster.client(name, disk=self._disk(name))
-        place = Place(
+        place = MemberEnvironment(
             process,
             world,
             self._cluster.nameserver_addresses,
@@ -87,14 +87,14 @@ class Group:
         member.start()
         return member
 
-    async def leave(self, member: Member) -> None:
-        """A member leaves in order."""
+    async def leave(self, member: SimulatedMember) -> None:
+        """Stops a member in order."""
         self._journal.note(member.name, "leaves")
         self._remove(member)
         await member.leave()
 
-    def kill(self, member: Member) -> None:
-        """A member's process ends where it stands."""
+    def kill(self, member: SimulatedMember) -> None:
+        """Kills a member's process."""
         self._journal.note(member.name, "is killed")
         self._remove(member)
         disk = self._disks.get(member.name)
@@ -104,7 +104,7 @@ class Group:
         member.process.kill()
 
     def complete(self) -> None:
-        """Whoever must be there is there."""
+        """Starts all absent identities, and at least one member."""
         while self._away or not self.members:
             self.join()
 
@@ -112,7 +112,7 @@ class Group:
         """The disk of an identity."""
         return self._disks[name]
 
-    def _remove(self, member: Member) -> None:
+    def _remove(self, member: SimulatedMember) -> None:
         self.members.remove(member)
         if self.style.has_identities:
             self._away.append(member.name)
@@ -138,9 +138,9 @@ class Crowd:
     """Producers and groups.
 
     Args:
-        cluster: what they talk to.
-        journal: is told of all they do.
-        entropy: decides what and when.
+        cluster: the cluster.
+        journal: records all they do.
+        entropy: decides what happens, and when.
         traffic: what is sent.
         styles: the groups.
     """
@@ -162,18 +162,20 @@ class Crowd:
             Group(cluster, journal, style, queues=traffic.queues, entropy=entropy.fork(style.name))
             for style in styles
         ]
-        self._producers = Producers(cluster, journal, traffic, entropy=entropy.fork("producers"))
+        self._producers = SimulatedProducers(
+            cluster, journal, traffic, entropy=entropy.fork("producers")
+        )
         self._pool = Pool()
         self._operator = Caller(self._pool, cluster.nameserver_addresses, timeout_ms=3_000)
 
     @property
     def hosts(self) -> list[str]:
-        """Where clients run."""
+        """Hosts of all clients."""
         processes = [*self._producers.running, *(member.process for member in self._all())]
         return [process.host for process in processes]
 
     def faults(self) -> dict[str, Callable[[], Awaitable[None]]]:
-        """What can happen to clients besides coming and going."""
+        """The faults of clients besides those in `Weather`, by name."""
         return {
             "stop-member": self._stop_member,
             "kill-producer": self._producers.kill_one,
@@ -184,49 +186,49 @@ class Crowd:
         }
 
     async def start(self) -> None:
-        """The first members come."""
+        """Starts the first members."""
         for group in self.groups:
             for _ in range(group.style.members):
                 group.join()
 
     def send_all(self) -> list[Awaitable[None]]:
-        """Producers send; each is done when its last message was answered or failed, or it died."""
+        """The sends of all producers; see `SimulatedProducers.send_all`."""
         return self._producers.send_all()
 
     async def send_one_to_each_broker(self) -> None:
-        """One more message of each topic; ends when all brokers have acknowledged theirs."""
+        """Sends one more message of each topic to each broker, until all are acknowledged."""
         await self._producers.send_one_to_each([broker.name for broker in self._cluster.brokers])
 
     def complete(self) -> None:
-        """All groups have the members that they need in the end."""
+        """Gives all groups the members that they need at the end."""
         for group in self.groups:
             group.complete()
 
     async def close(self) -> None:
-        """All members leave in order."""
+        """Stops all members in order."""
         await asyncio.gather(*(member.leave() for member in self._all()))
         await self._pool.close()
 
     # What happens to members.
 
     async def join(self) -> None:
-        """One more member somewhere."""
+        """Starts one more member of a group."""
         self._any_group().join()
 
     async def leave(self) -> None:
-        """A member leaves in order, unless it is the last."""
+        """Stops a member in order, unless it is the last."""
         group = self._any_group()
         if len(group.members) > 1 or (group.style.has_identities and group.members):
             await group.leave(self._choose(group.members))
 
     async def kill_member(self) -> None:
-        """A member's process ends where it stands, unless it is the last."""
+        """Kills a member's process, unless it is the last."""
         group = self._any_group()
         if len(group.members) > 1 or (group.style.has_identities and group.members):
             group.kill(self._choose(group.members))
 
     async def _kill_all(self) -> None:
-        """All of a group die at once, and others come after a while."""
+        """Kills all members of a group at once, and starts as many after a while."""
         group = self._any_group()
         count = len(group.members)
         for member in [*group.members]:
@@ -248,7 +250,7 @@ class Crowd:
         member.process.wake(timers_first=self._entropy.happens(0.5))
 
     async def _resubscribe(self) -> None:
-        """A group gives a topic up, and takes it up again after a while."""
+        """Ends a group's subscription to a topic, and subscribes again after a while."""
         group = self._any_group()
         topic = self._choose(group.style.topics)
         members = [*group.members]
@@ -269,7 +271,7 @@ class Crowd:
             self._journal.note("weather", f"sets a client's clock off by {clock.skew_ms}")
 
     async def _reset(self) -> None:
-        """An operator moves a group in one queue, and asks again until it is done."""
+        """Moves a group's offset in one queue, as an operator, and repeats it until it succeeds."""
         group = self._any_group()
         if group.style.kind == "broadcasting":
             return
@@ -305,7 +307,7 @@ class Crowd:
                 self._journal.note("operator", f"has moved {name} in {queue}")
                 return
 
-    def _all(self) -> list[Member]:
+    def _all(self) -> list[SimulatedMember]:
         return [member for group in self.groups for member in group.members]
 
     def _any_group(self) -> Group:

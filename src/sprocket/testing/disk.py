@@ -1,9 +1,9 @@
-"""Disks in memory, and what a crash leaves of them.
+"""Disks in memory, with the effects of crashes on them.
 
-A killed process leaves everything it wrote, also into mapped files, since the kernel has it. A
-lost power supply leaves what was synced; of the rest it leaves a choice by seed, sector by sector.
-Both hand the next process a new disk and leave the old one to its ghost: what a cancelled task
-still writes there, nobody sees.
+After a kill all written bytes are there, also those in mapped files, since the kernel has them.
+After a loss of power the synced bytes are there, and of the other sectors a choice by seed. In both
+cases the next process gets a new disk, so that nobody sees what cancelled tasks of the old process
+still write.
 """
 
 from __future__ import annotations
@@ -17,29 +17,29 @@ import posixpath
 from sprocket.base.errors import DirectoryInUse
 from sprocket.testing.entropy import SeededEntropy
 
-#: A disk writes this many bytes whole or not at all.
+#: The unit that a disk writes as a whole or not at all.
 SECTOR_BYTES = 512
 
 _CHUNK = 1 << 16
 _ZEROS = bytes(_CHUNK)
 
 
-class _File:
-    """What the process sees of a file, and what would survive a loss of power."""
+class _SimulatedFile:
+    """The content of a file that a process sees, and that which survives a loss of power."""
 
     __slots__ = ("cleared_from", "durable", "is_name_durable", "live", "size")
 
     def __init__(self, size: int) -> None:
         self.size = size
-        #: What lies behind was cut off, which the next sync makes durable.
+        #: Bytes behind were cleared; the next sync makes that durable.
         self.cleared_from = size
         self.live = mmap.mmap(-1, max(size, 1))
         self.durable = mmap.mmap(-1, max(size, 1))
-        #: False from its making to its first sync: a loss of power may take the whole file.
+        #: False until its first sync: a loss of power may remove the whole file.
         self.is_name_durable = False
 
     @classmethod
-    def holding(cls, content: bytes) -> _File:
+    def holding(cls, content: bytes) -> _SimulatedFile:
         """A file written at once and synced."""
         file = cls(len(content))
         file.live[: len(content)] = content
@@ -57,20 +57,20 @@ class _File:
         self.durable[first:last] = self.live[first:last]
         self.is_name_durable = True
 
-    def copy(self) -> _File:
-        """The same file, for the next process after a kill."""
-        twin = _File(self.size)
+    def copy(self) -> _SimulatedFile:
+        """A copy for the next process after a kill."""
+        twin = _SimulatedFile(self.size)
         _copy_written(self.live, twin.live)
         _copy_written(self.durable, twin.durable)
         twin.is_name_durable = self.is_name_durable
         twin.cleared_from = self.cleared_from
         return twin
 
-    def torn(self, entropy: SeededEntropy) -> _File | None:
-        """The same file after a loss of power; None if it is gone."""
+    def torn(self, entropy: SeededEntropy) -> _SimulatedFile | None:
+        """A copy as after a loss of power; None if the file is gone."""
         if not self.is_name_durable and entropy.happens(0.5):
             return None
-        twin = _File(self.size)
+        twin = _SimulatedFile(self.size)
         _copy_written(self.durable, twin.live)
         for start in range(0, self.size, SECTOR_BYTES):
             end = min(start + SECTOR_BYTES, self.size)
@@ -86,7 +86,7 @@ class MemoryMappedFile:
 
     __slots__ = ("_buffer", "_disk", "_file", "_path", "_taken_to")
 
-    def __init__(self, path: str, file: _File, disk: MemoryDisk) -> None:
+    def __init__(self, path: str, file: _SimulatedFile, disk: MemoryDisk) -> None:
         self._path = path
         self._file = file
         self._disk = disk
@@ -95,7 +95,7 @@ class MemoryMappedFile:
 
     @property
     def path(self) -> str:
-        """The path it was mapped under."""
+        """The path under which it was mapped."""
         return self._path
 
     @property
@@ -107,37 +107,37 @@ class MemoryMappedFile:
         """Returns when bytes [start, end) would survive a loss of power.
 
         Raises:
-            OSError: the disk was told to fail.
+            OSError: the disk is set to fail.
         """
         await self._disk.before_sync(self._path)
         self._file.sync(start, end)
 
     def zero(self, start: int, end: int) -> None:
-        """Makes bytes [start, end) zero and gives them room.
+        """Sets bytes [start, end) to zero and reserves space for them.
 
         Raises:
-            OSError: the disk was told to be full.
+            OSError: the disk is set to be full.
         """
         self._disk.before_zero(self._path)
         _clear(self._file.live, start, end)
         self._taken_to = max(self._taken_to, end)
 
     async def prepare(self, start: int, end: int) -> None:
-        """Like `zero`, a moment later. What `zero` reaches meanwhile belongs to the caller.
+        """Like `zero`, but later; leaves bytes that `zero` has reached meanwhile.
 
         Raises:
-            OSError: the disk was told to be full.
+            OSError: the disk is set to be full.
         """
         await asyncio.sleep(0)
         self._disk.before_zero(self._path)
         _clear(self._file.live, max(start, self._taken_to), end)
 
     def reserve(self, start: int, end: int) -> None:
-        """Gives bytes [start, end) room, and leaves what they are."""
+        """Reserves space for bytes [start, end), and does not change them."""
         self._disk.before_zero(self._path)
 
     def clear_from(self, start: int) -> None:
-        """Makes all from `start` on zero."""
+        """Sets all bytes from `start` on to zero."""
         _clear(self._file.live, start, self._file.size)
         self._file.cleared_from = min(self._file.cleared_from, start)
         self._taken_to = min(self._taken_to, start)
@@ -148,22 +148,22 @@ class MemoryMappedFile:
         return cold is None or not (start < cold.stop and cold.start < end)
 
     async def load(self, start: int, end: int) -> None:
-        """Brings bytes [start, end) into memory; what lies before them too if they are cold."""
+        """Brings bytes [start, end), and cold ones before them, into memory."""
         await self._disk.before_sync(self._path)
         cold = self._disk.cold.get(self._path)
         if cold is not None:
             self._disk.cold[self._path] = range(max(cold.start, end), cold.stop)
 
     def fault(self) -> str | None:
-        """What became of the file under its name; None if it is as it should be."""
+        """What is wrong with the file at its path; None if nothing is."""
         return None if self._disk.size(self._path) is not None else "was removed"
 
     async def put_back(self) -> None:
-        """Puts the file back under its name, if it was removed."""
+        """Restores the file at its path if it was removed."""
         self._disk._files.setdefault(self._path, self._file)
 
     def close(self) -> None:
-        """Lets go of the file. Slices that are out stay readable."""
+        """Closes the file. Existing slices stay readable."""
         self._buffer.release()
 
 
@@ -180,29 +180,29 @@ class MemoryLock:
     is_held = True
 
     def release(self) -> None:
-        """Gives the folder back."""
+        """Releases the folder."""
         self._locked.discard(self._directory)
 
 
 class MemoryDisk:
-    """A `Disk` whose files live as long as the object, so a test can restart a process on it."""
+    """A `Disk` whose files exist as long as the object, so a test can restart a process on it."""
 
     def __init__(self) -> None:
-        self._files: dict[str, _File] = {}
+        self._files: dict[str, _SimulatedFile] = {}
         self._directories: set[str] = {"/", ""}
         self._locked: set[str] = set()
-        #: What of a file, by its path, is not in memory: a run of its bytes.
+        #: By path, the range of a file's bytes that is not in memory.
         self.cold: dict[str, range] = {}
-        #: What `usage` answers, unless there is a capacity.
+        #: The result of `usage`, unless there is a capacity.
         self.usage_ratio = 0.1
-        #: How many bytes files may hold together; 0 for no limit.
+        #: Most bytes of all files together; 0 for no limit.
         self.capacity_bytes = 0
 
     def after_kill(self) -> MemoryDisk:
-        """The disk of the next process, if this one were killed now. This one is a ghost then."""
+        """The disk for the next process after a kill now. Do not use this one any more."""
         return self._next({path: file.copy() for path, file in self._files.items()})
 
-    def _next(self, files: dict[str, _File]) -> MemoryDisk:
+    def _next(self, files: dict[str, _SimulatedFile]) -> MemoryDisk:
         disk = type(self).__new__(type(self))
         disk.__dict__.update(self.__dict__)
         disk._files = files
@@ -211,7 +211,7 @@ class MemoryDisk:
         return disk
 
     def make_directory(self, path: str) -> None:
-        """Makes a folder with all its parents; no error if it is there."""
+        """Creates a folder with all its parents; no error if it exists."""
         path = posixpath.normpath(path)
         while path not in self._directories:
             self._directories.add(path)
@@ -224,33 +224,33 @@ class MemoryDisk:
         return sorted(name for p in inside if (name := posixpath.basename(p)))
 
     def size(self, path: str) -> int | None:
-        """Bytes in a file, or None if there is none."""
+        """Size of a file in bytes; None if there is none."""
         file = self._files.get(posixpath.normpath(path))
         return None if file is None else file.size
 
     def map(self, path: str, size: int) -> MemoryMappedFile:
-        """Maps a file of `size` bytes; makes it, zero-filled, if it is missing or empty.
+        """Maps a file of `size` bytes; creates it, zero-filled, if it is missing or empty.
 
         Raises:
-            OSError: no room, no folder, or the file has another size.
+            OSError: no space, no folder, or the file has another size.
         """
         path = self._inside_directory(path)
         file = self._files.get(path)
         if file is None or not file.size:
             if self.capacity_bytes and self._used_bytes() + size > self.capacity_bytes:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
-            file = self._files[path] = _File(size)
+            file = self._files[path] = _SimulatedFile(size)
         if file.size != size:
             raise OSError(f"{path} has {file.size} bytes, expected {size}")
         return MemoryMappedFile(path, file, self)
 
     def read(self, path: str) -> bytes | None:
-        """A whole file, or None if there is none."""
+        """The content of a file; None if there is none."""
         file = self._files.get(posixpath.normpath(path))
         return None if file is None else file.content()
 
     def peek(self, path: str) -> memoryview:
-        """A file's bytes for reading only; what others write shows.
+        """A read-only view of a file, which shows later writes.
 
         Raises:
             OSError: there is no such file.
@@ -261,14 +261,14 @@ class MemoryDisk:
         return memoryview(file.live)[: file.size].toreadonly()
 
     def replace(self, path: str, content: bytes, *, backup: bool = True) -> None:
-        """Writes a small state file whole; the version before is kept as `path.bak`."""
+        """Replaces a small state file; keeps the version before as `path.bak`."""
         path = self._inside_directory(path)
         if backup and path in self._files:
             self._files[f"{path}.bak"] = self._files[path]
-        self._files[path] = _File.holding(content)
+        self._files[path] = _SimulatedFile.holding(content)
 
     def move(self, source: str, target: str) -> None:
-        """Gives a file or folder another name, in a folder that is there.
+        """Renames a file or folder; the target's folder must exist.
 
         Raises:
             OSError: there is no such file or folder.
@@ -288,7 +288,7 @@ class MemoryDisk:
         self._files.pop(posixpath.normpath(path), None)
 
     def usage(self, path: str) -> float:
-        """How full it is, in [0, 1]: by its capacity, or else as `usage_ratio` says."""
+        """The used share, in [0, 1]: of its capacity, or `usage_ratio` without one."""
         if self.capacity_bytes:
             return min(self._used_bytes() / self.capacity_bytes, 1.0)
         return self.usage_ratio
@@ -297,10 +297,10 @@ class MemoryDisk:
         return sum(file.size for file in self._files.values())
 
     def lock(self, directory: str) -> MemoryLock:
-        """Takes a folder.
+        """Locks a folder.
 
         Raises:
-            DirectoryInUse: somebody has it.
+            DirectoryInUse: it is locked.
         """
         directory = posixpath.normpath(directory)
         if directory in self._locked:
@@ -308,10 +308,10 @@ class MemoryDisk:
         return MemoryLock(directory, self._locked)
 
     async def before_sync(self, path: str) -> None:
-        """What happens before bytes of `path` are durable; here nothing."""
+        """Called before bytes of `path` become durable; does nothing here."""
 
     def before_zero(self, path: str) -> None:
-        """What happens before bytes of `path` get room; here nothing."""
+        """Called before space is reserved for `path`; does nothing here."""
 
     def _inside_directory(self, path: str) -> str:
         path = posixpath.normpath(path)
@@ -321,11 +321,11 @@ class MemoryDisk:
 
 
 class FaultyDisk(MemoryDisk):
-    """A `MemoryDisk` that takes its time, fails when told to, and can lose power.
+    """A `MemoryDisk` with slow syncs, failures that a test sets, and loss of power.
 
     Args:
-        seed: decides how long each sync takes and which sectors outlive a loss of power.
-        sync_seconds: the shortest and the longest time that a sync takes; may be set later too.
+        seed: decides how long each sync takes, and which sectors survive a loss of power.
+        sync_seconds: the shortest and the longest time of a sync; may be changed later.
     """
 
     def __init__(
@@ -340,38 +340,38 @@ class FaultyDisk(MemoryDisk):
         """Makes the next `times` calls of an operation raise `OSError(error)`.
 
         Args:
-            operation: `map` (of a file that is not there yet), `zero` (and whatever else gives
-                room), `sync` or `replace`.
+            operation: `map` (of a new file), `zero` (and other operations that reserve space),
+                `sync` or `replace`.
             error: a number of `errno`, such as `errno.ENOSPC`.
-            times: how many calls fail; 0 ends it.
+            times: how many calls fail; 0 for none any more.
         """
         self._failing[operation] = (error, times)
 
     def after_power_loss(self) -> MemoryDisk:
-        """The disk of the next process, if the power went now. This one is a ghost then."""
+        """The disk for the next process after a loss of power now. Do not use this one any more."""
         kept = ((path, file.torn(self._entropy)) for path, file in self._files.items())
         return self._next({path: file for path, file in kept if file is not None})
 
     def map(self, path: str, size: int) -> MemoryMappedFile:
-        """As `MemoryDisk.map`; making a new file may fail."""
+        """As `MemoryDisk.map`, but the creation of a file may fail."""
         if not self.size(path):
             self._raise_if_failing("map", path)
         return super().map(path, size)
 
     def replace(self, path: str, content: bytes, *, backup: bool = True) -> None:
-        """As `MemoryDisk.replace`; may fail, and the old file is there then."""
+        """As `MemoryDisk.replace`, but it may fail, which keeps the old file."""
         self._raise_if_failing("replace", path)
         super().replace(path, content, backup=backup)
 
     async def before_sync(self, path: str) -> None:
-        """Takes its time, then fails if it was told to."""
+        """Takes the time of a sync, then fails if it is set to."""
         low, high = self.sync_seconds
         if high > 0:
             await asyncio.sleep(self._entropy.between(low, high))
         self._raise_if_failing("sync", path)
 
     def before_zero(self, path: str) -> None:
-        """Fails if it was told to."""
+        """Fails if it is set to."""
         self._raise_if_failing("zero", path)
 
     def _raise_if_failing(self, operation: str, path: str) -> None:
@@ -382,7 +382,7 @@ class FaultyDisk(MemoryDisk):
 
 
 def _clear(memory: mmap.mmap, start: int, end: int) -> None:
-    """Makes bytes zero; writes only where they are not, as holes stay holes."""
+    """Sets bytes to zero; writes only to chunks with other bytes, so that holes stay holes."""
     for first in range(start, end, _CHUNK):
         last = min(first + _CHUNK, end)
         if memory[first:last] != _ZEROS[: last - first]:
@@ -390,7 +390,7 @@ def _clear(memory: mmap.mmap, start: int, end: int) -> None:
 
 
 def _copy_written(source: mmap.mmap, target: mmap.mmap) -> None:
-    """Copies what is not zero, so that files larger than memory stay sparse."""
+    """Copies chunks that are not zero, so that files larger than memory stay sparse."""
     for start in range(0, len(source), _CHUNK):
         chunk = source[start : start + _CHUNK]
         if chunk != _ZEROS[: len(chunk)]:

@@ -6,7 +6,7 @@ from random import Random
 
 
 class SeededEntropy:
-    """An `Entropy` that says the same for the same seed, on every machine and Python version."""
+    """An `Entropy` with equal numbers for equal seeds, on every machine and Python version."""
 
     __slots__ = ("_random",)
 
@@ -34,5 +34,5 @@ class SeededEntropy:
         return self._random.random() < probability
 
     def fork(self, name: str) -> SeededEntropy:
-        """Another source, so that what one part draws does not shift what another one gets."""
+        """A new source, so that the draws of one part do not change those of another."""
         return SeededEntropy(f"{self._random.getrandbits(64)}/{name}")

@@ -1,6 +1,6 @@
-"""What the members of one consumer group were given and what they did with it, call by call.
+"""Records the messages that members of a consumer group got, and their outcomes, call by call.
 
-It is what invariants of consumption look at, and knows nothing of how clients work.
+The invariants of consumption check these records, which depend on no details of clients.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ class Call:
     """One listener call, or one message that a poll returned.
 
     Attributes:
-        queue, offset: where the message lies; of a returned one in the group's retry topic.
-        times: how many times it came back before.
-        began, ended: in seconds of virtual time; None while it goes on.
+        queue, offset: where the message was read; for a retry, in the group's retry topic.
+        times: number of deliveries before.
+        began, ended: virtual time in seconds; None while the call runs.
         outcome: `done`, `later`, `dead`, or `gone` if its process ended first.
     """
 
@@ -40,7 +40,7 @@ class Call:
 
 
 class Move(NamedTuple):
-    """An operator's word where a group goes on in a queue, at a moment of virtual time."""
+    """A new offset that an operator sets for a group in a queue, at a virtual time."""
 
     at: float
     offset: int
@@ -50,17 +50,17 @@ class GroupRecord:
     """The record of one group.
 
     Attributes:
-        topics: what it consumes.
-        calls: all calls, in the order of their beginnings.
-        finished: keys of messages that a member was done with.
-        given_up: keys of messages that went to the dead letters, as far as members know.
-        settled: by queue, when each offset was settled first: finished, given back, or passed by
-            on purpose.
-        ever_settled: the same, whatever operators did since.
-        moves: by queue, the last word of an operator.
-        passed: places that an operator moved the group past.
-        moving: queues that an operator is about to move.
-        gaps, overlaps: by what happened, seconds that a queue had no owner after it, or two.
+        topics: the topics that it consumes.
+        calls: all calls, in the order of their begins.
+        finished: keys of messages that a member consumed.
+        given_up: keys of messages that became dead letters, as far as members know.
+        settled: by queue, when each offset was first settled: finished, sent back, or skipped by
+            an operator. A move backwards makes offsets unsettled again.
+        ever_settled: the same, without regard to moves.
+        moves: by queue, the last move of an operator.
+        passed: offsets that an operator made the group skip.
+        moving: queues that an operator is moving now.
+        gaps, overlaps: by cause, for how many seconds a queue had no owner, or two.
     """
 
     def __init__(self, journal: Journal, name: str, topics: tuple[str, ...]) -> None:
@@ -79,13 +79,13 @@ class GroupRecord:
         self.moving: set[QueueId] = set()
 
     def place(self, message: StoredMessage) -> QueueId:
-        """The queue that a message was read from."""
+        """The queue from which a message was read."""
         if RETRY_TOPIC in message.properties:
             return message.queue._replace(topic=retry_topic(self.name))
         return message.queue
 
     def begin(self, member: str, message: StoredMessage) -> Call:
-        """A member got a message."""
+        """Records that a member got a message."""
         (key,) = message.keys
         journal = self._journal
         queue, offset = self.place(message), int(message.queue_offset)
@@ -97,7 +97,7 @@ class GroupRecord:
         return call
 
     def end(self, call: Call, outcome: str) -> None:
-        """A member is done with a message, wants it later, or gave it up for dead."""
+        """Records the outcome of a call: `done`, `later` or `dead`."""
         now = self._journal.now
         call.ended, call.outcome = now, outcome
         if outcome == "done":
@@ -105,25 +105,26 @@ class GroupRecord:
         elif outcome == "dead":
             self.given_up.add(call.key)
         self._journal.note(
-            call.member, f"says {outcome} to {call.queue} offset {call.offset}", call.key
+            call.member, f"reports {outcome} for {call.queue} offset {call.offset}", call.key
         )
 
     def settle(self, call: Call) -> None:
-        """From now on the group's offset may pass it."""
+        """Records that the group's offset may pass the message of a call."""
         now, move = self._journal.now, self.moves.get(call.queue)
         self.ever_settled[call.queue].setdefault(call.offset, now)
         if move is None or call.began >= move.at:
             self.settled[call.queue].setdefault(call.offset, now)
 
     def gone(self, call: Call) -> None:
-        """A call's process ended before it did."""
+        """Records that the process of a call ended before the call."""
         call.ended, call.outcome = self._journal.now, "gone"
 
     def move(self, queue: QueueId, offset: int, *, end: int) -> None:
-        """A queue's position is set: what lies before counts as settled, the rest does not.
+        """Records a move: offsets before the new one count as settled, the others do not.
 
         Args:
-            end: where the queue ended then.
+            queue, offset: the new position.
+            end: the queue's end offset.
         """
         now = self._journal.now
         self.moves[queue] = Move(now, offset)
@@ -137,5 +138,5 @@ class GroupRecord:
             self.ever_settled[queue].setdefault(each, now)
 
     def wants(self, key: str) -> bool:
-        """Whether a message must be consumed, as far as operators let it."""
+        """Whether a message must be consumed: no operator made the group skip it."""
         return self._journal.acknowledged[key] not in self.passed

@@ -1,4 +1,4 @@
-"""One history: from a name and a seed to how it ended."""
+"""Runs one history, given by a name and a seed, and returns its outcome."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ from sprocket.testing.network import Network
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """How a history ended.
+class HistoryOutcome:
+    """The outcome of a history.
 
     Attributes:
-        history: a digest of everything that happened; equal for equal runs.
-        seconds: how long it took, in virtual time.
-        sent, acknowledged, delivered: messages, messages, and calls of listeners.
-        journal: what happened, for people.
+        history: a digest of all events; equal for equal runs.
+        seconds: its length in virtual time.
+        sent, acknowledged: numbers of messages.
+        delivered: number of calls of listeners.
+        journal: the events, for people.
     """
 
     history: str
@@ -31,26 +32,26 @@ class Outcome:
     journal: Journal
 
 
-class Run(Protocol):
-    """Something that plays one history."""
+class HistoryRun(Protocol):
+    """A run of one history."""
 
     journal: Journal
 
-    async def play(self) -> Outcome:
-        """Plays it to its end; raises `Violation`."""
+    async def play(self) -> HistoryOutcome:
+        """Runs the history to its end; raises `Violation`."""
         ...
 
 
-def tell(name: str, seed: int, run: Callable[[Network, str], Run]) -> Outcome:
-    """Plays a history in a world of its own.
+def play_history(name: str, seed: int, run: Callable[[Network, str], HistoryRun]) -> HistoryOutcome:
+    """Runs a history on a simulated loop of its own.
 
     Args:
-        name, seed: what all that is random in it comes from.
-        run: given the network and that seed, what plays it.
+        name, seed: the seed of everything random in it.
+        run: makes the run, given the network and that seed.
 
     Raises:
-        Violation: an invariant does not hold, or nothing was acknowledged, so that none was put to
-            the test; the text has scenario, seed and a story.
+        Violation: an invariant does not hold, or nothing was acknowledged, so that no invariant was
+            tested; the text has scenario, seed and a story.
     """
     words = f"{name} {seed}"
     network = Network(words)

@@ -1,6 +1,6 @@
-"""What must hold in every run, by name. Each raises `Violation` with the story of a message.
+"""The invariants of every run. Each raises `Violation` with the story of a message.
 
-The upper ones look at a journal and at what brokers have; those of a group look at its record.
+The first ones compare a journal with what brokers have stored; those of a group check its record.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from sprocket.message.queue import QueueId
 from sprocket.testing.groups import Call, GroupRecord
 from sprocket.testing.journal import Journal, key_of
 
-#: Seconds that a member of an ordered group trusts its lease, whatever becomes of it meanwhile.
+#: Seconds for which a member of an ordered group trusts its lease, even if it is lost meanwhile.
 TRUST_SECONDS = 30.0
 
 
@@ -23,7 +23,7 @@ class Violation(AssertionError):
     """An invariant does not hold.
 
     Attributes:
-        journal: all that happened before, once a scenario has failed with it.
+        journal: all events before it; set when a scenario fails.
     """
 
     journal: Journal | None = None
@@ -32,7 +32,7 @@ class Violation(AssertionError):
 def stored_is_dense_and_true(
     journal: Journal, stored: Mapping[QueueId, Sequence[StoredMessage]]
 ) -> None:
-    """A queue's offsets have no gaps, and every message in it is one that somebody sent."""
+    """A queue's offsets have no gaps, and every message in it was sent with that body."""
     for queue in sorted(stored):
         for offset, message in enumerate(stored[queue]):
             if message.queue_offset != offset or message.queue != queue:
@@ -45,10 +45,10 @@ def stored_is_dense_and_true(
 def acknowledged_is_stored(
     journal: Journal, stored: Mapping[QueueId, Sequence[StoredMessage]]
 ) -> None:
-    """What a sender was told is stored lies where it was told, once the weather is fair."""
+    """Every acknowledged message is stored at the acknowledged queue and offset, at the end."""
     for key, (queue, offset) in journal.acknowledged.items():
         if key in journal.levels:
-            continue  # it was told a place among those that wait
+            continue  # its acknowledged place is in the schedule topic
         messages = stored.get(queue, ())
         found = messages[offset].keys if offset < len(messages) else []
         if found != [key]:
@@ -59,7 +59,7 @@ def acknowledged_is_stored(
 
 
 def group_consumed_all(journal: Journal, record: GroupRecord, *, dead: Collection[str]) -> None:
-    """When all is quiet, everything acknowledged is finished, or among the dead letters."""
+    """At the end, every acknowledged message is consumed, or a dead letter."""
     wanted = [key for key in journal.sent_to(record.topics) if record.wants(key)]
     left = [key for key in wanted if key not in record.finished and key not in dead]
     if left:
@@ -72,7 +72,7 @@ def group_consumed_all(journal: Journal, record: GroupRecord, *, dead: Collectio
 def committed_passes_only_settled(
     journal: Journal, record: GroupRecord, committed: Mapping[QueueId, int]
 ) -> None:
-    """A group's offset never stands behind a message that is neither finished nor given back."""
+    """A group's offset never passes a message that is neither finished nor sent back."""
     for queue in sorted(committed):
         settled = record.settled[queue]
         for offset in range(committed[queue]):
@@ -89,10 +89,10 @@ def committed_passes_only_settled(
 
 
 def a_queue_has_one_owner(journal: Journal, record: GroupRecord) -> None:
-    """No member of an ordered group gets a message of a queue that another one is at.
+    """No member of an ordered group gets a message of a queue while another one processes one.
 
-    A member whose lease ran out while its listener was at work cannot be stopped; so a call keeps
-    others away for as long as its lease was trusted when it began, at least.
+    A member whose lease expires while its listener runs cannot be stopped. So a call excludes
+    others only for as long as its member could trust the lease when the call began.
     """
     for calls in _by_queue(record).values():
         under_way: list[Call] = []
@@ -114,6 +114,7 @@ def a_queue_has_one_owner(journal: Journal, record: GroupRecord) -> None:
 
 def a_queue_is_in_order(journal: Journal, record: GroupRecord) -> None:
     """A member of an ordered group gets a message only when all before it in its queue are done."""
+    # `ready[n]` is when all offsets before n were settled, so each call needs only one comparison.
     for queue, calls in _by_queue(record).items():
         settled = record.ever_settled[queue]
         ready = [-math.inf]
@@ -130,8 +131,8 @@ def a_queue_is_in_order(journal: Journal, record: GroupRecord) -> None:
 def failed_ends_within_limit(
     journal: Journal, record: GroupRecord, *, limit: int, dead: Mapping[str, int]
 ) -> None:
-    """What fails more often than the limit allows is a dead letter, after exactly that many tries;
-    what fails less often is consumed and none."""
+    """A message that fails more often than the limit is a dead letter after exactly that many
+    retries; one that fails less often is consumed, and no dead letter."""
     most: dict[str, int] = defaultdict(int)
     for call in record.calls:
         most[call.key] = max(most[call.key], call.times)
@@ -149,10 +150,11 @@ def failed_ends_within_limit(
 
 
 def a_move_is_obeyed(journal: Journal, record: GroupRecord, ends: Mapping[QueueId, int]) -> None:
-    """Whatever lies behind a position that an operator set was given to a member after that.
+    """All messages from an offset on that an operator set are delivered after that.
 
     Args:
-        ends: where queues end.
+        journal, record: of the run and of the group.
+        ends: end offsets of the queues.
     """
     for queue, move in record.moves.items():
         seen = {
@@ -167,7 +169,7 @@ def a_move_is_obeyed(journal: Journal, record: GroupRecord, ends: Mapping[QueueI
 
 
 def owners_come_back(journal: Journal, record: GroupRecord, *, seconds_max: float) -> None:
-    """No queue is without an owner for longer than leases and restarts explain."""
+    """No queue has no owner for longer than `seconds_max`, which covers leases and restarts."""
     for cause, gaps in record.gaps.items():
         if max(gaps, default=0.0) > seconds_max:
             raise Violation(
@@ -177,7 +179,7 @@ def owners_come_back(journal: Journal, record: GroupRecord, *, seconds_max: floa
 
 
 def owners_do_not_overlap(journal: Journal, record: GroupRecord, *, seconds_max: float) -> None:
-    """No queue has two owners for longer than it takes to hear of each other."""
+    """No queue has two owners for longer than `seconds_max`: until they learn of each other."""
     for cause, overlaps in record.overlaps.items():
         if max(overlaps, default=0.0) > seconds_max:
             raise Violation(
@@ -192,11 +194,12 @@ def owners_do_not_overlap(journal: Journal, record: GroupRecord, *, seconds_max:
 def delayed_comes_once(
     journal: Journal, waiting: Iterable[StoredMessage], arrived: Iterable[StoredMessage]
 ) -> None:
-    """Each message of the schedule topic came out once, by the word of the log itself.
+    """Each message of the schedule topic was delivered once, according to the log.
 
     Args:
+        journal: of the run.
         waiting: all messages of the schedule topic of one broker.
-        arrived: all messages of the broker's other topics that came from there.
+        arrived: all messages in the broker's other topics that were delivered from there.
     """
     went = Counter(_delayed(message) for message in waiting)
     came = Counter(_delayed(m) for m in arrived if REAL_TOPIC in m.properties)
@@ -215,7 +218,7 @@ def delayed_is_not_early(
     *,
     delays_ms: Sequence[int],
 ) -> None:
-    """Nothing came out of the schedule topic before its delay was over, by the broker's clock."""
+    """No message was delivered before its delay was over, by the broker's clock."""
     due: dict[tuple[str, str, int], int] = {}
     for message in waiting:
         at = message.stored_ms + delays_ms[message.queue.number]

@@ -1,7 +1,6 @@
-"""What happened to every message of a simulated run, as those who took part saw it.
+"""Records what happened to every message of a simulated run, as its clients saw it.
 
-It is the model that invariants compare the cluster with, and it tells a message's story when one
-of them does not hold.
+Invariants compare the cluster with it, and it gives the story of a message when one does not hold.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from sprocket.testing.network import Network
 
 
 class Event(NamedTuple):
-    """One thing that happened."""
+    """An event of a run."""
 
     at: float
     who: str
@@ -28,16 +27,16 @@ class Event(NamedTuple):
 
 
 class Journal:
-    """Events in their order, and what follows from them.
+    """The events in order, and the state that follows from them.
 
     Attributes:
-        bodies: every message that somebody tried to send, by key.
-        acknowledged: where the broker said it stored a message, by key.
-        deliveries: how many times a listener got each key.
-        levels: the delay level of each key that has one.
-        failures: how many times each key is to fail before it succeeds; absent for never.
-        groups: what consumer groups did, by name.
-        complaints: what somebody saw that must not be.
+        bodies: bodies of all messages that anybody tried to send, by key.
+        acknowledged: acknowledged queue and offset by key.
+        deliveries: number of deliveries to listeners by key.
+        levels: delay level by key, for those that have one.
+        failures: number of failures by key before a listener succeeds; absent for 0.
+        groups: records of consumer groups by name.
+        complaints: errors that clients noticed.
     """
 
     def __init__(self, network: Network) -> None:
@@ -52,7 +51,7 @@ class Journal:
         self.complaints: list[str] = []
 
     def complain(self, what: str) -> None:
-        """Somebody saw what must not be."""
+        """Records an error that a client noticed."""
         self.complaints.append(what)
         self.note("complaint", what)
 
@@ -62,31 +61,31 @@ class Journal:
         return self._network.now()
 
     def group(self, name: str, topics: tuple[str, ...]) -> GroupRecord:
-        """Begins the record of a group."""
+        """The record of a group; makes it if there is none."""
         return self.groups.setdefault(name, GroupRecord(self, name, topics))
 
     def sent_to(self, topics: tuple[str, ...]) -> list[str]:
-        """Keys of acknowledged messages of some topics, sorted."""
+        """Sorted keys of the acknowledged messages of topics."""
         return sorted(k for k, (queue, _) in self.acknowledged.items() if queue.topic in topics)
 
     def note(self, who: str, what: str, key: str = "") -> None:
-        """Writes down an event; it becomes part of the run's history."""
+        """Records an event, which also goes into the digest of the run's history."""
         event = Event(self._network.now(), who, what, key)
         self.events.append(event)
         self._network.note(f"{who} {what} {key}")
 
     def sending(self, who: str, key: str, body: bytes) -> None:
-        """Somebody begins to send a message."""
+        """Records the begin of a send."""
         self.bodies[key] = body
         self.note(who, "sends", key)
 
     def acknowledge(self, who: str, key: str, queue: QueueId, offset: int) -> None:
-        """A broker said that it stored it."""
+        """Records the acknowledgement of a message."""
         self.acknowledged[key] = (queue, offset)
-        self.note(who, f"is told {queue} offset {offset} for", key)
+        self.note(who, f"gets acknowledgement at {queue} offset {offset} for", key)
 
     def story(self, key: str) -> str:
-        """All that is known of a message, and of the cluster meanwhile."""
+        """All events of a message, and of the cluster since its first one."""
         own = [event for event in self.events if event.key == key]
         place = self.acknowledged.get(key)
         lines = [f"the story of {key}" + (f", stored at {place[0]} {place[1]}" if place else "")]
@@ -98,6 +97,6 @@ class Journal:
 
 
 def key_of(message: StoredMessage) -> str:
-    """The key that a simulated producer gave it."""
+    """The key of a message of a simulated producer."""
     (key,) = message.keys
     return key

@@ -1,8 +1,8 @@
-"""An asyncio loop whose time is virtual and whose network is in memory.
+"""An asyncio loop with virtual time and a network in memory.
 
-Nothing is waited for: when nothing is ready, time jumps to the next timer. What runs in which
-order, and so the whole history, follows from the seed alone: futures and tasks hash by number and
-not by address, so that sets of them are iterated alike in every run.
+It never waits: when no callback is ready, time jumps to the next timer. The order of callbacks, and
+so the whole history, depends only on the seed: futures and tasks hash by number, not by address, so
+that sets of them are iterated in the same order in every run.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-#: Turns of the loop without time going on, after which it is taken for an endless loop.
+#: Most iterations of the loop without a change of time; more are taken for an endless loop.
 _TURNS_MAX = 200_000
 
 
 class Stuck(AssertionError):
-    """Nothing can happen any more, or time stands still although something always happens."""
+    """Nothing can happen any more, or callbacks run endlessly while time does not change."""
 
 
 class _NumberedFuture(asyncio.Future[Any]):
@@ -50,7 +50,7 @@ class _NumberedTask(asyncio.Task[Any]):
 
 
 class _Handle(asyncio.Handle):
-    """A callback that waits while its process stands still."""
+    """A callback that is held while its process is stopped."""
 
     __slots__ = ()
 
@@ -63,7 +63,7 @@ class _Handle(asyncio.Handle):
 
 
 class _Timer(asyncio.TimerHandle):
-    """The same of a timer."""
+    """The same for a timer."""
 
     __slots__ = ()
 
@@ -76,13 +76,13 @@ class _Timer(asyncio.TimerHandle):
 
 
 class SimulatedLoop(asyncio.BaseEventLoop):
-    """The loop. `simulate` makes one, runs something on it and closes it.
+    """The loop. `simulate` makes one, runs a coroutine on it and closes it.
 
     Args:
-        network: carries what is sent; it has the seed.
+        network: the simulated network; it has the seed.
 
     Attributes:
-        faults: what went wrong in callbacks and tasks that nobody looked at.
+        faults: errors of callbacks and tasks that nobody retrieved.
     """
 
     def __init__(self, network: Network) -> None:
@@ -99,13 +99,13 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         self.set_task_factory(_make_task)
 
     def time(self) -> float:
-        """Seconds since the loop was made, virtual."""
+        """Virtual seconds since the loop was made."""
         return self._now
 
     def advance(self, seconds: float | None) -> None:
-        """Lets time jump; called when nothing else is to be done before."""
+        """Moves time; called when no callback is ready. None: there is no timer either."""
         if seconds is None:
-            raise Stuck("nothing can happen any more: everybody waits for somebody")
+            raise Stuck("nothing can happen any more: all tasks wait, and there is no timer")
         if seconds > 0:
             self._now += seconds
             self._turns = 0
@@ -130,7 +130,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         *args: Any,
         context: Context | None = None,
     ) -> asyncio.TimerHandle:
-        """Runs a callback at a time; later if its process stands still then."""
+        """Runs a callback at a time; later if its process is stopped then."""
         timer = _Timer(when, callback, args, self, context)
         heapq.heappush(self._scheduled, timer)  # type: ignore[attr-defined]
         timer._scheduled = True  # type: ignore[attr-defined]
@@ -146,7 +146,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
     def run_in_executor(  # type: ignore[override]
         self, executor: Any, func: Callable[..., T], *args: Any
     ) -> asyncio.Future[T]:
-        """Runs it here and now: there are no threads in a simulation."""
+        """Runs the function at once, since a simulation has no threads."""
         future = self.create_future()
         try:
             future.set_result(func(*args))
@@ -178,11 +178,11 @@ class SimulatedLoop(asyncio.BaseEventLoop):
     async def getaddrinfo(  # type: ignore[override]
         self, host: str, port: int, **settings: Any
     ) -> list[tuple[Any, ...]]:
-        """The simulated network's address of a name."""
+        """The address of a name in the simulated network."""
         found = self.network.address_of(host)
         return [(2, 1, 6, "", (found, port))]
 
-    # What asyncio's base class asks of a loop.
+    # Methods that asyncio's base class requires.
 
     def _process_events(self, event_list: Any) -> None:
         pass
@@ -192,7 +192,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
 
 
 class _Jump:
-    """Stands where a real loop has its selector: instead of waiting, time jumps."""
+    """Replaces the selector of a real loop: it moves time instead of waiting."""
 
     def __init__(self, loop: SimulatedLoop) -> None:
         self._loop = loop
@@ -224,25 +224,27 @@ def simulate(
     seed: int = 0,
     network: Network | None = None,
 ) -> T:
-    """Runs `main(network)` in a world of its own, to its end.
+    """Runs `main(network)` to its end on a loop of its own.
 
     Returns:
         What `main` returned.
 
     Raises:
-        Stuck: nothing could happen any more, or time stood still.
-        AssertionError: something failed in a task or callback that nobody looked at.
+        Stuck: nothing could happen any more, or callbacks ran endlessly.
+        AssertionError: a task or callback failed, and nobody retrieved the error.
     """
+    # Tasks that `main` left are cancelled in the order of their numbers, so that even the end of a
+    # history is the same in every run.
     network = network or Network(seed)
     loop = SimulatedLoop(network)
     has_gc = gc.isenabled()
-    gc.disable()  # when it runs depends on what ran before, and it may end generators
+    gc.disable()  # it would run at times that no seed decides, and may close generators
     try:
         try:
             result = loop.run_until_complete(main(network))
         except Stuck:
-            raise  # a loop that is stuck brings nothing to its end
-        except BaseException:  # it goes on up; what it left running would only blur it
+            raise  # a stuck loop cannot end the other tasks either
+        except BaseException:  # errors of tasks that are left would only hide this one
             with contextlib.suppress(Stuck):
                 loop.run_until_complete(_cancel_the_rest())
             raise
@@ -253,7 +255,7 @@ def simulate(
             gc.enable()
     if loop.faults:
         first = loop.faults[0]
-        raise AssertionError(f"nobody looked at: {first.get('message')}") from first.get(
+        raise AssertionError(f"nobody retrieved: {first.get('message')}") from first.get(
             "exception"
         )
     return result

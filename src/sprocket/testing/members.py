@@ -1,4 +1,4 @@
-"""Members of simulated consumer groups: each a client in a process of its own."""
+"""Members of simulated consumer groups. Each is a client in a process of its own."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from sprocket.base.errors import SprocketError
-from sprocket.client.base.world import World
+from sprocket.client.base.world import ClientEnvironment
 from sprocket.client.config import ConsumerConfig, LitePullConfig
 from sprocket.client.lite_pull_consumer import LitePullConsumer
 from sprocket.client.push_consumer import Later, PushConsumer
@@ -16,9 +16,9 @@ from sprocket.message.queue import QueueId
 from sprocket.testing.entropy import SeededEntropy
 from sprocket.testing.groups import Call, GroupRecord
 from sprocket.testing.journal import Journal
-from sprocket.testing.process import Process
+from sprocket.testing.process import SimulatedProcess
 
-#: How probable it is that a listener takes far longer than the others.
+#: Probability that a listener takes far longer than usual.
 _SLOW = 0.02
 _POLL_MS = 1_000
 
@@ -28,16 +28,16 @@ class Style:
     """How a group consumes.
 
     Attributes:
-        name: the group's.
+        name: the group's name.
         kind: `concurrent`, `ordered`, `broadcasting`, `lite` (subscribes) or `assigned`.
-        topics: what it consumes.
-        members: how many there are at first.
-        reconsume_max: tries after the first.
-        listener_seconds: how long a listener takes at most, as a rule.
-        slow_seconds: and how long at most now and then.
-        batch: messages that a listener gets at once; None for one.
-        auto_commit: whether lite pull consumers leave it to the client.
-        seeks: whether those of assigned queues go back by themselves now and then.
+        topics: the topics that it consumes.
+        members: their number at the start.
+        reconsume_max: most tries after the first.
+        listener_seconds: the longest usual time of a listener.
+        slow_seconds: the longest time of a slow call.
+        batch: most messages in a call of a listener; None for one.
+        auto_commit: whether the client commits for lite pull consumers.
+        seeks: whether consumers of assigned queues sometimes seek backwards.
     """
 
     name: str = "workers"
@@ -53,7 +53,7 @@ class Style:
 
     @property
     def has_identities(self) -> bool:
-        """Whether a member that died is followed by one of its name, with its disk."""
+        """Whether a new member replaces a dead one with the same name and disk."""
         return self.kind in ("broadcasting", "assigned")
 
     @property
@@ -62,17 +62,21 @@ class Style:
         return self.kind in ("concurrent", "ordered", "lite")
 
 
-class Place:
-    """Where a member lives and what it knows.
+class MemberEnvironment:
+    """What a member gets from its cluster.
 
     Args:
-        queues: all queues of the group's topics, for those that are assigned.
+        process: the process in which it runs.
+        world: the client's `world`.
+        nameservers: addresses of the name servers.
+        entropy: decides its behaviour.
+        queues: all queues of the group's topics, for kind `assigned`.
     """
 
     def __init__(
         self,
-        process: Process,
-        world: World,
+        process: SimulatedProcess,
+        world: ClientEnvironment,
         nameservers: list[str],
         *,
         entropy: SeededEntropy,
@@ -85,11 +89,17 @@ class Place:
         self.queues = queues
 
 
-class Member:
-    """One consumer; `_main` is the kind's."""
+class SimulatedMember:
+    """One consumer; subclasses implement `_main`."""
 
     def __init__(
-        self, name: str, place: Place, *, style: Style, journal: Journal, record: GroupRecord
+        self,
+        name: str,
+        place: MemberEnvironment,
+        *,
+        style: Style,
+        journal: Journal,
+        record: GroupRecord,
     ) -> None:
         self.name = name
         self.place = place
@@ -104,15 +114,15 @@ class Member:
 
     @property
     def queues(self) -> list[QueueId]:
-        """Queues that it reads now."""
+        """The queues that it reads now."""
         raise NotImplementedError
 
     def start(self) -> None:
-        """Begins."""
+        """Starts the consumer in its process."""
         self._task = self.process.start(self._main())
 
     async def leave(self) -> None:
-        """Leaves in order."""
+        """Stops the consumer in order."""
         self._leaving.set()
         assert self._task is not None
         await self._task
@@ -121,23 +131,29 @@ class Member:
         raise NotImplementedError
 
     def subscribe(self, topic: str) -> None:
-        """Takes a topic up again."""
+        """Subscribes to a topic again."""
 
     def unsubscribe(self, topic: str) -> None:
-        """Gives a topic up for now."""
+        """Ends the subscription to a topic."""
 
     def _seconds(self) -> float:
-        """How long a listener takes this time."""
+        """Draws how long this call of a listener takes."""
         is_slow = self._style.slow_seconds and self._entropy.happens(_SLOW)
         longest = self._style.slow_seconds if is_slow else self._style.listener_seconds
         return self._entropy.between(0.0, longest)
 
 
-class PushMember(Member):
+class PushMember(SimulatedMember):
     """A push consumer."""
 
     def __init__(
-        self, name: str, place: Place, *, style: Style, journal: Journal, record: GroupRecord
+        self,
+        name: str,
+        place: MemberEnvironment,
+        *,
+        style: Style,
+        journal: Journal,
+        record: GroupRecord,
     ) -> None:
         super().__init__(name, place, style=style, journal=journal, record=record)
         self.consumer = PushConsumer(
@@ -201,11 +217,17 @@ class PushMember(Member):
         return "later" if call.times < self._journal.failures.get(call.key, 0) else "done"
 
 
-class LiteMember(Member):
+class LiteMember(SimulatedMember):
     """A lite pull consumer, by subscription or by assignment."""
 
     def __init__(
-        self, name: str, place: Place, *, style: Style, journal: Journal, record: GroupRecord
+        self,
+        name: str,
+        place: MemberEnvironment,
+        *,
+        style: Style,
+        journal: Journal,
+        record: GroupRecord,
     ) -> None:
         super().__init__(name, place, style=style, journal=journal, record=record)
         self.consumer = LitePullConsumer(
@@ -216,7 +238,7 @@ class LiteMember(Member):
             world=place.world,
         )
         self._returned: list[Call] = []
-        #: Offsets that the next messages of queues must have, as far as that is sure.
+        #: The offset that the next message of a queue must have, where it is known.
         self._next: dict[QueueId, int] = {}
         self._paused: list[QueueId] = []
         self._seeks = style.kind == "assigned" and style.seeks
@@ -249,7 +271,7 @@ class LiteMember(Member):
                 await self._round()
 
     async def _round(self) -> None:
-        if self._style.auto_commit:  # the next poll says that the last one's messages are done
+        if self._style.auto_commit:  # the next poll commits the messages of the last one
             self._settle()
         for message in await self.consumer.poll(_POLL_MS):
             self._check(message)
@@ -288,7 +310,7 @@ class LiteMember(Member):
         self._next[queue] = offset + 1
 
     async def _whim(self) -> None:
-        """Pauses, resumes or seeks now and then."""
+        """Sometimes pauses, resumes or seeks."""
         queues = self.queues
         if self._paused:
             self.consumer.resume(self._paused)
@@ -311,6 +333,6 @@ class LiteMember(Member):
             self._next[queue] = back
 
 
-def member_of(style: Style) -> Callable[..., Member]:
-    """What makes a member of such a group."""
+def member_of(style: Style) -> Callable[..., SimulatedMember]:
+    """The class of members of such a group."""
     return LiteMember if style.kind in ("lite", "assigned") else PushMember

@@ -1,7 +1,7 @@
-"""A network in memory whose weather follows from a seed.
+"""A network in memory whose delays and faults depend on a seed.
 
-Hosts have names and addresses. What is sent between them takes its time, may be cut to pieces,
-and can be held up or broken off by a test: single connections, or the way between two hosts.
+Hosts have names and addresses. Bytes between them are delayed and may arrive in pieces. A test can
+break single connections, and cut or slow the link between two hosts.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ from contextvars import Context, copy_context
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sprocket.testing.entropy import SeededEntropy
-from sprocket.testing.process import Process, current_process
-from sprocket.testing.wire import Endpoint, Signal
+from sprocket.testing.process import SimulatedProcess, current_process
+from sprocket.testing.wire import Signal, SimulatedTransport
 
 if TYPE_CHECKING:
     from sprocket.testing.loop import SimulatedLoop
 
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _ANYWHERE = ("", "0.0.0.0", "::", None)
-#: The host of whatever is in no process.
+#: The host of code outside of all processes.
 _OUTSIDE = "outside"
-#: Seconds that making a connection goes on while the way is cut.
+#: Seconds after which connecting over a cut link fails.
 _CONNECT_SECONDS = 60.0
 
 
 class Fates(NamedTuple):
-    """How probable it is that an answer is lost, comes twice, or comes late, behind others."""
+    """Probabilities that a reply is lost, comes twice, or comes late, after later ones."""
 
     lost: float = 0.0
     twice: float = 0.0
@@ -38,7 +38,7 @@ class Fates(NamedTuple):
 
 
 class Listening:
-    """What `create_server` gives on a simulated loop."""
+    """The server that `create_server` returns on a simulated loop."""
 
     def __init__(
         self,
@@ -57,15 +57,15 @@ class Listening:
 
     @property
     def sockets(self) -> tuple[Any, ...]:
-        """Something with a `getsockname`."""
+        """A stand-in for its socket, with `getsockname`."""
         return (_Name(self.network.address_of(self.place[0]), self.place[1]),)
 
     def is_serving(self) -> bool:
-        """Whether it takes connections."""
+        """Whether it accepts connections."""
         return self.network.listeners.get(self.place) is self
 
     def close(self) -> None:
-        """Takes no more connections; those that are there stay."""
+        """Accepts no more connections; existing ones stay open."""
         if self.is_serving():
             del self.network.listeners[self.place]
 
@@ -85,9 +85,9 @@ class Network:
     """Carries bytes between simulated processes.
 
     Args:
-        seed: decides all delays and cuts.
-        delay: shortest and longest time of one way between two hosts, in seconds.
-        pieces: how probable it is that something written arrives in two reads.
+        seed: decides all delays and pieces.
+        delay: the shortest and the longest one-way delay between two hosts, in seconds.
+        pieces: probability that a write arrives in two reads.
     """
 
     def __init__(
@@ -104,10 +104,10 @@ class Network:
         self._pieces = pieces
         self._addresses: dict[str, str] = {}
         self._next_port = 30_000
-        self._endpoints: dict[Endpoint, None] = {}
+        self._endpoints: dict[SimulatedTransport, None] = {}
         self._cuts: set[frozenset[str]] = set()
         self._slow: dict[frozenset[str], float] = {}
-        #: By host, what becomes of its answers.
+        #: By host, the faults of its replies.
         self._answers: dict[str, Fates] = {}
         self._digest = hashlib.blake2b(digest_size=8)
 
@@ -117,12 +117,12 @@ class Network:
         """The loop's time, in seconds."""
         return self.loop.time()
 
-    def host_of(self, process: Process | None) -> str:
-        """The host of a process; whatever is in none runs on a host of its own."""
+    def host_of(self, process: SimulatedProcess | None) -> str:
+        """The host of a process; code outside of all processes has a host of its own."""
         return _OUTSIDE if process is None else process.host
 
     def address_of(self, host: str) -> str:
-        """The address of a host's name; an address is its own. Loopback is the current host.
+        """The address of a host by name or address. Loopback is the current process's host.
 
         Raises:
             OSError: no such host.
@@ -141,36 +141,36 @@ class Network:
         address = self.address_of(host)
         return next(name for name, found in self._addresses.items() if found == address)
 
-    # The history, as a number.
+    # The history, as a digest.
 
     def note(self, what: str) -> None:
-        """Adds something to the history."""
+        """Adds an event to the history."""
         self._digest.update(f"{self.now():.6f} {what}\n".encode())
 
-    def note_delivery(self, end: Endpoint, content: bytes) -> None:
+    def note_delivery(self, end: SimulatedTransport, content: bytes) -> None:
         """Adds an arrival to the history."""
         self.note(f"{end.other.host}>{end.host}")
         self._digest.update(content)
 
     @property
     def history(self) -> str:
-        """A digest of all that was delivered, and when: equal for equal histories only."""
+        """A digest of all deliveries and their times: equal only for equal histories."""
         return self._digest.hexdigest()
 
-    # Weather.
+    # Delays and faults.
 
     def draw_seconds(self, low: float, high: float) -> float:
-        """A time between the two."""
+        """A random time in [low, high), in seconds."""
         return self.entropy.between(low, high)
 
     def draw_delay(self, one: str, other: str) -> float:
-        """How long the way between two hosts takes this time, in seconds."""
+        """A random one-way delay between two hosts, in seconds."""
         if one == other:
             return self.entropy.between(0.00001, 0.0001)
         return self.entropy.between(*self._delay) + self._slow.get(frozenset((one, other)), 0.0)
 
     def pieces(self, content: bytes) -> Iterator[bytes]:
-        """How something written is cut for its way."""
+        """The pieces in which a write arrives."""
         if len(content) > 1 and self.entropy.happens(self._pieces):
             at = 1 + self.entropy.below(len(content) - 1)
             yield content[:at]
@@ -179,17 +179,17 @@ class Network:
             yield content
 
     def cut(self, one: str, other: str) -> None:
-        """Nothing goes between two hosts until `heal`."""
+        """Cuts the link between two hosts until `heal`."""
         self._cuts.add(frozenset((one, other)))
 
     def cut_off(self, host: str) -> None:
-        """Nothing goes between a host and all the others until `heal`."""
+        """Cuts the links between a host and all others until `heal`."""
         for other in self._addresses:
             if other != host:
                 self.cut(host, other)
 
     def heal(self) -> None:
-        """All ways are open; what was held up arrives late."""
+        """Ends all cuts, delays and faults of replies; held bytes arrive late."""
         self._cuts.clear()
         self._slow.clear()
         self._answers.clear()
@@ -197,15 +197,15 @@ class Network:
             end.carry_on()
 
     def slow(self, one: str, other: str, seconds: float) -> None:
-        """The way between two hosts takes `seconds` longer until `heal`."""
+        """Adds `seconds` to the delay between two hosts until `heal`."""
         self._slow[frozenset((one, other))] = seconds
 
     def distort(self, host: str, fates: Fates) -> None:
-        """Answers of a host's servers are lost, doubled or late until `heal`."""
+        """Loses, doubles or delays replies of a host's servers until `heal`."""
         self._answers[host] = fates
 
     def fate(self, host: str) -> tuple[float, ...]:
-        """After how many seconds an answer of a host is sent: once, twice, or never."""
+        """Seconds after which a reply of a host is sent: one number, two of them, or none."""
         fates = self._answers.get(host)
         if fates is None:
             return (0.0,)
@@ -216,11 +216,11 @@ class Network:
         return (first, first) if self.entropy.happens(fates.twice) else (first,)
 
     def is_cut(self, one: str, other: str) -> bool:
-        """Whether nothing goes between two hosts."""
+        """Whether the link between two hosts is cut."""
         return one != other and frozenset((one, other)) in self._cuts
 
     def break_connections(self, host: str | None = None, *, probability: float = 1.0) -> None:
-        """Breaks connections, all or those of one host, each with a probability."""
+        """Breaks each connection, of all hosts or of one, with a probability."""
         for end in [*self._endpoints]:
             if host not in (None, end.host) or end.is_lost:
                 continue
@@ -230,17 +230,17 @@ class Network:
                 end.other.sever(reset)
 
     def freeze(self, host: str) -> None:
-        """Nothing goes over the connections that a host has, for ever, and no end hears of it.
+        """Loses for ever all bytes on a host's present connections, without an error at either end.
 
-        New ones work: something between forgot them, as a router does that is started again.
-        Whoever looks on from outside is spared.
+        New connections work, as after a restart of a router that has forgotten the old ones.
+        Connections of observers, outside of all processes, are spared.
         """
         for end in self._endpoints:
             if end.host == host and end.other.host != _OUTSIDE:
                 end.is_frozen = end.other.is_frozen = True
 
-    def kill(self, process: Process, *, silently: bool = False) -> None:
-        """Takes a process off the network. Its peers hear of it, unless its machine is gone."""
+    def kill(self, process: SimulatedProcess, *, silently: bool = False) -> None:
+        """Removes a process from the network. Its peers get an end or a reset unless `silently`."""
         for listening in [*self.listeners.values()]:
             if listening.process is process:
                 listening.close()
@@ -249,19 +249,19 @@ class Network:
                 word = Signal.RESET if self.entropy.happens(0.5) else Signal.END
                 end.die(None if silently else word)
 
-    def forget(self, end: Endpoint) -> None:
-        """An end is gone."""
+    def forget(self, end: SimulatedTransport) -> None:
+        """Removes a closed end."""
         self._endpoints.pop(end, None)
 
-    # What the loop asks for.
+    # Called by the loop.
 
     def listen(
         self, factory: Callable[[], asyncio.BaseProtocol], host: str | None, port: int
     ) -> Listening:
-        """Takes connections at a port of the current process's host.
+        """Accepts connections at a port of the current process's host; port 0 is a free one.
 
         Raises:
-            OSError: somebody listens there, or the address belongs to another host.
+            OSError: the port is in use, or the address belongs to another host.
         """
         mine = self.host_of(current_process())
         if host not in _ANYWHERE and self._name_of(host or "") != mine:
@@ -275,12 +275,14 @@ class Network:
 
     async def connect(
         self, factory: Callable[[], asyncio.BaseProtocol], host: str, port: int
-    ) -> tuple[Endpoint, asyncio.BaseProtocol]:
+    ) -> tuple[SimulatedTransport, asyncio.BaseProtocol]:
         """Makes a connection from the current process.
 
         Raises:
-            OSError: nobody listens there, the way is cut, or the process is dead.
+            OSError: nobody listens there, the link is cut, or the process is dead.
         """
+        # It waits for a delay there and one back. In between the process may die or its connection
+        # may break, so both are checked again before the protocol learns of the connection.
         process = current_process()
         mine, theirs = self.host_of(process), self._name_of(host)
         await self._travel(mine, theirs)
@@ -290,8 +292,12 @@ class Network:
             raise ConnectionRefusedError(111, f"nobody listens at {host}:{port}")
         if process is not None and not process.is_alive:
             raise OSError(101, "the process is dead")
-        end = Endpoint(self, process, self._place(mine, theirs, self._new_port()), copy_context())
-        far = Endpoint(self, listening.process, self._place(theirs, mine, port), listening.context)
+        end = SimulatedTransport(
+            self, process, self._place(mine, theirs, self._new_port()), copy_context()
+        )
+        far = SimulatedTransport(
+            self, listening.process, self._place(theirs, mine, port), listening.context
+        )
         end.join(far)
         far.is_answering = True
         self._endpoints[end] = self._endpoints[far] = None
@@ -304,10 +310,10 @@ class Network:
         return end, protocol
 
     async def _travel(self, one: str, other: str) -> None:
-        """Goes from one host to the other.
+        """Waits for the delay from one host to the other.
 
         Raises:
-            TimeoutError: the way was cut for too long.
+            TimeoutError: the link was cut for too long.
         """
         give_up = self.now() + _CONNECT_SECONDS
         await asyncio.sleep(self.draw_delay(one, other))

@@ -1,4 +1,4 @@
-"""Looks at a simulated cluster from outside, by plain requests, past the client under test."""
+"""Inspects a simulated cluster from outside with plain requests, without the client under test."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from sprocket.remoting.pool import Pool
 from sprocket.testing.cluster import BROKER_PORT, Cluster, Machine
 
 _CALL_SECONDS = 3.0
-#: A group of its own, so that looking changes nothing for those looked at.
+#: A group of its own, so that inspection changes nothing for other groups.
 _GROUP = "observer"
 
 
 class Observer:
-    """Asks brokers about one topic of one group. Give it a process that no weather reaches.
+    """Queries brokers for one topic and one group. Use it outside of processes that get faults.
 
     Args:
-        cluster: whom to look at.
-        topic, queues: the topic, and how many queues it has on each broker.
-        group: the consumer group whose offsets are of interest.
+        cluster: the cluster.
+        topic, queues: the topic, and its number of queues on each broker.
+        group: the consumer group whose offsets are queried.
     """
 
     def __init__(self, cluster: Cluster, topic: str, queues: int, *, group: str) -> None:
@@ -38,11 +38,11 @@ class Observer:
         self._pool = Pool()
 
     async def close(self) -> None:
-        """Ends its connections."""
+        """Closes its connections."""
         await self._pool.close()
 
     async def create_topic(self) -> None:
-        """Makes the topic on every broker."""
+        """Creates the topic on every broker."""
         header = CreateTopic(
             topic=self._topic,
             default_topic="TBW102",
@@ -55,7 +55,7 @@ class Observer:
             await self._ask(broker, header)
 
     async def committed(self) -> dict[QueueId, int]:
-        """The group's committed offsets on those brokers that answer now."""
+        """The group's committed offsets, from the brokers that answer now."""
         found: dict[QueueId, int] = {}
         for broker in self._cluster.brokers:
             for queue in self._queues_of(broker):
@@ -75,11 +75,11 @@ class Observer:
         return found
 
     async def ends(self) -> dict[QueueId, int]:
-        """Where the queues end.
+        """The end offsets of the queues.
 
         Raises:
             TransportError: a broker does not answer.
-            ReplyError: it answers, and does not serve yet.
+            ReplyError: a broker answers with an error, as it does not serve yet.
         """
         return {
             queue: await self._end(broker, queue)
@@ -96,7 +96,7 @@ class Observer:
 
         Raises:
             TransportError: a broker does not answer.
-            ReplyError: it answers, and does not serve yet.
+            ReplyError: a broker answers with an error, as it does not serve yet.
         """
         return {
             queue: await self._messages(broker, queue)

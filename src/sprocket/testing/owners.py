@@ -1,4 +1,4 @@
-"""Measures how long queues have no owner, or two, when members come, leave and die."""
+"""Measures how long queues have no owner, or two, when members join, leave and die."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from sprocket.message.queue import QueueId
 from sprocket.testing.crowd import Group
 from sprocket.testing.journal import Journal
 
-#: Seconds between two looks.
+#: Seconds between two measurements.
 _STEP = 0.05
-#: What a gap is put down to, by a word of the journal.
+#: The cause of a gap, by the journal's text for the event.
 _CAUSES = {"joins": "join", "leaves": "leave", "is killed": "kill"}
 
 
 class Owners:
-    """Looks which member has which queue.
+    """Measures which member owns which queue.
 
     Args:
-        journal: tells what happened last, and is told of gaps and overlaps in its groups' records.
-        groups: whom to look at; only those whose members share queues.
-        queues: all queues of a group.
+        journal: has the events that cause gaps; the records of its groups get gaps and overlaps.
+        groups: the groups; only those are measured whose members share queues.
+        queues: returns all queues of a group.
     """
 
     def __init__(
@@ -35,22 +35,22 @@ class Owners:
         self._groups = [group for group in groups if group.style.is_shared]
         self._queues = queues
         self._read = 0
-        #: By group and queue, since when nobody has it; absent as long as nobody ever had.
+        #: By group and queue, since when it has no owner; absent before its first owner.
         self._since: dict[tuple[str, QueueId], float | None] = {}
-        #: By group and queue, since when more than one has it.
+        #: By group and queue, since when it has more than one owner.
         self._shared_since: dict[tuple[str, QueueId], float] = {}
-        #: By group, how many had each queue at the last look.
+        #: By group, the number of owners of each queue at the last measurement.
         self._before: dict[str, Counter[QueueId]] = {}
-        #: By group, what happened last.
+        #: By group, the last cause.
         self._last: dict[str, str] = {}
 
     async def watch(self) -> None:
-        """Looks until cancelled."""
+        """Measures until it is cancelled."""
         while True:
-            self._look()
+            self._measure()
             await asyncio.sleep(_STEP)
 
-    def _look(self) -> None:
+    def _measure(self) -> None:
         events = self._journal.events
         for event in events[self._read :]:
             if event.what in _CAUSES:

@@ -1,24 +1,24 @@
-"""All scenarios by name, whichever module tells them: one row for each module of scenarios."""
+"""All scenarios by name, from all modules: one row for each module."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from sprocket.testing import scenarios, timed, transacted
-from sprocket.testing.history import Outcome
+from sprocket.testing.history import HistoryOutcome
 from sprocket.testing.scenarios import SCENARIOS
 from sprocket.testing.timed import TIMED
 from sprocket.testing.transacted import TRANSACTED
 
-#: Plays one history by name of scenario and seed; raises `Violation`.
-Play = Callable[[str, int], Outcome]
+#: Runs one history, by scenario name and seed; raises `Violation`.
+Play = Callable[[str, int], HistoryOutcome]
 
 PLAYS: dict[str, Play] = {
     **dict.fromkeys(SCENARIOS, scenarios.play),
     **dict.fromkeys(TIMED, timed.play),
     **dict.fromkeys(TRANSACTED, transacted.play),
 }
-#: What each of them is about, in a sentence.
+#: A sentence about each scenario.
 DOCS: dict[str, str] = {
     **{name: scenario.doc for name, scenario in SCENARIOS.items()},
     **{name: waiting.doc for name, waiting in TIMED.items()},
@@ -26,8 +26,8 @@ DOCS: dict[str, str] = {
 }
 
 
-def play(name: str, seed: int) -> Outcome:
-    """Plays a scenario of `PLAYS`.
+def play(name: str, seed: int) -> HistoryOutcome:
+    """Runs a scenario of `PLAYS`.
 
     Raises:
         Violation: an invariant does not hold.

@@ -1,6 +1,6 @@
-"""Simulated processes: what runs on a host under one name, stands still and dies as a whole.
+"""Simulated processes: tasks on a host that are stopped and killed together.
 
-Which process something belongs to goes with the context, so tasks and timers inherit it.
+A context variable holds the current process, so tasks and timers inherit it.
 """
 
 from __future__ import annotations
@@ -12,27 +12,27 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-_current: ContextVar[Process | None] = ContextVar("process", default=None)
+_current: ContextVar[SimulatedProcess | None] = ContextVar("process", default=None)
 
 
-def current_process() -> Process | None:
-    """The process that the running code belongs to; None outside of all."""
+def current_process() -> SimulatedProcess | None:
+    """The process of the running code; None outside of all processes."""
     return _current.get()
 
 
-def process_of(context: Context) -> Process | None:
-    """The process that something belongs to which runs in a context."""
+def process_of(context: Context) -> SimulatedProcess | None:
+    """The process of code that runs in a context."""
     return context.get(_current)
 
 
-class Process:
-    """Tasks that live and die together.
+class SimulatedProcess:
+    """Tasks that are stopped and killed together.
 
     Attributes:
-        name: what it is, for people and traces.
-        host: name of the machine it runs on.
-        is_alive: False from the moment it was killed; its network is dead then.
-        is_stopped: whether it stands still, as after SIGSTOP; time goes on without it.
+        name: its name, for people and traces.
+        host: name of its machine.
+        is_alive: False as soon as it is killed; it has no network then.
+        is_stopped: whether it is stopped, as by SIGSTOP, while time passes.
     """
 
     def __init__(self, name: str, host: str) -> None:
@@ -40,7 +40,7 @@ class Process:
         self.host = host
         self.is_alive = True
         self.is_stopped = False
-        #: What was to run while it stood still, in order.
+        #: Callbacks that became ready while it was stopped, in order.
         self._held: list[asyncio.Handle] = []
         self._tasks: list[asyncio.Task[Any]] = []
         self._prune_at = 64
@@ -59,22 +59,22 @@ class Process:
         return asyncio.get_running_loop().create_task(coroutine, context=context)
 
     async def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """Runs a coroutine as part of the process, and waits for its result."""
+        """Runs a coroutine as part of the process, and returns its result."""
         return await self.start(coroutine)
 
     def stop(self) -> None:
-        """Nothing of it runs until `wake`; what its timers and connections bring is held."""
+        """Stops it until `wake`; callbacks of its timers and connections are held."""
         self.is_stopped = True
 
     def hold(self, handle: asyncio.Handle) -> None:
-        """Keeps what was to run while it stands still; for the loop."""
+        """Keeps a callback until it wakes; the loop calls this."""
         self._held.append(handle)
 
     def wake(self, *, timers_first: bool = False) -> None:
-        """It goes on: all that was held runs now, late.
+        """Continues: all callbacks that were held run now.
 
         Args:
-            timers_first: whether timers that ran out come before what connections brought.
+            timers_first: whether callbacks of timers run before those of connections.
         """
         self.is_stopped = False
         held, self._held = self._held, []
@@ -82,9 +82,9 @@ class Process:
         asyncio.get_running_loop()._ready.extend(held)  # type: ignore[attr-defined]
 
     def kill(self) -> None:
-        """Ends all its tasks where they stand. Cut its network and disk off before.
+        """Cancels all its tasks. Cut its network and disk off before.
 
-        What they still do on their way out reaches nobody.
+        Cancelled tasks may still run code; without network and disk it has no effect.
         """
         self.is_alive = False
         if self.is_stopped:

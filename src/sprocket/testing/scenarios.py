@@ -1,10 +1,9 @@
-"""Histories of sending and consuming: groups of all kinds in all weathers, by name and seed.
+"""Scenarios of sending and consuming: groups of all kinds with all faults, by name and seed.
 
 outcome = play("ordered", seed=17)      # raises Violation if an invariant does not hold
 
-A seed tells the same history as long as its scenario's row, and all that draws from its entropy,
-stay as they are. So a seed that is kept as a test keeps its meaning only if these do: change no row
-that has one, add another.
+A seed gives the same history only while its scenario's row, and all code that draws from its
+entropy, do not change. So never change a row that has a seed kept as a test: add another row.
 """
 
 from __future__ import annotations
@@ -14,8 +13,8 @@ from dataclasses import dataclass, field, replace
 
 from sprocket.store.config import StoreConfig
 from sprocket.testing.cluster import SMALL_STORE
-from sprocket.testing.consuming import Run
-from sprocket.testing.history import Outcome, tell
+from sprocket.testing.consuming import ConsumingRun
+from sprocket.testing.history import HistoryOutcome, play_history
 from sprocket.testing.members import Style
 from sprocket.testing.traffic import Traffic
 
@@ -35,19 +34,20 @@ _TWO = ("orders", "bills")
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """What there is, and what goes wrong with it.
+    """A cluster, its clients, and the faults that happen to them.
 
     Attributes:
         doc: one sentence.
         styles: the groups.
-        faults: names of `weather` and of `Crowd.faults`, drawn with equal chances.
-        count: how many faults.
-        nameservers, brokers: how many of each.
+        faults: names of faults of `weather` and `Crowd.faults`, drawn with equal probability.
+        count: number of faults.
+        nameservers, brokers: number of each.
         traffic: what is sent.
         store: settings of the brokers' stores.
-        sync_seconds: the shortest and longest time that their disks take to sync.
-        pause_seconds: if set, faults are at least so far apart.
-        gap_seconds_max, overlap_seconds_max: how long a queue may have no owner, or two, at most.
+        sync_seconds: the shortest and the longest time of a sync of their disks.
+        pause_seconds: the least time between faults; 0 for any.
+        gap_seconds_max, overlap_seconds_max: the longest time that a queue may have no owner, or
+            two.
     """
 
     doc: str
@@ -70,7 +70,7 @@ _FAILING = Traffic(failures=0.15, poison=0.05)
 SCENARIOS: dict[str, Scenario] = {
     "fair": Scenario("Nothing goes wrong.", (Style(),), ()),
     "connections": Scenario(
-        "Connections break, ways are cut or slow.",
+        "Connections break, and links are cut or slow.",
         (Style(members=3),),
         ("break", "break", "cut", "slow"),
     ),
@@ -85,13 +85,13 @@ SCENARIOS: dict[str, Scenario] = {
         ("kill-broker", "kill-broker", "break", "clock"),
     ),
     "nameservers": Scenario(
-        "Name servers go and come back, and brokers too.",
+        "Name servers stop and start again, and so do brokers.",
         (Style(),),
         ("restart-nameserver", "kill-nameserver", "restart-broker", "cut"),
         nameservers=2,
     ),
     "members": Scenario(
-        "Members of the group come, go and die.",
+        "Members of the group join, leave and die.",
         (Style(),),
         ("join", "leave", "kill-member", "break"),
     ),
@@ -104,7 +104,7 @@ SCENARIOS: dict[str, Scenario] = {
         sync_seconds=(0.01, 1.5),
     ),
     "storm": Scenario(
-        "Much of it at once, with two brokers and messages that come back.",
+        "Many of these faults at once, with two brokers and retries.",
         (Style(),),
         (
             *("break", "cut", "slow", "clock", "restart-broker", "kill-broker"),
@@ -116,14 +116,14 @@ SCENARIOS: dict[str, Scenario] = {
         traffic=Traffic(failures=0.1),
     ),
     "concurrent": Scenario(
-        "Members share the queues of two topics, with all that can happen to them.",
+        "Members share the queues of two topics, with all kinds of faults.",
         (Style(topics=_TWO), Style("batches", topics=("bills",), batch=5)),
         _EVERYTHING,
         brokers=2,
         traffic=Traffic(topics=_TWO),
     ),
     "ordered": Scenario(
-        "Each queue's messages come one after the other, to one member at a time.",
+        "Each queue's messages are consumed in order, by one member at a time.",
         (_ORDERED,),
         (*_NETWORK, *_BROKERS, *_MEMBERS, *_MEMBERS, "clock", "client-clock", "kill-all"),
         traffic=_FAILING,
@@ -151,14 +151,14 @@ SCENARIOS: dict[str, Scenario] = {
         gap_seconds_max=120.0,
     ),
     "frozen": Scenario(
-        "Connections lead nowhere any more, and nobody says so.",
+        "Connections lose all bytes, and neither end notices.",
         (Style(), _ORDERED, Style("lite", "lite")),
         ("freeze", "freeze", "freeze", "break", "join", "leave", "kill-member"),
         traffic=Traffic(seconds=60.0),
         gap_seconds_max=150.0,
     ),
     "stopped": Scenario(
-        "Members and brokers stand still for a while and wake up, their leases run out meanwhile.",
+        "Members and brokers are stopped for a while, and leases expire meanwhile.",
         (replace(_ORDERED, listener_seconds=4.0), Style()),
         ("stop-member", "stop-member", "stop-member", "pause-broker", "join", "leave"),
         count=4,
@@ -197,7 +197,7 @@ SCENARIOS: dict[str, Scenario] = {
         traffic=Traffic(failures=0.3, poison=0.1, messages=15),
     ),
     "delayed": Scenario(
-        "Messages wait on delay levels, while brokers are killed and members come and go.",
+        "Messages wait on delay levels, while brokers are killed and members die.",
         (Style(),),
         ("kill-broker", "kill-broker", "restart-broker", "pause-broker", "break", "kill-member"),
         traffic=Traffic(delayed=0.6, failures=0.1),
@@ -210,7 +210,7 @@ SCENARIOS: dict[str, Scenario] = {
         store=_SLOW_FLUSH,
     ),
     "resets": Scenario(
-        "An operator moves groups forth and back while they consume.",
+        "An operator resets the offsets of groups while they consume.",
         (Style(listener_seconds=1.0), replace(_ORDERED, slow_seconds=5.0), Style("lite", "lite")),
         ("reset", "reset", "reset", *_MEMBERS, "kill-broker", "restart-broker", "break", "cut"),
         count=8,
@@ -233,7 +233,7 @@ SCENARIOS: dict[str, Scenario] = {
         store=_SLOW_FLUSH,
     ),
     "rebalance": Scenario(
-        "Members come, leave and die one by one; how long have queues no owner, or two?",
+        "Members join, leave and die one by one; measures how long queues have no owner, or two.",
         (Style(members=3), Style("orderly", "ordered", members=3)),
         ("join", "leave", "kill-member"),
         brokers=2,
@@ -243,7 +243,7 @@ SCENARIOS: dict[str, Scenario] = {
         overlap_seconds_max=3.0,
     ),
     "tempest": Scenario(
-        "All kinds of groups and all weathers at once.",
+        "All kinds of groups and all faults at once.",
         (
             Style(topics=_TWO),
             _ORDERED,
@@ -259,14 +259,15 @@ SCENARIOS: dict[str, Scenario] = {
 }
 
 
-def play(name: str, seed: int, *, instead: Scenario | None = None) -> Outcome:
-    """Plays a scenario of `SCENARIOS`.
+def play(name: str, seed: int, *, instead: Scenario | None = None) -> HistoryOutcome:
+    """Runs a scenario of `SCENARIOS`.
 
     Args:
-        instead: another form of it, to find the smallest that still fails.
+        name, seed: the history.
+        instead: replaces the scenario, to find the smallest form that still fails.
 
     Raises:
         Violation: an invariant does not hold; the text has scenario, seed and a story.
     """
     scenario = instead or SCENARIOS[name]
-    return tell(name, seed, lambda network, words: Run(scenario, network, words))
+    return play_history(name, seed, lambda network, words: ConsumingRun(scenario, network, words))

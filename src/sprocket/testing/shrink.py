@@ -1,4 +1,4 @@
-"""Looks for the smallest form of a history of consumption that still fails."""
+"""Searches the smallest form of a scenario of consumption that still fails."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from sprocket.testing.scenarios import SCENARIOS, Scenario, play
 
 
 def shrink(name: str, seed: int) -> Violation | None:
-    """The failure of the smallest form found; None if the scenario does not fail, or is another's.
+    """The failure of the smallest form; None if the scenario does not fail, or has no smaller form.
 
-    With fewer groups, faults, members or messages the rest of a history differs, so that it fails
-    in the same way is likely and not sure: read its first line.
+    With fewer groups, faults, members or messages the whole history changes, so it probably, but
+    not certainly, fails for the same reason: compare the first line of the failure.
     """
     if name not in SCENARIOS:
         return None

@@ -1,4 +1,4 @@
-"""Histories of messages that wait for a time of their own, each told by name and seed.
+"""Scenarios of messages that wait for a time of their own, by name and seed.
 
 outcome = play("timers-power", seed=17)      # raises Violation if an invariant does not hold
 """
@@ -19,7 +19,7 @@ from sprocket.store.config import StoreConfig
 from sprocket.testing.clock import EPOCH_MS
 from sprocket.testing.cluster import SMALL_STORE, Cluster
 from sprocket.testing.entropy import SeededEntropy
-from sprocket.testing.history import Outcome, tell
+from sprocket.testing.history import HistoryOutcome, play_history
 from sprocket.testing.invariants import Violation
 from sprocket.testing.journal import Journal
 from sprocket.testing.network import Network
@@ -28,22 +28,22 @@ from sprocket.testing.weather import Weather
 
 TOPIC, QUEUES = "reminders", 2
 MESSAGES = 40
-#: Seconds of virtual time in which all must have come once the weather is fair; clocks may be a
-#: minute behind.
+#: Most seconds of virtual time after the last fault until all have come; clocks may be a minute
+#: behind.
 QUIET_SECONDS_MAX = 300.0
 _SMALL = replace(SMALL_STORE, timer_file_bytes=4096, timer_roll_slots=8)
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
-    """What goes wrong.
+class TimerScenario:
+    """A scenario of timed messages.
 
     Attributes:
         doc: one sentence.
-        faults: names of `weather`, drawn with equal chances.
-        count: how many faults.
+        faults: names of faults of `weather`, drawn with equal probability.
+        count: number of faults.
         store: settings of the broker's store.
-        sync_seconds: the shortest and longest time that its disk takes to sync.
+        sync_seconds: the shortest and the longest time of a sync of its disk.
     """
 
     doc: str
@@ -53,24 +53,24 @@ class Waiting:
     sync_seconds: tuple[float, float] = (0.0005, 0.02)
 
 
-TIMED: dict[str, Waiting] = {
-    "timers": Waiting("Messages wait for times of their own, and nothing goes wrong.", ()),
-    "timers-kills": Waiting(
+TIMED: dict[str, TimerScenario] = {
+    "timers": TimerScenario("Messages wait for times of their own, and nothing goes wrong.", ()),
+    "timers-kills": TimerScenario(
         "The broker is killed, or stopped in order, and its clock jumps.",
         ("kill-broker", "kill-broker", "restart-broker", "clock", "pause-broker"),
     ),
-    "timers-clock": Waiting(
+    "timers-clock": TimerScenario(
         "The broker's clock jumps back and forth, also while it is down.",
         ("clock", "clock", "restart-broker"),
     ),
-    "timers-power": Waiting(
+    "timers-power": TimerScenario(
         "The broker loses its power; a send is answered when it is on the disk.",
         ("power-broker", "power-broker", "kill-broker", "clock"),
         store=replace(_SMALL, flush="SYNC_FLUSH"),
         sync_seconds=(0.005, 0.3),
     ),
-    "timers-disk": Waiting(
-        "The broker's disk is full, slow, or fails, and the broker ends of it.",
+    "timers-disk": TimerScenario(
+        "The broker's disk is full, slow, or fails, and the broker ends.",
         ("disk-full", "disk-slow", "disk-error", "kill-broker"),
         store=replace(_SMALL, flush="SYNC_FLUSH"),
     ),
@@ -82,10 +82,10 @@ class Promises:
     """What senders know.
 
     Attributes:
-        dues_ms: by key, the time that was asked for, of all that anybody tried to send.
-        acknowledged: keys that the broker said it keeps.
-        taken_back: keys that it said it takes back.
-        tried_back: keys that somebody tried to take back.
+        dues_ms: due times by key, of all messages that anybody tried to send.
+        acknowledged: keys of acknowledged messages.
+        taken_back: keys of acknowledged recalls.
+        tried_back: keys of all recalls that were tried.
     """
 
     dues_ms: dict[str, int] = field(default_factory=dict)
@@ -111,21 +111,21 @@ def delivered_once(came: Sequence[StoredMessage]) -> None:
 
 
 def taken_back_stays_away(promises: Promises, came: Sequence[StoredMessage]) -> None:
-    """What the broker took back does not come."""
+    """No message comes whose recall was acknowledged."""
     seen = sorted(promises.taken_back & {message.keys[0] for message in came})
     if seen:
         raise Violation(f"{seen[0]} was taken back and came, of {len(seen)} that did")
 
 
 def nothing_is_lost(promises: Promises, came: Sequence[StoredMessage]) -> None:
-    """In the end everything has come that was acknowledged and that nobody wanted back."""
+    """At the end all acknowledged messages have come for which no recall was tried."""
     lost = promises.acknowledged - promises.tried_back - {message.keys[0] for message in came}
     if lost:
         raise Violation(f"{min(lost)} was acknowledged and never came, of {len(lost)} that did not")
 
 
 class _Senders:
-    """Two producers; what `Weather` needs of clients."""
+    """Two producers, as clients for `Weather`."""
 
     def __init__(self, cluster: Cluster, journal: Journal, entropy: SeededEntropy) -> None:
         self._cluster = cluster
@@ -135,18 +135,18 @@ class _Senders:
         self.hosts: list[str] = []
 
     async def join(self) -> None:
-        """Senders do not come and go here."""
+        """Does nothing: the senders stay the same."""
 
     leave = kill_member = join
 
     async def work(self, name: str) -> None:
-        """Sends messages of its own, and takes some of them back."""
+        """Sends messages, and recalls some of them."""
         process, world = self._cluster.client(name)
         self.hosts.append(process.host)
         await process.start(self._send_all(name, world))
 
     async def _send_all(self, name: str, world: object) -> None:
-        # One attempt: what is not acknowledged was kept once, or not at all.
+        # With one attempt, a message that is not acknowledged was stored once or not at all.
         producer = Producer(
             "senders",
             nameservers=self._cluster.nameserver_addresses,
@@ -172,7 +172,7 @@ class _Senders:
             Message(TOPIC, key.encode(), keys=[key], deliver_at=due_ms), timeout_ms=3_000
         )
         promises.acknowledged.add(key)
-        self._journal.note(key.partition("-")[0], f"is told that it waits until {due_ms}", key)
+        self._journal.note(key.partition("-")[0], f"gets due time {due_ms} for", key)
         if sent.recall_handle and entropy.happens(0.2):
             promises.tried_back.add(key)
             await producer.recall(TOPIC, sent.recall_handle, timeout_ms=3_000)
@@ -180,8 +180,8 @@ class _Senders:
             self._journal.note(key.partition("-")[0], "takes back", key)
 
 
-class _Run:
-    def __init__(self, scenario: Waiting, network: Network, seed: str) -> None:
+class _TimedRun:
+    def __init__(self, scenario: TimerScenario, network: Network, seed: str) -> None:
         self.scenario = scenario
         self.network = network
         self.entropy = SeededEntropy(seed)
@@ -192,7 +192,7 @@ class _Run:
         self.senders = _Senders(self.cluster, self.journal, self.entropy.fork("work"))
         self.observer = Observer(self.cluster, TOPIC, QUEUES, group="g")
 
-    async def play(self) -> Outcome:
+    async def play(self) -> HistoryOutcome:
         await self.cluster.start()
         await self.observer.create_topic()
         working = [asyncio.ensure_future(self.senders.work(f"sender{n}")) for n in range(2)]
@@ -216,7 +216,7 @@ class _Run:
         await self.observer.close()
         await self.cluster.stop()
         promises = self.senders.promises
-        return Outcome(
+        return HistoryOutcome(
             self.network.history,
             self.network.now(),
             len(promises.dues_ms),
@@ -235,7 +235,7 @@ class _Run:
         return [message for messages in stored.values() for message in messages]
 
     async def _watch(self) -> None:
-        """Looks again and again at what must hold at any time."""
+        """Checks every second the invariants that must always hold."""
         while True:
             await asyncio.sleep(1.0)
             try:
@@ -244,7 +244,7 @@ class _Run:
                 continue
 
     async def _until_all_came(self, watching: asyncio.Future[None]) -> list[StoredMessage]:
-        """Waits until all is due by the broker's clock and has come."""
+        """Waits until all messages are due by the broker's clock and have come."""
         give_up = self.network.now() + QUIET_SECONDS_MAX
         promises = self.senders.promises
         (broker,) = self.cluster.brokers
@@ -263,10 +263,10 @@ class _Run:
             await asyncio.sleep(1.0)
 
 
-def play(name: str, seed: int) -> Outcome:
-    """Plays a scenario of `TIMED`.
+def play(name: str, seed: int) -> HistoryOutcome:
+    """Runs a scenario of `TIMED`.
 
     Raises:
         Violation: an invariant does not hold; the text has scenario and seed.
     """
-    return tell(name, seed, lambda network, words: _Run(TIMED[name], network, words))
+    return play_history(name, seed, lambda network, words: _TimedRun(TIMED[name], network, words))

@@ -1,4 +1,4 @@
-"""Producers of a simulated run, each a client in a process of its own, at a pace from a seed."""
+"""Producers of a simulated run. Each is a client in a process of its own; a seed sets its pace."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from sprocket.message.queue import QueueId
 from sprocket.testing.cluster import Cluster
 from sprocket.testing.entropy import SeededEntropy
 from sprocket.testing.journal import Journal
-from sprocket.testing.process import Process
+from sprocket.testing.process import SimulatedProcess
 
-#: Sends of one producer that are under way at the same time.
+#: Concurrent sends of one producer.
 _LANES = 3
 _BATCH_MAX = 4
 _BODY_BYTES_MAX = 700
-#: How often a message fails that always fails.
+#: Number of failures of a message that always fails.
 ALWAYS = 1_000
 
 
@@ -28,13 +28,13 @@ class Traffic:
     """What producers send.
 
     Attributes:
-        topics, queues: where to, and how many queues each has on each broker.
-        producers, messages: how many of each.
-        seconds: about how long it takes.
-        batches: how probable it is that several are sent at once.
-        delayed: how probable it is that a message has a delay level.
-        failures: how probable it is that listeners fail at a message, once or twice.
-        poison: how probable it is that they always do.
+        topics, queues: the topics, and the number of queues of each on each broker.
+        producers, messages: number of producers, and of messages of each.
+        seconds: about how long they send.
+        batches: probability that several messages are sent in a batch.
+        delayed: probability that a message has a delay level.
+        failures: probability that listeners fail for a message once or twice.
+        poison: probability that they always fail for it.
     """
 
     topics: tuple[str, ...] = ("orders",)
@@ -48,17 +48,17 @@ class Traffic:
     poison: float = 0.0
 
 
-class Producers:
+class SimulatedProducers:
     """All producers of a run.
 
     Args:
-        cluster: what they send to.
-        journal: is told of all they do.
+        cluster: the cluster to which they send.
+        journal: records all sends.
         traffic: what they send.
-        entropy: decides when, and which messages fail later.
+        entropy: decides the times, and which messages fail later.
 
     Attributes:
-        running: those that have not ended, nor were killed.
+        running: processes that neither ended nor were killed.
     """
 
     def __init__(
@@ -68,14 +68,14 @@ class Producers:
         self._journal = journal
         self._traffic = traffic
         self._entropy = entropy
-        self.running: list[Process] = []
+        self.running: list[SimulatedProcess] = []
 
     def send_all(self) -> list[Awaitable[None]]:
-        """Each is done when its last message was answered or failed, or it died."""
+        """An awaitable for each, done when its last send has a reply or has failed, or it dies."""
         return [self._produce(f"producer-{n}") for n in range(self._traffic.producers)]
 
     async def send_one_to_each(self, brokers: Sequence[str]) -> None:
-        """One more message to each topic at each broker; ends when all were acknowledged."""
+        """Sends one more message to each topic on each broker until all are acknowledged."""
         process, world = self._cluster.client("prober")
         servers = self._cluster.nameserver_addresses
 
@@ -100,7 +100,7 @@ class Producers:
         await process.run(main())
 
     async def kill_one(self) -> None:
-        """One of them ends where it stands."""
+        """Kills one of them."""
         if self.running:
             process = self.running.pop(self._entropy.below(len(self.running)))
             self._journal.note(process.name, "is killed")

@@ -1,5 +1,5 @@
-"""Histories of transactions, each told by name and seed: unseen before their commit, once after
-it, and none left open.
+"""Scenarios of transactions, by name and seed. Their messages are not visible before the commit,
+come once after it, and no transaction stays open.
 
 outcome = play("transactions-power", seed=17)      # raises Violation if that does not hold
 """
@@ -19,19 +19,19 @@ from sprocket.message.topic import CHECKS_EXHAUSTED, HALF
 from sprocket.store.config import StoreConfig
 from sprocket.testing.cluster import SMALL_STORE, Cluster
 from sprocket.testing.entropy import SeededEntropy
-from sprocket.testing.history import Outcome, tell
+from sprocket.testing.history import HistoryOutcome, play_history
 from sprocket.testing.invariants import Violation
 from sprocket.testing.journal import Journal
 from sprocket.testing.network import Network
 from sprocket.testing.observer import Observer
-from sprocket.testing.process import Process
+from sprocket.testing.process import SimulatedProcess
 from sprocket.testing.weather import Weather
 from sprocket.transaction.half import SYSTEM_GROUP
 
 TOPIC, QUEUES = "orders", 2
-#: Messages that each member sends.
+#: Messages of each member.
 MESSAGES = 25
-#: Seconds of virtual time in which all must have ended once the weather is fair.
+#: Most seconds of virtual time after the last fault until all transactions have ended.
 QUIET_SECONDS_MAX = 300.0
 _BROKER = BrokerConfig(
     transaction_timeout_ms=1_000, transaction_check_ms=1_000, transaction_checks_max=8
@@ -41,11 +41,11 @@ _SYNCED = replace(SMALL_STORE, flush="SYNC_FLUSH")
 
 @dataclass(frozen=True, slots=True)
 class Undecided:
-    """What goes wrong.
+    """A scenario of transactions.
 
     Attributes:
         doc: one sentence.
-        faults: names of `weather`, drawn with equal chances.
+        faults: names of faults of `weather`, drawn with equal probability.
         store: settings of the broker's store.
     """
 
@@ -57,18 +57,18 @@ class Undecided:
 TRANSACTED: dict[str, Undecided] = {
     "transactions": Undecided("Transactions end in every way, and nothing else goes wrong.", ()),
     "transactions-connections": Undecided(
-        "Connections break, cut off or slow.", ("break", "break", "cut", "slow")
+        "Connections break, and links are cut or slow.", ("break", "break", "cut", "slow")
     ),
     "transactions-restarts": Undecided(
         "The broker is stopped or killed, and its clock jumps.",
         ("restart-broker", "kill-broker", "break", "clock"),
     ),
     "transactions-members": Undecided(
-        "Producers die in the middle, and others of their group are asked.",
+        "Producers die during transactions, and others of their group are checked.",
         ("kill-member", "join", "break", "kill-broker"),
     ),
     "transactions-disk": Undecided(
-        "The broker's disk is full, slow, or fails, and the broker ends of it.",
+        "The broker's disk is full, slow, or fails, and the broker ends.",
         ("disk-full", "disk-slow", "disk-error", "break"),
     ),
     "transactions-power": Undecided(
@@ -88,15 +88,15 @@ TRANSACTED: dict[str, Undecided] = {
 
 
 class _GoneWrong(Exception):
-    """The sender's own work failed."""
+    """The sender's local transaction failed."""
 
 
 @dataclass(slots=True)
 class Truth:
-    """What the members of the group share, as a database would: how the work of each ended.
+    """The outcomes of local transactions, which the members share as in a database.
 
     Attributes:
-        ends: by key; absent while the work goes on, or if its process died.
+        ends: outcome by key; absent while it is open, or if its process died.
         begun: keys whose half message was acknowledged.
     """
 
@@ -104,27 +104,27 @@ class Truth:
     begun: set[str] = field(default_factory=set)
 
     async def check(self, message: StoredMessage) -> End:
-        """What a member says that is asked about a message."""
+        """The reply of a member to a check of a message."""
         await asyncio.sleep(0.05)
         return self.ends.get(message.keys[0], End.UNKNOWN)
 
 
 def seen_only_after_commit(truth: Truth, seen: Sequence[str]) -> None:
-    """Nothing is seen whose sender does not want it to be."""
+    """Only committed messages are visible."""
     early = sorted(key for key in seen if truth.ends.get(key) is not End.COMMIT)
     if early:
         raise Violation(f"{early[0]} was seen before its commit, of {len(early)} that were")
 
 
 def seen_once(seen: Sequence[str]) -> None:
-    """Nothing is seen twice."""
+    """No message is visible twice."""
     twice = sorted(key for key in set(seen) if seen.count(key) > 1)
     if twice:
         raise Violation(f"{twice[0]} was seen more than once, of {len(twice)} that were")
 
 
 def ended_as_wanted(truth: Truth, seen: Sequence[str], parked: Sequence[str]) -> None:
-    """In the end what was to be committed is seen, and what nobody knows is parked, once."""
+    """At the end committed messages are visible, and those without an outcome are parked, once."""
     lost = {key for key in truth.begun if truth.ends.get(key) is End.COMMIT} - set(seen)
     if lost:
         raise Violation(f"{min(lost)} was committed and never seen, of {len(lost)} that were")
@@ -135,7 +135,7 @@ def ended_as_wanted(truth: Truth, seen: Sequence[str], parked: Sequence[str]) ->
 
 
 def parked_before_commit(seen: Mapping[str, int], parked: Mapping[str, int]) -> None:
-    """A commit may come late, to a message that was parked; none is parked after its commit.
+    """No message is parked after its commit, though a parked message may be committed later.
 
     Args:
         seen, parked: log offsets by key.
@@ -146,14 +146,14 @@ def parked_before_commit(seen: Mapping[str, int], parked: Mapping[str, int]) -> 
 
 
 class _Members:
-    """Producers of one group; what `Weather` needs of clients."""
+    """The producers of one group, as clients for `Weather`."""
 
     def __init__(self, cluster: Cluster, journal: Journal, entropy: SeededEntropy) -> None:
         self._cluster = cluster
         self._journal = journal
         self._entropy = entropy
         self.truth = Truth()
-        self._running: list[tuple[Process, asyncio.Task[None]]] = []
+        self._running: list[tuple[SimulatedProcess, asyncio.Task[None]]] = []
         self._leaving = asyncio.Event()
         self._count = 0
 
@@ -162,7 +162,7 @@ class _Members:
         return [process.host for process, _ in self._running]
 
     async def join(self) -> None:
-        """One more begins to send."""
+        """Starts one more producer."""
         name = f"member{self._count}"
         self._count += 1
         process, world = self._cluster.client(name)
@@ -176,14 +176,14 @@ class _Members:
         self._running.append((process, process.start(work)))
 
     async def kill_member(self) -> None:
-        """One dies, unless it is the last."""
+        """Kills a producer, unless it is the last."""
         if len(self._running) > 1:
             process, _ = self._running.pop(self._entropy.below(len(self._running)))
             self._cluster.network.kill(process)
             process.kill()
 
     async def leave(self) -> None:
-        """All stop in order."""
+        """Stops all in order."""
         self._leaving.set()
         await asyncio.gather(*(task for _, task in self._running))
 
@@ -219,7 +219,7 @@ class _Members:
             self._journal.note(who, f"ends: {ends[key].name}", key)
 
 
-class _Run:
+class _TransactedRun:
     def __init__(self, scenario: Undecided, network: Network, seed: str) -> None:
         self._faults = scenario.faults
         self.network = network
@@ -231,7 +231,7 @@ class _Run:
         self.halves = Observer(self.cluster, HALF, 1, group=SYSTEM_GROUP)
         self.parked = Observer(self.cluster, CHECKS_EXHAUSTED, 1, group="g")
 
-    async def play(self) -> Outcome:
+    async def play(self) -> HistoryOutcome:
         await self.cluster.start()
         await self.seen.create_topic()
         for _ in range(2):
@@ -257,7 +257,7 @@ class _Run:
         for observer in (self.seen, self.halves, self.parked):
             await observer.close()
         await self.cluster.stop()
-        return Outcome(
+        return HistoryOutcome(
             self.network.history,
             self.network.now(),
             len(self.journal.bodies),
@@ -275,7 +275,7 @@ class _Run:
         return {m.keys[0]: m.log_offset for messages in stored.values() for m in messages}
 
     async def _watch(self) -> None:
-        """Looks again and again at what must hold at any time."""
+        """Checks every second the invariants that must always hold."""
         while True:
             await asyncio.sleep(1.0)
             try:
@@ -299,10 +299,12 @@ class _Run:
             await asyncio.sleep(1.0)
 
 
-def play(name: str, seed: int) -> Outcome:
-    """Plays a scenario of `TRANSACTED`.
+def play(name: str, seed: int) -> HistoryOutcome:
+    """Runs a scenario of `TRANSACTED`.
 
     Raises:
         Violation: an invariant does not hold; the text has scenario and seed.
     """
-    return tell(name, seed, lambda network, words: _Run(TRANSACTED[name], network, words))
+    return play_history(
+        name, seed, lambda network, words: _TransactedRun(TRANSACTED[name], network, words)
+    )

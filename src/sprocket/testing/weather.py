@@ -1,4 +1,4 @@
-"""What goes wrong in a simulated cluster, drawn from a seed: one fault after the other."""
+"""Makes faults in a simulated cluster, one after the other, drawn from a seed."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from sprocket.testing.network import Fates
 
 T = TypeVar("T")
 
-#: How far a wall clock may be off.
+#: The largest error of a wall clock.
 _SKEW_MS_MAX = 60_000
 
 
-class Clients(Protocol):
-    """The clients that the weather happens to."""
+class AffectedClients(Protocol):
+    """The clients to which faults happen."""
 
     @property
     def hosts(self) -> list[str]:
-        """Where they run."""
+        """Names of their hosts."""
         ...
 
     async def join(self) -> None:
-        """One more member of a group comes."""
+        """Starts one more member of a group."""
         ...
 
     async def leave(self) -> None:
-        """A member leaves in order."""
+        """Stops a member in order."""
         ...
 
     async def kill_member(self) -> None:
-        """A member's process ends where it stands."""
+        """Kills a member's process."""
         ...
 
 
@@ -44,17 +44,17 @@ class Weather:
     """Makes faults, and ends them.
 
     Args:
-        cluster: what they happen to.
-        workload: the clients they happen to.
-        entropy: decides which, where and how long.
-        journal: is told.
+        cluster: the cluster.
+        workload: its clients.
+        entropy: decides which faults happen, where and how long.
+        journal: records the faults.
         more: further kinds of faults, by name.
     """
 
     def __init__(
         self,
         cluster: Cluster,
-        workload: Clients,
+        workload: AffectedClients,
         *,
         entropy: SeededEntropy,
         journal: Journal,
@@ -68,7 +68,7 @@ class Weather:
         self._more = more or {}
 
     async def pass_over(self, faults: Sequence[str], count: int, *, seconds: float) -> None:
-        """Makes `count` faults, drawn by name from `faults`, in about `seconds`."""
+        """Makes `count` faults, drawn from the names in `faults`, in about `seconds`."""
         kinds: dict[str, Callable[[], Awaitable[None]]] = {
             "break": self._break,
             "cut": self._cut,
@@ -95,7 +95,7 @@ class Weather:
             await kinds[self._choose(faults)]()
 
     async def clear(self) -> None:
-        """Ends all faults: ways are open, everything runs."""
+        """Ends all faults: the network works, and every machine runs."""
         self._journal.note("weather", "clears up")
         self._network.heal()
         await self._cluster.start()
@@ -126,13 +126,13 @@ class Weather:
         self._network.slow(one, other, seconds)
 
     async def _freeze(self) -> None:
-        """All connections of a host lead nowhere from now on, and nobody is told."""
+        """Loses all bytes on a host's present connections, without an error at either end."""
         host = self._choose(self._hosts())
         self._journal.note("weather", f"forgets the connections of {host}")
         self._network.freeze(host)
 
     async def _answers(self) -> None:
-        """A broker's answers are lost, come twice, or late."""
+        """Loses, doubles or delays the replies of a broker."""
         machine = self._choose(self._cluster.brokers)
         fates = self._choose(
             (Fates(lost=0.2), Fates(twice=0.5), Fates(late=0.4), Fates(0.1, 0.2, 0.2))
@@ -170,7 +170,7 @@ class Weather:
             disk.fail(operation, times=0)
 
     async def _disk_error(self) -> None:
-        """The disk fails once; a broker that ends of it must be started again."""
+        """Makes the disk fail once; a broker that ends because of it must be started again."""
         machine, disk = self._faulty()
         operation = self._choose(("sync", "replace", "map"))
         self._journal.note("weather", f"lets a {operation} of {machine.name} fail")

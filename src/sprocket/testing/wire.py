@@ -1,41 +1,46 @@
-"""One end of a simulated connection, with the manners of an asyncio TCP transport.
+"""One end of a simulated connection, which behaves like an asyncio TCP transport.
 
-Bytes arrive in order, late, and cut at any place. Closing sends what was written and then an end;
-aborting loses what has not arrived yet; whoever is cut off notices only when it writes, and late.
+Bytes arrive in order, after a delay, and cut at any position. `close` sends the written bytes and
+then the end; `abort` loses bytes that have not arrived. An end whose network is cut notices it only
+after it writes, with a timeout.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextvars import Context
 from enum import Enum
 from typing import TYPE_CHECKING, Any, cast
 
-from sprocket.testing.process import Process
+from sprocket.testing.process import SimulatedProcess
 
 if TYPE_CHECKING:
     from sprocket.testing.network import Network
 
-#: Bytes that the two kernels take before a write counts as unwritten.
+#: Bytes that the two kernels buffer before the transport buffers itself.
 WINDOW_BYTES = 1 << 16
-#: Seconds after which a sender that gets no word from the other side gives the connection up.
+#: Seconds without an acknowledgement after which a sender closes the connection.
 GIVE_UP_SECONDS = 30.0
 
 
 class Signal(Enum):
-    """What arrives besides bytes."""
+    """Events that arrive in the stream beside bytes."""
 
     END = "end"
     RESET = "reset"
 
 
-class Endpoint(asyncio.Transport):
+class SimulatedTransport(asyncio.Transport):
     """One end; `other` is the opposite one."""
 
     def __init__(
-        self, network: Network, process: Process | None, local: tuple[str, int], context: Context
+        self,
+        network: Network,
+        process: SimulatedProcess | None,
+        local: tuple[str, int],
+        context: Context,
     ) -> None:
         super().__init__()
         self.local = local
@@ -43,32 +48,32 @@ class Endpoint(asyncio.Transport):
         self.process = process
         self.host = network.host_of(process)
         self.context = context
-        self.other: Endpoint = self
+        self.other: SimulatedTransport = self
         self._protocol: asyncio.Protocol | None = None
-        #: On the way to the other end, with times of arrival, in order.
+        #: Bytes and signals on the way to the other end, in order, with times of arrival.
         self._line: deque[tuple[float, bytes | Signal]] = deque()
         self._last_arrival = 0.0
         self._stalled_since: float | None = None
-        #: Arrived here while nobody read.
+        #: What has arrived here while reading was paused.
         self._unread: deque[bytes | Signal] = deque()
-        #: Written here and not read there.
+        #: Number of bytes written here and not read there.
         self._unacknowledged = 0
         self._is_reading = True
         self._is_closing = False
         self.is_lost = False
         self._is_full = False
-        #: Whether a server has this end: what becomes of its answers may be decided by the weather.
+        #: Whether it is a server's end, whose replies may be lost, doubled or delayed.
         self.is_answering = False
-        #: Whether what it sends goes nowhere.
+        #: Whether all that it sends is lost.
         self.is_frozen = False
         self._high, self._low = 1 << 16, 1 << 14
 
-    def join(self, other: Endpoint) -> None:
+    def join(self, other: SimulatedTransport) -> None:
         """Makes `other` the opposite end of this one, and the reverse."""
         self.other, other.other = other, self
 
     def begin(self, factory: Callable[[], asyncio.BaseProtocol]) -> asyncio.BaseProtocol | None:
-        """The connection is there; what came before is delivered now."""
+        """Connects the protocol, and delivers what has already arrived; None if it is closed."""
         if self.is_lost:
             return None
         self._protocol = protocol = cast(asyncio.Protocol, factory())
@@ -76,7 +81,7 @@ class Endpoint(asyncio.Transport):
         self._soon(self._read_on)
         return protocol
 
-    # What a protocol may do with its transport.
+    # The interface of a transport.
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
         """`sockname` and `peername`."""
@@ -105,35 +110,31 @@ class Endpoint(asyncio.Transport):
             if self._protocol is not None:
                 self._protocol.pause_writing()
 
-    def writelines(self, list_of_data: Iterable[Any]) -> None:
-        """Sends bytes, one after the other."""
-        self.write(b"".join(list_of_data))
-
     def can_write_eof(self) -> bool:
         """Half-closed connections are not simulated."""
         return False
 
     def pause_reading(self) -> None:
-        """Keeps what arrives until it is wanted."""
+        """Keeps what arrives until `resume_reading`."""
         self._is_reading = False
 
     def resume_reading(self) -> None:
-        """Wants what arrives, and what has arrived."""
+        """Delivers what has arrived, and then what arrives."""
         if not self._is_closing and not self._is_reading:
             self._is_reading = True
             self._soon(self._read_on)
 
     def is_reading(self) -> bool:
-        """Whether what arrives is wanted."""
+        """Whether what arrives is delivered."""
         return self._is_reading and not self._is_closing
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
-        """When the protocol is told to pause and to go on."""
+        """Sets at how many buffered bytes the protocol's writing is paused and resumed."""
         self._high = (1 << 16) if high is None else high
         self._low = self._high // 4 if low is None else low
 
     def get_write_buffer_size(self) -> int:
-        """Bytes written that no kernel has taken."""
+        """Number of written bytes that no kernel has buffered."""
         return max(0, self._unacknowledged - WINDOW_BYTES)
 
     def is_closing(self) -> bool:
@@ -141,33 +142,33 @@ class Endpoint(asyncio.Transport):
         return self._is_closing
 
     def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
-        """Changes who is told."""
+        """Sets the protocol."""
         self._protocol = cast(asyncio.Protocol, protocol)
 
     def get_protocol(self) -> asyncio.BaseProtocol:
-        """Who is told."""
+        """The protocol."""
         assert self._protocol is not None
         return self._protocol
 
     def close(self) -> None:
-        """Sends what was written and then the end."""
+        """Sends the written bytes and then the end."""
         if not self._is_closing:
             self._is_closing = True
             self._put(Signal.END)
             self._soon(self._end_when_written)
 
     def abort(self) -> None:
-        """Ends at once; what has not arrived is lost."""
+        """Closes at once; bytes that have not arrived are lost."""
         if not self.is_lost:
             self._is_closing = True
             self._line.clear()
             self._put(Signal.RESET)
             self._soon(self.lose, None)
 
-    # What the network does.
+    # Called by the network.
 
     def lose(self, error: Exception | None) -> None:
-        """The connection is gone for this end."""
+        """Ends the connection at this end."""
         if self.is_lost:
             return
         self.is_lost = self._is_closing = True
@@ -177,9 +178,9 @@ class Endpoint(asyncio.Transport):
             self._protocol.connection_lost(error)
 
     def die(self, last_word: Signal | None) -> None:
-        """Its process is gone; the other end hears `last_word`, or nothing.
+        """Ends the connection of a killed process; the other end gets `last_word`, or nothing.
 
-        The process's ghost loses the connection too, so that it comes to its end.
+        The killed process's tasks lose the connection, too, so that they end.
         """
         self._is_closing = True
         if last_word is not None:
@@ -187,12 +188,12 @@ class Endpoint(asyncio.Transport):
         self._soon(self.lose, ConnectionAbortedError(103, "the process was killed"))
 
     def sever(self, error: Exception) -> None:
-        """Something between the two ends broke the connection; nothing on the way arrives."""
+        """Breaks the connection between the ends; nothing on the way arrives."""
         self._line.clear()
         self._soon(self.lose, error)
 
     def carry_on(self) -> None:
-        """The way to the other end is open again."""
+        """Continues delivery, since the network to the other end works again."""
         if self._stalled_since is not None:
             self._stalled_since = None
             self._carry_at(self.network.now() + self.network.draw_seconds(0.01, 1.0))
@@ -207,7 +208,7 @@ class Endpoint(asyncio.Transport):
         self.network.loop.call_at(at, self._carry, context=self.other.context)
 
     def _carry(self) -> None:
-        """Delivers what is due, unless the way is cut."""
+        """Delivers what is due, unless the network between is cut."""
         if self.is_frozen:
             self._line.clear()
         now = self.network.now() + 1e-9

@@ -23,7 +23,7 @@ T = TypeVar("T")
 _DEAD_MAX = 1024
 
 
-class Rules(NamedTuple):
+class CheckRules(NamedTuple):
     """The broker's settings for checks.
 
     Attributes:
@@ -47,14 +47,14 @@ class Verdict(Enum):
     PARK = "park"
 
 
-def due_ms(half: Half, rules: Rules) -> int:
+def due_ms(half: Half, rules: CheckRules) -> int:
     """When a half is due for its next check, ms since 1970 UTC."""
     if half.checks:
         return half.stored_ms + rules.interval_ms
     return half.began_ms + max(half.immunity_ms, rules.timeout_ms)
 
 
-def judge(half: Half, rules: Rules, *, now_ms: int, can_ask: bool) -> Verdict:
+def judge(half: Half, rules: CheckRules, *, now_ms: int, can_ask: bool) -> Verdict:
     """Decides what to do with a half that is due.
 
     Args:
@@ -77,7 +77,7 @@ def choose(members: Sequence[T], turn: int, is_there: Callable[[T], bool]) -> T 
     return None
 
 
-class Agenda:
+class CheckSchedule:
     """Half offsets, ordered by the times of their next checks.
 
     An entry stays when its transaction ends; the caller ignores it when it is due.

@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from sprocket.base.errors import CorruptRecord
 from sprocket.message import properties as names
-from sprocket.message.anew import anew
+from sprocket.message.drafting import copy_draft
 from sprocket.message.hashing import tag_code
 from sprocket.message.properties import decode_bytes, encode
 from sprocket.message.record import COMMITTED, TRANSACTION_MASK, Draft, Encoder, Record, topic_part
@@ -110,17 +110,20 @@ def is_half(topic: str, properties: Mapping[str, str]) -> bool:
     return not is_retry_topic(topic) and not is_dead_letter_topic(topic)
 
 
-def prepare(draft: Draft, properties: dict[str, str]) -> None:
-    """Turns a message into a half message; changes both arguments in place."""
+def prepared(properties: Mapping[str, str], *, topic: str, queue_number: int) -> dict[str, str]:
+    """Returns the properties of a message while it is a half message.
+
+    Args:
+        topic, queue_number: where it is to be stored once it is committed.
+    """
+    changed = dict(properties)
     for name in (names.HALF_QUEUE_OFFSET, names.CHECK_TIMES):
-        properties.pop(name, None)
-    if unique_key := properties.get(names.UNIQUE_KEY):
-        properties[names.TRANSACTION_ID] = unique_key
-    properties[names.REAL_TOPIC] = draft.topic
-    properties[names.REAL_QUEUE] = str(draft.queue_number)
-    draft.topic = HALF
-    draft.queue_number = QUEUE
-    draft.sys_flag &= ~TRANSACTION_MASK
+        changed.pop(name, None)
+    if unique_key := changed.get(names.UNIQUE_KEY):
+        changed[names.TRANSACTION_ID] = unique_key
+    changed[names.REAL_TOPIC] = topic
+    changed[names.REAL_QUEUE] = str(queue_number)
+    return changed
 
 
 def belongs_to(record: Record, properties: Mapping[str, str]) -> tuple[str, int]:
@@ -145,10 +148,14 @@ def committed(record: Record, properties: dict[str, str]) -> Draft:
     topic, queue = belongs_to(record, properties)
     for name in (names.HALF_QUEUE_OFFSET, names.CHECK_TIMES):
         properties.pop(name, None)
-    draft = _again(record, properties, topic=topic, queue_number=queue)
-    draft.sys_flag |= COMMITTED
-    draft.prepared_offset = record.log_offset
-    return draft
+    return copy_draft(
+        record,
+        properties,
+        topic,
+        queue_number=queue,
+        sys_flag=record.sys_flag & ~TRANSACTION_MASK | COMMITTED,
+        prepared_offset=record.log_offset,
+    )
 
 
 def copied(record: Record, properties: dict[str, str], *, root: int, checks: int) -> Draft:
@@ -161,12 +168,12 @@ def copied(record: Record, properties: dict[str, str], *, root: int, checks: int
         properties[names.CHECK_TIMES] = str(checks)
     properties[names.HALF_QUEUE_OFFSET] = str(root)
     properties[names.WAIT] = "false"
-    return _again(record, properties, topic=HALF, queue_number=QUEUE)
+    return _undecided(record, properties, topic=HALF, queue_number=QUEUE)
 
 
 def parked(record: Record, properties: dict[str, str]) -> Draft:
     """The message that a half becomes when no producer ends its transaction."""
-    return _again(record, properties, topic=CHECKS_EXHAUSTED, queue_number=0)
+    return _undecided(record, properties, topic=CHECKS_EXHAUSTED, queue_number=0)
 
 
 def resumed(record: Record, properties: dict[str, str]) -> Draft:
@@ -174,15 +181,15 @@ def resumed(record: Record, properties: dict[str, str]) -> Draft:
     properties.pop(names.HALF_QUEUE_OFFSET, None)
     properties[names.CHECK_TIMES] = "0"
     properties[names.WAIT] = "false"
-    return _again(record, properties, topic=HALF, queue_number=QUEUE)
+    return _undecided(record, properties, topic=HALF, queue_number=QUEUE)
 
 
-def _again(
+def _undecided(
     record: Record, properties: Mapping[str, str], *, topic: str, queue_number: int
 ) -> Draft:
-    draft = anew(record, properties, topic, queue_number=queue_number)
-    draft.sys_flag &= ~TRANSACTION_MASK
-    return draft
+    """A record's message whose transaction is in no state."""
+    sys_flag = record.sys_flag & ~TRANSACTION_MASK
+    return copy_draft(record, properties, topic, queue_number=queue_number, sys_flag=sys_flag)
 
 
 def as_asked(
@@ -194,7 +201,7 @@ def as_asked(
         CorruptRecord: its properties do not contain its own topic and queue.
     """
     topic, queue = belongs_to(record, properties)
-    draft = _again(record, properties, topic=topic, queue_number=queue)
+    draft = _undecided(record, properties, topic=topic, queue_number=queue)
     return Encoder(record.store_host).encode(
         draft,
         topic_part(topic.encode()),

@@ -19,7 +19,7 @@ from typing import NamedTuple
 from sprocket.transaction.half import Half
 
 
-class Outcome(Enum):
+class EndState(Enum):
     """How a transaction ended."""
 
     COMMITTED = "committed"
@@ -27,7 +27,7 @@ class Outcome(Enum):
     PARKED = "parked"
 
 
-class Positions(NamedTuple):
+class LedgerStart(NamedTuple):
     """Where a fold may begin: all halves and op records before are finished."""
 
     half: int
@@ -49,9 +49,9 @@ class Ledger:
     def __init__(self, *, half_at: int = 0, op_at: int = 0, outcomes_max: int = 100_000) -> None:
         self._outcomes_max = outcomes_max
         self.changes = 0
-        self.begin(Positions(half_at, op_at))
+        self.begin(LedgerStart(half_at, op_at))
 
-    def begin(self, at: Positions) -> None:
+    def begin(self, at: LedgerStart) -> None:
         """Clears the ledger; the fold begins at these positions."""
         self._half_next = at.half
         self._op_next = at.op
@@ -60,11 +60,11 @@ class Ledger:
         self.by_topic: dict[str, int] = {}
         #: For transactions with more than one copy: from root to the newest copy's offset.
         self._newest: dict[int, int] = {}
-        self._outcomes: OrderedDict[int, Outcome] = OrderedDict()
+        self._outcomes: OrderedDict[int, EndState] = OrderedDict()
         #: Finished copies that no op record lists yet.
-        self._untold: list[int] = []
+        self._without_op: list[int] = []
         #: (op offset, highest copy in its list) of op records that a fold still needs.
-        self._told: deque[tuple[int, int]] = deque()
+        self._op_records: deque[tuple[int, int]] = deque()
 
     def __len__(self) -> int:
         return len(self._pending)
@@ -80,7 +80,7 @@ class Ledger:
     @property
     def untold(self) -> int:
         """The number of finished copies that no op record lists yet."""
-        return len(self._untold)
+        return len(self._without_op)
 
     def first(self) -> Half | None:
         """The undecided copy with the lowest offset, before which a fold cannot begin."""
@@ -104,7 +104,7 @@ class Ledger:
             found.append(half)
         return found[::-1]
 
-    def outcome(self, root: int) -> Outcome | None:
+    def outcome(self, root: int) -> EndState | None:
         """How a transaction ended; None if it has not, or if that is forgotten."""
         return self._outcomes.get(root)
 
@@ -127,7 +127,7 @@ class Ledger:
         if half.root != half.offset:
             self._newest[half.root] = half.offset
 
-    def settle(self, root: int, outcome: Outcome) -> None:
+    def settle(self, root: int, outcome: EndState) -> None:
         """Records a transaction's outcome; its newest copy waits for an op record."""
         half = self.newest(root)
         if half is not None:
@@ -147,7 +147,7 @@ class Ledger:
 
     def _drop(self, offset: int) -> None:
         self._count(self._pending.pop(offset).topic, -1)
-        self._untold.append(offset)
+        self._without_op.append(offset)
 
     def _count(self, topic: str, change: int) -> None:
         self.changes += 1
@@ -157,11 +157,11 @@ class Ledger:
         else:
             self.by_topic.pop(topic, None)
 
-    def tell(self, count_max: int) -> list[int]:
-        """The next copies for an op record; `told` removes them once it is stored."""
-        return self._untold[:count_max]
+    def next_op_copies(self, count_max: int) -> list[int]:
+        """The next copies for an op record; `apply_op` removes them once it is stored."""
+        return self._without_op[:count_max]
 
-    def told(self, op_offset: int, offsets: Iterable[int]) -> None:
+    def apply_op(self, op_offset: int, offsets: Iterable[int]) -> None:
         """Applies the next record of the op queue."""
         # A copy may have been dropped by `settle` already, in this process, or be found here for
         # the first time, in a fold. Both ways lead to the same table.
@@ -176,20 +176,20 @@ class Ledger:
             self._count(half.topic, -1)
             if self._newest.get(half.root) == offset:
                 del self._newest[half.root]
-        if self._untold:
-            self._untold = [offset for offset in self._untold if offset not in gone]
-        self._told.append((op_offset, max(gone, default=-1)))
+        if self._without_op:
+            self._without_op = [offset for offset in self._without_op if offset not in gone]
+        self._op_records.append((op_offset, max(gone, default=-1)))
 
-    def positions(self) -> Positions:
+    def positions(self) -> LedgerStart:
         """Where a fold may begin that finds all halves that are undecided now."""
         # A half must stay in the fold while it is undecided, or finished without an op record. An
         # op record must stay while it lists a copy from there on, or the fold would revive it.
         # The oldest op records are dropped from the front only: that costs one step for each, and
         # one that is kept a little too long does no harm.
-        first = min(self._first_pending(), min(self._untold, default=self._half_next))
-        while self._told and self._told[0][1] < first:
-            self._told.popleft()
-        return Positions(first, self._told[0][0] if self._told else self._op_next)
+        first = min(self._first_pending(), min(self._without_op, default=self._half_next))
+        while self._op_records and self._op_records[0][1] < first:
+            self._op_records.popleft()
+        return LedgerStart(first, self._op_records[0][0] if self._op_records else self._op_next)
 
     def _first_pending(self) -> int:
         return next(iter(self._pending), self._half_next)
@@ -205,6 +205,6 @@ class Ledger:
             assert self._pending[offset].root == root
         assert sum(self.by_topic.values()) == len(self._pending)
         assert all(count > 0 for count in self.by_topic.values())
-        assert not set(self._untold) & set(self._pending)
+        assert not set(self._without_op) & set(self._pending)
         assert len(self._outcomes) <= self._outcomes_max
         assert all(offset < self._half_next for offset in offsets)

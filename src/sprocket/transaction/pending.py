@@ -15,7 +15,7 @@ from sprocket.base.ports import Clock
 from sprocket.transaction.ledger import Ledger
 
 
-class Pending:
+class UndecidedCounts:
     """The table, as a view of the ledger."""
 
     def __init__(self, ledger: Ledger, clock: Clock) -> None:

@@ -21,15 +21,13 @@ from sprocket.message.properties import decode_bytes
 from sprocket.message.record import COMMITTED, TRANSACTION_MASK, Draft, Record, parse
 from sprocket.message.topic import CHECKS_EXHAUSTED, HALF, HALF_SETTLED, SCHEDULE, TIMER
 from sprocket.store.store import Store
-from sprocket.store.writing.appending import Appended
+from sprocket.store.writing.appender import Appended
 from sprocket.transaction import half as halves
 from sprocket.transaction.half import QUEUE, SYSTEM_GROUP, Half
-from sprocket.transaction.ledger import Ledger, Outcome, Positions
+from sprocket.transaction.ledger import EndState, Ledger, LedgerStart
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
-#: Properties with which a message waits for a time after its commit.
-_TIMES = frozenset({names.TIMER_DELAY_SECONDS, names.TIMER_DELAY_MS, names.TIMER_DELIVER_MS})
 #: The most copies in one op record; about 4 KiB of text, as in Java.
 _TOLD_MAX = 400
 _COUNT_MAX = 256
@@ -40,7 +38,7 @@ _FOUND_MAX = 16
 _ANSWERED_MAX = 10_000
 
 
-class Door(Protocol):
+class LogIngress(Protocol):
     """The broker's functions that append to the log."""
 
     def accept_committed(self, draft: Draft, properties: dict[str, str]) -> Appended:
@@ -56,7 +54,7 @@ class Door(Protocol):
         ...
 
 
-class Offsets(Protocol):
+class GroupOffsets(Protocol):
     """The table of groups' offsets."""
 
     def committed(self, group: str, topic: str, queue_number: int) -> int | None:
@@ -68,7 +66,7 @@ class Offsets(Protocol):
         ...
 
 
-class Found(NamedTuple):
+class StoredHalf(NamedTuple):
     """A half message that was read from the log."""
 
     record: Record
@@ -101,15 +99,15 @@ class Settlement:
     def __init__(
         self,
         store: Store,
-        door: Door,
+        ingress: LogIngress,
         *,
         ledger: Ledger,
-        offsets: Offsets,
+        offsets: GroupOffsets,
         clock: Clock,
         host: bytes,
     ) -> None:
         self._store = store
-        self._door = door
+        self._ingress = ingress
         self._ledger = ledger
         self._offsets = offsets
         self._clock = clock
@@ -120,7 +118,7 @@ class Settlement:
         self._answered: OrderedDict[str, None] = OrderedDict()
         #: Roots of transactions whose commit the store has refused.
         self._refused: set[int] = set()
-        self.counts = dict.fromkeys(Outcome, 0)
+        self.counts = dict.fromkeys(EndState, 0)
 
     # The ledger and its queues.
 
@@ -129,22 +127,22 @@ class Settlement:
         # All halves come before all op records, so that an op record finds the copies that it
         # lists. Java's copies may not name their first one; then the unique key finds it.
         if self._store.max_offset(CHECKS_EXHAUSTED, QUEUE):
-            self._door.open_parking()
-        begin = Positions(self._position(HALF), self._position(HALF_SETTLED))
+            self._ingress.open_parking()
+        begin = LedgerStart(self._position(HALF), self._position(HALF_SETTLED))
         self._ledger.begin(begin)
         by_key: dict[str, int] = {}
         for record in self._records(HALF, begin.half):
-            found = Found(record, decode_bytes(record.properties))
+            found = StoredHalf(record, decode_bytes(record.properties))
             half, key = found.half, found.properties.get(names.UNIQUE_KEY, "")
             is_unnamed_copy = half.root == half.offset and half.checks > 0
             self._ledger.add(half, replaces=by_key.get(key) if is_unnamed_copy else None)
             by_key.setdefault(key, half.root)
         for record in self._records(HALF_SETTLED, begin.op):
-            self._ledger.told(record.queue_offset, halves.ended_in(record))
+            self._ledger.apply_op(record.queue_offset, halves.ended_in(record))
         self._began_at = self._ledger.half_next
         self._note_positions()
         if len(self._ledger):
-            log.info("%d transactions are undecided", len(self._ledger))
+            logger.info("%d transactions are undecided", len(self._ledger))
 
     def _position(self, topic: str) -> int:
         low, high = self._store.min_offset(topic, QUEUE), self._store.max_offset(topic, QUEUE)
@@ -155,30 +153,27 @@ class Settlement:
         while True:
             found = self._store.read(topic, QUEUE, at, count_max=_COUNT_MAX, bytes_max=_BYTES_MAX)
             try:
-                for part in found.parts:
-                    place = 0
-                    while place < len(part):
-                        record = parse(part, place)
-                        yield record
-                        place += record.size
+                yield from found.records()
             except CorruptRecord as error:
-                log.error("%s: records behind offset %d are left out: %s", topic, at, error)
+                logger.error("%s: records behind offset %d are left out: %s", topic, at, error)
             if found.next_offset <= at:
                 return
             at = found.next_offset
 
-    def tell(self) -> None:
+    def write_op_records(self) -> None:
         """Stores op records for all that has ended, and the positions where a fold may begin."""
         self._is_telling = False
         try:
-            while offsets := self._ledger.tell(_TOLD_MAX):
+            while offsets := self._ledger.next_op_copies(_TOLD_MAX):
                 now_ms = self._clock.now_ms()
-                appended = self._door.accept_due(
+                appended = self._ingress.accept_due(
                     halves.ended(offsets, now_ms=now_ms, host=self._host)
                 )
-                self._ledger.told(appended.queue_offset, offsets)
+                self._ledger.apply_op(appended.queue_offset, offsets)
         except (StoreError, ClosedError) as error:
-            log.warning("the end of %d transactions is told later: %s", self._ledger.untold, error)
+            logger.warning(
+                "the end of %d transactions is told later: %s", self._ledger.untold, error
+            )
         self._note_positions()
 
     def _note_positions(self) -> None:
@@ -187,15 +182,15 @@ class Settlement:
             if (self._offsets.committed(SYSTEM_GROUP, topic, QUEUE) or 0) != offset:
                 self._offsets.put(SYSTEM_GROUP, topic, queue_number=QUEUE, offset=offset)
 
-    def _tell_soon(self) -> None:
+    def _write_op_records_soon(self) -> None:
         """Stores one op record for all transactions that end in this turn of the loop."""
         if not self._is_telling:
             self._is_telling = True
-            asyncio.get_running_loop().call_soon(self.tell)
+            asyncio.get_running_loop().call_soon(self.write_op_records)
 
     # Halves.
 
-    def read(self, log_offset: int) -> Found:
+    def read(self, log_offset: int) -> StoredHalf:
         """Reads the half message at a log offset.
 
         Raises:
@@ -205,9 +200,9 @@ class Settlement:
         record = parse(self._store.lookup(log_offset))
         if record.topic != HALF:
             raise CorruptRecord(f"the record at {log_offset} is no half message")
-        return Found(record, decode_bytes(record.properties))
+        return StoredHalf(record, decode_bytes(record.properties))
 
-    def commit(self, found: Found, *, is_answer: bool = False) -> Appended | None:
+    def commit(self, found: StoredHalf, *, is_answer: bool = False) -> Appended | None:
         """Stores a half's message in its own topic, so that consumers get it.
 
         Args:
@@ -220,7 +215,7 @@ class Settlement:
         Raises:
             SystemFailure: the transaction was rolled back.
             CorruptRecord: the half's properties do not contain its own topic and queue.
-            DiskFull, StoreError: the store refuses it for now; `end_if_told` tries again.
+            DiskFull, StoreError: the store refuses it for now; `end_if_known` tries again.
             IllegalMessage, ClosedError: the store refuses it for ever.
         """
         # The message is stored before the ledger changes: if the store refuses it, the half stays
@@ -228,48 +223,48 @@ class Settlement:
         root = found.half.root
         key = found.properties.get(names.UNIQUE_KEY, "")
         outcome = self._outcome(found, is_doubtful=is_answer or key in self._answered)
-        if outcome is Outcome.COMMITTED:
+        if outcome is EndState.COMMITTED:
             self._end(root, outcome, count=0)
             return None
-        if outcome is Outcome.ROLLED_BACK:
+        if outcome is EndState.ROLLED_BACK:
             raise SystemFailure("the transaction was rolled back")
         properties = dict(found.properties)
         draft = halves.committed(found.record, properties)
         try:
-            appended = self._door.accept_committed(draft, properties)
+            appended = self._ingress.accept_committed(draft, properties)
         except StoreError:
             if self._ledger.newest(root) is not None:
                 self._refused.add(root)
             raise
-        self._end(root, Outcome.COMMITTED)
+        self._end(root, EndState.COMMITTED)
         if is_answer:
             self._answered[key] = None
             if len(self._answered) > _ANSWERED_MAX:
                 self._answered.popitem(last=False)
         return appended
 
-    def roll_back(self, found: Found) -> None:
+    def roll_back(self, found: StoredHalf) -> None:
         """Ends a transaction so that its message is never delivered.
 
         Raises:
             SystemFailure: the transaction was committed.
         """
         outcome = self._outcome(found)
-        if outcome is Outcome.COMMITTED:
+        if outcome is EndState.COMMITTED:
             raise SystemFailure("the transaction was committed")
-        self._end(found.half.root, Outcome.ROLLED_BACK, count=outcome is not Outcome.ROLLED_BACK)
+        self._end(found.half.root, EndState.ROLLED_BACK, count=outcome is not EndState.ROLLED_BACK)
 
-    def park(self, half: Half, found: Found) -> None:
+    def park(self, half: Half, found: StoredHalf) -> None:
         """Parks the message of an undecided transaction, once even if its producer sent it twice.
 
         Raises:
             DiskFull, StoreError, ClosedError: the store refuses it.
         """
         if not self._is_parked(found, since=found.record.log_offset):
-            self._door.accept_due(halves.parked(found.record, dict(found.properties)))
-        self._end(half.root, Outcome.PARKED)
+            self._ingress.accept_due(halves.parked(found.record, dict(found.properties)))
+        self._end(half.root, EndState.PARKED)
 
-    def copy(self, half: Half, found: Found, *, checks: int) -> tuple[Half, bytes]:
+    def copy(self, half: Half, found: StoredHalf, *, checks: int) -> tuple[Half, bytes]:
         """Stores the next copy of a half.
 
         Returns:
@@ -282,10 +277,10 @@ class Settlement:
         properties = dict(found.properties)
         draft = halves.copied(found.record, properties, root=half.root, checks=checks)
         halves.belongs_to(found.record, properties)
-        appended = self._door.accept_due(draft)
+        appended = self._ingress.accept_due(draft)
         place = (appended.queue_offset, appended.log_offset)
         self.prepared(draft.born_ms, properties, appended)
-        self._tell_soon()
+        self._write_op_records_soon()
         copy = self._ledger.get(appended.queue_offset)
         assert copy is not None
         asked = halves.as_asked(found.record, properties, offset=place[0], log_offset=place[1])
@@ -313,10 +308,10 @@ class Settlement:
         if record.topic != CHECKS_EXHAUSTED:
             raise CorruptRecord(f"the message at {record.log_offset} is not parked")
         properties = decode_bytes(record.properties)
-        appended = self._door.accept_due(halves.resumed(record, properties))
+        appended = self._ingress.accept_due(halves.resumed(record, properties))
         self.prepared(record.born_ms, properties, appended)
 
-    def end_if_told(self, half: Half, found: Found) -> bool:
+    def end_if_known(self, half: Half, found: StoredHalf) -> bool:
         """Ends a half whose outcome is known without a check; returns whether it is.
 
         It is known if its message is stored in its own topic: a crash may have lost the op record,
@@ -330,43 +325,43 @@ class Settlement:
             return True
         if not self._is_committed(found):
             return False
-        self._end(half.root, Outcome.COMMITTED, count=0)
+        self._end(half.root, EndState.COMMITTED, count=0)
         return True
 
     def lose(self, half: Half) -> None:
         """Drops a half whose record cannot be read."""
         self._ledger.discard(half.offset)
-        self._tell_soon()
+        self._write_op_records_soon()
 
-    def _end(self, root: int, outcome: Outcome, *, count: int = 1) -> None:
+    def _end(self, root: int, outcome: EndState, *, count: int = 1) -> None:
         self.counts[outcome] += count
         self._refused.discard(root)
         self._ledger.settle(root, outcome)
-        self._tell_soon()
+        self._write_op_records_soon()
 
-    def _outcome(self, found: Found, *, is_doubtful: bool = False) -> Outcome | None:
+    def _outcome(self, found: StoredHalf, *, is_doubtful: bool = False) -> EndState | None:
         """How a transaction ended; None if it has not. `is_doubtful`: memory does not suffice."""
         # Nearly always the ledger knows. It does not know halves from before this process, nor a
         # half that was sent twice: the key index shows whether their message is stored. A half
         # that is finished, neither committed nor parked, has been rolled back.
         root = found.half.root
         outcome = self._ledger.outcome(root)
-        if outcome in (Outcome.COMMITTED, Outcome.ROLLED_BACK):
+        if outcome in (EndState.COMMITTED, EndState.ROLLED_BACK):
             return outcome
         is_pending = self._ledger.newest(root) is not None
         if is_pending and root >= self._began_at and not is_doubtful:
             return None
         if self._is_committed(found):
-            return Outcome.COMMITTED
+            return EndState.COMMITTED
         if is_pending or outcome is not None:
             return outcome
-        return Outcome.PARKED if self._is_parked(found) else Outcome.ROLLED_BACK
+        return EndState.PARKED if self._is_parked(found) else EndState.ROLLED_BACK
 
-    def _is_committed(self, found: Found) -> bool:
+    def _is_committed(self, found: StoredHalf) -> bool:
         topics = [found.properties.get(names.REAL_TOPIC, "")]
         if names.DELAY in found.properties:
             topics.append(SCHEDULE)
-        elif not _TIMES.isdisjoint(found.properties):
+        elif not names.ASK_FOR_TIME.isdisjoint(found.properties):
             topics.append(TIMER)
         return any(
             _is_message_of(record, found)
@@ -375,19 +370,19 @@ class Settlement:
             if record.sys_flag & TRANSACTION_MASK == COMMITTED
         )
 
-    def _is_parked(self, found: Found, *, since: int = 0) -> bool:
+    def _is_parked(self, found: StoredHalf, *, since: int = 0) -> bool:
         return any(
             record.log_offset >= since and _is_message_of(record, found)
             for record in self._of_same_key(CHECKS_EXHAUSTED, found)
         )
 
-    def _of_same_key(self, topic: str, found: Found) -> Iterator[Record]:
+    def _of_same_key(self, topic: str, found: StoredHalf) -> Iterator[Record]:
         key = found.properties.get(names.UNIQUE_KEY)
         if key and topic:
             yield from map(parse, self._store.find(topic, key, count_max=_FOUND_MAX))
 
 
-def _is_message_of(record: Record, found: Found) -> bool:
+def _is_message_of(record: Record, found: StoredHalf) -> bool:
     """Whether a record comes from a half, from a copy of it, or from the same half sent twice."""
     if record.prepared_offset == found.record.log_offset:
         return True

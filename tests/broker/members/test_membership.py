@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from sprocket.broker.members.membership import Membership
-from sprocket.broker.tables.clients import Clients
+from sprocket.broker.members.membership import MembershipRequests
+from sprocket.broker.tables.clients import ClientTable
 from sprocket.protocol.bodies import (
     CheckClientBody,
     ConsumerData,
@@ -76,10 +76,10 @@ class Taking:
             get=lambda name: None,
             config=SimpleNamespace(notify_members=False),
         )
-        self.clients = Clients(members_max=10_000)
+        self.clients = ClientTable(members_max=10_000)
         self.peer: Any = SimpleNamespace(address="10.0.0.1:1", on_close=self._watched)
         self.peer = _Hashable(**vars(self.peer))
-        self.membership = Membership(
+        self.membership = MembershipRequests(
             self.clients, topics=anything, groups=anything, settings=anything, clock=ManualClock()
         )
         body = HeartbeatBody(
@@ -219,10 +219,12 @@ def test_a_clock_that_is_set_makes_nobody_silent() -> None:
 
     async def main() -> None:
         clock = ManualClock()
-        clients = Clients(members_max=10)
+        clients = ClientTable(members_max=10)
         settings: Any = SimpleNamespace(config=SimpleNamespace(client_expiry_ms=120_000))
         parts: Any = None
-        membership = Membership(clients, topics=parts, groups=parts, settings=settings, clock=clock)
+        membership = MembershipRequests(
+            clients, topics=parts, groups=parts, settings=settings, clock=clock
+        )
         peer: Any = _Hashable(
             address="10.0.0.1:1", on_close=lambda closed: None, close=lambda: silent.append("c")
         )

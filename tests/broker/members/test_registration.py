@@ -11,7 +11,7 @@ from sprocket.protocol.command import Command, Reply
 from sprocket.protocol.requests.admin import UpdateBrokerConfig
 from sprocket.protocol.requests.route import RegisterBroker, UnregisterBroker
 from sprocket.protocol.requests.topic import DeleteTopic
-from sprocket.remoting.answers import one_by_one
+from sprocket.remoting.endpoints import one_by_one
 from sprocket.remoting.server import Server
 from sprocket.remoting.transport import Peer
 from sprocket.testing.loop import simulate

@@ -7,8 +7,8 @@ from sprocket.protocol.bodies import (
     ConsumeStatsList,
     CorrectionOffsets,
     OffsetTable,
-    Progress,
     Queue,
+    QueueProgress,
 )
 from sprocket.protocol.requests.group import AllConsumeStats, ConsumeStatsOf
 from sprocket.protocol.requests.offset import AllOffsets, QueryCorrectionOffset
@@ -27,7 +27,7 @@ def queue(number: int) -> Queue:
     return Queue(broker_name="broker-a", queue_id=number, topic="T")
 
 
-async def stats(asker: Asker, **more: str) -> dict[Queue, Progress]:
+async def stats(asker: Asker, **more: str) -> dict[Queue, QueueProgress]:
     reply = await asker.call(ConsumeStatsOf(consumer_group="g", **more))
     assert reply.code == SUCCESS
     return ConsumeStats.decode(reply.body).offset_table

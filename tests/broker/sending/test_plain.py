@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sprocket.broker.sending.ingress import SPECIAL
+from sprocket.broker.sending.destination import SPECIAL
 from sprocket.broker.sending.plain import PlainTexts
 from sprocket.broker.sending.stamp import REWRITTEN
 from sprocket.message.hashing import tag_code

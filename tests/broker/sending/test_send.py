@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from sprocket.base.deadline import Deadline
-from sprocket.message.batch import Part, encode
+from sprocket.message.batch import BatchedMessage, encode
 from sprocket.protocol.requests.send import SendBatch, SendMessage, SendMessageV2
 from sprocket.protocol.requests.topic import TopicConfigOf
 from sprocket.testing.disk import FaultyDisk
@@ -49,7 +49,10 @@ def test_the_last_property_keeps_its_value_with_and_without_a_separator_at_the_e
         for text in ("KEYS\x01k\x02TAGS\x01TagA", "UNIQ_KEY\x01u\x02TAGS\x01TagA"):
             for end in ("", "\x02"):
                 assert await asker.code(message(properties=text + end), b"x") == SUCCESS
-        parts = [Part(0, b"x", "TAGS\x01TagA"), Part(0, b"x", "TAGS\x01TagA\x02")]
+        parts = [
+            BatchedMessage(0, b"x", "TAGS\x01TagA"),
+            BatchedMessage(0, b"x", "TAGS\x01TagA\x02"),
+        ]
         assert await asker.code(batch(), encode(parts)) == SUCCESS
         found = (await asker.pull("T", tags="TagA")).messages
         assert [each.properties["TAGS"] for each in found] == ["TagA"] * 6
@@ -105,7 +108,7 @@ def test_a_body_may_have_the_size_that_is_set_and_no_more(size: int, code: int) 
         assert reply.code == code
         if size > 1000:
             assert "1000" in (reply.remark or "")
-        whole = encode([Part(0, b"x" * max(size - 22, 0), "")])
+        whole = encode([BatchedMessage(0, b"x" * max(size - 22, 0), "")])
         assert await asker.code(batch(), whole) == (code if size > 22 else SUCCESS)
 
     play(test, store=store)
@@ -119,7 +122,7 @@ def test_properties_are_limited_with_the_brokers_own_included() -> None:
         for length, code in ((32767 - added - 3, SUCCESS), (32767 - added - 2, ILLEGAL)):
             text = "p\x01" + "v" * length + "\x02"
             assert await asker.code(message(properties=text), b"x") == code
-            parts = encode([Part(0, b"x", text)])
+            parts = encode([BatchedMessage(0, b"x", text)])
             assert await asker.code(batch(), parts) == code
         for length in (32768, 65535, 65536):
             reply = await asker.call(message(properties="p\x01" + "é" * (length // 2)), b"x")
@@ -130,7 +133,11 @@ def test_properties_are_limited_with_the_brokers_own_included() -> None:
 
 def test_a_batch_is_stored_whole_or_not_at_all() -> None:
     async def test(asker: Asker) -> None:
-        parts = [Part(0, b"1", "KEYS\x01a\x02"), Part(3, b"2", ""), Part(0, b"3", "TAGS\x01t\x02")]
+        parts = [
+            BatchedMessage(0, b"1", "KEYS\x01a\x02"),
+            BatchedMessage(3, b"2", ""),
+            BatchedMessage(0, b"3", "TAGS\x01t\x02"),
+        ]
         reply = await asker.call(batch(), encode(parts))
         assert reply.code == SUCCESS
         assert reply.fields["transactionId"] == "B"
@@ -139,9 +146,9 @@ def test_a_batch_is_stored_whole_or_not_at_all() -> None:
         stored = (await asker.pull("T")).messages
         assert [each.body for each in stored] == [b"1", b"2", b"3"]
         assert [each.flag for each in stored] == [0, 3, 0]
-        too_long = Part(0, b"x", "p\x01" + "v" * 32760)
-        assert await asker.code(batch(), encode([Part(0, b"4", ""), too_long])) == ILLEGAL
-        assert await asker.code(batch(), encode([Part(0, b"4", "DELAY\x011")])) == ILLEGAL
+        too_long = BatchedMessage(0, b"x", "p\x01" + "v" * 32760)
+        assert await asker.code(batch(), encode([BatchedMessage(0, b"4", ""), too_long])) == ILLEGAL
+        assert await asker.code(batch(), encode([BatchedMessage(0, b"4", "DELAY\x011")])) == ILLEGAL
         assert await asker.max_offset("T") == 3
 
     play(test)

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from sprocket.base.deadline import Deadline
-from sprocket.message.batch import Part, encode
+from sprocket.message.batch import BatchedMessage, encode
 from sprocket.message.message import StoredMessage
 from sprocket.message.record import scan
 from sprocket.protocol.bodies import KvTable
@@ -234,7 +234,10 @@ def test_transactions_can_be_refused_and_are_bounded() -> None:
 def test_a_batch_holds_no_half_messages() -> None:
     async def test(asker: Asker) -> None:
         header = SendBatch(producer_group="p", topic="T", queue_id=0, batch=True)
-        assert await asker.code(header, encode([Part(0, b"x", "TRAN_MSG\x01true\x02")])) == 13
+        assert (
+            await asker.code(header, encode([BatchedMessage(0, b"x", "TRAN_MSG\x01true\x02")]))
+            == 13
+        )
         assert await asker.max_offset(HALF) == 0
 
     play(test)

@@ -6,7 +6,7 @@ import pytest
 
 from sprocket.base.errors import InvalidParameter, SystemBusy
 from sprocket.broker.config import BrokerConfig
-from sprocket.broker.settings import Settings
+from sprocket.broker.settings import BrokerSettings
 from sprocket.broker.tables.groups import OWN_GROUPS, Groups
 from sprocket.protocol.bodies import GroupConfig
 from sprocket.store.config import StoreConfig
@@ -16,7 +16,7 @@ from sprocket.testing.clock import ManualClock
 def table(changes: list[str] | None = None, **settings: object) -> Groups:
     config = BrokerConfig(**settings)  # type: ignore[arg-type]
     on_change = [].append if changes is None else changes.append
-    return Groups(Settings(config, StoreConfig()), clock=ManualClock(), on_change=on_change)
+    return Groups(BrokerSettings(config, StoreConfig()), clock=ManualClock(), on_change=on_change)
 
 
 def test_an_unknown_group_is_made_when_it_shows_up() -> None:

@@ -177,11 +177,11 @@ def test_a_file_may_hold_a_reset_without_its_offset() -> None:
 
 def test_a_consumer_that_begins_where_it_was_told_to_is_not_sent_there_again() -> None:
     offsets = reset_to_100()
-    offsets.asked("g", "T", queue_number=0, address="a")
+    offsets.note_query("g", "T", queue_number=0, address="a")
     assert pull_at(offsets, 501, "b") == 100
     assert pull_at(offsets, 100, "a") is None
     assert commit(offsets, 150, "a")
-    offsets.asked("g", "T", queue_number=0, address="c")
+    offsets.note_query("g", "T", queue_number=0, address="c")
     assert pull_at(offsets, 150, "c") is None
 
 
@@ -192,7 +192,7 @@ def commit_apart(offsets: ConsumerOffsets, offset: int, address: str = "tool") -
 def test_who_is_no_consumer_commits_once_it_asked_since_the_reset() -> None:
     offsets = reset_to_100()
     assert not commit_apart(offsets, 200)  # it may be a consumer that has just come again
-    offsets.asked("g", "T", queue_number=0, address="tool")
+    offsets.note_query("g", "T", queue_number=0, address="tool")
     assert commit_apart(offsets, 200)
     assert not commit(offsets, 501, "member")
     assert pull_at(offsets, 501, "member") == 200
@@ -218,7 +218,7 @@ def test_who_pulls_or_pulled_is_a_consumer_whatever_it_asks() -> None:
     offsets.pulled("g", "T", queue_number=0, offset=500, address="before")
     pull_at(offsets, 501, "since")
     for address in ("before", "since"):
-        offsets.asked("g", "T", queue_number=0, address=address)
+        offsets.note_query("g", "T", queue_number=0, address=address)
         assert not commit_apart(offsets, 502, address)
     clock.move(APART_MS)
     assert not commit_apart(offsets, 503, "before")

@@ -10,7 +10,7 @@ import pytest
 
 from sprocket.base.errors import StoreError, UsageError
 from sprocket.broker.tables.state import StateFile
-from sprocket.delay.levels.schedule import Progress
+from sprocket.delay.levels.schedule import ScheduleProgress
 from sprocket.protocol.requests.topic import DeleteTopic
 from sprocket.store.state.snapshot import decode_state
 from sprocket.testing.disk import FaultyDisk, MemoryDisk
@@ -209,7 +209,7 @@ def test_no_saved_offset_points_at_messages_that_are_not_on_the_disk() -> None:
 def test_nothing_is_saved_before_it_was_loaded() -> None:
     async def main() -> None:
         disk = new_disk()
-        file = StateFile(disk, "/data/x.json", Progress())
+        file = StateFile(disk, "/data/x.json", ScheduleProgress())
         with pytest.raises(UsageError):
             file.save()
         assert disk.read("/data/x.json") is None

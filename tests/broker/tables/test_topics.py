@@ -6,7 +6,7 @@ import pytest
 
 from sprocket.base.errors import InvalidParameter, SystemBusy
 from sprocket.broker.config import BrokerConfig
-from sprocket.broker.settings import Settings
+from sprocket.broker.settings import BrokerSettings
 from sprocket.broker.tables.topics import Topics, new_topic, own_topics
 from sprocket.message.topic import SCHEDULE, TEMPLATE
 from sprocket.protocol.bodies import TopicConfig
@@ -19,7 +19,7 @@ class Table(Topics):
 
     def __init__(self, **settings: object) -> None:
         config = BrokerConfig(cluster="C", name="b", **settings)  # type: ignore[arg-type]
-        self.settings = Settings(config, StoreConfig())
+        self.settings = BrokerSettings(config, StoreConfig())
         self.changes: list[str] = []
         super().__init__(
             own_topics(config, delay_levels=18),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as some
 
-from sprocket.broker.tables.volumes import DAY, HOUR, MINUTE, SPANS, Flow, Volume, Volumes
+from sprocket.broker.tables.volumes import DAY, HOUR, MINUTE, SPANS, Flow, Volumes, VolumeSnapshot
 
 START = 1_000_000
 
@@ -18,10 +18,10 @@ def test_what_went_through_counts_at_once_in_every_span() -> None:
     flow = volumes.of_topic("T")
     assert flow is not None
     for span in SPANS:
-        assert flow.over(span, START)[:3] == (4, 400, 2)
+        assert flow.in_last(span, START)[:3] == (4, 400, 2)
     got = volumes.of_group("g", "T")
     assert got is not None
-    assert got.over(MINUTE, START + 5_000) == Volume(2, 50, 1, 10_000)
+    assert got.in_last(MINUTE, START + 5_000) == VolumeSnapshot(2, 50, 1, 10_000)
     assert volumes.of_topic("U") is None
 
 
@@ -35,14 +35,14 @@ def test_the_minute_forgets_what_the_hour_and_the_day_remember() -> None:
         volumes.sample(now_ms)
     flow = volumes.of_topic("T")
     assert flow is not None
-    assert flow.over(MINUTE, now_ms).messages == 6
-    assert round(flow.over(MINUTE, now_ms).per_second, 2) == 0.1
-    assert flow.over(HOUR, now_ms).messages == 60
+    assert flow.in_last(MINUTE, now_ms).messages == 6
+    assert round(flow.in_last(MINUTE, now_ms).per_second, 2) == 0.1
+    assert flow.in_last(HOUR, now_ms).messages == 60
     for _ in range(6 * 10):
         now_ms += 10_000
         volumes.sample(now_ms)
-    assert flow.over(MINUTE, now_ms).messages == 0
-    assert (flow.over(HOUR, now_ms).messages, flow.over(DAY, now_ms).messages) == (60, 60)
+    assert flow.in_last(MINUTE, now_ms).messages == 0
+    assert (flow.in_last(HOUR, now_ms).messages, flow.in_last(DAY, now_ms).messages) == (60, 60)
 
 
 def test_what_rests_for_more_than_a_day_is_dropped() -> None:
@@ -94,4 +94,4 @@ def test_a_span_counts_what_came_within_it_up_to_its_fineness(
     for span in SPANS:
         surely = sum(ms > now_ms - span.length_ms for ms in came)
         at_most = sum(ms >= now_ms - span.length_ms - 2 * span.every_ms - 5_000 for ms in came)
-        assert surely <= flow.over(span, now_ms).messages <= at_most
+        assert surely <= flow.in_last(span, now_ms).messages <= at_most

@@ -18,7 +18,7 @@ import pytest
 import sprocket
 from sprocket import Message, UsageError
 from sprocket.client.config import ConsumerConfig
-from sprocket.client.delivery.processes import ListenerFailed, Processes, check_portable
+from sprocket.client.delivery.processes import ListenerFailed, ListenerProcesses, check_portable
 from sprocket.store.config import StoreConfig
 from tests.client import listeners
 from tests.support import LONGEST, run
@@ -186,7 +186,7 @@ def test_what_no_process_can_import_is_refused_at_once(function: object) -> None
 
 
 def test_a_process_that_dies_while_it_has_nothing_to_do_costs_no_message() -> None:
-    processes = Processes()
+    processes = ListenerProcesses()
     first = processes.call(listeners.process_of, None)
     os.kill(first, signal.SIGKILL)
     os.waitid(os.P_PID, first, os.WEXITED | os.WNOWAIT)  # all its threads have ended
@@ -195,7 +195,7 @@ def test_a_process_that_dies_while_it_has_nothing_to_do_costs_no_message() -> No
 
 
 def test_calls_after_the_end_fail() -> None:
-    processes = Processes()
+    processes = ListenerProcesses()
     assert processes.call(os.path.basename, "/tmp/there") == "there"
     processes.end()
     with pytest.raises(ListenerFailed, match="closed"):

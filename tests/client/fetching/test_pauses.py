@@ -29,13 +29,13 @@ def test_who_waits_goes_on_only_when_no_pause_is_left() -> None:
         pauses = Pauses()
         pauses.pause_topic("news")
         pauses.pause_queues([ONE])
-        waiting = asyncio.ensure_future(pauses.over(ONE))
+        waiting = asyncio.ensure_future(pauses.wait_resumed(ONE))
         pauses.resume_topic("news")
         await asyncio.sleep(1)
         assert not waiting.done()
         pauses.resume_queues([ONE])
         await waiting
-        await pauses.over(TWO)
+        await pauses.wait_resumed(TWO)
 
     play(main)
 

@@ -4,7 +4,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from sprocket.client.fetching.window import Limits, Window
+from sprocket.client.fetching.window import FetchLimits, Window
 from sprocket.message.message import StoredMessage
 from sprocket.message.offsets import LogOffset, QueueOffset
 from sprocket.message.queue import QueueId
@@ -30,7 +30,7 @@ def stored(offset: int, size: int = 10, topic: str = "t") -> StoredMessage:
     )
 
 
-def filled(*offsets: int, limits: Limits | None = None) -> Window:
+def filled(*offsets: int, limits: FetchLimits | None = None) -> Window:
     window = Window(offsets[0], limits)
     window.fetched([stored(offset) for offset in offsets], offsets[-1] + 1)
     return window
@@ -73,19 +73,19 @@ def test_a_broker_that_points_back_does_not_move_the_window_back() -> None:
 
 
 def test_fetching_stops_at_the_count() -> None:
-    window = filled(*range(3), limits=Limits(count_max=3))
+    window = filled(*range(3), limits=FetchLimits(count_max=3))
     assert not window.has_room
     window.done(taken(window))
     assert window.has_room
 
 
 def test_fetching_stops_at_the_bytes() -> None:
-    window = filled(0, 1, limits=Limits(bytes_max=20))
+    window = filled(0, 1, limits=FetchLimits(bytes_max=20))
     assert not window.has_room
 
 
 def test_fetching_stops_when_one_message_holds_up_a_long_span() -> None:
-    window = filled(*range(5), limits=Limits(span_max=3))
+    window = filled(*range(5), limits=FetchLimits(span_max=3))
     messages = [taken(window) for _ in range(5)]
     for message in messages[2:]:
         window.done(message)
@@ -95,13 +95,13 @@ def test_fetching_stops_when_one_message_holds_up_a_long_span() -> None:
 
 
 def test_unmatched_messages_do_not_stretch_the_span() -> None:
-    window = Window(0, Limits(span_max=10))
+    window = Window(0, FetchLimits(span_max=10))
     window.fetched([stored(0)], 100_000)
     assert window.has_room
 
 
 def test_an_empty_window_has_room_whatever_one_message_weighs() -> None:
-    window = Window(0, Limits(bytes_max=1))
+    window = Window(0, FetchLimits(bytes_max=1))
     window.fetched([stored(0, size=100)], 1)
     assert not window.has_room
     window.done(taken(window))
@@ -109,7 +109,7 @@ def test_an_empty_window_has_room_whatever_one_message_weighs() -> None:
 
 
 def test_room_is_told_once() -> None:
-    window = filled(0, 1, 2, limits=Limits(count_max=2))
+    window = filled(0, 1, 2, limits=FetchLimits(count_max=2))
     calls: list[str] = []
     window.call_with_room(lambda: calls.append("room"))
     for _ in range(3):
@@ -147,7 +147,7 @@ class Consumption(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.window = Window(0, Limits(count_max=6, bytes_max=60, span_max=8))
+        self.window = Window(0, FetchLimits(count_max=6, bytes_max=60, span_max=8))
         self.out: list[StoredMessage] = []
         self.unfinished: set[int] = set()
         self.committed = 0

@@ -14,7 +14,7 @@ ALL = [Q0, Q1, Q2, Q3]
 
 def held_by_me(*queues: QueueId) -> Rebalance:
     rebalance = Rebalance("me")
-    rebalance.seen("t", queues, ["me"])
+    rebalance.update("t", queues, ["me"])
     for queue in queues:
         rebalance.acquired(queue)
     return rebalance
@@ -22,39 +22,39 @@ def held_by_me(*queues: QueueId) -> Rebalance:
 
 def test_a_lone_member_acquires_every_queue() -> None:
     rebalance = Rebalance("me")
-    assert rebalance.seen("t", ALL, ["me"]) == [Acquire(queue) for queue in ALL]
-    assert rebalance.seen("t", ALL, ["me"]) == []
+    assert rebalance.update("t", ALL, ["me"]) == [Acquire(queue) for queue in ALL]
+    assert rebalance.update("t", ALL, ["me"]) == []
     assert rebalance.held == []
 
 
 def test_a_second_member_takes_half() -> None:
     rebalance = held_by_me(*ALL)
-    assert rebalance.seen("t", ALL, ["you", "me"]) == [Release(Q2), Release(Q3)]
+    assert rebalance.update("t", ALL, ["you", "me"]) == [Release(Q2), Release(Q3)]
     assert rebalance.held == [Q0, Q1]
 
 
 def test_a_list_without_this_member_changes_nothing() -> None:
     rebalance = held_by_me(*ALL)
-    assert rebalance.seen("t", ALL, ["you"]) == []
+    assert rebalance.update("t", ALL, ["you"]) == []
     assert rebalance.held == ALL
 
 
 def test_a_queue_that_left_the_route_is_released() -> None:
     rebalance = held_by_me(Q0, Q1)
-    assert rebalance.seen("t", [Q0], ["me"]) == [Release(Q1)]
+    assert rebalance.update("t", [Q0], ["me"]) == [Release(Q1)]
 
 
 def test_topics_are_looked_at_one_by_one() -> None:
     rebalance = held_by_me(Q0)
     other = QueueId("u", "a", 0)
-    assert rebalance.seen("u", [other], ["me"]) == [Acquire(other)]
+    assert rebalance.update("u", [other], ["me"]) == [Acquire(other)]
     assert rebalance.unsubscribed("t") == [Release(Q0)]
 
 
 def test_a_queue_lost_interest_in_while_acquiring_is_released_then() -> None:
     rebalance = Rebalance("me")
-    rebalance.seen("t", [Q0], ["me"])
-    assert rebalance.seen("t", [], ["me"]) == []
+    rebalance.update("t", [Q0], ["me"])
+    assert rebalance.update("t", [], ["me"]) == []
     assert rebalance.acquired(Q0) == [Release(Q0)]
     assert rebalance.released(Q0) == []
     assert rebalance.held == []
@@ -62,16 +62,16 @@ def test_a_queue_lost_interest_in_while_acquiring_is_released_then() -> None:
 
 def test_a_queue_wanted_back_while_releasing_is_acquired_then() -> None:
     rebalance = held_by_me(Q0)
-    rebalance.seen("t", [], ["me"])
-    assert rebalance.seen("t", [Q0], ["me"]) == []
+    rebalance.update("t", [], ["me"])
+    assert rebalance.update("t", [Q0], ["me"]) == []
     assert rebalance.released(Q0) == [Acquire(Q0)]
 
 
 def test_a_failed_acquire_is_tried_at_the_next_look() -> None:
     rebalance = Rebalance("me")
-    rebalance.seen("t", [Q0], ["me"])
+    rebalance.update("t", [Q0], ["me"])
     rebalance.gave_up(Q0)
-    assert rebalance.seen("t", [Q0], ["me"]) == [Acquire(Q0)]
+    assert rebalance.update("t", [Q0], ["me"]) == [Acquire(Q0)]
 
 
 def test_leaving_releases_everything_and_acquires_nothing_more() -> None:
@@ -99,7 +99,7 @@ class Group(RuleBasedStateMachine):
         alive=st.sets(st.sampled_from("abc")),
     )
     def look(self, name: str, route: set[QueueId], alive: set[str]) -> None:
-        self.note(name, self.members[name].seen("t", route, sorted(alive)))
+        self.note(name, self.members[name].update("t", route, sorted(alive)))
 
     @precondition(lambda self: self.open)
     @rule(data=st.data(), succeeds=st.booleans())
@@ -131,7 +131,7 @@ class Group(RuleBasedStateMachine):
                 done = member.released if isinstance(instruction, Release) else member.acquired
                 self.note(name, done(instruction.queue))
             for name, member in self.members.items():
-                self.note(name, member.seen("t", ALL, ["a", "b", "c"]))
+                self.note(name, member.update("t", ALL, ["a", "b", "c"]))
         assert not self.open
         assert sorted(q for member in self.members.values() for q in member.held) == ALL
 
@@ -145,7 +145,7 @@ def test_a_share_of_very_many_queues_costs_no_look_at_all_of_them_for_each() -> 
     """With a look at all for each queue this takes many minutes."""
     queues = [QueueId("orders", "b", number) for number in range(50_000)]
     rebalance = Rebalance("me")
-    for instruction in rebalance.seen("orders", queues, ["me"]):
+    for instruction in rebalance.update("orders", queues, ["me"]):
         assert rebalance.acquired(instruction.queue) == []
     assert rebalance.held == queues
     releases = rebalance.left()

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sprocket.base.errors import UsageError
-from sprocket.client.group.subscriptions import Wanted
+from sprocket.client.group.subscriptions import Subscriptions
 from sprocket.filter.choice import filter_of
 
 ALL = filter_of("*")
@@ -16,7 +16,7 @@ ORDERS = re.compile(r"orders-.*")
 
 
 def test_topics_that_match_wholly_are_found_and_internal_ones_never() -> None:
-    wanted = Wanted()
+    wanted = Subscriptions()
     wanted.set(re.compile(".*orders-(eu|us)"), PAID, None, version=1)
     names = ["orders-eu", "orders-us", "orders-us-old", "my-orders-eu", "%RETRY%orders-eu"]
     names += ["%DLQ%orders-eu", "rmq_sys_orders-eu", "TBW102"]
@@ -27,7 +27,7 @@ def test_topics_that_match_wholly_are_found_and_internal_ones_never() -> None:
 
 
 def test_the_newest_subscription_counts_also_after_the_clock_was_set_back() -> None:
-    wanted = Wanted()
+    wanted = Subscriptions()
     wanted.set("orders", ALL, None, version=100)
     wanted.set("orders", PAID, None, version=40)
     assert wanted.by_topic["orders"].version == 101
@@ -39,7 +39,7 @@ def test_the_newest_subscription_counts_also_after_the_clock_was_set_back() -> N
 
 
 def test_a_topic_is_gone_only_after_it_was_missing_three_times_in_a_row() -> None:
-    wanted = Wanted()
+    wanted = Subscriptions()
     wanted.set(ORDERS, ALL, None, version=1)
     wanted.listed(["orders-1", "orders-2"], version=1)
     for _ in range(2):
@@ -52,7 +52,7 @@ def test_a_topic_is_gone_only_after_it_was_missing_three_times_in_a_row() -> Non
 
 
 def test_a_topic_subscribed_by_name_stays_as_it_was_subscribed() -> None:
-    wanted = Wanted()
+    wanted = Subscriptions()
     wanted.set("orders-1", PAID, None, version=1)
     wanted.set(ORDERS, ALL, None, version=1)
     assert wanted.listed(["orders-1", "orders-2"], version=2) == (["orders-2"], [])
@@ -63,7 +63,7 @@ def test_a_topic_subscribed_by_name_stays_as_it_was_subscribed() -> None:
 
 
 def test_a_pattern_that_is_dropped_takes_what_only_it_found_with_it() -> None:
-    wanted = Wanted()
+    wanted = Subscriptions()
     other = re.compile("orders-2")
     wanted.set(ORDERS, ALL, None, version=1)
     wanted.set(other, ALL, None, version=1)
@@ -77,7 +77,7 @@ def test_a_pattern_that_is_dropped_takes_what_only_it_found_with_it() -> None:
 
 
 def test_what_can_name_no_topic_is_refused() -> None:
-    wanted = Wanted()
+    wanted = Subscriptions()
     with pytest.raises(UsageError):
         wanted.set("no topic!", ALL, None, version=1)
     with pytest.raises(UsageError, match="text"):
@@ -94,7 +94,7 @@ names = st.sets(st.sampled_from(["orders-1", "orders-2", "orders-3", "news"]))
 def test_what_is_subscribed_was_listed_in_one_of_the_last_three_lists(
     lists: list[set[str]],
 ) -> None:
-    wanted = Wanted()
+    wanted = Subscriptions()
     wanted.set(ORDERS, ALL, None, version=1)
     for number, each in enumerate(lists):
         wanted.listed(each, version=1)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import asyncio
 
-from sprocket.client.base.world import World
+from sprocket.client.base.world import ClientEnvironment
 from sprocket.client.config import ClientConfig
 from sprocket.client.session.session import Session
 from sprocket.protocol.command import BINARY
@@ -97,7 +97,7 @@ def test_a_session_ends_though_servers_do_not_answer() -> None:
 
 
 def test_the_real_world_has_an_address_and_differs_from_process_to_process() -> None:
-    real = World.real()
+    real = ClientEnvironment.real()
     assert len(real.packed_host) in (4, 16)
     assert real.process > 0
     assert real.clock.now_ms() > 1_700_000_000_000

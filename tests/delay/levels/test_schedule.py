@@ -8,7 +8,7 @@ from hypothesis import strategies as some
 
 from sprocket.base.errors import CorruptRecord
 from sprocket.delay.levels.levels import DelayLevels
-from sprocket.delay.levels.schedule import Progress, put_off, restore, wait_ms
+from sprocket.delay.levels.schedule import ScheduleProgress, delay_by_level, due_draft, wait_ms
 from sprocket.message.hashing import tag_code
 from sprocket.message.properties import encode
 from sprocket.message.record import Draft, Encoder, Record, parse, topic_part
@@ -41,10 +41,12 @@ def test_what_was_put_off_comes_back_as_it_was(
 ) -> None:
     properties = {"KEYS": "k l", "UNIQ_KEY": "u", **({"TAGS": tag} if tag else {})}
     draft = Draft(topic, queue, b"body", b"", tag_code(tag), 7, 1, 5, HOST, times)
-    put_off(draft, properties, level, levels=LEVELS, now_ms=50)
-    assert draft.tag_code == 50 + LEVELS.delay_ms(min(level, 3))
-    draft.properties = encode(properties).encode()
-    back = restore(stored(draft))
+    kept = dict(properties)
+    waits = delay_by_level(properties, level, topic=topic, queue_number=queue)
+    assert properties == kept, "what came in stays as it is"
+    draft.topic, draft.queue_number = "SCHEDULE_TOPIC_XXXX", LEVELS.queue_of(LEVELS.clamp(level))
+    draft.properties = encode(waits).encode()
+    back = due_draft(stored(draft))
     assert (back.topic, back.queue_number, back.tag_code) == (topic, queue, tag_code(tag))
     assert (back.body, back.flag, back.sys_flag, back.born_ms) == (b"body", 7, 1, 5)
     assert (back.reconsume_times, back.keys, back.unique_key) == (times, "k l", "u")
@@ -64,7 +66,7 @@ def test_what_was_put_off_comes_back_as_it_was(
 )
 def test_a_message_without_a_place_to_go_is_an_error(properties: dict[str, str]) -> None:
     with pytest.raises(CorruptRecord):
-        restore(waiting(**properties))
+        due_draft(waiting(**properties))
 
 
 def test_no_wait_is_longer_than_the_level_whatever_the_clock_did() -> None:
@@ -74,7 +76,7 @@ def test_no_wait_is_longer_than_the_level_whatever_the_clock_did() -> None:
 
 
 def test_progress_outside_the_queue_is_moved_into_it() -> None:
-    progress = Progress()
+    progress = ScheduleProgress()
     progress.load({"offsetTable": {1: 8, "3": 9999, 4: 2}})
     assert progress.clamp(1, low=0, high=10) is None
     assert not progress.is_changed
@@ -88,4 +90,4 @@ def test_progress_outside_the_queue_is_moved_into_it() -> None:
 @pytest.mark.parametrize("state", [{"offsetTable": [1]}, {"offsetTable": {"x": 1}}])
 def test_a_file_of_another_form_is_refused(state: dict[str, object]) -> None:
     with pytest.raises(ValueError, match=r"offsetTable|invalid"):
-        Progress().load(state)
+        ScheduleProgress().load(state)

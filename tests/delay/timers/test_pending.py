@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from sprocket.delay.timers.pending import Pending, pending
+from sprocket.delay.timers.pending import DueCounts, pending
 from sprocket.delay.timers.wheel import WHEEL_BYTES, Wheel
 
 
@@ -21,8 +21,8 @@ def test_what_waits_is_counted_by_time_and_others_have_turns() -> None:
         try:
             next(counting)
         except StopIteration as end:
-            found: Pending = end.value
+            found: DueCounts = end.value
             break
         turns += 1
-    assert found == Pending({60: 6, 3600: 4}, later=7, total=17, next_ms=1_000)
+    assert found == DueCounts({60: 6, 3600: 4}, later=7, total=17, next_ms=1_000)
     assert turns > 500

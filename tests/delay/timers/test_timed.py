@@ -8,15 +8,16 @@ from hypothesis import strategies as st
 
 from sprocket.base.errors import CorruptRecord, IllegalMessage
 from sprocket.delay.timers.timed import (
-    Limits,
+    TimerLimits,
     asks_for_time,
+    delay_until,
     delivered,
     handle_of,
     key_of,
-    put_off,
     recall_of,
     rolled,
     slot_of,
+    wait_of,
     waiting,
     whole_number,
 )
@@ -25,12 +26,19 @@ from sprocket.message.recall import RecallHandle
 from sprocket.message.record import Draft, Encoder, Record, parse, topic_part
 
 NOW_MS = 1_700_000_000_123
-LIMITS = Limits(1000, 3 * 86_400_000)
+LIMITS = TimerLimits(1000, 3 * 86_400_000)
 HOST = bytes([127, 0, 0, 1, 0, 0, 42, 159])
 
 
 def draft(topic: str = "T") -> Draft:
     return Draft(topic, 3, b"body", b"", 0, 0, 0, 1, HOST)
+
+
+def waiting_with(properties: dict[str, str], now_ms: int = NOW_MS) -> dict[str, str]:
+    """The properties of a message to queue 3 of T while it waits."""
+    wait = wait_of(properties, LIMITS, now_ms=now_ms)
+    assert wait is not None
+    return delay_until(properties, wait, topic="T", queue_number=3)
 
 
 def kept(properties: dict[str, str], topic: str = "rmq_sys_wheel_timer") -> Record:
@@ -56,9 +64,9 @@ def test_a_time_lies_behind_the_beginning_of_its_slot_and_not_behind_its_end(
 
 @given(st.integers(1, LIMITS.delay_ms_max))
 def test_a_message_waits_with_its_time_and_its_place(delay_ms: int) -> None:
-    made, properties = draft(), {"TIMER_DELAY_MS": str(delay_ms)}
-    put_off(made, properties, LIMITS, now_ms=NOW_MS)
-    assert (made.topic, made.queue_number) == ("rmq_sys_wheel_timer", 0)
+    asked = {"TIMER_DELAY_MS": str(delay_ms)}
+    properties = waiting_with(asked)
+    assert asked == {"TIMER_DELAY_MS": str(delay_ms)}, "what came in stays as it is"
     assert (properties["REAL_TOPIC"], properties["REAL_QID"]) == ("T", "3")
     known = waiting(properties, (4, 500, 91), width_ms=1000)
     assert known is not None
@@ -70,9 +78,7 @@ def test_a_message_waits_with_its_time_and_its_place(delay_ms: int) -> None:
     {"TIMER_DELIVER_MS": str(NOW_MS)}, {"TIMER_DELAY_SEC": "0"}, {"TIMER_DELAY_MS": "-1"},
 ])  # fmt: skip
 def test_a_message_whose_time_has_come_stays_what_it_is(wish: dict[str, str]) -> None:
-    made, properties = draft(), dict(wish)
-    put_off(made, properties, LIMITS, now_ms=NOW_MS)
-    assert (made, properties) == (draft(), wish)
+    assert wait_of(wish, LIMITS, now_ms=NOW_MS) is None
 
 
 @pytest.mark.parametrize("wish", [
@@ -82,7 +88,7 @@ def test_a_message_whose_time_has_come_stays_what_it_is(wish: dict[str, str]) ->
 ])  # fmt: skip
 def test_a_time_that_cannot_be_is_refused_with_javas_words(wish: dict[str, str]) -> None:
     with pytest.raises(IllegalMessage, match="max delay 259200000ms"):
-        put_off(draft(), dict(wish), LIMITS, now_ms=NOW_MS)
+        wait_of(wish, LIMITS, now_ms=NOW_MS)
 
 
 def test_what_has_waited_does_not_wait_again() -> None:
@@ -141,13 +147,13 @@ def test_what_does_not_say_where_it_belongs_goes_nowhere(place: dict[str, str]) 
 
 
 def test_a_recall_waits_in_the_slot_of_what_it_takes_back() -> None:
-    made, properties = draft(), {"TIMER_DELAY_MS": "7777", "UNIQ_KEY": "K"}
-    put_off(made, properties, LIMITS, now_ms=NOW_MS)
-    handle = RecallHandle.parse(handle_of(properties, "broker-a") or "")
+    properties = waiting_with({"TIMER_DELAY_MS": "7777", "UNIQ_KEY": "K"})
+    handle = RecallHandle.parse(handle_of(properties, "broker-a").decode())
     assert handle[:2] + handle[3:] == ("T", "broker-a", "K")
     taking, named = recall_of(handle, group="g", born_host=HOST, now_ms=NOW_MS + 5)
     assert named["TIMER_DEL_UNIQKEY"] == key_of(properties) == "T+K"
-    put_off(taking, named, LIMITS, now_ms=NOW_MS + 5)
+    assert taking.topic == "T"
+    named = waiting_with(named, now_ms=NOW_MS + 5)
     recall, message = (waiting(p, (0, 0, 91), width_ms=1000) for p in (named, properties))
     assert recall is not None
     assert message is not None
@@ -155,9 +161,9 @@ def test_a_recall_waits_in_the_slot_of_what_it_takes_back() -> None:
 
 
 def test_retries_and_what_does_not_wait_have_no_handle() -> None:
-    assert handle_of({"TIMER_OUT_MS": "5000"}, "b") is None
-    assert handle_of({"TIMER_OUT_MS": "5000", "REAL_TOPIC": "%RETRY%g"}, "b") is None
-    assert handle_of({"REAL_TOPIC": "T"}, "b") is None
+    assert handle_of({"TIMER_OUT_MS": "5000"}, "b") == b""
+    assert handle_of({"TIMER_OUT_MS": "5000", "REAL_TOPIC": "%RETRY%g"}, "b") == b""
+    assert handle_of({"REAL_TOPIC": "T"}, "b") == b""
 
 
 @pytest.mark.parametrize(("text", "number"), [

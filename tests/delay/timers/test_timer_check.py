@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import struct
 
-from sprocket.delay.timers.timer_check import FILE_BYTES, Progress, TimerCheck
+from sprocket.delay.timers.timer_check import FILE_BYTES, TimerCheck, TimerProgress
 from sprocket.testing.disk import MemoryDisk
 from tests.support import run
 
 PATH = "/config/timercheck"
-PROGRESS = Progress(5000, 520, 7, 900, 6, is_clean=True)
+PROGRESS = TimerProgress(5000, 520, 7, 900, 6, is_clean=True)
 
 
-def saved(progress: Progress = PROGRESS) -> MemoryDisk:
+def saved(progress: TimerProgress = PROGRESS) -> MemoryDisk:
     disk = MemoryDisk()
     check = TimerCheck(disk, PATH)
     check.open()
@@ -22,7 +22,7 @@ def saved(progress: Progress = PROGRESS) -> MemoryDisk:
     return disk
 
 
-def reading(disk: MemoryDisk) -> Progress | None:
+def reading(disk: MemoryDisk) -> TimerProgress | None:
     check = TimerCheck(disk, PATH)
     check.open()
     return check.read()
@@ -43,7 +43,7 @@ def test_java_finds_its_numbers_where_it_looks() -> None:
 def test_what_java_wrote_in_between_counts_and_ours_does_not() -> None:
     disk = saved()
     struct.pack_into(">qqqq", disk.map(PATH, FILE_BYTES).buffer, 0, 8000, 1040, 9, 9)
-    assert reading(disk) == Progress(8000, 1040, 9, is_ours=False)
+    assert reading(disk) == TimerProgress(8000, 1040, 9, is_ours=False)
 
 
 def test_a_file_of_another_size_or_with_impossible_numbers_says_nothing() -> None:

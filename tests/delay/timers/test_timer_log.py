@@ -7,7 +7,15 @@ import struct
 import pytest
 
 from sprocket.base.errors import ConfigError, OffsetOutOfRange
-from sprocket.delay.timers.timer_log import NORMAL, RECALLS, ROLLS, UNIT, UNIT_BYTES, TimerLog, Unit
+from sprocket.delay.timers.timer_log import (
+    NORMAL,
+    RECALLS,
+    ROLLS,
+    UNIT,
+    UNIT_BYTES,
+    TimerLog,
+    TimerUnit,
+)
 from sprocket.testing.disk import MemoryDisk
 
 FILE_BYTES = 4096
@@ -19,11 +27,13 @@ def opened(disk: MemoryDisk) -> TimerLog:
     return log
 
 
-def unit(number: int, previous: int = -1) -> Unit:
-    return Unit(previous, NORMAL, 1000 * number, 1000 * number + 5000, number, 91, -7, number + 1)
+def unit(number: int, previous: int = -1) -> TimerUnit:
+    return TimerUnit(
+        previous, NORMAL, 1000 * number, 1000 * number + 5000, number, 91, -7, number + 1
+    )
 
 
-def append(log: TimerLog, made: Unit) -> int:
+def append(log: TimerLog, made: TimerUnit) -> int:
     delay_ms = made.slot_ms - made.written_ms
     return log.append(made.previous, (made.magic, made.written_ms, delay_ms, *made[4:]))
 

@@ -17,7 +17,7 @@ from sprocket.base.errors import (
 from sprocket.message.queue import QueueId
 from sprocket.protocol.requests.offset import MaxOffset, OffsetReply
 from sprocket.protocol.requests.route import RouteOfTopic
-from sprocket.spark.brokers.connection import Wire
+from sprocket.spark.brokers.connection import BlockingConnection
 from tests.spark.support import FakeBroker, Shelf, hang_up, serving
 from tests.support import LONGEST
 
@@ -34,26 +34,26 @@ def question(number: int) -> MaxOffset:
 
 
 def test_many_questions_travel_together_and_answers_keep_their_order(broker: FakeBroker) -> None:
-    with Wire(broker.address, timeout_s=60) as wire:
+    with BlockingConnection(broker.address, timeout_s=60) as wire:
         replies = wire.call_all([question(n) for n in range(200)])
     assert [reply.read(OffsetReply).offset for reply in replies] == list(range(200))
 
 
 def test_answers_may_be_fetched_in_any_order(broker: FakeBroker) -> None:
-    with Wire(broker.address, timeout_s=60) as wire:
+    with BlockingConnection(broker.address, timeout_s=60) as wire:
         numbers = [wire.send(question(n)) for n in range(3)]
         found = [wire.receive(number).read(OffsetReply).offset for number in reversed(numbers)]
     assert found == [2, 1, 0]
 
 
 def test_a_refusal_is_raised_as_its_own_error(broker: FakeBroker) -> None:
-    with Wire(broker.address, timeout_s=60) as wire, pytest.raises(TopicNotFound):
+    with BlockingConnection(broker.address, timeout_s=60) as wire, pytest.raises(TopicNotFound):
         wire.ask(RouteOfTopic(topic="nothing"))
 
 
 def test_a_hang_up_is_a_lost_connection(broker: FakeBroker) -> None:
     broker.fault = lambda _: hang_up
-    with Wire(broker.address, timeout_s=60) as wire, pytest.raises(ConnectionLost):
+    with BlockingConnection(broker.address, timeout_s=60) as wire, pytest.raises(ConnectionLost):
         wire.ask(question(0))
 
 
@@ -61,13 +61,15 @@ def test_nobody_there() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         with pytest.raises(ConnectFailed, match=r"127\.0\.0\.1"):
-            Wire(f"127.0.0.1:{taken.getsockname()[1]}", timeout_s=60)
+            BlockingConnection(f"127.0.0.1:{taken.getsockname()[1]}", timeout_s=60)
     for address in ("nowhere", "host:0", "host:port"):
         with pytest.raises(ConnectFailed):
-            Wire(address, timeout_s=60)
+            BlockingConnection(address, timeout_s=60)
 
 
-def answered_with(data: bytes, ask: Callable[[Wire], object], *, timeout_s: float = 60) -> None:
+def answered_with(
+    data: bytes, ask: Callable[[BlockingConnection], object], *, timeout_s: float = 60
+) -> None:
     """Calls `ask` with a wire whose other side sends `data` and then nothing."""
     done = threading.Event()
     with socket.create_server(("127.0.0.1", 0)) as server:
@@ -81,7 +83,9 @@ def answered_with(data: bytes, ask: Callable[[Wire], object], *, timeout_s: floa
         thread = threading.Thread(target=serve, daemon=True)
         thread.start()
         try:
-            with Wire(f"127.0.0.1:{server.getsockname()[1]}", timeout_s=timeout_s) as wire:
+            with BlockingConnection(
+                f"127.0.0.1:{server.getsockname()[1]}", timeout_s=timeout_s
+            ) as wire:
                 ask(wire)
         finally:
             done.set()

@@ -7,7 +7,7 @@ from sprocket.message.queue import QueueId
 from sprocket.protocol.bodies import BrokerData, QueueData, Route
 from sprocket.protocol.command import Command, Reply
 from sprocket.protocol.requests.route import RouteOfTopic
-from sprocket.spark.brokers.pool import Wires
+from sprocket.spark.brokers.pool import ConnectionPool
 from tests.spark.support import FakeBroker, Shelf, serving
 
 NOBODY = "127.0.0.1:1"
@@ -16,7 +16,7 @@ NOBODY = "127.0.0.1:1"
 def test_the_next_name_server_is_asked_when_one_is_gone_or_knows_less() -> None:
     knows_less, knows = FakeBroker({}), FakeBroker({QueueId("t", "broker-a", 0): Shelf()})
     with serving(knows_less), serving(knows):
-        with Wires([NOBODY, knows_less.address, knows.address]) as wires:
+        with ConnectionPool([NOBODY, knows_less.address, knows.address]) as wires:
             assert [str(queue) for queue in wires.route("t").readable] == ["t@broker-a:0"]
             asked: list[Command] = []
             knows_less.fault = lambda request: asked.append(request)  # type: ignore[func-returns-value]
@@ -25,13 +25,13 @@ def test_the_next_name_server_is_asked_when_one_is_gone_or_knows_less() -> None:
             with pytest.raises(RouteNotFound, match="nothing"):
                 wires.route("nothing")
             assert len(asked) == 1
-        with Wires([NOBODY]) as wires, pytest.raises(ConnectFailed, match="route of 't'"):
+        with ConnectionPool([NOBODY]) as wires, pytest.raises(ConnectFailed, match="route of 't'"):
             wires.route("t")
 
 
 def test_a_broker_without_master_is_read_and_not_written() -> None:
     server = FakeBroker({})
-    with serving(server), Wires([server.address]) as wires:
+    with serving(server), ConnectionPool([server.address]) as wires:
         route = Route(
             broker_datas=[BrokerData(broker_name="a", broker_addrs={1: server.address})],
             queue_datas=[QueueData(broker_name="a", perm=6, read_queue_nums=1, write_queue_nums=1)],

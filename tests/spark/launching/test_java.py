@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from sprocket.base.errors import UsageError
-from sprocket.spark.launching.java import Java, find_java, home_for_spark, look_at
+from sprocket.spark.launching.java import Java, find_java, home_for_spark, inspect_home
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs scripts that can be run")
 
@@ -47,7 +47,7 @@ def test_java_home_goes_before_the_path(tmp_path: Path) -> None:
 
 def test_one_that_is_too_old_or_broken_is_passed_over(tmp_path: Path) -> None:
     old, new = java(tmp_path / "a", "1.8.0_392"), java(tmp_path / "b")
-    assert look_at(old) == Java(old, 8)
+    assert inspect_home(old) == Java(old, 8)
     assert find_java({"JAVA_HOME": str(old), "PATH": str(new / "bin")}).home == new
     nothing = str(tmp_path / "nothing")
     assert find_java({"JAVA_HOME": nothing, "PATH": str(new / "bin")}).home == new
@@ -69,11 +69,11 @@ def test_the_stand_in_drops_one_flag_and_hands_on_the_rest(tmp_path: Path) -> No
     given = ["-Da=b c", "--add-modules=jdk.incubator.vector", "", "-cp", "*", "Main"]
     said = subprocess.run([home / "bin" / "java", *given], capture_output=True, text=True)
     assert said.stdout.splitlines() == ["-Da=b c", "", "-cp", "*", "Main"]
-    assert look_at(home) == Java(home, 17)
+    assert inspect_home(home) == Java(home, 17)
 
 
 def test_where_the_cache_cannot_be_written_the_stand_in_is_temporary(tmp_path: Path) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("no folder")
     home = home_for_spark(Java(java(tmp_path / "a"), 17), {"XDG_CACHE_HOME": str(blocked)})
-    assert look_at(home) == Java(home, 17)
+    assert inspect_home(home) == Java(home, 17)

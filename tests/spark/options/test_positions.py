@@ -7,8 +7,8 @@ from sprocket.message.queue import QueueId
 from sprocket.spark.options.positions import (
     EARLIEST,
     LATEST,
-    Kind,
     Position,
+    PositionKind,
     format_offsets,
     parse_offsets,
     parse_queues,
@@ -30,7 +30,7 @@ def test_words_hold_for_every_queue() -> None:
 def test_json_names_offsets_by_topic_broker_and_queue() -> None:
     text = '{"orders": {"broker-a": {"0": 17, "1": -1}, "broker-b": {"0": -2}}}'
     found = parse_offsets("startingOffsets", text, words=BOTH)
-    assert found.of(A0) == Position(Kind.OFFSET, 17)
+    assert found.of(A0) == Position(PositionKind.OFFSET, 17)
     assert found.of(A1) == LATEST
     assert found.of(B0) == EARLIEST
 
@@ -52,9 +52,9 @@ def test_a_name_that_is_not_read_is_an_error() -> None:
 def test_times_are_for_topics_or_for_queues() -> None:
     text = '{"orders": {"broker-a": {"0": 5}}, "returns": 7}'
     found = parse_times("startingOffsetsByTimestamp", text)
-    assert found.of(A0) == Position(Kind.TIME, 5)
-    assert found.of(QueueId("returns", "broker-b", 3)) == Position(Kind.TIME, 7)
-    assert parse_time("startingTimestamp", "9").of(B0) == Position(Kind.TIME, 9)
+    assert found.of(A0) == Position(PositionKind.TIME, 5)
+    assert found.of(QueueId("returns", "broker-b", 3)) == Position(PositionKind.TIME, 7)
+    assert parse_time("startingTimestamp", "9").of(B0) == Position(PositionKind.TIME, 9)
 
 
 @pytest.mark.parametrize(

@@ -28,10 +28,10 @@ def tables() -> str:
 
 def _table(name: str) -> str:
     def lines() -> Iterator[str]:
-        yield f"`{name}`, in Python `{PIPELINES[name][0]}`:\n"
+        yield f"`{name}`, in Python `{PIPELINES[name]}`:\n"
         yield "| Option | Field | |"
         yield "|---|---|---|"
-        for one, said in settings(getattr(pipelines, PIPELINES[name][0])):
+        for one, said in settings(getattr(pipelines, PIPELINES[name])):
             if one.name not in _EVERYWHERE:
                 doc = said.doc.replace("|", "\\|")
                 yield f"| `--{said.option}` | `{one.name}` | {doc} |"

@@ -79,7 +79,7 @@ def _groups_follow(spark: SparkSession, job: Mirror, ways: dict[QueueId, set[Que
     stands = {queue: 3 + number for number, queue in enumerate(sorted(ways))}
     source.ask(lambda caller: offsets.commit(caller, "reader", stands))
     kept = Batches(spark, job.folder, by=()).read()
-    follower = translate.Follower(source, target, kept)
+    follower = translate.GroupOffsetSync(source, target, kept)
     followed = follower.move(["reader", "nobody"])
     assert {(one.queue, one.moved_to) for one in followed} == {
         (queue, stand + 1) for queue, stand in stands.items()
@@ -125,7 +125,7 @@ def test_offsets_are_translated_to_the_message_or_the_next_one_behind_it(
     places = [(0, 10), (1, 11), (2, 12), (2, 13), (5, 14), (6, 15)]
     rows = [("t", "a", 0, source, "u", "b", 1, target) for source, target in places]
     kept = translate.segments(spark.createDataFrame(rows, columns))
-    follower = translate.Follower(Servers("a:1"), Servers("b:1"), kept)
+    follower = translate.GroupOffsetSync(Servers("a:1"), Servers("b:1"), kept)
     queue = QueueId("t", "a", 0)
     moved = {at: follower._translated("g", {queue: at})[0].moved_to for at in range(9)}
     assert moved == {0: 10, 1: 11, 2: 12, 3: 14, 4: 14, 5: 14, 6: 15, 7: 16, 8: 16}

@@ -60,7 +60,7 @@ def test_a_run_that_fails_goes_on_behind_its_last_whole_slice(
     assert [one.behind for one in seen] == [0]
     keys = sorted((f"o-{number}",) for number in range(1, ORDERS, 2))
     assert topic_rows(spark, shop, "some-again", "key") == keys
-    with pytest.raises(UsageError, match="remembers another job"):
+    with pytest.raises(UsageError, match="state of another job"):
         Replay(nameservers=shop, topics=("orders",), to="x", state=str(tmp_path / "state")).run(
             spark
         )

@@ -22,7 +22,7 @@ from pyspark.sql.datasource import (
 
 from sprocket.message.queue import QueueId
 from sprocket.spark.options.options import BatchOptions, read_options
-from sprocket.spark.reading.pushdown import NOTHING, Narrowing, narrow, narrow_choice
+from sprocket.spark.reading.pushdown import NOTHING, PushedConditions, narrow, narrow_choice
 from sprocket.spark.reading.read import NarrowedReader
 
 COLUMNS = NarrowedReader.columns
@@ -30,7 +30,7 @@ MS = 1_700_000_000_000
 TIME = datetime.datetime.fromtimestamp(MS / 1000, datetime.UTC)
 
 
-def taken(*filters: Any) -> Narrowing:
+def taken(*filters: Any) -> PushedConditions:
     wanted, left = narrow(filters, COLUMNS)
     assert left == []
     return wanted
@@ -38,7 +38,7 @@ def taken(*filters: Any) -> Narrowing:
 
 def left_over(*filters: Any) -> None:
     wanted, left = narrow(filters, COLUMNS)
-    assert (wanted, left) == (Narrowing(), list(filters))
+    assert (wanted, left) == (PushedConditions(), list(filters))
 
 
 def test_queues_are_chosen() -> None:
@@ -86,7 +86,7 @@ def test_times_narrow_with_allowance_for_clocks_and_stay_with_spark() -> None:
 
 
 def test_what_is_never_null_need_not_be_asked() -> None:
-    assert taken(IsNotNull(("topic",)), IsNotNull(("queue_offset",))) == Narrowing()
+    assert taken(IsNotNull(("topic",)), IsNotNull(("queue_offset",))) == PushedConditions()
     left_over(IsNotNull(("tag",)), IsNotNull(("broker",)))
 
 
@@ -106,7 +106,7 @@ def test_anything_else_stays_with_spark() -> None:
     )
 
 
-def narrowed(one: Any, **given: str) -> tuple[Narrowing, str, list[Any]]:
+def narrowed(one: Any, **given: str) -> tuple[PushedConditions, str, list[Any]]:
     options = read_options({"namesrvAddr": "a:1", "subscribe": "orders", **given}, BatchOptions)
     wanted, options, left = narrow_choice([one], COLUMNS, options)
     return wanted, options.tags, left

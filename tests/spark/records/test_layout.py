@@ -21,7 +21,7 @@ def test_places_follow_each_records_own_addresses() -> None:
 
 
 def test_some_can_be_kept() -> None:
-    found = lay_out(record(1) + record(2) + record(3)).keep(np.array([True, False, True]))
+    found = lay_out(record(1) + record(2) + record(3)).filtered(np.array([True, False, True]))
     assert found.of(QUEUE_OFFSET_AT, "i8").tolist() == [1, 3]
 
 

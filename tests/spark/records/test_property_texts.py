@@ -6,15 +6,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sprocket.message.properties import decode_bytes, encode
-from sprocket.spark.records.property_texts import Texts
+from sprocket.spark.records.property_texts import PropertyTexts
 
 words = st.text(st.characters(blacklist_characters="\0\1\2", codec="utf-8"), min_size=1, max_size=6)
 maps = st.lists(st.dictionaries(words, words, max_size=4), max_size=5)
 
 
-def texts_of(raws: list[bytes]) -> Texts:
+def texts_of(raws: list[bytes]) -> PropertyTexts:
     ends = np.cumsum([0, *(len(raw) for raw in raws)], dtype=np.int64)
-    return Texts(b"".join(raws), ends)
+    return PropertyTexts(b"".join(raws), ends)
 
 
 @given(maps, st.booleans())

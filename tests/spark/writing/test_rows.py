@@ -8,15 +8,15 @@ import pytest
 
 from sprocket.base.errors import UsageError
 from sprocket.spark.options.write_options import write_options
-from sprocket.spark.writing.rows import Messages, Outgoing, check_columns
+from sprocket.spark.writing.rows import OutgoingMessage, RowMessages, check_columns
 
 
 def options(**more: str) -> Any:
     return write_options({"namesrvAddr": "a:1", **more})
 
 
-def messages(rows: list[dict[str, Any]], **more: str) -> list[Outgoing]:
-    return list(Messages(options(**more), "task").of(pa.RecordBatch.from_pylist(rows)))
+def messages(rows: list[dict[str, Any]], **more: str) -> list[OutgoingMessage]:
+    return list(RowMessages(options(**more), "task").of(pa.RecordBatch.from_pylist(rows)))
 
 
 def test_a_row_is_a_message() -> None:
@@ -31,7 +31,7 @@ def test_a_row_is_a_message() -> None:
             "flag",
         ],
     )  # fmt: skip
-    (found,) = Messages(options(), "task").of(batch)
+    (found,) = RowMessages(options(), "task").of(batch)
     assert (found.broker, found.queue_number) == ("broker-b", 3)
     message = found.message
     assert (message.topic, message.body, message.tag) == ("orders", b"\xff", "paid")
@@ -78,7 +78,7 @@ def test_a_property_that_the_text_form_cannot_carry_is_refused() -> None:
         names=["body", "properties"],
     )
     with pytest.raises(UsageError, match="row 0"):
-        list(Messages(options(topic="orders"), "task").of(batch))
+        list(RowMessages(options(topic="orders"), "task").of(batch))
 
 
 @pytest.mark.parametrize(

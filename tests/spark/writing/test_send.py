@@ -14,7 +14,7 @@ from sprocket.protocol.command import Command, Reply
 from sprocket.protocol.requests.route import RouteOfTopic
 from sprocket.protocol.requests.send import SendBatch, SendMessageV2
 from sprocket.spark.options.write_options import write_options
-from sprocket.spark.writing.rows import Outgoing
+from sprocket.spark.writing.rows import OutgoingMessage
 from sprocket.spark.writing.send import Sender, WriteFailed
 from tests.spark.support import FakeBroker, Shelf, hang_up, serving
 
@@ -30,14 +30,14 @@ def broker(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeBroker]:
         yield broker
 
 
-def outgoing(number: int, **more: object) -> Outgoing:
+def outgoing(number: int, **more: object) -> OutgoingMessage:
     message = Message("orders", b"order %d" % number, tag="new", keys=[f"k{number}"])
     for name, value in more.items():
         setattr(message, name, value)
-    return Outgoing(message, None, None)
+    return OutgoingMessage(message, None, None)
 
 
-def sent(broker: FakeBroker, some: list[Outgoing], **given: str) -> int:
+def sent(broker: FakeBroker, some: list[OutgoingMessage], **given: str) -> int:
     options = {"namesrvAddr": broker.address, "sendTimeoutMs": "1000", **given}
     with Sender(write_options(options)) as sender:
         sender.send(some)
@@ -85,7 +85,7 @@ def test_a_row_may_choose_its_queue(broker: FakeBroker) -> None:
         n: [[f"k{n}"], [f"k{n + 4}"]] for n in range(4)
     }
     with pytest.raises(WriteFailed, match="topic orders has no queue broker-z:0"):
-        sent(broker, [Outgoing(some[0].message, "broker-z", 0)])
+        sent(broker, [OutgoingMessage(some[0].message, "broker-z", 0)])
 
 
 def test_or_have_it_chosen_by_its_key(broker: FakeBroker) -> None:

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from sprocket.base.errors import DamagedLog, StoreError, UsageError
 from sprocket.message.record import Record
-from sprocket.store.inspection.inspected import Inspected
-from sprocket.store.inspection.repair import FILLER_TOPIC, Repair, Step
+from sprocket.store.inspection.inspected import InspectedStore
+from sprocket.store.inspection.repair import FILLER_TOPIC, Repair, RepairStep
 from sprocket.store.inspection.verify import Verification
 from sprocket.store.inspection.walk import walk
 from sprocket.store.log.damage import Damage
@@ -40,10 +40,10 @@ async def made(disk: MemoryDisk) -> list[int]:
 
 
 def repair(disk: MemoryDisk) -> Repair:
-    return Repair(Inspected(disk, ROOT, SMALL), EPOCH_MS)
+    return Repair(InspectedStore(disk, ROOT, SMALL), EPOCH_MS)
 
 
-async def carry_out(steps: list[Step]) -> None:
+async def carry_out(steps: list[RepairStep]) -> None:
     for step in steps:
         assert step.text
         await step.do()
@@ -55,7 +55,7 @@ def flip(disk: MemoryDisk, log_offset: int) -> None:
 
 
 def faults(disk: MemoryDisk) -> list[str]:
-    look = Verification(Inspected(disk, ROOT, SMALL))
+    look = Verification(InspectedStore(disk, ROOT, SMALL))
     return [str(finding) for finding in look.findings() if finding.is_fault]
 
 
@@ -104,7 +104,7 @@ def test_what_stands_in_for_damage_is_a_record_of_nobody() -> None:
         await carry_out(repair(disk).skip_damaged())
         fillers = [
             each
-            for each in walk(Inspected(disk, ROOT, SMALL).log)
+            for each in walk(InspectedStore(disk, ROOT, SMALL).log)
             if isinstance(each, Record) and each.topic == FILLER_TOPIC
         ]
         assert [(f.log_offset, f.sys_flag) for f in fillers] == [(places[5], 0xC)]
@@ -216,11 +216,11 @@ def test_whatever_was_damaged_the_store_opens_with_all_that_was_whole(seed: int)
                 flip(disk, at)
         whole = {
             int(bytes(each.body))
-            for each in walk(Inspected(disk, ROOT, SMALL).log)
+            for each in walk(InspectedStore(disk, ROOT, SMALL).log)
             if isinstance(each, Record)
         }
         await carry_out(repair(disk).skip_damaged())
-        again = list(walk(Inspected(disk, ROOT, SMALL).log))
+        again = list(walk(InspectedStore(disk, ROOT, SMALL).log))
         assert not [each for each in again if isinstance(each, Damage)]
         store = await opened(disk)
         assert {int(body) for body in both(store)} == whole

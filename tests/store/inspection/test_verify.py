@@ -9,7 +9,7 @@ from typing import NamedTuple
 import pytest
 
 from sprocket.base.errors import ConfigError, DamagedLog, StoreError
-from sprocket.store.inspection.inspected import Finding, Inspected
+from sprocket.store.inspection.inspected import Finding, InspectedStore
 from sprocket.store.inspection.verify import Verification
 from sprocket.store.store import Store
 from sprocket.testing.clock import ManualClock
@@ -53,7 +53,7 @@ async def killed(disk: MemoryDisk) -> int:
 
 def look(disk: MemoryDisk) -> tuple[list[Finding], Verification]:
     before = {path: disk.read(path) for path in disk._files}
-    verification = Verification(Inspected(disk, ROOT, SMALL))
+    verification = Verification(InspectedStore(disk, ROOT, SMALL))
     passed: list[int] = []
     found = list(verification.findings(passed.append))
     assert {path: disk.read(path) for path in disk._files} == before, "it changed something"
@@ -92,7 +92,7 @@ def test_a_store_that_somebody_has_open_is_looked_at_up_to_what_is_on_the_disk()
         store.append(a_draft(b"later"))
         found, verification = look(disk)
         assert [finding.text for finding in found] == [
-            f"a process has it open: looked at up to log offset {end}"
+            f"a process has it open: checked up to log offset {end}"
         ]
         assert not found[0].is_fault
         assert verification.log_end == end
@@ -232,7 +232,7 @@ CASES = {
         ("queue", FIRST, "behind the end of the log"),
     ),
     "an index file that is short": Case(short_index, ("index", "", "it has 100 bytes")),
-    "a wrong number of index entries": Case(index_count, ("index", "", "it says it has 99")),
+    "a wrong number of index entries": Case(index_count, ("index", "", "its header counts 99")),
     "index entries that lead astray": Case(index_astray, ("index", "", "1 entries do not lead")),
     "index slots that lead astray": Case(index_slot_astray, ("index", "", "1 slots lead nowhere")),
     "a short checkpoint": Case(
@@ -242,10 +242,10 @@ CASES = {
         replaced(f"{ROOT}/checkpoint", b""), ("checkpoint", "", "it has 0 bytes, not 4096")
     ),
     "a checkpoint of zeros": Case(
-        replaced(f"{ROOT}/checkpoint", bytes(4096)), ("checkpoint", "", "no mark of ours")
+        replaced(f"{ROOT}/checkpoint", bytes(4096)), ("checkpoint", "", "no fields of ours")
     ),
     "a checkpoint of noise": Case(
-        replaced(f"{ROOT}/checkpoint", b"\x7f" * 4096), ("checkpoint", "", "no mark of ours")
+        replaced(f"{ROOT}/checkpoint", b"\x7f" * 4096), ("checkpoint", "", "no fields of ours")
     ),
     "no checkpoint": Case(
         lambda disk, end: disk.remove(f"{ROOT}/checkpoint"), ("checkpoint", "", "it is missing")
@@ -321,12 +321,12 @@ def test_the_state_before_is_told_to_be_whole_or_not() -> None:
 
 def test_a_folder_without_a_store_is_refused() -> None:
     with pytest.raises(StoreError, match="there is no store in /nowhere"):
-        Inspected(MemoryDisk(), "/nowhere", SMALL)
+        InspectedStore(MemoryDisk(), "/nowhere", SMALL)
     disk = MemoryDisk()
     disk.make_directory("/nowhere")
     disk.replace("/nowhere/letter.txt", b"not a store's")
     with pytest.raises(StoreError, match="there is no store in /nowhere"):
-        Inspected(disk, "/nowhere", SMALL)
+        InspectedStore(disk, "/nowhere", SMALL)
 
 
 def test_many_wrong_entries_are_counted_and_not_all_told() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sprocket.store.inspection.inspected import Inspected
+from sprocket.store.inspection.inspected import InspectedStore
 from sprocket.store.inspection.verify_agreed import Agreement
 from sprocket.store.views.consume_queue import ENTRY
 from sprocket.store.views.entry import Entry
@@ -30,7 +30,7 @@ def a_store() -> tuple[Agreement, list[Entry], MemoryDisk]:
         await store.close()
 
     run(fill())
-    return Agreement(Inspected(disk, ROOT, SMALL)), entries, disk
+    return Agreement(InspectedStore(disk, ROOT, SMALL)), entries, disk
 
 
 def columns(entries: list[Entry]) -> QueueColumns:

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sprocket.message.record import Record
-from sprocket.store.inspection.walk import LogFiles, Tail, walk
+from sprocket.store.inspection.walk import LogFiles, LogTail, walk
 from sprocket.store.log.damage import Damage
 from sprocket.testing.disk import MemoryDisk
 from tests.store.making import ROOT, SMALL, a_draft, opened
@@ -25,9 +25,9 @@ def filled(count: int = 60) -> tuple[MemoryDisk, list[int]]:
     return disk, places
 
 
-def walked(disk: MemoryDisk) -> tuple[list[int], list[Damage], Tail]:
+def walked(disk: MemoryDisk) -> tuple[list[int], list[Damage], LogTail]:
     *found, tail = walk(LogFiles(disk, [LOG]))
-    assert isinstance(tail, Tail)
+    assert isinstance(tail, LogTail)
     records = [each.log_offset for each in found if isinstance(each, Record)]
     return records, [each for each in found if isinstance(each, Damage)], tail
 
@@ -41,7 +41,7 @@ def test_all_records_come_and_the_end() -> None:
 
 
 def test_nothing_is_behind_an_empty_folder() -> None:
-    assert walked(MemoryDisk()) == ([], [], Tail(f"{LOG}/{0:020d}", 0, 0, 0, ""))
+    assert walked(MemoryDisk()) == ([], [], LogTail(f"{LOG}/{0:020d}", 0, 0, 0, ""))
 
 
 def test_files_that_are_missing_are_told_one_by_one() -> None:
@@ -80,7 +80,7 @@ def test_looking_can_end_at_a_log_offset() -> None:
     disk, places = filled()
     found = list(walk(LogFiles(disk, [LOG]), until=places[20]))
     assert [each.log_offset for each in found[:-1]] == places[:20]  # type: ignore[union-attr]
-    assert isinstance(found[-1], Tail)
+    assert isinstance(found[-1], LogTail)
     assert found[-1].end == places[20]
 
 

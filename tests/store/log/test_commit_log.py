@@ -20,13 +20,13 @@ from tests.support import run
 def empty(disk: MemoryDisk | None = None, file_bytes: int = 256) -> CommitLog:
     log = CommitLog(disk or MemoryDisk(), LogPaths(("/log",)), file_bytes)
     log.load()
-    log.stand_at(0)
+    log.set_end(0)
     return log
 
 
 def write(log: CommitLog, record: bytes) -> int:
     if log.end + len(record) > log.room_end:
-        log.make_room(len(record))
+        log.ensure_space(len(record))
     at = log.end
     log.buffer[at - log.base : at - log.base + len(record)] = record
     log.end += len(record)
@@ -98,7 +98,7 @@ def test_a_full_disk_leaves_the_log_as_it_was() -> None:
     write(log, b"x" * 200)
     disk.fail("map", errno.ENOSPC)
     with pytest.raises(DiskFull):
-        log.make_room(100)
+        log.ensure_space(100)
     assert (log.end, bytes(log.buffer[200:208])) == (200, bytes(8))
     assert write(log, b"y" * 100) == 256
 
@@ -149,7 +149,7 @@ def test_a_full_disk_is_found_before_the_record_is_written() -> None:
     disk.fail("zero", errno.ENOSPC, times=2)
     assert write(log, b"y" * 100_000) == 100_000, "there is room already"
     with pytest.raises(DiskFull):
-        log.make_room(300_000)
+        log.ensure_space(300_000)
     with pytest.raises(DiskFull):
         log.reserve([300_000])
     assert (log.end, any(bytes(log.buffer[200_000:]))) == (200_000, False)

@@ -100,7 +100,7 @@ def test_slices_outlive_their_file() -> None:
 def test_resting_files_come_back_when_they_are_needed() -> None:
     files = row(MemoryDisk())
     files.make(0).buffer[:3] = b"abc"
-    files.rest()
+    files.unmap_all()
     assert bytes(files.at(0).buffer[:3]) == b"abc"
     files.close()
     with pytest.raises(OffsetOutOfRange):

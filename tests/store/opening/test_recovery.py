@@ -420,7 +420,7 @@ def test_a_record_that_another_broker_wrote_is_whole_too() -> None:
             queue_offset=0,
             stored_ms=5,
         )
-        store._log.make_room(len(record))
+        store._log.ensure_space(len(record))
         store._log.buffer[: len(record)] = record
         later = await opened(disk.after_kill())
         assert bodies(later) == [b"from elsewhere"]

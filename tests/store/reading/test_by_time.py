@@ -90,7 +90,7 @@ def test_expired_messages_count_as_older_than_any_time() -> None:
         store._log.segments.remove_before(4096)
         first = next(n for n in range(100) if store._by_name["orders", 0].position(n)[0] >= 4096)
         assert store.offset_at_time("orders", 0, 0) == first
-        list(store._queues.follow(store.log_start))
+        list(store._queues.trim(store.log_start))
         assert store.offset_at_time("orders", 0, 0, Boundary.UPPER) == first
         assert store.earliest_time("orders", 0) == T0 + first * 100
 

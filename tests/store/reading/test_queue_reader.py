@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from msgspec.structs import replace
 
+from sprocket.base.errors import CorruptRecord
 from sprocket.message.record import scan
 from sprocket.store.reading.queue_reader import (
     SCANNED_ENTRIES_MAX,
     SCANNED_RECORDS_MAX,
-    Read,
+    ReadFilter,
+    ReadResult,
     ReadStatus,
-    Wants,
 )
 from sprocket.store.store import Store
 from sprocket.testing.disk import MemoryDisk
@@ -29,18 +31,38 @@ async def a_store(count: int = 20, config: StoreConfig = SMALL) -> Store:
     return store
 
 
+def test_records_of_a_read_come_in_order_and_damage_costs_the_rest_of_its_part() -> None:
+    async def test() -> None:
+        store = await a_store(3)
+        found = read(store, 0)
+        assert [bytes(each.body) for each in found.records()] == [b"0", b"1", b"2"]
+        size = int.from_bytes(found.parts[0][:4], "big")
+        torn = memoryview(bytearray(found.parts[0]))
+        torn[size + 4] = 0  # the magic of the second
+        two = replace(found, parts=[torn, found.parts[0][:size]])
+        damage: list[CorruptRecord] = []
+        left = two.records(on_damage=damage.append)
+        assert [bytes(each.body) for each in left] == [b"0", b"0"]
+        assert len(damage) == 1
+        with pytest.raises(CorruptRecord):
+            list(two.records())
+        await store.close()
+
+    run(test())
+
+
 def read(
     store: Store,
     offset: int,
     count_max: int = 32,
     bytes_max: int = EVERYTHING,
     wants: Callable[[int], bool] | None = None,
-) -> Read:
-    wanted = None if wants is None else Wants(wants)
+) -> ReadResult:
+    wanted = None if wants is None else ReadFilter(wants)
     return store.read("orders", 0, offset, count_max=count_max, bytes_max=bytes_max, wants=wanted)
 
 
-def found(result: Read) -> list[int]:
+def found(result: ReadResult) -> list[int]:
     messages = list(scan(b"".join(result.parts)))
     assert len(messages) == result.count
     assert sum(map(len, result.parts)) == result.bytes
@@ -128,7 +150,7 @@ def test_below_the_minimum_leads_to_the_minimum_and_beyond_the_end_still_to_the_
     async def check() -> None:
         store = await a_store(100)
         store._log.segments.remove_before(4096)
-        list(store._queues.follow(store.log_start))
+        list(store._queues.trim(store.log_start))
         low = store.min_offset("orders", 0)
         assert 0 < low < 100
         below, beyond = read(store, low - 1), read(store, 105)
@@ -190,13 +212,13 @@ def test_properties_choose_among_records_and_fewer_are_looked_at() -> None:
         for n in range(count):
             store.append(a_draft(b"%d" % n, tag_code=n % 3, properties=b"n\x01%d\x02" % n))
         seen: list[memoryview] = []
-        wants = Wants(lambda code: code == 1, lambda text: bool(seen.append(text)))
+        wants = ReadFilter(lambda code: code == 1, lambda text: bool(seen.append(text)))
         result = store.read("orders", 0, 0, count_max=9, bytes_max=EVERYTHING, wants=wants)
         assert (result.status, result.next_offset) == (
             ReadStatus.NO_MATCHED_MESSAGE, SCANNED_RECORDS_MAX,
         )  # fmt: skip
         assert seen == [b"n\x01%d\x02" % n for n in range(1, SCANNED_RECORDS_MAX, 3)]
-        wants = Wants(by_properties=lambda text: text[-2:] == b"7\x02")
+        wants = ReadFilter(by_properties=lambda text: text[-2:] == b"7\x02")
         result = store.read("orders", 0, 0, count_max=3, bytes_max=EVERYTHING, wants=wants)
         assert (found(result), result.next_offset) == ([7, 17, 27], 28)
 
@@ -210,7 +232,7 @@ def test_a_missing_log_file_is_passed_over_by_those_who_look_at_properties_too()
         store._log.segments._remove(missing)
         seen: list[int] = []
         offset = 0
-        wants = Wants(by_properties=lambda text: True)
+        wants = ReadFilter(by_properties=lambda text: True)
         while offset < 100:
             result = store.read(
                 "orders", 0, offset, count_max=32, bytes_max=EVERYTHING, wants=wants

@@ -90,8 +90,8 @@ def test_what_was_deleted_before_the_log_begins_is_forgotten() -> None:
     deleted = DeletedTopics(disk, ROOT)
     deleted.load()
     assert not deleted
-    deleted.note("a", 100, log_start=0)
-    deleted.note("b", 300, log_start=200)
+    deleted.record("a", 100, log_start=0)
+    deleted.record("b", 300, log_start=200)
     again = DeletedTopics(disk, ROOT)
     again.load()
     assert (again.end_of("a"), again.end_of("b"), again.end_of("c")) == (0, 300, 0)

@@ -10,7 +10,7 @@ from sprocket.base.watermark import Watermark
 from sprocket.store.reading.by_time import Boundary
 from sprocket.store.reading.queue_reader import ReadStatus
 from sprocket.store.store import Store
-from sprocket.store.views.confirmed import Confirmed
+from sprocket.store.views.confirmed import ConfirmedOffsets
 from sprocket.store.views.consume_queue import ENTRY
 from sprocket.store.views.entry import Entry
 from sprocket.testing.clock import ManualClock
@@ -98,7 +98,7 @@ def test_all_that_recovery_found_is_shown() -> None:
 @pytest.mark.parametrize(("flushed", "copied", "shown"), [(3, 2, 2), (1, 3, 1), (3, 0, 0)])
 def test_the_least_of_several_watermarks_counts(flushed: int, copied: int, shown: int) -> None:
     marks = [Watermark(), Watermark()]
-    confirmed = Confirmed(marks)
+    confirmed = ConfirmedOffsets(marks)
     store = a_store()
     queue = store._queues.make("orders", 0)
     for count in range(3):
@@ -108,6 +108,6 @@ def test_the_least_of_several_watermarks_counts(flushed: int, copied: int, shown
     arrivals = confirmed.arrivals(queue)
     for mark, records in zip(marks, (flushed, copied), strict=True):
         mark.rise(records * 100)
-        confirmed.look()
+        confirmed.advance()
     assert confirmed.end_of(queue) == arrivals.value == shown
     assert confirmed.end == shown * 100

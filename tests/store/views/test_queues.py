@@ -7,7 +7,7 @@ import pytest
 from sprocket.store.log.drafts import IllegalDraft
 from sprocket.store.views.entry import Entry
 from sprocket.store.views.queues import MAPPED_QUEUES_MAX, ConsumeQueues
-from sprocket.store.views.record_batch import Stretch
+from sprocket.store.views.record_batch import RecordBatch
 from sprocket.testing.disk import MemoryDisk
 from tests.support import run
 
@@ -16,7 +16,7 @@ def all_queues(disk: MemoryDisk) -> ConsumeQueues:
     queues = ConsumeQueues(disk, "/cq", 160)
     queues.load()
     queues.cut(1 << 40, is_torn=False)
-    list(queues.follow(0))
+    list(queues.trim(0))
     return queues
 
 
@@ -25,9 +25,9 @@ def entry(topic: str, number: int, offset: int, log_offset: int, sys_flag: int =
 
 
 def apply(queues: ConsumeQueues, entry: Entry) -> None:
-    stretch = Stretch()
+    stretch = RecordBatch()
     stretch.add(entry)
-    queues.apply_stretch(stretch)
+    queues.apply_batch(stretch)
 
 
 def test_each_queue_has_its_folder_and_is_found_again() -> None:
@@ -105,11 +105,11 @@ def test_unused_queues_are_unmapped_and_come_back() -> None:
     queues = all_queues(MemoryDisk())
     apply(queues, entry("a", 0, 0, 0))
     queue = queues.by_name["a", 0]
-    queues.rest()
+    queues.unmap_idle()
     assert queue.has_room(), "what is unsynced stays"
     run(queues.sync())
     for _ in range(2):
-        queues.rest()
+        queues.unmap_idle()
     assert not queue.has_room()
     assert queue.position(0) == (0, 100)
 

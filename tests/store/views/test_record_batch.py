@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 
 from sprocket.store.views.entry import Entry
-from sprocket.store.views.record_batch import KeyColumns, Stretch, keys_of
+from sprocket.store.views.record_batch import KeyColumns, RecordBatch, keys_of
 
 PREPARED, ROLLED_BACK = 0x4, 0xC
 
@@ -16,8 +16,8 @@ def an_entry(
     return Entry(topic, 1, number, number * 100, 100, 7, 5000, sys_flag, keys, unique_key)
 
 
-def a_stretch(*entries: Entry) -> Stretch:
-    stretch = Stretch()
+def a_stretch(*entries: Entry) -> RecordBatch:
+    stretch = RecordBatch()
     for entry in entries:
         stretch.add(entry)
     return stretch

@@ -11,7 +11,7 @@ from sprocket.message.record import Draft, Encoder, topic_part
 from sprocket.message.topic import SCHEDULE
 from sprocket.store.log.commit_log import CommitLog
 from sprocket.store.log.paths import LogPaths
-from sprocket.store.views.record_batch import Stretch
+from sprocket.store.views.record_batch import RecordBatch
 from sprocket.store.views.replay import PIECE_BYTES, after_blank, entry_of, replayed, whole_record
 from sprocket.testing.disk import MemoryDisk
 from tests.store.making import HOST, a_draft
@@ -46,7 +46,7 @@ damages = st.lists(
 
 def a_log(written: list[Draft], *, store_host: bytes = HOST) -> CommitLog:
     log = CommitLog(MemoryDisk(), LogPaths.of("/", ("/log",), ()), FILE_BYTES)
-    log.stand_at(0)
+    log.set_end(0)
     encoder = Encoder(store_host)
     for number, draft in enumerate(written):
         raw = b""
@@ -55,14 +55,14 @@ def a_log(written: list[Draft], *, store_host: bytes = HOST) -> CommitLog:
                 draft, topic_part(draft.topic.encode()),
                 log_offset=log.end, queue_offset=number, stored_ms=7000 + number,
             )  # fmt: skip
-            log.make_room(len(raw))
+            log.ensure_space(len(raw))
         log.buffer[log.end - log.base : log.end - log.base + len(raw)] = raw
         log.end += len(raw)
     return log
 
 
-def one_by_one(log: CommitLog, *, checks_bodies: bool) -> Stretch:
-    found = Stretch()
+def one_by_one(log: CommitLog, *, checks_bodies: bool) -> RecordBatch:
+    found = RecordBatch()
     at = 0
     while (record := whole_record(log, at, checks_body=checks_bodies)) is not None:
         found.add(entry_of(record, TAG_CODES))
@@ -70,8 +70,8 @@ def one_by_one(log: CommitLog, *, checks_bodies: bool) -> Stretch:
     return found
 
 
-def all_replayed(log: CommitLog, *, checks_bodies: bool = True) -> Stretch:
-    found = Stretch()
+def all_replayed(log: CommitLog, *, checks_bodies: bool = True) -> RecordBatch:
+    found = RecordBatch()
     for each in replayed(log, 0, TAG_CODES, checks_bodies=checks_bodies):
         found.count += each.count
         found.end, found.stored_ms = each.end, each.stored_ms
@@ -82,7 +82,7 @@ def all_replayed(log: CommitLog, *, checks_bodies: bool = True) -> Stretch:
     return found
 
 
-def told(stretch: Stretch) -> tuple[object, ...]:
+def told(stretch: RecordBatch) -> tuple[object, ...]:
     """All of it; keys as the text that they are taken for."""
     queues, (topics, keys, *places) = dict(stretch.queue_columns()), stretch.key_columns()
     texts = [key.decode("utf-8", "replace") for key in keys]
@@ -170,14 +170,14 @@ def test_words_are_those_that_properties_hold(raw: bytes, topic: str) -> None:
 
 def test_records_are_taken_across_the_pieces_that_are_copied() -> None:
     log = CommitLog(MemoryDisk(), LogPaths.of("/", ("/log",), ()), 4 << 20)
-    log.stand_at(0)
+    log.set_end(0)
     encoder = Encoder(HOST)
     for number in range(60):
         raw = encoder.encode(
             a_draft(b"x" * (number * 4999 % 90_000)), topic_part(b"orders"),
             log_offset=log.end, queue_offset=number, stored_ms=1,
         )  # fmt: skip
-        log.make_room(len(raw))
+        log.ensure_space(len(raw))
         log.buffer[log.end : log.end + len(raw)] = raw
         log.end += len(raw)
     assert log.end > 2 * PIECE_BYTES, "it takes several"

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import SystemFailure, TransportError
-from sprocket.broker.tables.clients import Client
+from sprocket.broker.tables.clients import ClientInfo
 from sprocket.protocol.bodies import (
     Queue,
     QueueOffsetItem,
@@ -27,14 +27,14 @@ ANSWER_MS = 10_000
 _CPP_FAMILY = frozenset({"CPP", "PYTHON"})
 
 
-def tell_members(group: str, members: Iterable[Client]) -> None:
+def notify_members(group: str, members: Iterable[ClientInfo]) -> None:
     """Tells a group's members, one-way, that somebody came or left; they share the queues anew."""
     for member in members:
         peer_of(member).send_oneway(IdsChanged(consumer_group=group))
 
 
-def tell_reset(
-    header: ResetClientOffset, offsets: Mapping[Queue, int], members: Iterable[Client]
+def send_reset(
+    header: ResetClientOffset, offsets: Mapping[Queue, int], members: Iterable[ClientInfo]
 ) -> None:
     """Tells a group's members, one-way, where an operator sends them; each in its own form.
 
@@ -57,7 +57,7 @@ def tell_reset(
         peer_of(member).send_oneway(header, body=body)
 
 
-async def ask(client: Client, header: Header, *, body: Buffer = b"") -> Command:
+async def call_client(client: ClientInfo, header: Header, *, body: Buffer = b"") -> Command:
     """A client's answer to a request, as it came.
 
     Raises:
@@ -70,7 +70,7 @@ async def ask(client: Client, header: Header, *, body: Buffer = b"") -> Command:
         raise SystemFailure(f"client {client.client_id} does not answer: {error}") from error
 
 
-def peer_of(client: Client) -> Peer:
+def peer_of(client: ClientInfo) -> Peer:
     """The connection that a member is known by."""
     assert isinstance(client.connection, Peer)
     return client.connection

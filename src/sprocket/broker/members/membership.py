@@ -17,18 +17,18 @@ from typing import TypeVar
 from sprocket.base.deadline import loop_ms
 from sprocket.base.errors import RemoteProtocolError, SystemFailure
 from sprocket.base.ports import Clock
-from sprocket.broker.dispatch import Answers
-from sprocket.broker.members.callbacks import peer_of, tell_members
-from sprocket.broker.settings import Settings
+from sprocket.broker.dispatch import Endpoints
+from sprocket.broker.members.callbacks import notify_members, peer_of
+from sprocket.broker.settings import BrokerSettings
 from sprocket.broker.tables import message_filters as choosing
 from sprocket.broker.tables.clients import (
     CLUSTERING,
     PASSIVELY,
-    Client,
-    Clients,
+    ClientInfo,
+    ClientTable,
     ConsumerGroup,
-    Manner,
-    Seen,
+    GroupMode,
+    HeartbeatChange,
 )
 from sprocket.broker.tables.groups import Groups
 from sprocket.broker.tables.topics import Topics
@@ -45,7 +45,7 @@ from sprocket.protocol.command import Command, Reply
 from sprocket.protocol.requests.client import GroupMembers, HeartbeatReply, Unregister
 from sprocket.remoting.transport import Peer
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 #: What is in a heartbeat is kept, so it must not be large.
 _BODY_BYTES_MAX = 1 << 20
@@ -55,7 +55,7 @@ _GROUPS_AT_ONCE = 16
 G = TypeVar("G")
 
 
-class _Beat:
+class _Heartbeat:
     """A heartbeat that is being taken in.
 
     Attributes:
@@ -65,7 +65,7 @@ class _Beat:
 
     __slots__ = ("body", "client", "is_to_be_told_again", "left")
 
-    def __init__(self, body: HeartbeatBody, client: Client) -> None:
+    def __init__(self, body: HeartbeatBody, client: ClientInfo) -> None:
         self.body = body
         self.client = client
         self.is_to_be_told_again = not body.heartbeat_fingerprint
@@ -77,16 +77,16 @@ class _Beat:
         return Reply(HeartbeatReply(is_support_heart_beat_v2=True, is_sub_change=again))
 
 
-class Membership:
+class MembershipRequests:
     """Keeps the table of clients by what they say and do."""
 
     def __init__(
         self,
-        clients: Clients,
+        clients: ClientTable,
         *,
         topics: Topics,
         groups: Groups,
-        settings: Settings,
+        settings: BrokerSettings,
         clock: Clock,
     ) -> None:
         self._clients = clients
@@ -95,11 +95,11 @@ class Membership:
         self._settings = settings
         self._clock = clock
         #: By connection, heartbeats that are being taken in.
-        self._beats: dict[Peer, list[_Beat]] = {}
+        self._beats: dict[Peer, list[_Heartbeat]] = {}
         #: Connections whose end is watched.
         self._watched: set[Peer] = set()
 
-    def answers(self) -> Answers:
+    def endpoints(self) -> Endpoints:
         """By request code."""
         return {
             RequestCode.HEART_BEAT: self.heartbeat,
@@ -118,7 +118,7 @@ class Membership:
         if len(command.body) > _BODY_BYTES_MAX:
             raise RemoteProtocolError(f"a heartbeat has at most {_BODY_BYTES_MAX} bytes")
         body = HeartbeatBody.decode(command.body)
-        client = Client(
+        client = ClientInfo(
             peer,
             body.client_id,
             peer.address,
@@ -128,49 +128,51 @@ class Membership:
             loop_ms(),
         )
         self._watch(peer)
-        beat = _Beat(body, client)
+        heartbeat = _Heartbeat(body, client)
         if len(body.consumers) + len(body.producers) > _GROUPS_AT_ONCE:
-            return self._in_turns(beat, peer)
-        self._producers(beat, body.producers)
-        self._consumers(beat, body.consumers)
-        return beat.reply()
+            return self._in_turns(heartbeat, peer)
+        self._producers(heartbeat, body.producers)
+        self._consumers(heartbeat, body.consumers)
+        return heartbeat.reply()
 
-    async def _in_turns(self, beat: _Beat, peer: Peer) -> Reply:
+    async def _in_turns(self, heartbeat: _Heartbeat, peer: Peer) -> Reply:
         beats = self._beats.setdefault(peer, [])
-        beats.append(beat)
+        beats.append(heartbeat)
         try:
-            for producers in _slices(beat.body.producers):
-                self._producers(beat, producers)
+            for producers in _slices(heartbeat.body.producers):
+                self._producers(heartbeat, producers)
                 await asyncio.sleep(0)
-            for consumers in _slices(beat.body.consumers):
-                self._consumers(beat, consumers)
+            for consumers in _slices(heartbeat.body.consumers):
+                self._consumers(heartbeat, consumers)
                 await asyncio.sleep(0)
         finally:
-            beats.remove(beat)
+            beats.remove(heartbeat)
             if not beats:
                 del self._beats[peer]
-        return beat.reply()
+        return heartbeat.reply()
 
-    def _producers(self, beat: _Beat, producers: Sequence[ProducerData]) -> None:
+    def _producers(self, heartbeat: _Heartbeat, producers: Sequence[ProducerData]) -> None:
         for producer in producers:
-            if (True, producer.group_name) not in beat.left:
-                self._clients.producer_beat(producer.group_name, beat.client)
+            if (True, producer.group_name) not in heartbeat.left:
+                self._clients.producer_heartbeat(producer.group_name, heartbeat.client)
 
-    def _consumers(self, beat: _Beat, consumers: Sequence[ConsumerData]) -> None:
-        fingerprint = beat.body.heartbeat_fingerprint or 0
+    def _consumers(self, heartbeat: _Heartbeat, consumers: Sequence[ConsumerData]) -> None:
+        fingerprint = heartbeat.body.heartbeat_fingerprint or 0
         for data in consumers:
-            if (False, data.group_name) in beat.left:
+            if (False, data.group_name) in heartbeat.left:
                 continue
             group = self._clients.group(data.group_name)
             has_other = group is not None and group.fingerprint != fingerprint
-            seen = self._consumer(data, beat.client, beat.body)
-            beat.is_to_be_told_again |= has_other or seen.is_unknown
+            seen = self._consumer(data, heartbeat.client, heartbeat.body)
+            heartbeat.is_to_be_told_again |= has_other or seen.is_unknown
 
-    def _consumer(self, data: ConsumerData, client: Client, body: HeartbeatBody) -> Seen:
+    def _consumer(
+        self, data: ConsumerData, client: ClientInfo, body: HeartbeatBody
+    ) -> HeartbeatChange:
         name = data.group_name
         group = self._groups.find(name)
         if group is None:
-            return Seen()
+            return HeartbeatChange()
         self._topics.make_for_group(
             retry_topic(name),
             queues=group.retry_queue_nums,
@@ -178,10 +180,10 @@ class Membership:
             order=self._has_ordered_topic(data),
         )
         is_left_out = bool(body.heartbeat_fingerprint) and bool(body.without_sub)
-        seen = self._clients.consumer_beat(
+        seen = self._clients.consumer_heartbeat(
             name,
             client,
-            manner=Manner(
+            mode=GroupMode(
                 data.consume_type or PASSIVELY,
                 data.message_model or CLUSTERING,
                 data.consume_from_where or _FROM_LAST,
@@ -189,34 +191,34 @@ class Membership:
             subscriptions=None if is_left_out else data.subscriptions,
             fingerprint=body.heartbeat_fingerprint or 0,
         )
-        _write_down(name, client, seen)
+        _log_changes(name, client, seen)
         online = self._clients.group(name)
         if seen.has_changed and online is not None:
-            self._tell(online)
+            self._notify(online)
         return seen
 
     def _has_ordered_topic(self, data: ConsumerData) -> bool:
         subscribed = [self._topics.get(each.topic) for each in data.subscriptions]
         return any(topic is not None and topic.order for topic in subscribed)
 
-    def _tell(self, group: ConsumerGroup) -> None:
+    def _notify(self, group: ConsumerGroup) -> None:
         config = self._groups.get(group.name)
         is_wanted = config is None or config.notify_consumer_ids_changed_enable
         if is_wanted and self._settings.config.notify_members and not group.is_broadcasting:
-            tell_members(group.name, group.members.values())
+            notify_members(group.name, group.members.values())
 
     def unregister(self, command: Command, peer: Peer) -> Reply:
         """A client leaves a group; no error if it was not in it."""
         header = command.read(Unregister)
-        for beat in self._beats.get(peer, ()):
-            beat.left |= {(True, header.producer_group), (False, header.consumer_group)}
+        for heartbeat in self._beats.get(peer, ()):
+            heartbeat.left |= {(True, header.producer_group), (False, header.consumer_group)}
         if header.producer_group is not None:
             self._clients.producer_left(header.producer_group, peer)
         if header.consumer_group is not None:
             group = self._clients.consumer_left(header.consumer_group, peer)
             if group is not None:
-                log.info("%s left consumer group %s", peer.address, group.name)
-                self._tell(group)
+                logger.info("%s left consumer group %s", peer.address, group.name)
+                self._notify(group)
         return Reply()
 
     def members(self, command: Command, peer: Peer) -> Reply:
@@ -255,14 +257,14 @@ class Membership:
         """A connection is gone, and its members with it."""
         self._watched.discard(peer)
         for group in self._clients.closed(peer):
-            log.info("%s is gone from consumer group %s", peer.address, group.name)
-            self._tell(group)
+            logger.info("%s is gone from consumer group %s", peer.address, group.name)
+            self._notify(group)
 
     def drop_silent(self) -> None:
         """Lets go of clients that sent no heartbeat for too long."""
         before_ms = loop_ms() - self._settings.config.client_expiry_ms
         for client in self._clients.silent(before_ms):
-            log.warning("%s (%s) is silent and let go", client.client_id, client.address)
+            logger.warning("%s (%s) is silent and let go", client.client_id, client.address)
             peer = peer_of(client)
             self._closed(peer)
             peer.close()
@@ -279,24 +281,24 @@ def _slices(groups: Sequence[G]) -> Iterator[Sequence[G]]:
         yield groups[begin : begin + _GROUPS_AT_ONCE]
 
 
-def _write_down(group: str, client: Client, seen: Seen) -> None:
+def _log_changes(group: str, client: ClientInfo, seen: HeartbeatChange) -> None:
     """Logs what an operator wants to find when messages go where nobody expected them."""
     if seen.is_new:
-        log.info("%s (%s) came to consumer group %s", client.client_id, client.address, group)
+        logger.info("%s (%s) came to consumer group %s", client.client_id, client.address, group)
     if seen.clashing is not None:
-        log.warning(
+        logger.warning(
             "two clients of consumer group %s call themselves %s: %s and %s; they will consume "
             "the same queues",
             group, client.client_id, seen.clashing.address, client.address,
         )  # fmt: skip
     for told, kept in seen.outdated:
-        log.warning(
+        logger.warning(
             "%s of consumer group %s subscribes %s as %r, the group as %r since later: that counts "
             "for all its members",
             client.client_id, group, told.topic, told.sub_string, kept.sub_string,
         )  # fmt: skip
     for old, new in seen.replaced:
-        log.warning(
+        logger.warning(
             "consumer group %s subscribes %s now as %r and no longer as %r, since %s says so",
             group, new.topic, new.sub_string, old.sub_string, client.client_id,
         )  # fmt: skip

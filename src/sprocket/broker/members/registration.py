@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import SprocketError
 from sprocket.base.watermark import Watermark
-from sprocket.broker.settings import Settings
+from sprocket.broker.settings import BrokerSettings
 from sprocket.broker.tables.topics import Topics
 from sprocket.message.record import body_crc
 from sprocket.protocol.bodies import DataVersion, RegisterBody, TopicConfig, TopicTable
@@ -25,7 +25,7 @@ from sprocket.protocol.requests.route import RegisterBroker, UnregisterBroker
 from sprocket.remoting.pool import Pool
 from sprocket.remoting.transport import Peer
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 #: Pause before a name server that did not answer is tried again, s.
 _AGAIN_SECONDS = 2.0
@@ -53,7 +53,7 @@ class Registration:
         pool: Pool,
         topics: Topics,
         *,
-        settings: Settings,
+        settings: BrokerSettings,
         address: str,
         ha_address: str,
     ) -> None:
@@ -62,14 +62,14 @@ class Registration:
         self._settings = settings
         self._address = address
         self._ha_address = ha_address
-        self._links = [_Link() for _ in settings.config.nameservers]
+        self._links = [_NameServerState() for _ in settings.config.nameservers]
         self.changes = 0
 
     def changed(self, topic: str) -> None:
         """A topic was made, changed or removed: the name servers are told soon."""
         self.changes += 1
         for link in self._links:
-            link.tell(topic)
+            link.mark_changed(topic)
 
     async def announced(self) -> None:
         """Returns when the name servers know what changed before, or after a moment.
@@ -81,7 +81,7 @@ class Registration:
             if link.is_whole:
                 await link.heard.reach(self.changes, deadline)
 
-    def again(self) -> None:
+    def register_all(self) -> None:
         """Everything has changed: the name servers are told soon."""
         for link in self._links:
             link.start_over()
@@ -92,7 +92,7 @@ class Registration:
             async with asyncio.timeout(_FIRST_SECONDS):
                 await asyncio.gather(*(self._register(*pair) for pair in self._pairs()))
         except TimeoutError:
-            log.warning("not all name servers have answered yet")
+            logger.warning("not all name servers have answered yet")
 
     async def run(self) -> None:
         """Keeps all name servers up to date, until cancelled."""
@@ -119,12 +119,12 @@ class Registration:
         )
         for address, outcome in zip(config.nameservers, outcomes, strict=True):
             if isinstance(outcome, BaseException):
-                log.info("name server %s was not told of the end: %s", address, outcome)
+                logger.info("name server %s was not told of the end: %s", address, outcome)
 
-    def _pairs(self) -> Iterable[tuple[str, _Link]]:
+    def _pairs(self) -> Iterable[tuple[str, _NameServerState]]:
         return zip(self._settings.config.nameservers, self._links, strict=True)
 
-    async def _keep(self, address: str, link: _Link) -> None:
+    async def _keep(self, address: str, link: _NameServerState) -> None:
         while True:
             pause = self._settings.config.registration_ms / 1000
             if not link.is_whole:
@@ -133,10 +133,10 @@ class Registration:
                 link.is_whole = False
             await self._register(address, link)
 
-    async def _register(self, address: str, link: _Link) -> None:
+    async def _register(self, address: str, link: _NameServerState) -> None:
         """Tells one name server what it has not heard, or everything."""
         changes = self.changes
-        body = self._body(self._told(link))
+        body = self._body(self._due_topics(link))
         config = self._settings.config
         header = RegisterBroker(
             broker_name=config.name,
@@ -153,17 +153,17 @@ class Registration:
             link.watch(await self._pool.peer(address, deadline))
         except SprocketError as error:
             if not link.has_complained:
-                log.warning("name server %s does not take the registration: %s", address, error)
+                logger.warning("name server %s does not take the registration: %s", address, error)
             link.has_complained, link.is_whole = True, False
             link.heard.rise(changes)
             return
         if link.has_complained or not link.was_ever_whole:
-            log.info("registered at name server %s", address)
+            logger.info("registered at name server %s", address)
         link.has_complained = False
         link.is_whole = link.was_ever_whole = True
         link.heard.rise(changes)
 
-    def _told(self, link: _Link) -> dict[str, TopicConfig]:
+    def _due_topics(self, link: _NameServerState) -> dict[str, TopicConfig]:
         """The topics that a name server is to hear of next."""
         news, link.news = link.news, set()
         known = self._topics.by_name
@@ -201,7 +201,7 @@ def _limited(topic: TopicConfig, permission: int) -> TopicConfig:
     )
 
 
-class _Link:
+class _NameServerState:
     """What one name server has heard.
 
     Attributes:
@@ -231,7 +231,7 @@ class _Link:
         self._wakeup = asyncio.Event()
         self._peer: Peer | None = None
 
-    def tell(self, topic: str) -> None:
+    def mark_changed(self, topic: str) -> None:
         """A topic changed."""
         self.news.add(topic)
         self._wakeup.set()

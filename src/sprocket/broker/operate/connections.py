@@ -13,9 +13,9 @@ from sprocket.base.errors import (
     SystemFailure,
     UsageError,
 )
-from sprocket.broker.dispatch import Answers
-from sprocket.broker.members.callbacks import ask
-from sprocket.broker.tables.clients import Client, Clients
+from sprocket.broker.dispatch import Endpoints
+from sprocket.broker.members.callbacks import call_client
+from sprocket.broker.tables.clients import ClientInfo, ClientTable
 from sprocket.broker.tables.groups import Groups
 from sprocket.broker.tables.topics import Topics
 from sprocket.message.ids import parse_offset_id
@@ -44,7 +44,13 @@ class ConnectionRequests:
     """Shows who is connected, and asks clients what they are doing."""
 
     def __init__(
-        self, clients: Clients, store: Store, *, topics: Topics, groups: Groups, broker_name: str
+        self,
+        clients: ClientTable,
+        store: Store,
+        *,
+        topics: Topics,
+        groups: Groups,
+        broker_name: str,
     ) -> None:
         self._clients = clients
         self._store = store
@@ -52,7 +58,7 @@ class ConnectionRequests:
         self._groups = groups
         self._broker_name = broker_name
 
-    def answers(self) -> Answers:
+    def endpoints(self) -> Endpoints:
         """By request code."""
         return {
             RequestCode.GET_CONSUMER_CONNECTION_LIST: self.consumers,
@@ -148,7 +154,7 @@ class ConnectionRequests:
             raise ConsumerOffline(f"the consumer group[{header.group}] not online")
         return _statuses(members, ClientConsumeStatus(topic=header.topic, group=header.group))
 
-    def _member(self, group_name: str, client_id: str) -> Client:
+    def _member(self, group_name: str, client_id: str) -> ClientInfo:
         group = self._clients.group(group_name)
         client = None if group is None else group.find(client_id)
         if client is None:
@@ -156,22 +162,22 @@ class ConnectionRequests:
         return client
 
 
-async def _passed_on(client: Client, header: Header, body: Buffer = b"") -> Reply:
-    answer = await ask(client, header, body=body)
+async def _passed_on(client: ClientInfo, header: Header, body: Buffer = b"") -> Reply:
+    answer = await call_client(client, header, body=body)
     return Reply(body=answer.body, code=answer.code, remark=answer.remark)
 
 
-async def _statuses(members: list[Client], header: ClientConsumeStatus) -> Reply:
+async def _statuses(members: list[ClientInfo], header: ClientConsumeStatus) -> Reply:
     """One answer after the other: whom an operator asks about is rarely many."""
     table = {}
     for client in members:
-        answer = await ask(client, header)
+        answer = await call_client(client, header)
         if not answer.code and answer.body:
             table[client.client_id] = ConsumeStatusBody.decode(answer.body).message_queue_table
     return Reply(body=ConsumeStatusBody(consumer_table=table).encode())
 
 
-def _connection(client: Client) -> ClientConnection:
+def _connection(client: ClientInfo) -> ClientConnection:
     return ClientConnection(
         client_addr=client.address,
         client_id=client.client_id,
@@ -180,7 +186,7 @@ def _connection(client: Client) -> ClientConnection:
     )
 
 
-def _producer(client: Client) -> ProducerInfo:
+def _producer(client: ClientInfo) -> ProducerInfo:
     return ProducerInfo(
         client_id=client.client_id,
         language=client.language,

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sprocket.base.errors import SystemFailure
-from sprocket.broker.dispatch import Answers
-from sprocket.broker.tables.clients import Clients
+from sprocket.broker.dispatch import Endpoints
+from sprocket.broker.tables.clients import ClientTable
 from sprocket.message.hashing import tag_code
 from sprocket.message.message import StoredMessage
 from sprocket.message.record import scan
@@ -29,11 +29,11 @@ _BYTES_MAX = 1 << 20
 class EntryRequests:
     """Shows what a queue points to."""
 
-    def __init__(self, store: Store, clients: Clients) -> None:
+    def __init__(self, store: Store, clients: ClientTable) -> None:
         self._store = store
         self._clients = clients
 
-    def answers(self) -> Answers:
+    def endpoints(self) -> Endpoints:
         """By request code."""
         return {RequestCode.QUERY_CONSUME_QUEUE: self.show}
 

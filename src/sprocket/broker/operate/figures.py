@@ -11,13 +11,13 @@ from datetime import UTC, datetime
 
 from sprocket.base.errors import TopicNotFound
 from sprocket.base.ports import Clock
-from sprocket.broker.dispatch import Answers
-from sprocket.broker.operate.queues import Queues
+from sprocket.broker.dispatch import Endpoints
+from sprocket.broker.operate.queues import TopicQueueOffsets
 from sprocket.broker.operate.rates import Rates
-from sprocket.broker.reading.pull import Pulls
+from sprocket.broker.reading.pull import PullRequests
 from sprocket.broker.sending.ingress import Ingress
 from sprocket.broker.sending.timers import TimerFigures
-from sprocket.broker.sending.transactions import Tally
+from sprocket.broker.sending.transactions import TransactionCounts
 from sprocket.broker.tables.offsets import ConsumerOffsets
 from sprocket.broker.tables.volumes import MINUTE, Volumes
 from sprocket.protocol.bodies import (
@@ -41,12 +41,14 @@ _SAMPLE_SECONDS = 5.0
 class FigureRequests:
     """Tells where queues begin and end, and what the broker has done."""
 
-    def __init__(self, queues: Queues, offsets: ConsumerOffsets, *, state: State) -> None:
+    def __init__(
+        self, queues: TopicQueueOffsets, offsets: ConsumerOffsets, *, state: BrokerFigures
+    ) -> None:
         self._queues = queues
         self._offsets = offsets
         self._state = state
 
-    def answers(self) -> Answers:
+    def endpoints(self) -> Endpoints:
         """By request code."""
         return {
             RequestCode.GET_TOPIC_STATS_INFO: self.topic,
@@ -61,7 +63,7 @@ class FigureRequests:
             TopicNotFound: there is no such topic.
         """
         topic = command.read(TopicStats).topic
-        queues = self._queues.all(topic)
+        queues = self._queues.queues_of(topic)
         if not queues and not self._queues.has(topic):
             raise TopicNotFound(f"topic[{topic}] not exist")
         table = {
@@ -124,7 +126,7 @@ def _text(time_ms: int) -> str:
     return f"{moment:%Y-%m-%d#%H:%M:%S}:{time_ms % 1000:03d}"
 
 
-class State:
+class BrokerFigures:
     """What the broker has done since its start."""
 
     def __init__(
@@ -132,10 +134,10 @@ class State:
         store: Store,
         ingress: Ingress,
         *,
-        pulls: Pulls,
+        pulls: PullRequests,
         volumes: Volumes,
         clock: Clock,
-        transactions: Tally,
+        transactions: TransactionCounts,
         timers: TimerFigures | None = None,
     ) -> None:
         self._store = store
@@ -170,7 +172,7 @@ class State:
     def puts_per_second(self, topic: str) -> float:
         """Messages of a topic that came in each second of the last minute."""
         flow = self._volumes.of_topic(topic)
-        return 0.0 if flow is None else flow.over(MINUTE, self._clock.now_ms()).per_second
+        return 0.0 if flow is None else flow.in_last(MINUTE, self._clock.now_ms()).per_second
 
     def table(self) -> dict[str, str]:
         """By RocketMQ's names."""

@@ -6,8 +6,8 @@ Source: AdminBrokerProcessor of RocketMQ 5.x.
 from __future__ import annotations
 
 from sprocket.base.errors import GroupNotFound, InvalidParameter
-from sprocket.broker.dispatch import Answers
-from sprocket.broker.tables.clients import Clients
+from sprocket.broker.dispatch import Endpoints
+from sprocket.broker.tables.clients import ClientTable
 from sprocket.broker.tables.groups import Groups
 from sprocket.broker.tables.offsets import ConsumerOffsets
 from sprocket.broker.tables.queue_locks import QueueLocks
@@ -40,7 +40,7 @@ class GroupRequests:
     def __init__(
         self,
         groups: Groups,
-        clients: Clients,
+        clients: ClientTable,
         *,
         offsets: ConsumerOffsets,
         locks: QueueLocks,
@@ -54,7 +54,7 @@ class GroupRequests:
         self._volumes = volumes
         self._address = address
 
-    def answers(self) -> Answers:
+    def endpoints(self) -> Endpoints:
         """By request code."""
         return {
             RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP: self.create,

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from sprocket.base.ports import Clock
-from sprocket.broker.dispatch import Answers
-from sprocket.broker.operate.queues import Queues
-from sprocket.broker.tables.clients import Clients
+from sprocket.broker.dispatch import Endpoints
+from sprocket.broker.operate.queues import TopicQueueOffsets
+from sprocket.broker.tables.clients import ClientTable
 from sprocket.broker.tables.groups import Groups
 from sprocket.broker.tables.offsets import ConsumerOffsets
 from sprocket.broker.tables.volumes import MINUTE, Volumes
@@ -20,8 +20,8 @@ from sprocket.protocol.bodies import (
     ConsumeStatsList,
     CorrectionOffsets,
     OffsetTable,
-    Progress,
     Queue,
+    QueueProgress,
 )
 from sprocket.protocol.codes import RequestCode
 from sprocket.protocol.command import Command, Reply
@@ -35,11 +35,11 @@ class ProgressRequests:
 
     def __init__(
         self,
-        queues: Queues,
+        queues: TopicQueueOffsets,
         offsets: ConsumerOffsets,
         *,
         groups: Groups,
-        clients: Clients,
+        clients: ClientTable,
         volumes: Volumes,
         clock: Clock,
         address: str,
@@ -52,7 +52,7 @@ class ProgressRequests:
         self._clock = clock
         self._address = address
 
-    def answers(self) -> Answers:
+    def endpoints(self) -> Endpoints:
         """By request code."""
         return {
             RequestCode.GET_CONSUME_STATS: self.stats,
@@ -77,7 +77,7 @@ class ProgressRequests:
                 await self._queues.load_times(queue, offset - 1)
         stats = self._stats(group, topics)
         for queue in stats.offset_table:
-            self._offsets.asked(
+            self._offsets.note_query(
                 group, queue.topic, queue_number=queue.queue_id, address=peer.address
             )
         return Reply(body=stats.encode())
@@ -103,19 +103,19 @@ class ProgressRequests:
         now_ms, rate = self._clock.now_ms(), 0.0
         for topic in {queue.topic for queue in table}:
             flow = self._volumes.of_group(group, topic)
-            rate += 0.0 if flow is None else flow.over(MINUTE, now_ms).per_second
+            rate += 0.0 if flow is None else flow.in_last(MINUTE, now_ms).per_second
         return ConsumeStats(consume_tps=rate, offset_table=table)
 
-    def _table(self, group: str, topics: Iterable[str]) -> dict[Queue, Progress]:
+    def _table(self, group: str, topics: Iterable[str]) -> dict[Queue, QueueProgress]:
         online = self._clients.group(group)
-        table: dict[Queue, Progress] = {}
+        table: dict[Queue, QueueProgress] = {}
         for topic in topics:
             if online is not None and online.subscriptions and topic not in online.subscriptions:
                 continue
             for queue in self._queues.readable(topic):
                 offset = max(self._offsets.committed(group, topic, queue.queue_id) or 0, 0)
                 pulled = self._offsets.pulled_at(group, topic, queue.queue_id)
-                table[queue] = Progress(
+                table[queue] = QueueProgress(
                     broker_offset=self._queues.high(queue),
                     consumer_offset=offset,
                     last_timestamp=max(self._queues.time_of(queue, offset - 1), 0),

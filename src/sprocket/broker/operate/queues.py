@@ -8,7 +8,7 @@ from sprocket.store.reading.by_time import Boundary
 from sprocket.store.store import Store
 
 
-class Queues:
+class TopicQueueOffsets:
     """Names a topic's queues and tells where they begin and end."""
 
     def __init__(self, topics: Topics, store: Store, *, broker_name: str) -> None:
@@ -20,7 +20,7 @@ class Queues:
         """Whether there is such a topic, even one without queues."""
         return self._topics.get(topic) is not None
 
-    def all(self, topic: str) -> list[Queue]:
+    def queues_of(self, topic: str) -> list[Queue]:
         """Queues that can be read or written; none if there is no such topic."""
         config = self._topics.get(topic)
         if config is None:

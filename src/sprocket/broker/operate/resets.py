@@ -13,12 +13,12 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 
 from sprocket.base.errors import ConsumerOffline, GroupNotFound, SystemFailure, TopicNotFound
-from sprocket.broker.dispatch import Answers
-from sprocket.broker.members.callbacks import tell_reset
-from sprocket.broker.operate.queues import Queues
-from sprocket.broker.reading.pull import Pulls
-from sprocket.broker.settings import Settings
-from sprocket.broker.tables.clients import Clients
+from sprocket.broker.dispatch import Endpoints
+from sprocket.broker.members.callbacks import send_reset
+from sprocket.broker.operate.queues import TopicQueueOffsets
+from sprocket.broker.reading.pull import PullRequests
+from sprocket.broker.settings import BrokerSettings
+from sprocket.broker.tables.clients import ClientTable
 from sprocket.broker.tables.groups import Groups
 from sprocket.broker.tables.offsets import ConsumerOffsets
 from sprocket.protocol.bodies import Queue, ResetOffsetBody
@@ -27,7 +27,7 @@ from sprocket.protocol.command import Command, Reply
 from sprocket.protocol.requests.offset import CloneOffset, ResetClientOffset, ResetOffset
 from sprocket.remoting.transport import Peer
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class ResetRequests:
@@ -35,13 +35,13 @@ class ResetRequests:
 
     def __init__(
         self,
-        queues: Queues,
+        queues: TopicQueueOffsets,
         offsets: ConsumerOffsets,
         *,
         groups: Groups,
-        clients: Clients,
-        pulls: Pulls,
-        settings: Settings,
+        clients: ClientTable,
+        pulls: PullRequests,
+        settings: BrokerSettings,
         save: Callable[[], Awaitable[None]],
     ) -> None:
         self._queues = queues
@@ -52,7 +52,7 @@ class ResetRequests:
         self._settings = settings
         self._save = save
 
-    def answers(self) -> Answers:
+    def endpoints(self) -> Endpoints:
         """By request code."""
         return {
             RequestCode.INVOKE_BROKER_TO_RESET_OFFSET: self.reset,
@@ -82,9 +82,9 @@ class ResetRequests:
         wanted = {queue: self._wanted(queue, header) for queue in queues}
         is_by_callback = not self._settings.config.server_side_reset
         if is_by_callback:
-            self._tell(header, wanted)
+            self._notify(header, wanted)
         self._move(header.group, wanted, ends_held=not is_by_callback)
-        log.info("%s resets %s in %s: %s", peer.address, header.group, header.topic, wanted)
+        logger.info("%s resets %s in %s: %s", peer.address, header.group, header.topic, wanted)
         await self._save()
         return Reply(body=ResetOffsetBody(offset_table=wanted).encode())
 
@@ -103,7 +103,7 @@ class ResetRequests:
             return wanted if known is None else min(wanted, known)
         return wanted
 
-    def _tell(self, header: ResetOffset, wanted: Mapping[Queue, int]) -> None:
+    def _notify(self, header: ResetOffset, wanted: Mapping[Queue, int]) -> None:
         group = self._clients.group(header.group)
         if group is None:
             raise ConsumerOffline(
@@ -111,7 +111,7 @@ class ResetRequests:
                 f"Topic: {header.topic} Timestamp: {header.timestamp}"
             )
         told = ResetClientOffset(topic=header.topic, group=header.group, timestamp=header.timestamp)
-        tell_reset(told, wanted, group.members.values())
+        send_reset(told, wanted, group.members.values())
 
     def _move(self, group: str, wanted: Mapping[Queue, int], *, ends_held: bool) -> None:
         for queue, offset in wanted.items():

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from sprocket.base.errors import RemoteProtocolError
-from sprocket.broker.dispatch import Answers
-from sprocket.broker.settings import Settings
+from sprocket.broker.dispatch import Endpoints
+from sprocket.broker.settings import BrokerSettings
 from sprocket.protocol.bodies import DataVersion
 from sprocket.protocol.codes import RequestCode
 from sprocket.protocol.command import Command, Reply
@@ -24,12 +24,12 @@ class SettingRequests:
         on_permission: called when the broker's permission has changed.
     """
 
-    def __init__(self, settings: Settings, *, on_permission: Callable[[], None]) -> None:
+    def __init__(self, settings: BrokerSettings, *, on_permission: Callable[[], None]) -> None:
         self._settings = settings
         self._on_permission = on_permission
         self._changes = 0
 
-    def answers(self) -> Answers:
+    def endpoints(self) -> Endpoints:
         """By request code."""
         return {
             RequestCode.GET_BROKER_CONFIG: self.show,

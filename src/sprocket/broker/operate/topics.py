@@ -6,9 +6,9 @@ Source: AdminBrokerProcessor of RocketMQ 5.x.
 from __future__ import annotations
 
 from sprocket.base.errors import InvalidParameter, SystemFailure, TopicNotFound
-from sprocket.broker.dispatch import Answers
+from sprocket.broker.dispatch import Endpoints
 from sprocket.broker.tables.attributes import altered, parse
-from sprocket.broker.tables.clients import Clients
+from sprocket.broker.tables.clients import ClientTable
 from sprocket.broker.tables.offsets import ConsumerOffsets
 from sprocket.broker.tables.topics import Topics
 from sprocket.broker.tables.volumes import Volumes
@@ -43,7 +43,7 @@ class TopicRequests:
         store: Store,
         *,
         offsets: ConsumerOffsets,
-        clients: Clients,
+        clients: ClientTable,
         volumes: Volumes,
     ) -> None:
         self._topics = topics
@@ -52,7 +52,7 @@ class TopicRequests:
         self._clients = clients
         self._volumes = volumes
 
-    def answers(self) -> Answers:
+    def endpoints(self) -> Endpoints:
         """By request code."""
         return {
             RequestCode.UPDATE_AND_CREATE_TOPIC: self.create,

@@ -9,8 +9,16 @@ from collections.abc import Callable
 
 from sprocket.base.errors import SystemFailure
 from sprocket.base.ports import Clock
-from sprocket.broker.dispatch import Answers
-from sprocket.broker.tables.volumes import DAY, HOUR, MINUTE, Flow, Span, Volume, Volumes
+from sprocket.broker.dispatch import Endpoints
+from sprocket.broker.tables.volumes import (
+    DAY,
+    HOUR,
+    MINUTE,
+    Flow,
+    VolumePeriod,
+    Volumes,
+    VolumeSnapshot,
+)
 from sprocket.protocol.bodies import BrokerStatsBody, StatsItem
 from sprocket.protocol.codes import RequestCode
 from sprocket.protocol.command import Command, Reply
@@ -35,7 +43,7 @@ class VolumeRequests:
         self._clock = clock
         self._cluster = cluster
 
-    def answers(self) -> Answers:
+    def endpoints(self) -> Endpoints:
         """By request code."""
         return {RequestCode.VIEW_BROKER_STATS_DATA: self.show}
 
@@ -59,7 +67,7 @@ class VolumeRequests:
         answer = BrokerStatsBody(stats_day=day, stats_hour=hour, stats_minute=minute)
         return Reply(body=answer.encode())
 
-    def _find(self, kind: str, key: str) -> Callable[[Span, int], Volume] | None:
+    def _find(self, kind: str, key: str) -> Callable[[VolumePeriod, int], VolumeSnapshot] | None:
         if key == self._cluster and kind in (_PUT, _GOT):
             return self._volumes.put_over if kind == _PUT else self._volumes.got_over
         topic, _, group = key.rpartition("@")
@@ -70,10 +78,10 @@ class VolumeRequests:
             flow = self._volumes.of_group(group, topic)
         elif kind == _RETURNS:
             flow = self._volumes.returns_of(group, topic)
-        return None if flow is None else flow.over
+        return None if flow is None else flow.in_last
 
 
-def _item(volume: Volume, *, is_size: bool) -> StatsItem:
+def _item(volume: VolumeSnapshot, *, is_size: bool) -> StatsItem:
     total = volume.bytes if is_size else volume.messages
     return StatsItem(
         avgpt=total / volume.calls if volume.calls else 0.0,

@@ -12,8 +12,8 @@ from sprocket.base.errors import (
     QueryNotFound,
     TopicNotFound,
 )
-from sprocket.broker.dispatch import Answers
-from sprocket.broker.tables.clients import Clients
+from sprocket.broker.dispatch import Endpoints
+from sprocket.broker.tables.clients import ClientTable
 from sprocket.broker.tables.groups import Groups
 from sprocket.broker.tables.offsets import ConsumerOffsets
 from sprocket.broker.tables.topics import Topics
@@ -35,7 +35,7 @@ from sprocket.store.reading.by_time import Boundary
 from sprocket.store.store import Store
 
 
-class Positions:
+class OffsetRequests:
     """Answers questions about offsets."""
 
     def __init__(
@@ -45,7 +45,7 @@ class Positions:
         *,
         topics: Topics,
         groups: Groups,
-        clients: Clients,
+        clients: ClientTable,
     ) -> None:
         self._store = store
         self._offsets = offsets
@@ -53,7 +53,7 @@ class Positions:
         self._groups = groups
         self._clients = clients
 
-    def answers(self) -> Answers:
+    def endpoints(self) -> Endpoints:
         """By request code."""
         return {
             RequestCode.QUERY_CONSUMER_OFFSET: self.query,
@@ -78,7 +78,7 @@ class Positions:
         group, topic, number = header.consumer_group, header.topic, header.queue_id
         offset = self._offsets.committed(group, topic, number)
         if offset is not None and offset >= 0:
-            self._offsets.asked(group, topic, queue_number=number, address=peer.address)
+            self._offsets.note_query(group, topic, queue_number=number, address=peer.address)
             return _offset(offset)
         if header.set_zero_if_not_found is False:
             raise QueryNotFound("Not found, do not set to zero, maybe this group boot first")

@@ -14,8 +14,8 @@ from collections.abc import Awaitable
 
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import SystemBusy
-from sprocket.broker.dispatch import Answers
-from sprocket.broker.settings import Settings
+from sprocket.broker.dispatch import Endpoints
+from sprocket.broker.settings import BrokerSettings
 from sprocket.broker.tables.access import Permit, ReadAccess
 from sprocket.broker.tables.offsets import ConsumerOffsets
 from sprocket.broker.tables.volumes import Volumes
@@ -30,7 +30,7 @@ from sprocket.protocol.requests.pull import (
     PullReply,
 )
 from sprocket.remoting.transport import Peer
-from sprocket.store.reading.queue_reader import Read, ReadStatus, Wants
+from sprocket.store.reading.queue_reader import ReadFilter, ReadResult, ReadStatus
 from sprocket.store.store import Store
 
 #: No pull is held longer, whatever its client says.
@@ -57,7 +57,7 @@ _EMPTY = (ReadStatus.NO_MESSAGE_IN_QUEUE, ReadStatus.NO_MATCHED_LOGIC_QUEUE)
 _AT_THE_END = (*_EMPTY, ReadStatus.OFFSET_OVERFLOW_ONE, ReadStatus.OFFSET_FOUND_NULL)
 
 
-class Pulls:
+class PullRequests:
     """Answers pulls.
 
     Attributes:
@@ -70,7 +70,7 @@ class Pulls:
         access: ReadAccess,
         *,
         offsets: ConsumerOffsets,
-        settings: Settings,
+        settings: BrokerSettings,
         volumes: Volumes,
     ) -> None:
         self._store = store
@@ -86,7 +86,7 @@ class Pulls:
         #: Time limits of held pulls, by group, topic and queue number; in the order of coming.
         self._held: dict[tuple[str, str, int], dict[asyncio.Timeout, None]] = {}
 
-    def answers(self) -> Answers:
+    def endpoints(self) -> Endpoints:
         """By request code."""
         return {RequestCode.PULL_MESSAGE: self.pull, RequestCode.LITE_PULL_MESSAGE: self.lite_pull}
 
@@ -121,22 +121,22 @@ class Pulls:
         if reset is not None:
             return reset
         if permit.choose is not None or self._is_cold(header, header.queue_offset, permit):
-            return self._look(header, peer, permit)
+            return self._wait_and_read(header, peer, permit)
         return self._answered(
             header, peer, permit, self._read(header, header.queue_offset, permit.wants)
         )
 
-    async def _look(self, header: PullMessage, peer: Peer, permit: Permit) -> Reply:
+    async def _wait_and_read(self, header: PullMessage, peer: Peer, permit: Permit) -> Reply:
         """As `_pull`, where the messages or the group's filter must be waited for."""
         found = await self._chosen(header, header.queue_offset, permit)
         reply = self._answered(header, peer, permit, found)
         return reply if isinstance(reply, Reply) else await reply
 
     def _answered(
-        self, header: PullMessage, peer: Peer, permit: Permit, found: Read
+        self, header: PullMessage, peer: Peer, permit: Permit, found: ReadResult
     ) -> Reply | Awaitable[Reply]:
         """The answer after the first read: at once, or when something comes."""
-        self._note(header, peer, found)
+        self._count(header, peer, found)
         if found.status is _FOUND:
             return _reply(found, permit)
         if header.sys_flag & SUSPEND and not self._is_stopping and _may_hold(found, header):
@@ -145,7 +145,7 @@ class Pulls:
                 return self._hold(header, peer, found=found, deadline=Deadline.after_ms(hold_ms))
         return _answer(found, permit, header.queue_offset)
 
-    def _note(self, header: PullMessage, peer: Peer, found: Read) -> None:
+    def _count(self, header: PullMessage, peer: Peer, found: ReadResult) -> None:
         group, topic, number = header.consumer_group, header.topic, header.queue_id
         self._offsets.pulled(
             group, topic, queue_number=number, offset=found.next_offset, address=peer.address
@@ -159,8 +159,8 @@ class Pulls:
                 address=peer.address,
             )
 
-    def _read(self, header: PullMessage, offset: int, wants: Wants | None) -> Read:
-        count_max, bytes_max = self._room(header.max_msg_bytes or 0)
+    def _read(self, header: PullMessage, offset: int, wants: ReadFilter | None) -> ReadResult:
+        count_max, bytes_max = self._limits(header.max_msg_bytes or 0)
         found = self._store.read(
             header.topic,
             header.queue_id,
@@ -171,14 +171,14 @@ class Pulls:
         )
         return self._counted(header, found)
 
-    async def _chosen(self, header: PullMessage, offset: int, permit: Permit) -> Read:
+    async def _chosen(self, header: PullMessage, offset: int, permit: Permit) -> ReadResult:
         """Loads a slice, reads it, and leaves of it what the group's filter wants."""
         await self._store.load(
             header.topic, header.queue_id, offset, **self._sought(header, permit)
         )
         if permit.choose is None:
             return self._scanned(header, offset, permit)
-        count_max, bytes_max = self._room(header.max_msg_bytes or 0)
+        count_max, bytes_max = self._limits(header.max_msg_bytes or 0)
         found = self._store.read(
             header.topic,
             header.queue_id,
@@ -192,7 +192,7 @@ class Pulls:
             found = await permit.choose(found, most, bytes_max)
         return self._counted(header, found)
 
-    def _scanned(self, header: PullMessage, offset: int, permit: Permit) -> Read:
+    def _scanned(self, header: PullMessage, offset: int, permit: Permit) -> ReadResult:
         """Reads on for a moment while nothing is wanted and what comes next is in memory."""
         time = asyncio.get_running_loop().time
         until = time() + _TURN_SECONDS
@@ -214,7 +214,7 @@ class Pulls:
 
     def _sought(self, header: PullMessage, permit: Permit) -> dict[str, int]:
         """How many entries a read looks at, and how many bytes of records at most."""
-        count, bytes_max = self._room(header.max_msg_bytes or 0)
+        count, bytes_max = self._limits(header.max_msg_bytes or 0)
         count = max(1, min(header.max_msg_nums, count))
         if permit.wants is not None:
             count = permit.wants.entries_max
@@ -222,7 +222,7 @@ class Pulls:
             count, bytes_max = max(count, slices.COUNT_MAX), slices.BYTES_MAX
         return {"count": count, "bytes_max": bytes_max}
 
-    def _counted(self, header: PullMessage, found: Read) -> Read:
+    def _counted(self, header: PullMessage, found: ReadResult) -> ReadResult:
         if found.count:
             self.count += found.count
             self._volumes.got(
@@ -230,7 +230,7 @@ class Pulls:
             )
         return found
 
-    def _room(self, asked_bytes: int) -> tuple[int, int]:
+    def _limits(self, asked_bytes: int) -> tuple[int, int]:
         """How many messages, and bytes, an answer may have. Whoever says its bytes may ask for more
         than RocketMQ gives: a million messages in answers of 32 are mostly waiting.
         """
@@ -246,7 +246,7 @@ class Pulls:
         return config.short_polling_ms
 
     async def _hold(
-        self, header: PullMessage, peer: Peer, *, found: Read, deadline: Deadline
+        self, header: PullMessage, peer: Peer, *, found: ReadResult, deadline: Deadline
     ) -> Reply:
         """Reads again whenever something comes, until it is wanted or the time is over."""
         if self._held_count >= self._settings.config.held_pulls_max:
@@ -266,7 +266,7 @@ class Pulls:
         finally:
             self._held_count -= 1
 
-    async def _has_more(self, header: PullMessage, found: Read, deadline: Deadline) -> bool:
+    async def _has_more(self, header: PullMessage, found: ReadResult, deadline: Deadline) -> bool:
         """Waits for what lies behind a read; False if the time is over or the wait was ended."""
         if _is_unfinished(found):
             async with self._turns:
@@ -317,24 +317,24 @@ def _end(limit: asyncio.Timeout) -> None:
         limit.reschedule(asyncio.get_running_loop().time())
 
 
-def _may_hold(found: Read, header: PullMessage) -> bool:
+def _may_hold(found: ReadResult, header: PullMessage) -> bool:
     """Whether what a pull asks for may still come, or may lie behind what was looked at."""
     if found.status in _EMPTY:
         return header.queue_offset == 0
     return found.status in _AT_THE_END or _is_unfinished(found)
 
 
-def _is_unfinished(found: Read) -> bool:
+def _is_unfinished(found: ReadResult) -> bool:
     """Whether a read matched nothing so far, and has more to look at."""
     return found.status is ReadStatus.NO_MATCHED_MESSAGE and found.next_offset < found.max_offset
 
 
-def _reply(found: Read, permit: Permit) -> Reply:
+def _reply(found: ReadResult, permit: Permit) -> Reply:
     header = _header(permit, found.next_offset, low=found.min_offset, high=found.max_offset)
     return Reply(header, found.parts, 0, "FOUND")
 
 
-def _answer(found: Read, permit: Permit, asked: int) -> Reply:
+def _answer(found: ReadResult, permit: Permit, asked: int) -> Reply:
     """The answer for any status; `asked` is the offset that the client asked for."""
     if found.status is _FOUND:
         return _reply(found, permit)

@@ -6,7 +6,7 @@ Source: QueryMessageProcessor of RocketMQ 5.x.
 from __future__ import annotations
 
 from sprocket.base.errors import OffsetOutOfRange, QueryNotFound, SystemFailure
-from sprocket.broker.dispatch import Answers
+from sprocket.broker.dispatch import Endpoints
 from sprocket.protocol.codes import RequestCode
 from sprocket.protocol.command import Command, Reply
 from sprocket.protocol.requests.query import QueryMessage, QueryReply, ViewMessage
@@ -19,13 +19,13 @@ _COUNT_MAX = 64
 _BYTES_MAX = 8 << 20
 
 
-class Queries:
+class QueryRequests:
     """Answers questions for messages."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    def answers(self) -> Answers:
+    def endpoints(self) -> Endpoints:
         """By request code."""
         return {
             RequestCode.VIEW_MESSAGE_BY_ID: self.view,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from sprocket.broker.sending.ingress import SPECIAL
+from sprocket.broker.sending.destination import SPECIAL
 from sprocket.broker.sending.stamp import REWRITTEN
 from sprocket.message.hashing import tag_code
 from sprocket.message.properties import (
@@ -22,6 +22,7 @@ from sprocket.message.properties import (
     TAGS,
     TIMER_OUT_MS,
     UNIQUE_KEY,
+    WAIT,
     decode,
     is_text_of,
 )
@@ -39,16 +40,18 @@ class Plain(NamedTuple):
 
     Attributes:
         properties: all but the unique key. Not to be changed.
-        may_wait: whether it says nothing that is written on messages that wait for a time.
+        may_wait: whether it has no property that is written on messages that wait for a time.
+        is_awaited: whether its sender waits until it is safe.
     """
 
     properties: Mapping[str, str]
     tag_code: int
     keys: str
     may_wait: bool
+    is_awaited: bool
 
 
-_UNKNOWN = Plain({}, 0, "", False)
+_UNKNOWN = Plain({}, 0, "", may_wait=False, is_awaited=True)
 _WAITING = frozenset({TIMER_OUT_MS, REAL_TOPIC, REAL_QUEUE})
 #: In the names of all properties that ask for a time.
 _TIME = "TIMER_DEL"
@@ -91,8 +94,15 @@ class PlainTexts:
         )
         properties.pop(UNIQUE_KEY, None)
         keys = properties.get(KEYS, "")
-        tag, may_wait = tag_code(properties.get(TAGS)), _WAITING.isdisjoint(properties)
-        plain = Plain(properties, tag, keys, may_wait) if is_plain else None
+        plain = None
+        if is_plain:
+            plain = Plain(
+                properties,
+                tag_code(properties.get(TAGS)),
+                keys,
+                may_wait=_WAITING.isdisjoint(properties),
+                is_awaited=properties.get(WAIT) != "false",
+            )
         if not keys and len(text) <= _TEXT_LENGTH_MAX:  # keys are hardly the same twice
             if len(self._known) >= _TEXTS_MAX:
                 self._known.clear()

@@ -9,17 +9,18 @@ from __future__ import annotations
 
 from sprocket.base.errors import IllegalMessage, SystemFailure
 from sprocket.base.ports import Clock
-from sprocket.broker.dispatch import Answers
-from sprocket.broker.members.callbacks import ask
+from sprocket.broker.dispatch import Endpoints
+from sprocket.broker.members.callbacks import call_client
+from sprocket.broker.sending.acknowledgement import Acknowledgement
+from sprocket.broker.sending.destination import Intake
 from sprocket.broker.sending.ingress import Ingress
-from sprocket.broker.sending.send import Placing
+from sprocket.broker.sending.intake import Placing
 from sprocket.broker.sending.stamp import Stamp
-from sprocket.broker.tables.clients import Clients
+from sprocket.broker.tables.clients import ClientTable
 from sprocket.message import properties as names
-from sprocket.message.hashing import tag_code
+from sprocket.message.drafting import drafted
 from sprocket.message.hosts import pack
 from sprocket.message.properties import PROPERTIES_BYTES_MAX, decode, encode
-from sprocket.message.record import Draft
 from sprocket.protocol.codes import RequestCode, ResponseCode
 from sprocket.protocol.command import Buffer, Command, Reply
 from sprocket.protocol.requests.send import (
@@ -41,9 +42,10 @@ class Replies:
 
     def __init__(
         self,
-        clients: Clients,
+        clients: ClientTable,
         placing: Placing,
         ingress: Ingress,
+        acknowledgement: Acknowledgement,
         *,
         stamp: Stamp,
         clock: Clock,
@@ -52,11 +54,12 @@ class Replies:
         self._clients = clients
         self._placing = placing
         self._ingress = ingress
+        self._acknowledgement = acknowledgement
         self._stamp = stamp
         self._clock = clock
         self._address = address
 
-    def answers(self) -> Answers:
+    def endpoints(self) -> Endpoints:
         """By request code."""
         return {
             RequestCode.SEND_REPLY_MESSAGE: self.long,
@@ -79,27 +82,24 @@ class Replies:
             raise IllegalMessage("an answer has a body, and properties that can be stored")
         topic, queue_number = self._placing.place(header, peer)
         properties = decode(text)
-        unique_key = self._stamp.mark(properties, self._clock.now_ms())
+        self._stamp.mark(properties, self._clock.now_ms())
         remark = await self._push(header, properties, body, peer)
-        draft = Draft(
-            topic.topic_name,
-            queue_number,
-            body,
-            b"",
-            tag_code(properties.get(names.TAGS)),
-            header.flag,
-            header.sys_flag,
-            header.born_timestamp,
-            pack(peer.address),
-            header.reconsume_times,
-            keys=properties.get(names.KEYS, ""),
-            unique_key=unique_key,
+        draft = drafted(
+            properties,
+            topic=topic.topic_name,
+            queue_number=queue_number,
+            body=body,
+            flag=header.flag,
+            sys_flag=header.sys_flag,
+            born_ms=header.born_timestamp,
+            born_host=pack(peer.address),
+            reconsume_times=header.reconsume_times,
         )
-        appended = self._ingress.accept(draft, properties)
-        told = self._stamp.reply(appended, queue_number=queue_number, unique_key=unique_key)
-        told.transaction_id = None
+        receipt = self._ingress.accept(Intake(draft, properties))
+        stored = self._acknowledgement.header(receipt)
+        stored.transaction_id = None
         code = ResponseCode.SUCCESS if remark is None else ResponseCode.SYSTEM_ERROR
-        return Reply(told, code=code, remark=remark)
+        return Reply(stored, code=code, remark=remark)
 
     async def _push(
         self,
@@ -133,7 +133,7 @@ class Replies:
             store_timestamp=now_ms,
         )
         try:
-            answer = await ask(asker, push, body=body)
+            answer = await call_client(asker, push, body=body)
         except SystemFailure:
             return f"push reply message to {asker_id}fail."
         return None if not answer.code else f"push reply message to {asker_id}fail."

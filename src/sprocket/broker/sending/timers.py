@@ -20,9 +20,11 @@ from sprocket.base.errors import (
     UsageError,
 )
 from sprocket.base.ports import Clock
-from sprocket.broker.dispatch import Answers
+from sprocket.broker.dispatch import Endpoints
+from sprocket.broker.sending.acknowledgement import Acknowledgement
+from sprocket.broker.sending.destination import Intake
 from sprocket.broker.sending.ingress import Ingress
-from sprocket.broker.settings import Settings
+from sprocket.broker.settings import BrokerSettings
 from sprocket.broker.tables.topics import Topics
 from sprocket.delay.timers.timed import recall_of, whole_number
 from sprocket.delay.timers.timed_delivery import TimedDelivery
@@ -52,18 +54,20 @@ class TimerRequests:
         self,
         timers: Timers | None,
         ingress: Ingress,
+        acknowledgement: Acknowledgement,
         *,
         topics: Topics,
-        settings: Settings,
+        settings: BrokerSettings,
         clock: Clock,
     ) -> None:
         self._timers = timers
         self._ingress = ingress
+        self._acknowledgement = acknowledgement
         self._topics = topics
         self._settings = settings
         self._clock = clock
 
-    def answers(self) -> Answers:
+    def endpoints(self) -> Endpoints:
         """By request code."""
         return {
             RequestCode.RECALL_MESSAGE: self.recall,
@@ -97,11 +101,12 @@ class TimerRequests:
             now_ms=self._clock.now_ms(),
         )
         try:
-            appended = self._ingress.accept(draft, properties)
+            receipt = self._ingress.accept(Intake(draft, properties))
         except (SystemFailure, StoreError, DiskFull) as error:
             raise SystemFailure("recall failed, execute error") from error
         reply = RecallReply(msg_id=handle.unique_key, msg_region=config.region)
-        settled = self._ingress.settled(appended, properties)
+        is_awaited = receipt.destination.is_awaited
+        settled = self._acknowledgement.settled(receipt.last, is_awaited=is_awaited)
         return Reply(reply) if settled is None else _after(settled, reply)
 
     def _handle(self, header: RecallMessage) -> RecallHandle:
@@ -189,9 +194,9 @@ class TimerFigures:
         """
         timers = self._timers
         now_ms = self._clock.now_ms()
-        behind_ms = now_ms - timers.turn.slot_ms if timers.is_in_use else 0
+        behind_ms = now_ms - timers.current.slot_ms if timers.is_in_use else 0
         return {
             "timerReadBehind": str(max(behind_ms, 0) // 1000),
-            "timerOffsetBehind": str(timers.behind if timers.is_in_use else 0),
+            "timerOffsetBehind": str(timers.lag if timers.is_in_use else 0),
             "timerCongestNum": str(timers.counts.total),
         }

@@ -17,10 +17,12 @@ from sprocket.base.errors import (
     SystemFailure,
     UsageError,
 )
-from sprocket.broker.dispatch import Answers
+from sprocket.broker.dispatch import Endpoints
 from sprocket.broker.members.callbacks import peer_of
-from sprocket.broker.sending.ingress import Ingress, after
-from sprocket.broker.tables.clients import Client, Clients
+from sprocket.broker.sending.acknowledgement import Acknowledgement
+from sprocket.broker.sending.destination import Intake
+from sprocket.broker.sending.ingress import Ingress
+from sprocket.broker.tables.clients import ClientInfo, ClientTable
 from sprocket.broker.tables.topics import Topics
 from sprocket.message import properties as names
 from sprocket.message.ids import offset_id, parse_offset_id
@@ -38,12 +40,12 @@ from sprocket.protocol.requests.transaction import (
 )
 from sprocket.remoting.transport import Peer
 from sprocket.store.store import Store
-from sprocket.store.writing.appending import Appended
-from sprocket.transaction.asking import Asking
+from sprocket.store.writing.appender import Appended
 from sprocket.transaction.check import choose
+from sprocket.transaction.check_loop import CheckLoop
 from sprocket.transaction.half import Half
-from sprocket.transaction.ledger import Ledger, Outcome
-from sprocket.transaction.settle import Found, Settlement
+from sprocket.transaction.ledger import EndState, Ledger
+from sprocket.transaction.settle import Settlement, StoredHalf
 
 Answer = Reply | Awaitable[Reply] | None
 
@@ -56,7 +58,7 @@ class LiveProducers:
         host: its address as records carry it.
     """
 
-    def __init__(self, clients: Clients, *, broker_name: str, host: bytes) -> None:
+    def __init__(self, clients: ClientTable, *, broker_name: str, host: bytes) -> None:
         self._clients = clients
         self._broker_name = broker_name
         self._host = host
@@ -66,7 +68,7 @@ class LiveProducers:
         """Whether one of the group is there."""
         return self._choose(group) is not None
 
-    def ask(self, copy: Half, found: Found, asked: bytes) -> None:
+    def ask(self, copy: Half, found: StoredHalf, asked: bytes) -> None:
         """Asks one of a half's group, one-way; each time another one."""
         client = self._choose(found.properties.get(names.PRODUCER_GROUP, ""))
         self._turn += 1
@@ -84,11 +86,11 @@ class LiveProducers:
         )
         peer_of(client).send_oneway(header, body=asked)
 
-    def _choose(self, group: str) -> Client | None:
+    def _choose(self, group: str) -> ClientInfo | None:
         return choose(self._clients.producers(group), self._turn, _is_there)
 
 
-def _is_there(client: Client) -> bool:
+def _is_there(client: ClientInfo) -> bool:
     peer = peer_of(client)
     return not peer.is_closed and not peer.is_busy
 
@@ -97,50 +99,59 @@ class ParkingIngress:
     """The door for what the broker stores of transactions; makes the parking topic if need be."""
 
     def __init__(self, ingress: Ingress, topics: Topics) -> None:
+        self._ingress = ingress
         self._topics = topics
-        self._accept_due = ingress.accept_due
-        self.accept_committed = ingress.accept_committed
+
+    def accept_committed(self, draft: Draft, properties: dict[str, str]) -> Appended:
+        """Takes in a message whose transaction was committed.
+
+        Raises:
+            IllegalMessage, SystemFailure, DiskFull, StoreError, ClosedError: as `Ingress.accept`.
+        """
+        return self._ingress.accept(Intake(draft, properties, is_committed=True)).last
 
     def accept_due(self, draft: Draft) -> Appended:
         """As `Ingress.accept_due`."""
         if draft.topic == CHECKS_EXHAUSTED:
             self.open_parking()
-        return self._accept_due(draft)
+        return self._ingress.accept_due(draft)
 
     def open_parking(self) -> None:
         """Makes the parking topic. A full disk and a loss of power can leave its messages only."""
         self._topics.make_for_group(CHECKS_EXHAUSTED, queues=1)
 
 
-class Tally:
+class TransactionCounts:
     """What an operator may want to know: how many are undecided, and what became of the others."""
 
-    def __init__(self, ledger: Ledger, settlement: Settlement, asking: Asking) -> None:
+    def __init__(self, ledger: Ledger, settlement: Settlement, check_loop: CheckLoop) -> None:
         self._ledger = ledger
         self._settlement = settlement
-        self._asking = asking
+        self._check_loop = check_loop
 
     def table(self) -> dict[str, str]:
         """By name; ends and questions since the start."""
         counts = self._settlement.counts
         return {
             "transactionsPending": str(len(self._ledger)),
-            "transactionsCommitted": str(counts[Outcome.COMMITTED]),
-            "transactionsRolledBack": str(counts[Outcome.ROLLED_BACK]),
-            "transactionsParked": str(counts[Outcome.PARKED]),
-            "transactionChecks": str(self._asking.count),
+            "transactionsCommitted": str(counts[EndState.COMMITTED]),
+            "transactionsRolledBack": str(counts[EndState.ROLLED_BACK]),
+            "transactionsParked": str(counts[EndState.PARKED]),
+            "transactionChecks": str(self._check_loop.count),
         }
 
 
-class Transactions:
+class TransactionRequests:
     """Answers requests about transactions."""
 
-    def __init__(self, store: Store, ingress: Ingress, *, settlement: Settlement) -> None:
+    def __init__(
+        self, store: Store, acknowledgement: Acknowledgement, *, settlement: Settlement
+    ) -> None:
         self._store = store
-        self._ingress = ingress
+        self._acknowledgement = acknowledgement
         self._settlement = settlement
 
-    def answers(self) -> Answers:
+    def endpoints(self) -> Endpoints:
         """By request code."""
         return {
             RequestCode.END_TRANSACTION: self.end,
@@ -166,10 +177,9 @@ class Transactions:
         appended = self._settlement.commit(found, is_answer=header.from_transaction_check)
         if appended is None or command.is_oneway:
             return Reply()
-        settled = self._ingress.settled(appended, {})
-        return Reply() if settled is None else after(settled)
+        return self._acknowledgement.without_header(appended)
 
-    def _found(self, header: EndTransaction) -> Found:
+    def _found(self, header: EndTransaction) -> StoredHalf:
         try:
             found = self._settlement.read(header.commit_log_offset)
         except (OffsetOutOfRange, CorruptRecord):

@@ -15,8 +15,9 @@ from sprocket.base.errors import (
     SubscriptionOutdated,
     TopicNotFound,
 )
-from sprocket.broker.settings import Settings
-from sprocket.broker.tables.clients import Clients
+from sprocket.broker.dispatch import FAQ
+from sprocket.broker.settings import BrokerSettings
+from sprocket.broker.tables.clients import ClientTable
 from sprocket.broker.tables.code_filters import Choose, CodeFilters
 from sprocket.broker.tables.groups import Groups
 from sprocket.broker.tables.message_filters import is_code, wants_of
@@ -32,9 +33,7 @@ from sprocket.protocol.requests.pull import (
     PullMessage,
 )
 from sprocket.remoting.transport import Peer
-from sprocket.store.reading.queue_reader import Wants
-
-FAQ = "See https://rocketmq.apache.org/docs/bestPractice/06FAQ for further details."
+from sprocket.store.reading.queue_reader import ReadFilter
 
 #: What forbids, as a reply says it. Source: ForbiddenType.
 BY_BROKER, BY_GROUP, BY_TOPIC, BY_BROADCASTING, BY_SUBSCRIPTION = 1, 2, 3, 4, 5
@@ -58,7 +57,7 @@ class Permit(NamedTuple):
 
     topic: TopicConfig
     group: GroupConfig
-    wants: Wants | None
+    wants: ReadFilter | None
     choose: Choose | None = None
 
 
@@ -70,8 +69,8 @@ class ReadAccess:
         topics: Topics,
         groups: Groups,
         *,
-        clients: Clients,
-        settings: Settings,
+        clients: ClientTable,
+        settings: BrokerSettings,
         filters: CodeFilters,
     ) -> None:
         self._filters = filters

@@ -22,7 +22,7 @@ PASSIVELY = "CONSUME_PASSIVELY"
 
 
 @dataclass(slots=True)
-class Client:
+class ClientInfo:
     """A member as its last heartbeat showed it.
 
     Attributes:
@@ -50,7 +50,7 @@ class ConsumerGroup:
     message_model: str = CLUSTERING
     consume_from: str = "CONSUME_FROM_LAST_OFFSET"
     fingerprint: int = 0
-    members: dict[Hashable, Client] = field(default_factory=dict)
+    members: dict[Hashable, ClientInfo] = field(default_factory=dict)
     subscriptions: dict[str, SubscriptionData] = field(default_factory=dict)
 
     @property
@@ -66,12 +66,12 @@ class ConsumerGroup:
         """
         return list(dict.fromkeys(client.client_id for client in self.members.values()))
 
-    def find(self, client_id: str) -> Client | None:
+    def find(self, client_id: str) -> ClientInfo | None:
         """The member with an id, the first if several took the same."""
         return next((c for c in self.members.values() if c.client_id == client_id), None)
 
 
-class Manner(NamedTuple):
+class GroupMode(NamedTuple):
     """How a group consumes, as a member tells it."""
 
     consume_type: str
@@ -79,7 +79,7 @@ class Manner(NamedTuple):
     consume_from: str
 
 
-class Seen(NamedTuple):
+class HeartbeatChange(NamedTuple):
     """What a consumer's heartbeat changed.
 
     Attributes:
@@ -94,34 +94,34 @@ class Seen(NamedTuple):
     is_new: bool = False
     has_changed: bool = False
     is_unknown: bool = False
-    clashing: Client | None = None
+    clashing: ClientInfo | None = None
     replaced: tuple[tuple[SubscriptionData, SubscriptionData], ...] = ()
     outdated: tuple[tuple[SubscriptionData, SubscriptionData], ...] = ()
 
 
-class Clients:
+class ClientTable:
     """All members of all groups of a broker."""
 
     def __init__(self, *, members_max: int) -> None:
         self._members_max = members_max
         self._members = 0
         self._consumers: dict[str, ConsumerGroup] = {}
-        self._producers: dict[str, dict[Hashable, Client]] = {}
+        self._producers: dict[str, dict[Hashable, ClientInfo]] = {}
         #: By client id, the producer that was heard last.
-        self._producers_by_id: dict[str, Client] = {}
+        self._producers_by_id: dict[str, ClientInfo] = {}
         #: The groups that a connection is in; so that its end is found without a search.
         self._consuming: dict[Hashable, set[str]] = {}
         self._producing: dict[Hashable, set[str]] = {}
 
-    def consumer_beat(
+    def consumer_heartbeat(
         self,
         group_name: str,
-        client: Client,
+        client: ClientInfo,
         *,
-        manner: Manner,
+        mode: GroupMode,
         subscriptions: Iterable[SubscriptionData] | None,
         fingerprint: int = 0,
-    ) -> Seen:
+    ) -> HeartbeatChange:
         """Takes in a consumer's heartbeat for one of its groups.
 
         Args:
@@ -132,20 +132,20 @@ class Clients:
         """
         group = self._consumers.get(group_name)
         if group is None:
-            self._check_room()
+            self._check_capacity()
             group = self._consumers[group_name] = ConsumerGroup(group_name)
         is_new = client.connection not in group.members
         clashing = group.find(client.client_id) if is_new else None
         if is_new:
-            self._check_room()
+            self._check_capacity()
             self._members += 1
             self._consuming.setdefault(client.connection, set()).add(group_name)
         group.members[client.connection] = client
-        group.consume_type, group.message_model, group.consume_from = manner
+        group.consume_type, group.message_model, group.consume_from = mode
         group.fingerprint = fingerprint
         if subscriptions is None:
             is_unknown = not group.subscriptions
-            return Seen(is_new, is_new, is_unknown, clashing)
+            return HeartbeatChange(is_new, is_new, is_unknown, clashing)
         topics_before = group.subscriptions.keys()
         told = list(subscriptions)
         merged, replaced = _merge(group.subscriptions, told)
@@ -153,9 +153,9 @@ class Clients:
         outdated = tuple(pair for pair in kept if pair[0].sub_string != pair[1].sub_string)
         has_changed = is_new or merged.keys() != topics_before
         group.subscriptions = merged
-        return Seen(is_new, has_changed, False, clashing, replaced, outdated)
+        return HeartbeatChange(is_new, has_changed, False, clashing, replaced, outdated)
 
-    def producer_beat(self, group_name: str, client: Client) -> None:
+    def producer_heartbeat(self, group_name: str, client: ClientInfo) -> None:
         """Takes in a producer's heartbeat for one of its groups.
 
         Raises:
@@ -163,7 +163,7 @@ class Clients:
         """
         members = self._producers.get(group_name)
         if members is None or client.connection not in members:
-            self._check_room()
+            self._check_capacity()
             self._members += 1
             members = self._producers.setdefault(group_name, {})
             self._producing.setdefault(client.connection, set()).add(group_name)
@@ -173,7 +173,7 @@ class Clients:
         members[client.connection] = client
         self._producers_by_id[client.client_id] = client
 
-    def _check_room(self) -> None:
+    def _check_capacity(self) -> None:
         if self._members >= self._members_max:
             raise SystemBusy(f"the broker knows {self._members} producers and consumers, its limit")
 
@@ -221,7 +221,7 @@ class Clients:
         ]
         return [group for group in lost if group is not None]
 
-    def silent(self, before_ms: int) -> list[Client]:
+    def silent(self, before_ms: int) -> list[ClientInfo]:
         """Members whose last heartbeat came before a moment of the clock that never jumps."""
         everyone = [g.members for g in self._consumers.values()] + list(self._producers.values())
         return [c for members in everyone for c in members.values() if c.heard_ms < before_ms]
@@ -235,15 +235,15 @@ class Clients:
         group = self._consumers.get(group_name)
         return group is not None and connection in group.members
 
-    def producers(self, group_name: str) -> list[Client]:
+    def producers(self, group_name: str) -> list[ClientInfo]:
         """Members of a producer group."""
         return list(self._producers.get(group_name, {}).values())
 
-    def producer_of(self, client_id: str) -> Client | None:
+    def producer_of(self, client_id: str) -> ClientInfo | None:
         """The producer with that client id, if it is connected."""
         return self._producers_by_id.get(client_id)
 
-    def producer_groups(self) -> dict[str, list[Client]]:
+    def producer_groups(self) -> dict[str, list[ClientInfo]]:
         """All producer groups with their members."""
         return {name: list(members.values()) for name, members in self._producers.items()}
 

@@ -26,12 +26,12 @@ from sprocket.base.errors import (
     UsageError,
 )
 from sprocket.base.ports import Clock
-from sprocket.broker.dispatch import Answer, Answers
-from sprocket.broker.settings import Settings
+from sprocket.broker.dispatch import Endpoints
+from sprocket.broker.settings import BrokerSettings
 from sprocket.filter.python import PYTHON, Upload, is_name, parts_of, version_of
 from sprocket.filterserver.judge import Judge
 from sprocket.filterserver.judges import Judges, Start
-from sprocket.filterserver.process import Bounds, NotConfined, Process
+from sprocket.filterserver.process import FilterProcess, NotConfined, ProcessLimits
 from sprocket.filterserver.slices import chosen, passed_over, records, shown_at_once
 from sprocket.filterserver.uploads import Uploaded, Uploads
 from sprocket.message.record import body_crc
@@ -40,11 +40,13 @@ from sprocket.protocol.bodies import FilterFacts, FilterList
 from sprocket.protocol.codes import OwnRequestCode, RequestCode
 from sprocket.protocol.command import Command, Reply
 from sprocket.protocol.requests.filter import FiltersOf, RemoveFilter, UploadFilter
+from sprocket.protocol.requests.pull import CANNOT_FILTER
 from sprocket.remoting import address as addresses
+from sprocket.remoting.endpoints import Endpoint
 from sprocket.remoting.transport import Peer
-from sprocket.store.reading.queue_reader import Read
+from sprocket.store.reading.queue_reader import ReadResult
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 #: A signature is good for so long before and after.
 _SIGNED_MS = 300_000
@@ -54,7 +56,7 @@ REMOVAL = "-"
 _Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 _Host = ipaddress.IPv4Address | ipaddress.IPv6Address
 #: Given what was read and the bounds of a pull, what is left of it.
-Choose = Callable[[Read, int, int], Awaitable[Read]]
+Choose = Callable[[ReadResult, int, int], Awaitable[ReadResult]]
 
 
 class CodeFilters:
@@ -73,11 +75,11 @@ class CodeFilters:
 
     def __init__(
         self,
-        settings: Settings,
+        settings: BrokerSettings,
         clock: Clock,
         *,
         on_change: Callable[[], None],
-        start: Start = Process.start,
+        start: Start = FilterProcess.start,
     ) -> None:
         config = settings.config
         self._settings = settings
@@ -85,7 +87,7 @@ class CodeFilters:
         self.uploads = Uploads(on_change)
         self._judges = Judges(
             max(config.filter_workers, 1),
-            Bounds(
+            ProcessLimits(
                 config.filter_memory_bytes,
                 config.filter_cpu_ms,
                 config.filter_isolation == "kernel",
@@ -104,9 +106,9 @@ class CodeFilters:
         """Whether there are any."""
         return self._settings.config.filter_workers > 0
 
-    def answers(self) -> Answers:
+    def endpoints(self) -> Endpoints:
         """By request code; that of uploads is unknown, as to Java, while they are off."""
-        answers: dict[int, Answer] = {
+        answers: dict[int, Endpoint] = {
             OwnRequestCode.FILTERS: self.show,
             OwnRequestCode.REMOVE_FILTER: self.remove,
         }
@@ -139,7 +141,7 @@ class CodeFilters:
             raise FilterFailed(f"{uploaded.words} is switched off: {uploaded.off}")
         judge = self._judges.of(uploaded)
 
-        async def left_of(read: Read, count_max: int, bytes_max: int) -> Read:
+        async def left_of(read: ReadResult, count_max: int, bytes_max: int) -> ReadResult:
             return await _left_of(judge, read, count_max=count_max, bytes_max=bytes_max)
 
         return left_of
@@ -147,8 +149,7 @@ class CodeFilters:
     def _check_on(self) -> None:
         if not self.is_on:
             raise SystemFailure(
-                f"The broker does not support consumer to filter message by {PYTHON}: its setting "
-                "filterServerNums (filter_workers) is 0"
+                f"{CANNOT_FILTER} {PYTHON}: its setting filterServerNums (filter_workers) is 0"
             )
 
     # What operators and clients ask.
@@ -192,7 +193,7 @@ class CodeFilters:
     async def _keep(self, uploaded: Uploaded) -> None:
         for gone in self.uploads.put(uploaded):
             await self._judges.forget(gone)
-        log.info("%s was uploaded by %s", uploaded.words, uploaded.uploaded_by)
+        logger.info("%s was uploaded by %s", uploaded.words, uploaded.uploaded_by)
 
     async def _try_out(self, name: str, source: bytes) -> None:
         try:
@@ -240,7 +241,7 @@ class CodeFilters:
             raise FilterMissing(f"there is no filter {key[2]} of group {key[0]}, topic {key[1]}")
         for each in gone:
             await self._judges.forget(each)
-            log.info("%s was removed by %s", each.words, peer.address)
+            logger.info("%s was removed by %s", each.words, peer.address)
         return Reply()
 
     def _check_names(self, group: str, topic: str, name: str) -> None:
@@ -288,7 +289,7 @@ def _is_in(host: _Host | None, networks: Sequence[_Network]) -> bool:
     return host is not None and any(host in network for network in networks)
 
 
-async def _left_of(judge: Judge, read: Read, *, count_max: int, bytes_max: int) -> Read:
+async def _left_of(judge: Judge, read: ReadResult, *, count_max: int, bytes_max: int) -> ReadResult:
     """What a filter leaves of a read.
 
     Raises:

@@ -12,8 +12,8 @@ from functools import partial
 from typing import Any
 
 from sprocket.base.ports import Disk
-from sprocket.broker.settings import Settings
-from sprocket.broker.tables.state import Rounds, StateFile, Table
+from sprocket.broker.settings import BrokerSettings
+from sprocket.broker.tables.state import OffsetSaver, StateFile, StateTable
 from sprocket.broker.tables.tables import Tables
 from sprocket.store.store import Store
 
@@ -21,7 +21,7 @@ from sprocket.store.store import Store
 Work = Callable[[], Coroutine[Any, Any, None]]
 
 
-class Files:
+class StateFiles:
     """The state files of a broker.
 
     Args:
@@ -34,7 +34,7 @@ class Files:
     """
 
     def __init__(self, tables: Tables, store: Store, disk: Disk, root: str) -> None:
-        def file(name: str, table: Table) -> StateFile:
+        def file(name: str, table: StateTable) -> StateFile:
             return StateFile(disk, f"{root}/config/{name}", table)
 
         self.topics = file("topics.json", tables.topics)
@@ -45,10 +45,10 @@ class Files:
         offsets = file("consumerOffset.json", tables.offsets)
         delays = file("delayOffset.json", tables.progress)
         pending = file("transactionMetrics", tables.pending)
-        self.offset_rounds = Rounds(offsets, tables.offsets, store)
-        self._delay_rounds = Rounds(delays, tables.progress, store)
-        self._pending_rounds = Rounds(pending, tables.pending, store)
-        self._timer_rounds = Rounds(self.timer_counts, tables.timer_counts, store)
+        self.offset_rounds = OffsetSaver(offsets, tables.offsets, store)
+        self._delay_rounds = OffsetSaver(delays, tables.progress, store)
+        self._pending_rounds = OffsetSaver(pending, tables.pending, store)
+        self._timer_rounds = OffsetSaver(self.timer_counts, tables.timer_counts, store)
         self._all = [self.topics, self.groups, offsets, delays, pending, self.timer_counts]
         if tables.filters.is_on:
             self._all.append(self.filters)
@@ -58,7 +58,7 @@ class Files:
         """All that are in use, in the order in which they are loaded and saved."""
         return iter(self._all)
 
-    def rounds(self, settings: Settings) -> Iterator[tuple[str, Work]]:
+    def rounds(self, settings: BrokerSettings) -> Iterator[tuple[str, Work]]:
         """What saves in rounds until it is cancelled, with a name for each."""
 
         def offset_save_ms() -> int:

@@ -17,7 +17,7 @@ import msgspec
 
 from sprocket.base.errors import InvalidParameter, SystemBusy
 from sprocket.base.ports import Clock
-from sprocket.broker.settings import Settings
+from sprocket.broker.settings import BrokerSettings
 from sprocket.message.topic import fault_of_group
 from sprocket.protocol.bodies import DataVersion, GroupConfig
 
@@ -53,7 +53,7 @@ class Groups:
     """
 
     def __init__(
-        self, settings: Settings, *, clock: Clock, on_change: Callable[[str], None]
+        self, settings: BrokerSettings, *, clock: Clock, on_change: Callable[[str], None]
     ) -> None:
         self._settings = settings
         self._clock = clock

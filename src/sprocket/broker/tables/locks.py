@@ -14,7 +14,7 @@ from typing import Any
 from sprocket.base.deadline import loop_ms
 from sprocket.base.errors import RemoteProtocolError
 from sprocket.base.ports import Clock
-from sprocket.broker.dispatch import Answers
+from sprocket.broker.dispatch import Endpoints
 from sprocket.broker.tables.queue_locks import QueueLocks
 from sprocket.broker.tables.state import StateFile, once_saved
 from sprocket.message.queue import QueueId
@@ -55,7 +55,7 @@ class LockTable:
             self._locks.expire(loop_ms())
 
 
-class Locks:
+class LockRequests:
     """Answers lock and unlock."""
 
     def __init__(self, locks: QueueLocks, file: StateFile) -> None:
@@ -64,7 +64,7 @@ class Locks:
         #: Clients whose end is watched, by connection.
         self._watched: dict[Peer, set[str]] = {}
 
-    def answers(self) -> Answers:
+    def endpoints(self) -> Endpoints:
         """By request code."""
         return {
             **once_saved({RequestCode.LOCK_BATCH_MQ: self.lock}, self._file),
@@ -81,16 +81,16 @@ class Locks:
             Queue(broker_name=queue.broker, queue_id=queue.number, topic=queue.topic)
             for queue in held
         ]
-        self._write_down()
+        self._save()
         return Reply(body=LockedBody(locked=locked).encode())
 
     def unlock(self, command: Command, peer: Peer) -> Reply:
         """Gives queues back; what another client holds stays as it is."""
         self._locks.unlock(*_read(command))
-        self._write_down()
+        self._save()
         return Reply()
 
-    def _write_down(self) -> None:
+    def _save(self) -> None:
         if self._locks.is_changed:
             self._locks.is_changed = False
             self._file.changed()

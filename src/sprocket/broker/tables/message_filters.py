@@ -16,7 +16,8 @@ from sprocket.broker.config import BrokerConfig
 from sprocket.filter.python import PYTHON
 from sprocket.filter.sql92 import SQL92, SqlFilter
 from sprocket.filter.tags import TagFilter
-from sprocket.store.reading.queue_reader import Wants
+from sprocket.protocol.requests.pull import CANNOT_FILTER
+from sprocket.store.reading.queue_reader import ReadFilter
 
 _TAG = "TAG"
 #: Parsed expressions are kept for a while, so they must not be long.
@@ -30,7 +31,7 @@ def is_code(kind: str | None) -> bool:
 
 def wants_of(
     kind: str | None, text: str | None, config: BrokerConfig, *, codes: Sequence[int] = ()
-) -> Wants | None:
+) -> ReadFilter | None:
     """What a subscription wants; None for everything.
 
     Args:
@@ -43,16 +44,16 @@ def wants_of(
         SystemFailure: there are no such filters, or they are switched off.
     """
     if (kind or _TAG) != _TAG:
-        return Wants(by_properties=_sql(kind, text, config).matches_text)
+        return ReadFilter(by_properties=_sql(kind, text, config).matches_text)
     if codes and text and text != "*":
-        return Wants(frozenset(codes).__contains__)
+        return ReadFilter(frozenset(codes).__contains__)
     if len(text or "") > _EXPRESSION_MAX:
         raise SubscriptionInvalid(f"an expression has at most {_EXPRESSION_MAX} characters")
     try:
         chosen = TagFilter.parse(text)
     except SubscriptionInvalid:
         raise SubscriptionInvalid("parse the consumer's subscription failed") from None
-    return None if chosen.is_all else Wants(chosen.codes.__contains__)
+    return None if chosen.is_all else ReadFilter(chosen.codes.__contains__)
 
 
 def check(kind: str | None, text: str | None, config: BrokerConfig) -> None:
@@ -66,7 +67,7 @@ def check(kind: str | None, text: str | None, config: BrokerConfig) -> None:
 
 
 def _sql(kind: str | None, text: str | None, config: BrokerConfig) -> SqlFilter:
-    refusal = f"The broker does not support consumer to filter message by {kind}"
+    refusal = f"{CANNOT_FILTER} {kind}"
     if kind != SQL92:
         raise SystemFailure(refusal)
     if not config.sql_filters:

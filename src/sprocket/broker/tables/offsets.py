@@ -58,7 +58,7 @@ def _key(group: str, topic: str) -> str:
 
 
 @dataclass(slots=True)
-class _Told:
+class _ResetNotice:
     """What a connection knows of a reset.
 
     Attributes:
@@ -83,16 +83,16 @@ class _Reset:
     """
 
     heard_ms: int | None = None
-    told: dict[str, _Told] = field(default_factory=dict)
+    told: dict[str, _ResetNotice] = field(default_factory=dict)
 
-    def has_heard(self, address: str) -> bool:
+    def was_sent(self, address: str) -> bool:
         return address in self.told and self.told[address].has_heard
 
-    def known_to(self, address: str) -> _Told:
+    def known_to(self, address: str) -> _ResetNotice:
         if address not in self.told:
             if len(self.told) >= _CONNECTIONS_MAX:
                 del self.told[next(iter(self.told))]
-            self.told[address] = _Told()
+            self.told[address] = _ResetNotice()
         return self.told[address]
 
     def is_apart(self, address: str, now_ms: int) -> bool:
@@ -156,7 +156,7 @@ class ConsumerOffsets:
         """
         key = _key(group, topic)
         reset = self._reset_of(group, topic, queue_number)
-        if reset is not None and not reset.has_heard(address):
+        if reset is not None and not reset.was_sent(address):
             is_member = is_member or self._puller(group, topic, queue_number) == address
             if is_member or not reset.is_apart(address, self._clock.now_ms()):
                 return offset == self.committed(group, topic, queue_number)
@@ -212,7 +212,7 @@ class ConsumerOffsets:
             address: of the consumer.
         """
         reset = self._reset_of(group, topic, queue_number)
-        if reset is None or reset.has_heard(address):
+        if reset is None or reset.was_sent(address):
             return None
         told = reset.known_to(address)
         if offset == told.offset or told.times >= _TOLD_MAX:
@@ -227,11 +227,11 @@ class ConsumerOffsets:
     def held_at(self, group: str, topic: str, queue_number: int, *, address: str) -> int | None:
         """Where to send a consumer whose pull was held before a reset; None if there was none."""
         reset = self._reset_of(group, topic, queue_number)
-        if reset is None or reset.has_heard(address):
+        if reset is None or reset.was_sent(address):
             return None
         return self.committed(group, topic, queue_number)
 
-    def asked(self, group: str, topic: str, *, queue_number: int, address: str) -> None:
+    def note_query(self, group: str, topic: str, *, queue_number: int, address: str) -> None:
         """Somebody was told the committed offset."""
         reset = self._reset_of(group, topic, queue_number)
         if reset is not None:

@@ -18,14 +18,14 @@ import msgspec
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import ClosedError, StoreError
 from sprocket.base.ports import Disk
-from sprocket.broker.dispatch import Answer, Answers
+from sprocket.broker.dispatch import Endpoints
 from sprocket.protocol.command import Command
-from sprocket.remoting.answers import Answered, Outcome
+from sprocket.remoting.endpoints import Endpoint, EventualResponse, Response
 from sprocket.remoting.transport import Peer
 from sprocket.store.state.snapshot import Snapshot
 from sprocket.store.store import Store
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 #: The least time between two saves of one file because something changed, s.
 _SAVE_GAP_SECONDS = 0.05
@@ -37,7 +37,7 @@ _AGAIN_SECONDS = 5.0
 _FLUSH_SECONDS = 5.0
 
 
-class Table(Protocol):
+class StateTable(Protocol):
     """What can be kept in a state file."""
 
     def to_json(self) -> dict[str, Any]:
@@ -58,7 +58,7 @@ class StateFile:
 
     __slots__ = ("_again", "_next_at", "_snapshot", "_table", "_timer", "_waiting", "is_behind")
 
-    def __init__(self, disk: Disk, path: str, table: Table) -> None:
+    def __init__(self, disk: Disk, path: str, table: StateTable) -> None:
         self._snapshot = Snapshot(disk, path)
         self._table = table
         #: When the next save because of a change may begin.
@@ -131,7 +131,7 @@ class StateFile:
             self.is_behind = False
         except OSError as error:
             self.is_behind = True
-            log.error("%s cannot be saved: %s", self._snapshot.path, error)
+            logger.error("%s cannot be saved: %s", self._snapshot.path, error)
         ended = loop.time()
         self._next_at = ended + max(_SAVE_GAP_SECONDS, (ended - began) * _SAVE_GAP_TIMES)
         for waiting in self._waiting:
@@ -147,11 +147,11 @@ class StateFile:
         self._timer = self._again = None
 
 
-def once_saved(answers: Answers, *files: StateFile) -> Answers:
+def once_saved(answers: Endpoints, *files: StateFile) -> Endpoints:
     """The same answers, each given when what it changed in these files is saved."""
 
-    def waiting(answer: Answer) -> Answer:
-        def answered(command: Command, peer: Peer) -> Outcome:
+    def waiting(answer: Endpoint) -> Endpoint:
+        def answered(command: Command, peer: Peer) -> EventualResponse:
             outcome = answer(command, peer)
             due = [file for file in files if file.is_due]
             return _after_saves(outcome, due) if due else outcome
@@ -161,26 +161,26 @@ def once_saved(answers: Answers, *files: StateFile) -> Answers:
     return {code: waiting(answer) for code, answer in answers.items()}
 
 
-async def _after_saves(outcome: Outcome, due: Sequence[StateFile]) -> Answered:
+async def _after_saves(outcome: EventualResponse, due: Sequence[StateFile]) -> Response:
     for file in due:
         await file.saved()
     return await outcome if isinstance(outcome, Awaitable) else outcome
 
 
-class Positions(Protocol):
+class ChangingTable(Protocol):
     """A table that changes all the time."""
 
     is_changed: bool
 
 
-class Rounds:
+class OffsetSaver:
     """Saves a table of positions in rounds.
 
     A position is saved only once the log is on the disk up to where it was when the position was
     noted: after a crash no saved position points at messages that are gone.
     """
 
-    def __init__(self, file: StateFile, positions: Positions, store: Store) -> None:
+    def __init__(self, file: StateFile, positions: ChangingTable, store: Store) -> None:
         self._file = file
         self._positions = positions
         self._store = store
@@ -210,6 +210,6 @@ class Rounds:
             await self._store.sync()
         except (StoreError, ClosedError) as error:
             self._positions.is_changed = True
-            log.error("a position cannot be saved: %s", error)
+            logger.error("a position cannot be saved: %s", error)
         else:
             self._file.save(state)

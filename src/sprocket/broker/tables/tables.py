@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from sprocket.base.ports import Clock
-from sprocket.broker.settings import Settings
-from sprocket.broker.tables.clients import Clients
+from sprocket.broker.settings import BrokerSettings
+from sprocket.broker.tables.clients import ClientTable
 from sprocket.broker.tables.code_filters import CodeFilters
 from sprocket.broker.tables.groups import Groups
 from sprocket.broker.tables.locks import LockTable
@@ -19,10 +19,10 @@ from sprocket.broker.tables.queue_locks import QueueLocks
 from sprocket.broker.tables.topics import Topics, own_topics
 from sprocket.broker.tables.volumes import Volumes
 from sprocket.delay.levels.levels import DelayLevels
-from sprocket.delay.levels.schedule import Progress
+from sprocket.delay.levels.schedule import ScheduleProgress
 from sprocket.delay.timers.counts import Counts
 from sprocket.transaction.ledger import Ledger
-from sprocket.transaction.pending import Pending
+from sprocket.transaction.pending import UndecidedCounts
 
 
 class Tables:
@@ -44,7 +44,7 @@ class Tables:
 
     def __init__(
         self,
-        settings: Settings,
+        settings: BrokerSettings,
         clock: Clock,
         *,
         levels: DelayLevels,
@@ -57,12 +57,12 @@ class Tables:
         self.topics = Topics(own, settings, clock=clock, on_change=on_topic)
         self.groups = Groups(settings, clock=clock, on_change=on_group)
         self.offsets = ConsumerOffsets(clock, entries_max=config.offsets_max)
-        self.clients = Clients(members_max=config.members_max)
+        self.clients = ClientTable(members_max=config.members_max)
         self.locks = QueueLocks(config.lock_lease_ms)
         self.lock_table = LockTable(self.locks, clock)
         self.volumes = Volumes(clock.now_ms())
-        self.progress = Progress()
+        self.progress = ScheduleProgress()
         self.timer_counts = Counts()
         self.ledger = Ledger()
-        self.pending = Pending(self.ledger, clock)
+        self.pending = UndecidedCounts(self.ledger, clock)
         self.filters = CodeFilters(settings, clock, on_change=on_filters)

@@ -18,7 +18,7 @@ import msgspec
 from sprocket.base.errors import InvalidParameter, SystemBusy
 from sprocket.base.ports import Clock
 from sprocket.broker.config import BrokerConfig
-from sprocket.broker.settings import Settings
+from sprocket.broker.settings import BrokerSettings
 from sprocket.message import topic as names
 from sprocket.protocol.bodies import DataVersion, TopicConfig
 
@@ -95,7 +95,7 @@ class Topics:
     def __init__(
         self,
         own: Iterable[TopicConfig],
-        settings: Settings,
+        settings: BrokerSettings,
         *,
         clock: Clock,
         on_change: Callable[[str], None],
@@ -180,7 +180,7 @@ class Topics:
             self._store(known)
         return known
 
-    def restore(self, queues: Mapping[str, Sequence[int]]) -> list[str]:
+    def add_missing(self, queues: Mapping[str, Sequence[int]]) -> list[str]:
         """Makes those that have messages in the store and are not known; to be called at a start.
 
         The power may have gone between a message and the topic that it made. Such a topic gets as

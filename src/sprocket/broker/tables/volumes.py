@@ -15,23 +15,23 @@ from typing import NamedTuple, TypeVar
 K = TypeVar("K", bound=Hashable)
 
 
-class Span(NamedTuple):
+class VolumePeriod(NamedTuple):
     """A time to look back over, and how finely it is remembered, ms."""
 
     length_ms: int
     every_ms: int
 
 
-MINUTE = Span(60_000, 10_000)
-HOUR = Span(3_600_000, 600_000)
-DAY = Span(86_400_000, 3_600_000)
+MINUTE = VolumePeriod(60_000, 10_000)
+HOUR = VolumePeriod(3_600_000, 600_000)
+DAY = VolumePeriod(86_400_000, 3_600_000)
 SPANS = (MINUTE, HOUR, DAY)
 
 #: A rate counts over no shorter time, so that the first message is no flood, ms.
 _RATE_MS_MIN = 10_000
 
 
-class Volume(NamedTuple):
+class VolumeSnapshot(NamedTuple):
     """What went through in a span of time.
 
     Attributes:
@@ -50,10 +50,10 @@ class Volume(NamedTuple):
         return 1000 * self.messages / self.ms
 
 
-NOTHING = Volume(0, 0, 0, _RATE_MS_MIN)
+NOTHING = VolumeSnapshot(0, 0, 0, _RATE_MS_MIN)
 
 
-class _Stood(NamedTuple):
+class _CounterSample(NamedTuple):
     """How a counter stood at a moment."""
 
     at_ms: int
@@ -70,11 +70,11 @@ class Flow:
     def __init__(self, began_ms: int) -> None:
         self.messages = self.bytes = self.calls = 0
         #: By span, the oldest first; the first one is older than the span, or the beginning.
-        self._past = tuple(deque([_Stood(began_ms, 0, 0, 0)]) for _ in SPANS)
+        self._past = tuple(deque([_CounterSample(began_ms, 0, 0, 0)]) for _ in SPANS)
 
     def sample(self, now_ms: int) -> None:
         """Remembers how the counters stand, in each span that is due."""
-        stands = _Stood(now_ms, self.messages, self.bytes, self.calls)
+        stands = _CounterSample(now_ms, self.messages, self.bytes, self.calls)
         for span, past in zip(SPANS, self._past, strict=True):
             last = past[-1]
             if last.calls != self.calls and now_ms - last.at_ms >= span.every_ms:
@@ -87,7 +87,7 @@ class Flow:
         last = self._past[-1][-1]
         return last.calls == self.calls and now_ms - last.at_ms > DAY.length_ms + DAY.every_ms
 
-    def over(self, span: Span, now_ms: int) -> Volume:
+    def in_last(self, span: VolumePeriod, now_ms: int) -> VolumeSnapshot:
         """What went through in the last span of time, up to now."""
         past = self._past[SPANS.index(span)]
         before = past[0]
@@ -96,7 +96,7 @@ class Flow:
                 break
             before = stood
         since_ms = max(before.at_ms, now_ms - span.length_ms - span.every_ms)
-        return Volume(
+        return VolumeSnapshot(
             self.messages - before.messages,
             self.bytes - before.bytes,
             self.calls - before.calls,
@@ -166,11 +166,11 @@ class Volumes:
         """What a group gave back; None if nothing lately."""
         return self._returns.get((topic, group))
 
-    def put_over(self, span: Span, now_ms: int) -> Volume:
+    def put_over(self, span: VolumePeriod, now_ms: int) -> VolumeSnapshot:
         """What came in altogether."""
         return _sum(self._puts, span, now_ms)
 
-    def got_over(self, span: Span, now_ms: int) -> Volume:
+    def got_over(self, span: VolumePeriod, now_ms: int) -> VolumeSnapshot:
         """What went out altogether."""
         return _sum(self._gets, span, now_ms)
 
@@ -198,9 +198,9 @@ def _sample(table: dict[K, Flow], now_ms: int) -> None:
         del table[key]
 
 
-def _sum(table: dict[K, Flow], span: Span, now_ms: int) -> Volume:
-    volumes = [flow.over(span, now_ms) for flow in table.values()] or [NOTHING]
-    return Volume(
+def _sum(table: dict[K, Flow], span: VolumePeriod, now_ms: int) -> VolumeSnapshot:
+    volumes = [flow.in_last(span, now_ms) for flow in table.values()] or [NOTHING]
+    return VolumeSnapshot(
         sum(volume.messages for volume in volumes),
         sum(volume.bytes for volume in volumes),
         sum(volume.calls for volume in volumes),

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 from sprocket.base.errors import UsageError
-from sprocket.filter.choice import Choice, Filter, filter_of
+from sprocket.filter.choice import Filter, MessageSelector, filter_of
 from sprocket.message.offsets import LONG_MAX
 from sprocket.message.queue import QueueId
 
@@ -18,14 +18,14 @@ C = TypeVar("C")
 _MS_MAX = 100 * 366 * 86_400_000
 
 
-def chosen(choice: Choice) -> Filter:
+def chosen(choice: MessageSelector) -> Filter:
     """Returns the filter that `tags=`, `sql=` or `code=` describes.
 
     Raises:
         SubscriptionInvalid: the tags or the SQL cannot be parsed.
         UsageError: several of them are given, or an unknown one.
     """
-    for name in choice.keys() - Choice.__annotations__.keys():
+    for name in choice.keys() - MessageSelector.__annotations__.keys():
         raise UsageError(f"messages are chosen by tags, sql or code; there is no {name}")
     return filter_of(**choice)
 

@@ -25,10 +25,10 @@ from sprocket.base.errors import ClosedError, UsageError
 
 P = ParamSpec("P")
 T = TypeVar("T")
-C = TypeVar("C", bound="Client")
+C = TypeVar("C", bound="AsyncClient")
 
 
-class Client(Protocol):
+class AsyncClient(Protocol):
     """The methods that all asynchronous clients have."""
 
     async def start(self) -> None: ...
@@ -36,7 +36,7 @@ class Client(Protocol):
     async def close(self) -> None: ...
 
 
-class _Background:
+class _LoopThread:
     """The event loop and its thread."""
 
     def __init__(self) -> None:
@@ -68,17 +68,17 @@ class _Background:
             raise
 
 
-_background: _Background | None = None
+_background: _LoopThread | None = None
 _starting = threading.Lock()
 #: Clients that are started and not closed.
-_open: set[Face[Any]] = set()
+_open: set[BlockingClient[Any]] = set()
 #: How long closing them may delay the exit of Python, all together.
 _END_SECONDS = 10.0
 #: Held by the thread that creates a client again in a child; other users of the client wait.
 _following = threading.Lock()
 
 
-def _loop_of_this_process() -> _Background:
+def _loop_of_this_process() -> _LoopThread:
     """Returns the background loop, created on first use; a forked child has its own."""
     global _background
     found = _background
@@ -86,7 +86,7 @@ def _loop_of_this_process() -> _Background:
         return found
     with _starting:
         if _background is None:
-            _background = _Background()
+            _background = _LoopThread()
         return _background
 
 
@@ -121,7 +121,7 @@ def _close_all() -> None:
 getattr(threading, "_register_atexit", atexit.register)(_close_all)
 
 
-class Face(Generic[C]):
+class BlockingClient(Generic[C]):
     """A blocking client: it owns an asynchronous client that runs on the background loop."""
 
     #: Whether a forked child may continue to use it.
@@ -139,7 +139,7 @@ class Face(Generic[C]):
             self._begin_in_child(background)
         return background.run(method(self._client, *args, **named))
 
-    def _begin_in_child(self, background: _Background) -> None:
+    def _begin_in_child(self, background: _LoopThread) -> None:
         self._check_survives()
         with _following:
             if self._process == background.process:
@@ -188,25 +188,25 @@ class Face(Generic[C]):
         self.close()
 
 
-async def _start(client: Client) -> None:
+async def _start(client: AsyncClient) -> None:
     await client.start()
 
 
-async def _close(client: Client) -> None:
+async def _close(client: AsyncClient) -> None:
     await client.close()
 
 
 def opened_by(
     make: Callable[P, C],
-) -> Callable[[Callable[..., None]], Callable[Concatenate[Face[C], P], None]]:
+) -> Callable[[Callable[..., None]], Callable[Concatenate[BlockingClient[C], P], None]]:
     """Replaces an `__init__` by one that takes an asynchronous client's arguments and creates it.
 
     It is a decorator because type checkers accept nothing else for an `__init__`.
     """
 
-    def instead(empty: Callable[..., None]) -> Callable[Concatenate[Face[C], P], None]:
-        def __init__(self: Face[C], /, *args: P.args, **named: P.kwargs) -> None:
-            Face.__init__(self, lambda: make(*args, **named))
+    def instead(empty: Callable[..., None]) -> Callable[Concatenate[BlockingClient[C], P], None]:
+        def __init__(self: BlockingClient[C], /, *args: P.args, **named: P.kwargs) -> None:
+            BlockingClient.__init__(self, lambda: make(*args, **named))
 
         signature = inspect.signature(make)
         own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
@@ -221,10 +221,10 @@ def opened_by(
 
 def waiting(
     method: Callable[Concatenate[C, P], Coroutine[Any, Any, T]],
-) -> Callable[Concatenate[Face[C], P], T]:
+) -> Callable[Concatenate[BlockingClient[C], P], T]:
     """Returns a method that waits for an asynchronous one and has its signature and docstring."""
 
-    def call(self: Face[C], /, *args: P.args, **named: P.kwargs) -> T:
+    def call(self: BlockingClient[C], /, *args: P.args, **named: P.kwargs) -> T:
         return self._run(method, *args, **named)
 
     update_wrapper(call, method)
@@ -233,7 +233,7 @@ def waiting(
 
 def on_the_loop(
     method: Callable[Concatenate[C, P], T],
-) -> Callable[Concatenate[Face[C], P], T]:
+) -> Callable[Concatenate[BlockingClient[C], P], T]:
     """Returns a method that runs a plain one on the loop, because its state belongs to the loop."""
 
     async def do(client: C, /, *args: P.args, **named: P.kwargs) -> T:

@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import NoReturn, Self
 
 
-class Entered(ABC):
+class Lifecycle(ABC):
     """A client that is started and closed, either explicitly or by `async with`."""
 
     @abstractmethod

@@ -17,7 +17,7 @@ _ELSEWHERE = ("192.0.2.1", 9)
 
 
 @dataclass(frozen=True, slots=True)
-class World:
+class ClientEnvironment:
     """What a client needs from its machine and process.
 
     Attributes:
@@ -35,12 +35,12 @@ class World:
     disk: Disk | None = None
 
     @staticmethod
-    def real() -> World:
+    def real() -> ClientEnvironment:
         """Returns this machine and process, without its disk."""
         from sprocket.runtime.clock import SystemClock
         from sprocket.runtime.entropy import SystemEntropy
 
-        return World(SystemClock(), SystemEntropy(), _own_address(), os.getpid())
+        return ClientEnvironment(SystemClock(), SystemEntropy(), _own_address(), os.getpid())
 
     @staticmethod
     def real_disk() -> Disk:

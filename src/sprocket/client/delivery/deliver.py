@@ -22,9 +22,9 @@ from collections.abc import Mapping, Sequence
 from sprocket.base.deadline import Deadline
 from sprocket.client.base.subscription import Later, Listener, Outcome, Subscription
 from sprocket.client.config import ConsumerConfig
-from sprocket.client.delivery.redeliver import GivesBack
+from sprocket.client.delivery.redeliver import RedeliveryPolicy
 from sprocket.client.delivery.verdict import Verdict, raised, verdict_on
-from sprocket.client.delivery.workers import Turn, Workers
+from sprocket.client.delivery.workers import Workers, WorkerTask
 from sprocket.client.fetching.pauses import Pauses
 from sprocket.client.fetching.statistics import Counters
 from sprocket.client.fetching.window import Window
@@ -45,7 +45,7 @@ _EXPIRED_LEVEL = 3
 _LOOK_SECONDS_MAX = 60.0
 
 
-class Concurrent(Workers):
+class ConcurrentDelivery(Workers):
     """Delivers messages in any order, one at a time for each worker.
 
     If a listener takes longer than the consume timeout, its message is sent back and its result is
@@ -55,7 +55,7 @@ class Concurrent(Workers):
     def __init__(
         self,
         subscriptions: Mapping[str, Subscription],
-        redelivery: GivesBack,
+        redelivery: RedeliveryPolicy,
         config: ConsumerConfig,
         *,
         counters: Counters,
@@ -84,7 +84,9 @@ class Concurrent(Workers):
                 if turn.window is not None and turn.began <= latest:
                     await self._expire(turn, turn.window, turn.messages)
 
-    async def _expire(self, turn: Turn, window: Window, messages: Sequence[StoredMessage]) -> None:
+    async def _expire(
+        self, turn: WorkerTask, window: Window, messages: Sequence[StoredMessage]
+    ) -> None:
         turn.window = None
         kept = []
         for message in [each for each in messages if window.holds(each)]:
@@ -101,14 +103,14 @@ class Concurrent(Workers):
         if kept and turn.messages is messages:  # the next search tries again
             turn.window = window
         elif kept:
-            self.shelf.keep(window, kept)
+            self.deferred.defer(window, kept)
 
     # The hot loop of most consumers. A worker delivers up to 32 messages of a window in a row and
     # awaits the listener itself, without a task, a future or a coroutine of ours for each. From a
     # pull's reply to the end of the listener's call a message takes 3.1 µs, where it took 6.3 µs;
     # half of the gain came from decoding properties lazily. The next worker is woken before the
     # listener is awaited, so a listener that waits does not hold up the other messages.
-    async def serve(self, turn: Turn) -> None:
+    async def serve(self, turn: WorkerTask) -> None:
         """Delivers messages of one window, one after the other or in a batch."""
         window = self.ready.next()
         if window is None:
@@ -125,7 +127,7 @@ class Concurrent(Workers):
             listener = self.listener_of(message)
             rests = pauses.is_any and RETRY_TOPIC in message.properties and message.queue in pauses
             if listener is None or rests:
-                self.shelf.keep(window, [message])
+                self.deferred.defer(window, [message])
                 continue
             turn.messages = [message]
             turn.began = began = now()
@@ -146,7 +148,7 @@ class Concurrent(Workers):
             else:
                 await self._conclude(turn, window, result)
 
-    async def _serve_batch(self, turn: Turn, listener: Listener, window: Window) -> None:
+    async def _serve_batch(self, turn: WorkerTask, listener: Listener, window: Window) -> None:
         """Delivers a batch; its first message has been taken from the window already."""
         messages = turn.messages
         if listener.batch is not None and listener.batch > 1:
@@ -154,7 +156,7 @@ class Concurrent(Workers):
             messages += window.take_many(listener.batch - 1, topic=topic)
         await self._conclude(turn, window, await self.call(listener, messages))
 
-    async def _conclude(self, turn: Turn, window: Window, result: object) -> None:
+    async def _conclude(self, turn: WorkerTask, window: Window, result: object) -> None:
         messages = turn.messages
         verdict = None if result is None else verdict_on(result, len(messages))
         self.count(messages, verdict, turn.began)
@@ -183,16 +185,16 @@ class Concurrent(Workers):
             else:
                 kept.append(message)
         if kept:
-            self.shelf.keep(window, kept)
+            self.deferred.defer(window, kept)
 
 
-class Ordered(Workers):
+class OrderedDelivery(Workers):
     """Delivers each window's messages one after the other; different windows at the same time."""
 
     def __init__(
         self,
         subscriptions: Mapping[str, Subscription],
-        redelivery: GivesBack,
+        redelivery: RedeliveryPolicy,
         config: ConsumerConfig,
         *,
         counters: Counters,
@@ -210,7 +212,7 @@ class Ordered(Workers):
     # Order needs one batch of a window at a time. So the worker takes the window off the ready
     # list, where no other worker finds it, and `_busy` refuses it if a fetch has offered it again
     # meanwhile. Different workers deliver different windows at the same time.
-    async def serve(self, turn: Turn) -> None:
+    async def serve(self, turn: WorkerTask) -> None:
         """Takes a window off the ready list, delivers some batches, and puts it back."""
         window = self.ready.take_window()
         if self.ready:
@@ -370,4 +372,4 @@ class Ordered(Workers):
             self._resting.discard(window)
             self.offer(window)
 
-        self.shelf.after(pause_ms / 1000, go_on)
+        self.deferred.call_later(pause_ms / 1000, go_on)

@@ -11,21 +11,21 @@ from collections.abc import Mapping
 from sprocket.base.errors import UsageError
 from sprocket.client.base.subscription import Listener, Subscription
 from sprocket.client.config import ConsumerConfig
-from sprocket.client.delivery.deliver import Concurrent, Ordered
-from sprocket.client.delivery.iterate import Iterated
-from sprocket.client.delivery.redeliver import Dropping, GivesBack, Redelivery
+from sprocket.client.delivery.deliver import ConcurrentDelivery, OrderedDelivery
+from sprocket.client.delivery.iterate import IteratedDelivery
+from sprocket.client.delivery.redeliver import NoRedelivery, Redelivery, RedeliveryPolicy
 from sprocket.client.fetching.pauses import Pauses
 from sprocket.client.fetching.statistics import Counters
 from sprocket.client.fetching.window import Window
 from sprocket.client.session.session import Session
 
-Delivery = Concurrent | Ordered | Iterated
+Delivery = ConcurrentDelivery | OrderedDelivery | IteratedDelivery
 
 #: How many times concurrent consumption redelivers a message, unless configured otherwise.
 _RECONSUME_MAX = 16
 
 
-class Outlet:
+class Dispatcher:
     """Dispatches the messages of one consumer.
 
     Args:
@@ -64,13 +64,13 @@ class Outlet:
         self._early: list[Window] = []
 
     @property
-    def iterated(self) -> Iterated:
+    def iterated(self) -> IteratedDelivery:
         """The strategy for iterating.
 
         Raises:
             UsageError: messages go to listeners, or nothing is subscribed.
         """
-        if not isinstance(self._delivery, Iterated):
+        if not isinstance(self._delivery, IteratedDelivery):
             raise UsageError("to iterate over messages, subscribe topics without a listener")
         return self._delivery
 
@@ -106,7 +106,7 @@ class Outlet:
 
     async def finish(self, window: Window) -> None:
         """Returns when no message of a window is in flight; for ordered consumption only."""
-        if isinstance(self._delivery, Ordered):
+        if isinstance(self._delivery, OrderedDelivery):
             await self._delivery.finish(window)
 
     def close(self) -> Delivery | None:
@@ -123,13 +123,13 @@ class Outlet:
         redelivery, config = self._redelivery(self._session), self._config
         if self._is_iterated:
             seconds = config.reoffer_ms / 1000
-            self._delivery = Iterated(redelivery, seconds, counters=self._counters)
+            self._delivery = IteratedDelivery(redelivery, seconds, counters=self._counters)
         elif self._is_ordered:
-            self._delivery = Ordered(
+            self._delivery = OrderedDelivery(
                 self._subscriptions, redelivery, config, counters=self._counters
             )
         else:
-            self._delivery = Concurrent(
+            self._delivery = ConcurrentDelivery(
                 self._subscriptions,
                 redelivery,
                 config,
@@ -140,9 +140,9 @@ class Outlet:
             self._delivery.offer(window)
         self._early.clear()
 
-    def _redelivery(self, session: Session) -> GivesBack:
+    def _redelivery(self, session: Session) -> RedeliveryPolicy:
         if self._is_broadcasting:
-            return Dropping()
+            return NoRedelivery()
         config = self._config
         times = _RECONSUME_MAX if config.reconsume_max is None else config.reconsume_max
         timeout_ms = config.call_timeout_ms

@@ -9,14 +9,14 @@ from collections.abc import AsyncGenerator
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import UsageError
 from sprocket.client.base.subscription import Later
-from sprocket.client.delivery.ready import Ready, Shelf
-from sprocket.client.delivery.redeliver import GivesBack
+from sprocket.client.delivery.ready_windows import DeferredMessages, ReadyWindows
+from sprocket.client.delivery.redeliver import RedeliveryPolicy
 from sprocket.client.fetching.statistics import Counters
 from sprocket.client.fetching.window import Window
 from sprocket.message.message import StoredMessage
 
 
-class Iterated:
+class IteratedDelivery:
     """Delivers messages to loops that iterate over them, one at a time to each loop.
 
     A message is done when the loop requests the next one. If the loop ends before that, by a break
@@ -24,12 +24,12 @@ class Iterated:
     """
 
     def __init__(
-        self, redelivery: GivesBack, reoffer_seconds: float, *, counters: Counters
+        self, redelivery: RedeliveryPolicy, reoffer_seconds: float, *, counters: Counters
     ) -> None:
         self._redelivery = redelivery
         self._counters = counters
-        self._ready = Ready()
-        self._shelf = Shelf(reoffer_seconds, self.offer)
+        self._ready = ReadyWindows()
+        self._deferred = DeferredMessages(reoffer_seconds, self.offer)
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._is_stopped = False
         #: By `id`, the messages in flight: the `Later` of those that are marked, else None.
@@ -55,7 +55,7 @@ class Iterated:
     async def stop(self, deadline: Deadline) -> None:
         """Stops delivery; the loops end."""
         self._is_stopped = True
-        self._shelf.clear()
+        self._deferred.clear()
         while self._waiting:
             self._wake()
 
@@ -100,4 +100,4 @@ class Iterated:
         elif await self._redelivery.give_back(message, later.delay_level):
             window.done(message)
         else:
-            self._shelf.keep(window, [message])
+            self._deferred.defer(window, [message])

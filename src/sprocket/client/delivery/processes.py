@@ -92,7 +92,7 @@ class _Worker:
         self._pipe.close()
 
 
-class Processes:
+class ListenerProcesses:
     """A pool of processes: one for each concurrent call, started when it is needed."""
 
     def __init__(self) -> None:

@@ -15,7 +15,7 @@ from typing import Protocol
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import SprocketError
 from sprocket.client.config import ProducerConfig
-from sprocket.client.sending.sender import Outbox
+from sprocket.client.sending.sender import MessageSender
 from sprocket.client.session.session import Session
 from sprocket.clientcore.envelope import Envelope
 from sprocket.message.message import StoredMessage
@@ -41,7 +41,7 @@ _INNER_GROUP = "CLIENT_INNER_PRODUCER"
 _FIRST_LEVEL = 3
 
 
-class GivesBack(Protocol):
+class RedeliveryPolicy(Protocol):
     """What happens to messages that failed."""
 
     async def give_back(self, message: StoredMessage, delay_level: int = 0) -> bool:
@@ -49,7 +49,7 @@ class GivesBack(Protocol):
         ...
 
 
-class Dropping:
+class NoRedelivery:
     """Drops messages that failed, with a warning in the log; for broadcasting.
 
     A message that is sent back would be redelivered to one member, maybe not the one that failed.
@@ -82,7 +82,7 @@ class Redelivery:
         self._group = group
         self._reconsume_max = reconsume_max
         self._timeout_ms = timeout_ms
-        self._outbox = Outbox(session, _INNER_GROUP, ProducerConfig(new_topic_queues=1))
+        self._sender = MessageSender(session, _INNER_GROUP, ProducerConfig(new_topic_queues=1))
 
     async def give_back(self, message: StoredMessage, delay_level: int = 0) -> bool:
         """Sends a message back; returns False if no broker has stored it, so it must be kept.
@@ -97,7 +97,7 @@ class Redelivery:
         except SprocketError as error:
             logger.info("%s at %d: send back: %s", message.queue, message.queue_offset, error)
         try:
-            await self._outbox.send(self._as_new(message, delay_level), self._deadline())
+            await self._sender.send(self._as_new(message, delay_level), self._deadline())
             return True
         except SprocketError as error:
             logger.warning(

@@ -18,9 +18,9 @@ from sprocket.base.deadline import Deadline
 from sprocket.client.base.subscription import Listener, Subscription
 from sprocket.client.base.user_code import call_contained
 from sprocket.client.config import ConsumerConfig
-from sprocket.client.delivery.processes import Processes
-from sprocket.client.delivery.ready import Ready, Shelf
-from sprocket.client.delivery.redeliver import GivesBack
+from sprocket.client.delivery.processes import ListenerProcesses
+from sprocket.client.delivery.ready_windows import DeferredMessages, ReadyWindows
+from sprocket.client.delivery.redeliver import RedeliveryPolicy
 from sprocket.client.delivery.verdict import Verdict, raised
 from sprocket.client.fetching.statistics import Counters
 from sprocket.client.fetching.window import Window
@@ -30,7 +30,7 @@ from sprocket.message.properties import RETRY_TOPIC
 logger = logging.getLogger(__name__)
 
 
-class Turn:
+class WorkerTask:
     """The current task of a worker: messages of a window, and when they were delivered."""
 
     __slots__ = ("began", "messages", "window")
@@ -59,23 +59,23 @@ class Workers:
     def __init__(
         self,
         subscriptions: Mapping[str, Subscription],
-        redelivery: GivesBack,
+        redelivery: RedeliveryPolicy,
         config: ConsumerConfig,
         *,
         counters: Counters,
     ) -> None:
-        self.ready = Ready()
-        self.shelf = Shelf(config.reoffer_ms / 1000, self.offer)
+        self.ready = ReadyWindows()
+        self.deferred = DeferredMessages(config.reoffer_ms / 1000, self.offer)
         self.redelivery = redelivery
         self.loop = asyncio.get_running_loop()
         self._subscriptions = subscriptions
         self.counters = counters
-        self.turns: set[Turn] = set()
+        self.turns: set[WorkerTask] = set()
         self._workers_max = config.concurrency
-        self._processes: Processes | None = None
+        self._processes: ListenerProcesses | None = None
         if config.processes:
             self._workers_max = min(config.processes, config.concurrency)
-            self._processes = Processes()
+            self._processes = ListenerProcesses()
         self._workers: set[asyncio.Task[None]] = set()
         #: The futures on which idle workers wait.
         self._idle: list[asyncio.Future[None]] = []
@@ -84,7 +84,7 @@ class Workers:
         self.is_stopped = False
         self._threads: ThreadPoolExecutor | None = None
 
-    async def serve(self, turn: Turn) -> None:
+    async def serve(self, turn: WorkerTask) -> None:
         """Takes ready messages, wakes the next worker if there are more, and delivers them.
 
         Args:
@@ -126,7 +126,7 @@ class Workers:
         for waiting in self._idle:
             if not waiting.done():
                 waiting.set_result(None)
-        self.shelf.clear()
+        self.deferred.clear()
         others = self._workers - {asyncio.current_task()}
         if others:
             await asyncio.wait(others, timeout=deadline.left())
@@ -208,14 +208,14 @@ class Workers:
 
     async def _work(self) -> None:
         self.is_waking = False
-        turn = Turn()
+        turn = WorkerTask()
         self.turns.add(turn)
         try:
             await self._serve_on(turn)
         finally:
             self.turns.discard(turn)
 
-    async def _serve_on(self, turn: Turn) -> None:
+    async def _serve_on(self, turn: WorkerTask) -> None:
         turns = 0
         while not self.is_stopped:
             if not self.ready:

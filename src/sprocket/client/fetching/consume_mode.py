@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 
-class Manner(NamedTuple):
+class ConsumeMode(NamedTuple):
     """What brokers see of the difference between push, broadcasting and lite pull consumers.
 
     Attributes:
@@ -28,11 +28,13 @@ class Manner(NamedTuple):
 
 
 #: Members share the queues, and brokers store the offsets.
-SHARING = Manner()
+SHARING = ConsumeMode()
 #: Every member reads every queue and stores its own offsets.
-BROADCASTING = Manner(message_model="BROADCASTING", commits_by_pull=False)
+BROADCASTING = ConsumeMode(message_model="BROADCASTING", commits_by_pull=False)
 
 
-def polling(*, commits: bool) -> Manner:
+def polling(*, commits: bool) -> ConsumeMode:
     """Returns the mode of a lite pull consumer."""
-    return Manner("CONSUME_ACTIVELY", commits=commits, commits_by_pull=False, tells_filter=True)
+    return ConsumeMode(
+        "CONSUME_ACTIVELY", commits=commits, commits_by_pull=False, tells_filter=True
+    )

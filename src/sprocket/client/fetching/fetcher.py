@@ -29,11 +29,11 @@ from sprocket.base.errors import (
 )
 from sprocket.client.base.subscription import Subscription
 from sprocket.client.config import FetchConfig
-from sprocket.client.fetching.consume_mode import SHARING, Manner
-from sprocket.client.fetching.filter_upload import bring
+from sprocket.client.fetching.consume_mode import SHARING, ConsumeMode
+from sprocket.client.fetching.filter_upload import upload_filter
 from sprocket.client.fetching.pauses import Pauses
 from sprocket.client.fetching.statistics import Counters
-from sprocket.client.fetching.window import Limits, Window
+from sprocket.client.fetching.window import FetchLimits, Window
 from sprocket.client.session.session import Session
 from sprocket.clientcore.replies import PullAnswer, PullStatus, read_pull
 from sprocket.filter.tags import ALL, TagFilter
@@ -70,7 +70,7 @@ class FeedParts:
         counters: count what pulls return.
         finish: for ordered consumption: waits until no message of a window is in flight; else None.
         renewal_ms: for ordered consumption: how often leases are renewed.
-        manner: the consume mode.
+        mode: the consume mode.
         pauses: the queues from which nothing is fetched.
     """
 
@@ -81,7 +81,7 @@ class FeedParts:
     counters: Counters
     finish: Callable[[Window], Awaitable[None]] | None = None
     renewal_ms: int = 20_000
-    manner: Manner = SHARING
+    mode: ConsumeMode = SHARING
     pauses: Pauses = dataclasses.field(default_factory=Pauses)
 
 
@@ -103,7 +103,7 @@ class Feed:
         self.committed: QueueOffset | None = None
         self.committed_at = asyncio.get_running_loop().time()
         self._parts = parts
-        self._limits = Limits(
+        self._limits = FetchLimits(
             config.window_count_max, config.window_bytes_max, config.window_span_max
         )
         self.window = Window(position, self._limits)
@@ -128,14 +128,14 @@ class Feed:
         again = None
         while True:
             await self._room()
-            await self._parts.pauses.over(self.queue)
+            await self._parts.pauses.wait_resumed(self.queue)
             try:
                 await self._pull()
             except (SubscriptionMissing, SubscriptionOutdated) as error:
                 logger.info("%s: the broker needs a new heartbeat: %s", self.queue, error)
-                self._parts.session.beat_soon()
+                self._parts.session.heartbeat_soon()
             except FilterMissing as error:
-                await self._bring(error)
+                await self._upload_filter(error)
             except SprocketError as error:
                 self._complain(error)
             else:
@@ -145,13 +145,13 @@ class Feed:
             again = again or pauses(longest / 10, longest, entropy=entropy)
             await asyncio.sleep(next(again))
 
-    async def _bring(self, missing: FilterMissing) -> None:
+    async def _upload_filter(self, missing: FilterMissing) -> None:
         """Uploads the filter that the broker does not have."""
         parts, peer = self._parts, self._peer
         assert peer is not None
         deadline = Deadline.after_ms(parts.config.pull_timeout_ms)
         try:
-            await bring(
+            await upload_filter(
                 self.subscription.filter,
                 missing,
                 group=parts.group,
@@ -170,7 +170,7 @@ class Feed:
         level = logging.WARNING if is_theirs and is_news else logging.INFO
         logger.log(level, "%s: pull: %s", self.queue, error)
 
-    def limit(self, limits: Limits) -> None:
+    def limit(self, limits: FetchLimits) -> None:
         """Replaces the limits of the window."""
         self._limits = limits
         self.window.limit(limits)
@@ -191,7 +191,7 @@ class Feed:
         if where is None:
             raise ConnectFailed(f"no route has the address of broker {self.queue.broker!r}")
         number, address = where
-        peer = session.greeted(address) or await session.greet(address)
+        peer = session.greeted(address) or await session.register(address)
         if peer is not self._peer:
             if self._peer is not None:  # a broker that was killed forgets its last commits
                 self.committed = None
@@ -217,9 +217,9 @@ class Feed:
     def _request(self, *, is_master: bool) -> PullMessage:
         config = self._parts.config
         committable = self.window.committable
-        manner = self._parts.manner
-        commits = manner.commits_by_pull and is_master and committable != self.committed
-        flags = SUBSCRIPTION if manner.tells_filter else 0
+        mode = self._parts.mode
+        commits = mode.commits_by_pull and is_master and committable != self.committed
+        flags = SUBSCRIPTION if mode.tells_filter else 0
         return PullMessage(
             consumer_group=self._parts.group,
             topic=self.queue.topic,
@@ -230,7 +230,7 @@ class Feed:
             commit_offset=committable if commits else 0,
             suspend_timeout_millis=config.hold_ms,
             sub_version=self.subscription.version,
-            subscription=self.subscription.filter.expression if manner.tells_filter else None,
+            subscription=self.subscription.filter.expression if mode.tells_filter else None,
             expression_type=self.subscription.filter.kind,
             max_msg_bytes=config.pull_bytes_max,
             bname=self.queue.broker,

@@ -18,7 +18,7 @@ from sprocket.protocol.requests.filter import UploadFilter
 Call = Callable[[UploadFilter, bytes], Awaitable[Command]]
 
 
-async def bring(
+async def upload_filter(
     wanted: Filter, missing: FilterMissing, *, group: str, topic: str, now_ms: int, call: Call
 ) -> None:
     """Uploads the filter of a subscription.
@@ -37,11 +37,13 @@ async def bring(
     """
     if not isinstance(wanted, PythonFilter) or wanted.source is None:
         raise missing
-    reply = await call(upload_of(wanted, group=group, topic=topic, now_ms=now_ms), wanted.source)
+    reply = await call(
+        upload_request(wanted, group=group, topic=topic, now_ms=now_ms), wanted.source
+    )
     reply.checked()
 
 
-def upload_of(wanted: PythonFilter, *, group: str, topic: str, now_ms: int) -> UploadFilter:
+def upload_request(wanted: PythonFilter, *, group: str, topic: str, now_ms: int) -> UploadFilter:
     """Returns the request that uploads a filter, signed if the filter has a secret."""
     asked = Upload(group, topic, wanted.name, wanted.version, now_ms)
     is_signed = wanted.secret is not None

@@ -58,7 +58,7 @@ class Pauses:
         self._queues.difference_update(queues_of(queues))
         self._wake()
 
-    async def over(self, queue: QueueId) -> None:
+    async def wait_resumed(self, queue: QueueId) -> None:
         """Returns as soon as the queue is not paused."""
         while queue in self:
             await self._resumed.wait()

@@ -146,7 +146,7 @@ class _Topic:
             slot.clear(number)
         return slot
 
-    def told(self, now: float) -> TopicStatistics:
+    def snapshot(self, now: float) -> TopicStatistics:
         number = now // SLOT_SECONDS
         slots = [slot for slot in self.recent if number - _SLOTS < slot.number <= number]
         seconds = (_SLOTS - 1) * SLOT_SECONDS + now % SLOT_SECONDS
@@ -219,14 +219,14 @@ class Counters:
     def _add(self, topic: str, now: float) -> _Topic:
         return self._topics.setdefault(topic, _Topic(now))
 
-    def told(self, now: float, windows: Iterable[WindowStatistics] = ()) -> Statistics:
+    def snapshot(self, now: float, windows: Iterable[WindowStatistics] = ()) -> Statistics:
         """Returns all statistics.
 
         Args:
             windows: the windows of the queues that are held.
         """
         windows = tuple(windows)
-        topics = {topic: about.told(now) for topic, about in sorted(self._topics.items())}
+        topics = {topic: about.snapshot(now) for topic, about in sorted(self._topics.items())}
         for window in windows:
             one = topics.get(window.queue.topic, TopicStatistics())
             topics[window.queue.topic] = one._replace(

@@ -21,7 +21,7 @@ from sprocket.message.message import StoredMessage
 from sprocket.message.offsets import QueueOffset
 
 
-class Limits(NamedTuple):
+class FetchLimits(NamedTuple):
     """The limits at which fetching stops.
 
     Attributes:
@@ -55,10 +55,10 @@ class Window:
         "waiting",
     )
 
-    def __init__(self, next_offset: int, limits: Limits | None = None) -> None:
+    def __init__(self, next_offset: int, limits: FetchLimits | None = None) -> None:
         #: The offset of the next fetch; above every offset that is held.
         self.next_offset = QueueOffset(next_offset)
-        self.limits = limits or Limits()
+        self.limits = limits or FetchLimits()
         #: All messages that are not done, by offset, in ascending order.
         self._held: dict[QueueOffset, StoredMessage] = {}
         #: Those of them that are not delivered yet, in order of delivery, which takes from it.
@@ -175,10 +175,10 @@ class Window:
         """Whether the message is not done."""
         return message.queue_offset in self._held
 
-    def limit(self, limits: Limits) -> None:
+    def limit(self, limits: FetchLimits) -> None:
         """Replaces the limits."""
         self.limits = limits
-        self._tell_of_room()
+        self._notify_room()
 
     def done(self, message: StoredMessage) -> None:
         """Finishes a message: it is consumed, or the broker has it back."""
@@ -186,9 +186,9 @@ class Window:
             return
         self._bytes -= len(message.body)
         if self._on_room is not None:
-            self._tell_of_room()
+            self._notify_room()
 
-    def _tell_of_room(self) -> None:
+    def _notify_room(self) -> None:
         if self._on_room is not None and self.has_room:
             on_room, self._on_room = self._on_room, None
             on_room()

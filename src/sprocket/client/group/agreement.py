@@ -66,9 +66,9 @@ def discord(wanted: Mapping[str, Subscription], theirs: Mapping[str, Subscriptio
         own_words = None if mine is None else mine.filter.expression
         their_words = None if other is None else other.sub_string
         if own_words != their_words:
-            differences.append(f"{topic} by {_say(their_words)}, not {_say(own_words)}")
+            differences.append(f"{topic} by {_describe(their_words)}, not {_describe(own_words)}")
     return "; ".join(differences)
 
 
-def _say(expression: str | None) -> str:
+def _describe(expression: str | None) -> str:
     return "nothing" if expression is None else repr(expression)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import SprocketError, UsageError
 from sprocket.client.config import ClientConfig
-from sprocket.client.group.subscriptions import Wanted
+from sprocket.client.group.subscriptions import Subscriptions
 from sprocket.client.session.session import Session, either
 
 logger = logging.getLogger(__name__)
@@ -20,7 +20,7 @@ class Discovery:
 
     Args:
         session: connections and routes.
-        wanted: the subscriptions.
+        subscriptions: the subscriptions.
         on_change: is called after a change, with the topics that have appeared since the first
             search; the group consumes them from their first message on.
         config: how often to search, and how long a name server may take.
@@ -29,12 +29,12 @@ class Discovery:
     def __init__(
         self,
         session: Session,
-        wanted: Wanted,
+        subscriptions: Subscriptions,
         on_change: Callable[[Sequence[str]], None],
         config: ClientConfig,
     ) -> None:
         self._session = session
-        self._wanted = wanted
+        self._subscriptions = subscriptions
         self._on_change = on_change
         self._seconds = config.route_refresh_ms / 1000
         self._timeout_ms = config.call_timeout_ms
@@ -43,14 +43,14 @@ class Discovery:
         self._known: set[str] | None = None
         self._task: asyncio.Task[None] | None = None
 
-    def look_soon(self) -> None:
+    def discover_soon(self) -> None:
         """Starts a search now, for a new pattern."""
         self._now.set()
 
     async def start(self) -> None:
         """Searches once, if there is a pattern, and then periodically in the background."""
-        await self._look()
-        self._task = asyncio.ensure_future(self._keep_looking())
+        await self._discover()
+        self._task = asyncio.ensure_future(self._discover_loop())
 
     async def close(self) -> None:
         """Stops the search."""
@@ -58,22 +58,22 @@ class Discovery:
             self._task.cancel()
             await asyncio.wait([self._task])
 
-    async def _keep_looking(self) -> None:
+    async def _discover_loop(self) -> None:
         while True:
             await either(self._now, self._seconds)
             self._now.clear()
             try:
-                await self._look()
+                await self._discover()
             except Exception:  # root of a task: subscriptions stay, and the search is repeated
                 logger.exception("the search for matching topics failed")
 
-    async def _look(self) -> None:
-        if not self._wanted.has_patterns:
+    async def _discover(self) -> None:
+        if not self._subscriptions.has_patterns:
             return
         try:
             names = await self._session.routes.names(Deadline.after_ms(self._timeout_ms))
             version = self._session.world.clock.now_ms()
-            found, gone = self._wanted.listed(names, version=version)
+            found, gone = self._subscriptions.listed(names, version=version)
         except (SprocketError, UsageError) as error:
             logger.warning("search for matching topics: %s", error)
             return

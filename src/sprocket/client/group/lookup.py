@@ -21,7 +21,7 @@ from sprocket.protocol.requests.client import GroupMembers
 logger = logging.getLogger(__name__)
 
 
-class Found(NamedTuple):
+class TopicMembers(NamedTuple):
     """A topic's queues, and the client ids of the members that share them, including this one."""
 
     queues: tuple[QueueId, ...]
@@ -31,12 +31,12 @@ class Found(NamedTuple):
 class Lookup(Protocol):
     """Finds which members share which queues."""
 
-    async def look(self, topic: str) -> Found | None:
+    async def find(self, topic: str) -> TopicMembers | None:
         """Returns the current queues and members; None if they cannot be found out now."""
         ...
 
 
-class Routed:
+class RouteLookup:
     """Finds the routes of topics.
 
     Args:
@@ -67,19 +67,19 @@ class Routed:
         return route
 
 
-class Shared:
+class SharedLookup:
     """All members share the queues: finds the members at the brokers."""
 
-    def __init__(self, routed: Routed) -> None:
+    def __init__(self, routed: RouteLookup) -> None:
         self._routed = routed
         self._session = routed.session
         self._group = routed.group
 
-    async def look(self, topic: str) -> Found | None:
-        """As `Lookup.look`."""
+    async def find(self, topic: str) -> TopicMembers | None:
+        """As `Lookup.find`."""
         route = await self._routed.route(topic)
         members = None if route is None else await self._members(route)
-        return None if route is None or members is None else Found(route.readable, members)
+        return None if route is None or members is None else TopicMembers(route.readable, members)
 
     # Every member must compute with the same list, and each broker knows all members, so the first
     # broker in order of names is asked. A list without this member is useless: that broker has lost
@@ -110,14 +110,14 @@ class Shared:
 
     async def _greeted(self, address: str) -> bool:
         try:
-            await self._session.greet(address)
+            await self._session.register(address)
         except SprocketError as error:
             logger.info("%s: %s: %s", self._group, address, error)
             return False
         return True
 
 
-class Alone:
+class SoleLookup:
     """This member reads the queues alone, whatever other members exist.
 
     Args:
@@ -126,13 +126,13 @@ class Alone:
     """
 
     def __init__(
-        self, routed: Routed, chosen: Callable[[str], Iterable[QueueId]] | None = None
+        self, routed: RouteLookup, chosen: Callable[[str], Iterable[QueueId]] | None = None
     ) -> None:
         self._routed = routed
         self._chosen = chosen
 
-    async def look(self, topic: str) -> Found | None:
-        """As `Lookup.look`."""
+    async def find(self, topic: str) -> TopicMembers | None:
+        """As `Lookup.find`."""
         route = await self._routed.route(topic)
         if route is None:
             return None
@@ -140,4 +140,4 @@ class Alone:
         if self._chosen is not None:
             wanted = set(self._chosen(topic))
             queues = tuple(queue for queue in queues if queue in wanted)
-        return Found(queues, [self._routed.session.client_id])
+        return TopicMembers(queues, [self._routed.session.client_id])

@@ -24,9 +24,9 @@ from sprocket.client.fetching.fetcher import Feed, FeedParts
 from sprocket.client.fetching.statistics import WindowStatistics
 from sprocket.client.group.leases import Leases
 from sprocket.client.group.local_offsets import LocalOffsets
-from sprocket.client.group.lookup import Alone, Found, Lookup, Routed, Shared
-from sprocket.client.group.offsets import Beginning
-from sprocket.client.group.progress import Progress
+from sprocket.client.group.lookup import Lookup, RouteLookup, SharedLookup, SoleLookup, TopicMembers
+from sprocket.client.group.offset_store import OffsetStore
+from sprocket.client.group.offsets import StartPosition
 from sprocket.client.group.rebalance import Acquire, Instruction, Rebalance
 from sprocket.client.group.shares import OnShare, Shares
 from sprocket.client.session.session import Session, either
@@ -40,7 +40,7 @@ _SOON = 1.0
 _SOON_LONGEST = 5.0
 
 
-class Ways(NamedTuple):
+class MembershipOptions(NamedTuple):
     """Options of a consumer that differs from a clustering push consumer.
 
     Attributes:
@@ -68,38 +68,38 @@ class Membership:
         subscriptions: by topic, including the group's retry topic; the owner may change it.
         beginning: where queues without a committed offset start.
         parts: what the feeds share.
-        ways: the options; None for a clustering push consumer.
+        options: the options; None for a clustering push consumer.
     """
 
     def __init__(
         self,
         subscriptions: Mapping[str, Subscription],
-        beginning: Beginning,
+        beginning: StartPosition,
         parts: FeedParts,
         *,
-        ways: Ways | None = None,
+        options: MembershipOptions | None = None,
     ) -> None:
-        ways = ways or Ways()
+        options = options or MembershipOptions()
         self.group = parts.group
         self._subscriptions = subscriptions
         self._parts = parts
         self._session: Session = parts.session
         self._config = parts.config
-        self._ways = ways
-        self._progress = Progress(parts, beginning, local=ways.local)
+        self._options = options
+        self._progress = OffsetStore(parts, beginning, local=options.local)
         #: Ordered consumption only.
         self._leases = None
-        if parts.finish is not None and not parts.manner.is_broadcasting:
+        if parts.finish is not None and not parts.mode.is_broadcasting:
             self._leases = Leases(parts.session, parts.group, parts.config.call_timeout_ms)
         self._renew_now = asyncio.Event()
-        self._routed = Routed(parts.session, parts.group, parts.config.call_timeout_ms)
-        is_alone = ways.chosen is not None or parts.manner.is_broadcasting
+        self._routed = RouteLookup(parts.session, parts.group, parts.config.call_timeout_ms)
+        is_alone = options.chosen is not None or parts.mode.is_broadcasting
         self._lookup: Lookup = (
-            Alone(self._routed, ways.chosen) if is_alone else Shared(self._routed)
+            SoleLookup(self._routed, options.chosen) if is_alone else SharedLookup(self._routed)
         )
         strategy = average if is_alone else strategy_of(parts.config.assign)
         self._rebalance = Rebalance(parts.session.client_id, strategy)
-        self._shares = Shares(parts.config, ways.on_share)
+        self._shares = Shares(parts.config, options.on_share)
         self._held: dict[QueueId, _Held] = {}
         #: Ordered consumption: queues that are released when their running batch ends.
         self._ending: dict[QueueId, Feed] = {}
@@ -126,13 +126,13 @@ class Membership:
         """Returns what heartbeats contain about it."""
         return ConsumerData(
             group_name=self.group,
-            consume_type=self._parts.manner.consume_type,
-            message_model=self._parts.manner.message_model,
+            consume_type=self._parts.mode.consume_type,
+            message_model=self._parts.mode.message_model,
             consume_from_where=self._progress.where,
             subscriptions=[each.describe() for each in self._subscriptions.values()],
         )
 
-    def look_again(self) -> None:
+    def rebalance_soon(self) -> None:
         """Starts a rebalance now: the group's members or a route have changed."""
         self._again.set()
 
@@ -149,13 +149,13 @@ class Membership:
         """Joins the group at the brokers that can be reached, and starts to rebalance."""
         for topic in list(self._subscriptions):
             await self._routed.route(topic)
-        if self._ways.chosen is None:
+        if self._options.chosen is None:
             self._session.add_consumer(self)
-            await self._session.beat()
-        self._begin(self._keep_looking)
-        self._begin(self._keep_committing)
+            await self._session.heartbeat()
+        self._begin(self._rebalance_loop)
+        self._begin(self._commit_loop)
         if self._leases is not None:
-            self._begin(partial(self._keep_renewing, self._leases))
+            self._begin(partial(self._renew_loop, self._leases))
 
     async def stop_fetching(self) -> None:
         """Stops fetching and rebalancing; the fetched messages stay."""
@@ -167,7 +167,7 @@ class Membership:
 
     async def leave(self) -> None:
         """Commits what is done, and leaves the group."""
-        if self._parts.manner.commits:
+        if self._parts.mode.commits:
             await self.commit_all()
         for held in self._held.values():
             held.feed.window.close()
@@ -176,7 +176,7 @@ class Membership:
             busy = [feed.queue for feed in feeds if feed.window.has_straggler]
             await self._leases.give_back_all(but=busy)
         self._held.clear()
-        if self._ways.chosen is None:
+        if self._options.chosen is None:
             await self._session.remove_consumer(self)
 
     def subscribed(self, fresh: Iterable[str] = ()) -> None:
@@ -188,17 +188,17 @@ class Membership:
         """
         for topic in fresh:
             self._routed.known_first.setdefault(topic, frozenset())
-        self._session.beat_soon()
-        self.look_again()
+        self._session.heartbeat_soon()
+        self.rebalance_soon()
 
     # Rebalancing.
 
-    async def _keep_looking(self) -> None:
+    async def _rebalance_loop(self) -> None:
         regular = self._config.rebalance_ms / 1000
         soon = None
         while True:
             self._again.clear()
-            if await self._look():
+            if await self._rebalance_once():
                 soon = None
                 await either(self._again, regular)
             else:
@@ -208,11 +208,11 @@ class Membership:
     # The topics are handled one by one, so a topic whose route or members are unknown now keeps its
     # queues and does not delay the others. `_subscriptions` may change during each await, hence the
     # copy of its keys and the check after the lookup.
-    async def _look(self) -> bool:
+    async def _rebalance_once(self) -> bool:
         """Rebalances all topics once; returns whether everything needed was known."""
         is_settled = True
         for topic in list(self._subscriptions):
-            found = await self._lookup.look(topic)
+            found = await self._lookup.find(topic)
             if found is None:
                 is_settled = False
                 continue
@@ -223,10 +223,10 @@ class Membership:
             self._set_share(topic)
         return is_settled
 
-    def _share_out(self, topic: str, found: Found) -> bool:
+    def _share_out(self, topic: str, found: TopicMembers) -> bool:
         """Rebalances one topic; returns whether the strategy succeeded."""
         try:
-            instructions = self._rebalance.seen(topic, found.queues, found.members)
+            instructions = self._rebalance.update(topic, found.queues, found.members)
         except Exception:  # a user's strategy; the queues that are held stay held
             logger.exception("%s: the strategy failed for %s", self.group, topic)
             return False
@@ -260,14 +260,14 @@ class Membership:
             if self._leases is not None:
                 await self._leases.give_back([queue])
             self._rebalance.gave_up(queue)
-            self._look_soon()
+            self._rebalance_after()
             return
         feed.limit(self._shares.limits(queue.topic))
         self._held[queue] = _Held(feed, asyncio.ensure_future(self._run(feed)))
         logger.info("%s: %s from %d", self.group, queue, feed.window.next_offset)
         self._perform(self._rebalance.acquired(queue))
-        if self._ways.on_held is not None:
-            self._ways.on_held()
+        if self._options.on_held is not None:
+            self._options.on_held()
 
     async def _new_feed(self, queue: QueueId) -> Feed | None:
         """Returns a feed at the committed offset; None without a lease or without subscription."""
@@ -290,10 +290,10 @@ class Membership:
             feed.window.close()
             self._held.pop(feed.queue, None)
             self._rebalance.gave_up(feed.queue)
-            self._look_soon()
+            self._rebalance_after()
 
-    def _look_soon(self) -> None:
-        asyncio.get_running_loop().call_later(_SOON, self.look_again)
+    def _rebalance_after(self) -> None:
+        asyncio.get_running_loop().call_later(_SOON, self.rebalance_soon)
 
     async def _release(self, queue: QueueId) -> None:
         held = self._held.pop(queue, None)
@@ -350,7 +350,7 @@ class Membership:
 
     # Leases.
 
-    async def _keep_renewing(self, leases: Leases) -> None:
+    async def _renew_loop(self, leases: Leases) -> None:
         while True:
             await either(self._renew_now, self._parts.renewal_ms / 1000)
             self._renew_now.clear()
@@ -374,16 +374,16 @@ class Membership:
         self._held.pop(queue).task.cancel()
         feed.window.close()
         self._rebalance.gave_up(queue)
-        self._look_soon()
+        self._rebalance_after()
 
     async def commit_all(self) -> SprocketError | None:
         """Commits the offsets of all queues; returns the first error, or None."""
         return await self._progress.commit_all(self.feeds)
 
-    async def _keep_committing(self) -> None:
+    async def _commit_loop(self) -> None:
         while True:
             await asyncio.sleep(self._config.commit_ms / 1000)
-            if self._parts.manner.commits:
+            if self._parts.mode.commits:
                 await self.commit_all()
 
     def _begin(self, work: Callable[[], Awaitable[None]]) -> None:

@@ -42,7 +42,7 @@ _CLOCKS_APART_MS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Beginning:
+class StartPosition:
     """A valid `Start`.
 
     Attributes:
@@ -64,7 +64,7 @@ class Beginning:
         return self.where == "CONSUME_FROM_FIRST_OFFSET"
 
     @classmethod
-    def of(cls, start: Start) -> Beginning:
+    def of(cls, start: Start) -> StartPosition:
         """Converts the user's argument.
 
         Raises:
@@ -81,7 +81,7 @@ class Beginning:
         raise UsageError(f"a start is 'last', 'first', a datetime or ms since 1970, not {start!r}")
 
 
-class Offsets:
+class BrokerOffsets:
     """Reads and commits offsets at brokers.
 
     All methods raise `TransportError` if the broker does not reply in time, and `ReplyError` if it
@@ -145,7 +145,7 @@ class Offsets:
         return await self._offset(queue, header)
 
     async def beginning(
-        self, queue: QueueId, beginning: Beginning, *, began_ms: int, is_late: bool
+        self, queue: QueueId, beginning: StartPosition, *, began_ms: int, is_late: bool
     ) -> QueueOffset:
         """Returns the offset at which a group without a committed one starts.
 

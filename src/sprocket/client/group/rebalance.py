@@ -63,7 +63,7 @@ class Rebalance:
         """The topic's queues that the last rebalance assigned to this member, sorted."""
         return sorted(self._wanted.get(topic, ()))
 
-    def seen(
+    def update(
         self, topic: str, queues: Iterable[QueueId], members: Sequence[str]
     ) -> list[Instruction]:
         """Rebalances a topic with the queues of its route and the members of the group.

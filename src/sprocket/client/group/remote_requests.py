@@ -51,7 +51,7 @@ _FRAMES_MAX = 30
 _MIB = 1 << 20
 
 
-class Moving(Protocol):
+class MovableMember(Protocol):
     """The part of a member that operators can change."""
 
     @property
@@ -64,7 +64,7 @@ class Moving(Protocol):
         ...
 
 
-class Facts(NamedTuple):
+class MemberInfo(NamedTuple):
     """The unchanging facts about a member.
 
     Attributes:
@@ -86,21 +86,21 @@ class _Progress(NamedTuple):
     since_ms: int
 
 
-class Operated:
+class RemoteRequests:
     """Answers operators' requests to one member; the session passes them on by group."""
 
     def __init__(
         self,
-        member: Moving,
+        member: MovableMember,
         subscriptions: Mapping[str, Subscription],
-        facts: Facts,
+        info: MemberInfo,
         *,
         statistics: Callable[[], Statistics],
         clock: Clock,
     ) -> None:
         self._member = member
         self._subscriptions = subscriptions
-        self._facts = facts
+        self._info = info
         self._statistics = statistics
         self._clock = clock
         self._progress: dict[QueueId, _Progress] = {}
@@ -127,7 +127,7 @@ class Operated:
         held = {feed.queue for feed in self._member.feeds}
         for queue, offset in positions_in(command.body).items():
             if queue.topic == topic and queue in held and offset >= 0:
-                logger.warning("%s: an operator moves %s to %d", self._facts.group, queue, offset)
+                logger.warning("%s: an operator moves %s to %d", self._info.group, queue, offset)
                 task = asyncio.ensure_future(self._move(queue, offset))
                 self._tasks.add(task)
                 task.add_done_callback(self._tasks.discard)
@@ -136,7 +136,7 @@ class Operated:
         try:
             await self._member.move(queue, offset)
         except Exception:  # root of a task: the error must be logged
-            logger.exception("%s: %s could not be moved", self._facts.group, queue)
+            logger.exception("%s: %s could not be moved", self._info.group, queue)
 
     # Request 221: list offsets.
 
@@ -187,7 +187,7 @@ class Operated:
     def _locked_ms(self, window: Window) -> int:
         """Returns when the queue's lease was last renewed, in ms since 1970; 0 without leases."""
         left = window.trusted_until - asyncio.get_running_loop().time()
-        if not self._facts.is_ordered or math.isinf(left):
+        if not self._info.is_ordered or math.isinf(left):
             return 0
         return self._clock.now_ms() - int((TRUST - left) * 1000)
 
@@ -200,14 +200,14 @@ class Operated:
         return known.since_ms
 
     def _properties(self) -> dict[str, str]:
-        config, facts = self._facts.config, self._facts
+        config, info = self._info.config, self._info
         return {
             **{each.name: _plain(getattr(config, each.name)) for each in fields(config)},
             "PROP_CLIENT_VERSION": VERSION_NAME,
-            "PROP_CONSUMEORDERLY": str(facts.is_ordered).lower(),
-            "PROP_CONSUMER_START_TIMESTAMP": str(facts.began_ms),
-            "PROP_CONSUME_TYPE": facts.consume_type,
-            "PROP_NAMESERVER_ADDR": "".join(f"{each};" for each in facts.nameservers),
+            "PROP_CONSUMEORDERLY": str(info.is_ordered).lower(),
+            "PROP_CONSUMER_START_TIMESTAMP": str(info.began_ms),
+            "PROP_CONSUME_TYPE": info.consume_type,
+            "PROP_NAMESERVER_ADDR": "".join(f"{each};" for each in info.nameservers),
             "PROP_THREADPOOL_CORE_SIZE": str(getattr(config, "concurrency", 1)),
             "language": "PYTHON",
         }
@@ -241,7 +241,7 @@ class Operated:
         result = ConsumeDirectlyResult(
             auto_commit=True,
             consume_result=outcome,
-            order=self._facts.is_ordered,
+            order=self._info.is_ordered,
             remark=remark,
             spent_time_mills=int((loop.time() - began) * 1000),
         )

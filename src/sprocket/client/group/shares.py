@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Sequence
 
 from sprocket.client.config import FetchConfig
-from sprocket.client.fetching.window import Limits
+from sprocket.client.fetching.window import FetchLimits
 from sprocket.message.queue import QueueId
 
 logger = logging.getLogger(__name__)
@@ -40,7 +40,7 @@ class Shares:
                 logger.exception("the function for assignments failed for topic %s", topic)
         return True
 
-    def limits(self, topic: str) -> Limits:
+    def limits(self, topic: str) -> FetchLimits:
         """Returns the limits for one of the topic's queues."""
         config, queues = self._config, max(1, len(self._shares.get(topic, ())))
         count, size = config.window_count_max, config.window_bytes_max
@@ -48,4 +48,4 @@ class Shares:
             count = min(count, max(1, config.topic_count_max // queues))
         if config.topic_bytes_max is not None:
             size = min(size, max(1, config.topic_bytes_max // queues))
-        return Limits(count, size, config.window_span_max)
+        return FetchLimits(count, size, config.window_span_max)

@@ -31,12 +31,12 @@ _MISSING_MAX = 3
 _FOUND_MAX = 10_000
 
 
-class _Wish(NamedTuple):
+class _WantedTopic(NamedTuple):
     filter: Filter
     listener: Listener | None
 
 
-class Wanted:
+class Subscriptions:
     """One consumer's subscriptions.
 
     Attributes:
@@ -45,7 +45,7 @@ class Wanted:
 
     def __init__(self) -> None:
         self.by_topic: dict[str, Subscription] = {}
-        self._wishes: dict[re.Pattern[str], _Wish] = {}
+        self._wishes: dict[re.Pattern[str], _WantedTopic] = {}
         #: Topics found by patterns, and in how many lists each was missing since its last listing.
         self._missing: dict[str, int] = {}
         #: The last version of every topic that was ever subscribed.
@@ -77,7 +77,7 @@ class Wanted:
         if isinstance(topics, re.Pattern):
             if not isinstance(topics.pattern, str):
                 raise UsageError(f"a pattern of topic names is of text, not {topics.pattern!r}")
-            self._wishes[topics] = _Wish(wanted, listener)
+            self._wishes[topics] = _WantedTopic(wanted, listener)
             return
         check_topic(topics)
         self._missing.pop(topics, None)
@@ -96,8 +96,8 @@ class Wanted:
             return self.by_topic.pop(topics, None) is not None
         if self._wishes.pop(topics, None) is None:
             return False
-        for topic in [each for each in self._missing if self._wish_for(each) is None]:
-            self._give_up(topic)
+        for topic in [each for each in self._missing if self._want(each) is None]:
+            self._drop(topic)
         return True
 
     def clear(self) -> None:
@@ -114,7 +114,7 @@ class Wanted:
         """
         found, gone = [], []
         for topic in sorted(names):
-            wish = None if is_internal(topic) else self._wish_for(topic)
+            wish = None if is_internal(topic) else self._want(topic)
             if topic in self._missing:
                 self._missing[topic] = 0
             elif wish is not None and topic not in self.by_topic:
@@ -128,15 +128,15 @@ class Wanted:
         for topic in sorted(set(self._missing) - listed):
             self._missing[topic] += 1
             if self._missing[topic] >= _MISSING_MAX:
-                self._give_up(topic)
+                self._drop(topic)
                 gone.append(topic)
         return found, gone
 
-    def _give_up(self, topic: str) -> None:
+    def _drop(self, topic: str) -> None:
         del self._missing[topic]
         del self.by_topic[topic]
 
-    def _wish_for(self, topic: str) -> _Wish | None:
+    def _want(self, topic: str) -> _WantedTopic | None:
         return next(
             (wish for pattern, wish in self._wishes.items() if pattern.fullmatch(topic)), None
         )

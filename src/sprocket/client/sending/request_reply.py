@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import CallTimeout, SprocketError, UsageError
 from sprocket.client.config import ProducerConfig
-from sprocket.client.sending.sender import Outbox, Sent
+from sprocket.client.sending.sender import MessageSender, Sent
 from sprocket.client.session.session import Session
 from sprocket.clientcore.envelope import Envelope, seal
 from sprocket.message.message import Message, StoredMessage
@@ -38,17 +38,17 @@ _REPLY = "reply"
 INNER_GROUP = "CLIENT_INNER_PRODUCER"
 
 
-class Requests:
+class RequestReply:
     """Sends requests for one producer and waits for the replies.
 
     Args:
         session: connections and pending replies.
-        outbox: sends the request messages.
+        sender: sends the request messages.
     """
 
-    def __init__(self, session: Session, outbox: Outbox) -> None:
+    def __init__(self, session: Session, sender: MessageSender) -> None:
         self._session = session
-        self._outbox = outbox
+        self._sender = sender
         #: Whether all known brokers have received a heartbeat since this producer started.
         self._is_announced = False
 
@@ -72,7 +72,7 @@ class Requests:
         request = envelope._replace(properties=envelope.properties + encode(asks))
         waiting = session.replies.expect(name)
         try:
-            await self._outbox.send(request, deadline)
+            await self._sender.send(request, deadline)
             await asyncio.wait([waiting], timeout=deadline.left())
             if not waiting.done():
                 raise CallTimeout(
@@ -87,16 +87,16 @@ class Requests:
     # reply through any broker of the topic, so all of them need our heartbeat before the request.
     async def _announce(self, topic: str, deadline: Deadline) -> None:
         """Makes sure that the topic's brokers have our heartbeat, so that they can push replies."""
-        route = await self._outbox.route(topic, deadline)
+        route = await self._sender.route(topic, deadline)
         session = self._session
         if not self._is_announced:
-            self._is_announced = await session.beat()
+            self._is_announced = await session.heartbeat()
         for broker in sorted(route.addresses):
             address = session.routes.address(broker)
             if address is None or session.greeted(address) is not None:
                 continue
             try:
-                await session.greet(address)
+                await session.register(address)
             except SprocketError as error:
                 logger.info("a reply through %s will not reach us: %s", address, error)
 
@@ -112,7 +112,7 @@ class Responder:
     def __init__(self, session: Session, group: str = INNER_GROUP) -> None:
         self._session = session
         self._config = ProducerConfig()
-        self._outbox = Outbox(session, group, self._config)
+        self._sender = MessageSender(session, group, self._config)
 
     async def reply(
         self,
@@ -142,10 +142,10 @@ class Responder:
         if timeout_ms is None:
             timeout_ms = self._config.send_timeout_ms
         deadline = Deadline.after_ms(timeout_ms)
-        route = await self._outbox.route(message.topic, deadline)
+        route = await self._sender.route(message.topic, deadline)
         near = [queue for queue in route.writable if queue.broker == request.queue.broker]
         queue = near[0] if near else route.writable[0]
-        return (await self._outbox.send_to(queue, envelope, deadline))[0]
+        return (await self._sender.send_to(queue, envelope, deadline))[0]
 
 
 def topic_of_reply(request: StoredMessage) -> str:

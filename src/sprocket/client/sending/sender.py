@@ -27,7 +27,7 @@ from sprocket.client.config import ProducerConfig
 from sprocket.client.session.session import Session
 from sprocket.clientcore.attempts import Attempts
 from sprocket.clientcore.envelope import Envelope
-from sprocket.clientcore.queue_choice import SLOW, Chooser, Faults, by_key
+from sprocket.clientcore.queue_choice import SLOW, Faults, QueueChooser, by_key
 from sprocket.clientcore.replies import SendStatus, send_status
 from sprocket.clientcore.routes import TopicRoute
 from sprocket.message.message import Message
@@ -70,7 +70,7 @@ class Sent(NamedTuple):
     recall_handle: str | None = None
 
 
-class Outbox:
+class MessageSender:
     """Sends envelopes for one producer group.
 
     Args:
@@ -85,7 +85,7 @@ class Outbox:
         self._config = config
         self._clock = asyncio.get_running_loop().time
         self._faults = Faults() if config.avoid_faults else None
-        self._chooser = Chooser(session.world.entropy.below(1 << 16), self._faults)
+        self._chooser = QueueChooser(session.world.entropy.below(1 << 16), self._faults)
         #: By queue, the part of the request that all sends to it have in common.
         self._forms: dict[QueueId, SendForm] = {}
 
@@ -136,10 +136,10 @@ class Outbox:
                     break
             began = self._clock()
             try:
-                reply = await self._asked(envelope, queue, deadline)
+                reply = await self._request(envelope, queue, deadline)
                 return self._answered(reply, envelope, queue, began)
             except (TransportError, ReplyError) as error:
-                self._note(error, queue)
+                self._note_failure(error, queue)
                 if not error.retriable:
                     raise
                 failure = error
@@ -159,10 +159,10 @@ class Outbox:
         """
         began = self._clock()
         try:
-            reply = await self._asked(envelope, queue, deadline)
+            reply = await self._request(envelope, queue, deadline)
             return self._answered(reply, envelope, queue, began)
         except (TransportError, ReplyError) as error:
-            self._note(error, queue)
+            self._note_failure(error, queue)
             if error.refresh_route:
                 await self._refresh(envelope.topic, deadline)
             if not error.retriable:
@@ -210,7 +210,9 @@ class Outbox:
         reply = await self._session.pool.ask(address, header, deadline=deadline)
         return reply.read(RecallReply).msg_id or parsed.unique_key
 
-    def _asked(self, envelope: Envelope, queue: QueueId, deadline: Deadline) -> Awaitable[Command]:
+    def _request(
+        self, envelope: Envelope, queue: QueueId, deadline: Deadline
+    ) -> Awaitable[Command]:
         """Sends to a queue; returns the broker's reply as an awaitable."""
         address = self._session.address(queue.broker)
         return self._posted(envelope, queue, address, deadline) or self._session.pool.call(
@@ -233,7 +235,7 @@ class Outbox:
                 faults.answered(queue.broker, ended - began, ended)
         return _sent(reply, envelope, queue, status)
 
-    def _note(self, error: TransportError | ReplyError, queue: QueueId) -> None:
+    def _note_failure(self, error: TransportError | ReplyError, queue: QueueId) -> None:
         """Records that a send to a broker failed."""
         if self._faults is not None and error.retriable:
             self._faults.failed(queue.broker, self._clock())

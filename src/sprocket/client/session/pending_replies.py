@@ -19,7 +19,7 @@ from sprocket.protocol.requests.send import PushReplyMessage
 logger = logging.getLogger(__name__)
 
 
-class Awaited:
+class PendingReplies:
     """The futures of replies that have not arrived; the caller removes its own after a timeout."""
 
     def __init__(self) -> None:
@@ -40,7 +40,7 @@ class Awaited:
         """Removes the future of this correlation id; a reply that comes later is ignored."""
         self._waiting.pop(name, None)
 
-    def arrived(self, command: Command) -> Reply:
+    def receive(self, command: Command) -> Reply:
         """Handles a reply that a broker pushes, and confirms it; one that nobody awaits is ignored.
 
         The confirmation has an error code if the body cannot be decompressed.

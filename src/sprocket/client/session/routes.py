@@ -40,7 +40,7 @@ from sprocket.remoting.pool import Pool
 logger = logging.getLogger(__name__)
 
 
-class Routes:
+class RouteCache:
     """The routes that a session knows.
 
     Args:

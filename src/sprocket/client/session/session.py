@@ -25,11 +25,11 @@ from weakref import WeakKeyDictionary
 from sprocket.base.backoff import pauses
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import ClosedError, ConnectFailed
-from sprocket.client.base.world import World
+from sprocket.client.base.world import ClientEnvironment
 from sprocket.client.config import ClientConfig
-from sprocket.client.session.pending_replies import Awaited
-from sprocket.client.session.routes import Routes
-from sprocket.client.session.transaction_checks import Checks, answer_check
+from sprocket.client.session.pending_replies import PendingReplies
+from sprocket.client.session.routes import RouteCache
+from sprocket.client.session.transaction_checks import TransactionChecks, answer_check
 from sprocket.message.ids import UniqueIds
 from sprocket.protocol.bodies import ConsumerData, HeartbeatBody, ProducerData
 from sprocket.protocol.codes import MASTER, ResponseCode
@@ -46,7 +46,7 @@ logger = logging.getLogger(__name__)
 _BEAT_AGAIN_FIRST = 1.0
 
 
-class Member(Protocol):
+class SessionMember(Protocol):
     """A member of a consumer group, as its session sees it."""
 
     @property
@@ -62,12 +62,12 @@ class Member(Protocol):
         """Is called when the connection to a broker breaks: other members may get its leases."""
         ...
 
-    def look_again(self) -> None:
+    def rebalance_soon(self) -> None:
         """Is called when the group's members or a route have changed: a rebalance is due."""
         ...
 
 
-_Key = tuple[int, tuple[str, ...], ClientConfig, World | None]
+_Key = tuple[int, tuple[str, ...], ClientConfig, ClientEnvironment | None]
 #: Open sessions, by loop.
 _open: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[_Key, list[Session]]] = WeakKeyDictionary()
 
@@ -84,7 +84,12 @@ class Session:
     """
 
     def __init__(
-        self, nameservers: tuple[str, ...], config: ClientConfig, world: World, *, place: int
+        self,
+        nameservers: tuple[str, ...],
+        config: ClientConfig,
+        world: ClientEnvironment,
+        *,
+        place: int,
     ) -> None:
         entropy = world.entropy
         self.world = world
@@ -96,30 +101,30 @@ class Session:
         #: Whether request headers are plain: JSON, and not signed.
         self.is_plain = config.header != "binary" and signer is None
         self.pool = Pool(
-            answer=self._answer,
+            endpoint=self._answer,
             entropy=entropy,
             serialization=BINARY if config.header == "binary" else JSON,
             signer=signer,
         )
-        self.routes = Routes(
+        self.routes = RouteCache(
             self.pool,
             nameservers,
             first=entropy.below(len(nameservers)),
             timeout_ms=config.call_timeout_ms,
         )
-        self.replies = Awaited()
+        self.replies = PendingReplies()
         self._config = config
         self._users = 0
         #: Consumer groups that have, or will have, a member here.
         self._groups: set[str] = set()
         self._producers: Counter[str] = Counter()
-        self._consumers: dict[str, Member] = {}
+        self._consumers: dict[str, SessionMember] = {}
         self.operated: dict[str, Callable[[Command], Reply | Awaitable[Reply] | None]] = {}
-        self.checkers: dict[str, list[Checks]] = {}
+        self.checkers: dict[str, list[TransactionChecks]] = {}
         #: By address, the connection on which the broker has received a heartbeat.
         self._greeted: dict[str, Peer] = {}
         self._greeting: dict[str, asyncio.Task[Peer]] = {}
-        self._beat_now = asyncio.Event()
+        self._heartbeat_now = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
 
     @classmethod
@@ -127,7 +132,7 @@ class Session:
         cls,
         nameservers: tuple[str, ...],
         config: ClientConfig,
-        world: World | None,
+        world: ClientEnvironment | None,
         *,
         group: str = "",
     ) -> Session:
@@ -143,7 +148,9 @@ class Session:
             if group not in session._groups:
                 break
         else:
-            session = cls(nameservers, key[2], world or World.real(), place=len(sessions))
+            session = cls(
+                nameservers, key[2], world or ClientEnvironment.real(), place=len(sessions)
+            )
             sessions.append(session)
             session._start()
         session._users += 1
@@ -173,26 +180,26 @@ class Session:
         """Adds the producer group to the heartbeats."""
         self._producers[group] += 1
         if self._producers[group] == 1:
-            self.beat_soon()
+            self.heartbeat_soon()
 
     async def remove_producer(self, group: str) -> None:
         """Removes the producer group from the heartbeats, and unregisters it at the brokers."""
         self._producers[group] -= 1
         if not self._producers[group]:
             del self._producers[group]
-            await self._tell_all(Unregister(client_id=self.client_id, producer_group=group))
+            await self._send_to_all(Unregister(client_id=self.client_id, producer_group=group))
 
-    def add_consumer(self, member: Member) -> None:
+    def add_consumer(self, member: SessionMember) -> None:
         """Adds the member to the heartbeats."""
         self._consumers[member.group] = member
 
-    async def remove_consumer(self, member: Member) -> None:
+    async def remove_consumer(self, member: SessionMember) -> None:
         """Removes the member from the heartbeats, and unregisters it at the brokers."""
         if self._consumers.pop(member.group, None) is not None:
             header = Unregister(client_id=self.client_id, consumer_group=member.group)
-            await self._tell_all(header)
+            await self._send_to_all(header)
 
-    async def _tell_all(self, header: Unregister) -> None:
+    async def _send_to_all(self, header: Unregister) -> None:
         """Sends the request to all brokers that have, or are just getting, a heartbeat of ours."""
         deadline = Deadline.after_ms(self._config.call_timeout_ms)
         addresses = sorted({*self._greeted, *self._greeting})
@@ -223,7 +230,7 @@ class Session:
         peer = self._greeted.get(address)
         return None if peer is None or peer.is_closed else peer
 
-    async def greet(self, address: str) -> Peer:
+    async def register(self, address: str) -> Peer:
         """Connects to a broker and sends a heartbeat; returns the connection afterwards.
 
         Raises:
@@ -236,12 +243,12 @@ class Session:
         return task.result()
 
     def _start_greeting(self, address: str) -> asyncio.Task[Peer]:
-        task = asyncio.ensure_future(self._greet(address))
+        task = asyncio.ensure_future(self._register(address))
         task.add_done_callback(lambda done: self._greeted_now(address, done))
         self._greeting[address] = task
         return task
 
-    async def _greet(self, address: str) -> Peer:
+    async def _register(self, address: str) -> Peer:
         deadline = Deadline.after_ms(self._config.call_timeout_ms)
         peer = await self.pool.peer(address, deadline)
         reply = await peer.call(Heartbeat(), body=self._heartbeat(), deadline=deadline)
@@ -265,18 +272,18 @@ class Session:
         for member in self._consumers.values():
             member.lost(address)
         if self._consumers or self.checkers or self.replies.is_awaiting:
-            self.beat_soon()
+            self.heartbeat_soon()
 
     # Heartbeats and routes.
 
-    def beat_soon(self) -> None:
+    def heartbeat_soon(self) -> None:
         """Has the heartbeat loop send to all brokers now instead of at the next interval."""
-        self._beat_now.set()
+        self._heartbeat_now.set()
 
     # The heartbeats go to all brokers at once, each with its own timeout, so that one broker that
     # does not answer cannot make the others drop us. Slaves need a heartbeat only where consumers
     # may pull from them.
-    async def beat(self) -> bool:
+    async def heartbeat(self) -> bool:
         """Sends a heartbeat to all brokers; returns whether all of them accepted it.
 
         Slaves get heartbeats only if there are consumers.
@@ -305,42 +312,42 @@ class Session:
             consumers=[self._consumers[group].describe() for group in sorted(self._consumers)],
         ).encode()
 
-    async def _keep_beating(self) -> None:
+    async def _heartbeat_loop(self) -> None:
         again = pauses(_BEAT_AGAIN_FIRST, self._config.heartbeat_ms / 1000)
         while True:
-            self._beat_now.clear()
-            if await self.beat():
+            self._heartbeat_now.clear()
+            if await self.heartbeat():
                 again = pauses(_BEAT_AGAIN_FIRST, self._config.heartbeat_ms / 1000)
                 pause = self._config.heartbeat_ms / 1000
             else:
                 pause = next(again)
-            await either(self._beat_now, pause)
+            await either(self._heartbeat_now, pause)
 
-    async def _keep_refreshing(self) -> None:
+    async def _refresh_loop(self) -> None:
         while True:
             await asyncio.sleep(self._config.route_refresh_ms / 1000)
             await self.routes.refresh()
 
     def _route_changed(self, topic: str) -> None:
         if any(self.greeted(address) is None for _, _, address in self.routes.brokers()):
-            self.beat_soon()
+            self.heartbeat_soon()
         for member in self._consumers.values():
-            member.look_again()
+            member.rebalance_soon()
 
     def _start(self) -> None:
         self.routes.on_change = self._route_changed
-        for work in (self._keep_beating, self._keep_refreshing):
+        for work in (self._heartbeat_loop, self._refresh_loop):
             self._tasks.append(asyncio.ensure_future(_guarded(work)))
 
     # Requests from brokers.
 
     def _answer(self, command: Command, peer: Peer) -> Reply | Awaitable[Reply] | None:
         if command.code == PushReplyMessage.code:
-            return self.replies.arrived(command)
+            return self.replies.receive(command)
         if command.code == IdsChanged.code:
             member = self._consumers.get(command.read(IdsChanged).consumer_group)
             if member is not None:
-                member.look_again()
+                member.rebalance_soon()
             return None
         if command.code == CheckTransaction.code:
             answer_check(self.checkers, command, peer)
@@ -354,7 +361,7 @@ class Session:
         )
 
 
-def _client_id(config: ClientConfig, world: World, place: int) -> str:
+def _client_id(config: ClientConfig, world: ClientEnvironment, place: int) -> str:
     """Returns `address@process#random`, or `address@instance` if an instance is configured.
 
     Two containers may have the same address and process number; the random part differs.

@@ -21,7 +21,7 @@ from sprocket.protocol.command import Command
 from sprocket.protocol.requests.transaction import CheckTransaction, EndTransaction
 from sprocket.remoting.transport import Peer
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 #: How many checks the user's function answers at once. Further ones are ignored, because the broker
 #: sends each check again.
@@ -32,7 +32,7 @@ _CHECKS_MAX = 64
 Check = Callable[[StoredMessage], Awaitable[Outcome]] | Callable[[StoredMessage], Outcome]
 
 
-class Checks:
+class TransactionChecks:
     """Answers the checks for one producer.
 
     Args:
@@ -60,7 +60,7 @@ class Checks:
         """Answers a broker at once if the end is known, else when the user's function returns."""
         is_known, outcome = self._remembered(message.properties.get(UNIQUE_KEY, ""))
         if is_known or self._check is None:
-            self._tell(header, message, peer, outcome)
+            self._report(header, message, peer, outcome)
         elif len(self._running) < _CHECKS_MAX:
             task = asyncio.ensure_future(self._ask(header, message, peer, self._check))
             self._running.add(task)
@@ -81,11 +81,11 @@ class Checks:
         except BaseException as error:  # the user's function
             if is_from_outside(error):
                 raise
-            log.exception("the check of transaction %s failed", header.transaction_id)
+            logger.exception("the check of transaction %s failed", header.transaction_id)
             outcome = Outcome.UNKNOWN
-        self._tell(header, message, peer, outcome)
+        self._report(header, message, peer, outcome)
 
-    def _tell(
+    def _report(
         self, header: CheckTransaction, message: StoredMessage, peer: Peer, outcome: Outcome
     ) -> None:
         transaction_id = message.properties.get(UNIQUE_KEY)
@@ -103,10 +103,12 @@ class Checks:
         try:
             peer.send_oneway(end)
         except TransportError as error:
-            log.debug("the broker will check %s again: %s", transaction_id, error)
+            logger.debug("the broker will check %s again: %s", transaction_id, error)
 
 
-def answer_check(checkers: Mapping[str, Sequence[Checks]], command: Command, peer: Peer) -> None:
+def answer_check(
+    checkers: Mapping[str, Sequence[TransactionChecks]], command: Command, peer: Peer
+) -> None:
     """Passes a check to the producer that sent the message, or else to the first one of its group.
 
     Without a producer of that group the check is ignored.
@@ -118,12 +120,12 @@ def answer_check(checkers: Mapping[str, Sequence[Checks]], command: Command, pee
         header = command.read(CheckTransaction)
         message = decode(command.body, 0, header.bname or "", opens_body=True)
     except (ProtocolError, CorruptRecord) as error:
-        log.warning("%s sent a transaction check that cannot be read: %s", peer.address, error)
+        logger.warning("%s sent a transaction check that cannot be read: %s", peer.address, error)
         return
     group = message.properties.get(PRODUCER_GROUP, "")
     members = checkers.get(group, ())
     if not members:
-        log.info("%s checks group %s, which has no producer here", peer.address, group)
+        logger.info("%s checks group %s, which has no producer here", peer.address, group)
         return
     transaction_id = message.properties.get(UNIQUE_KEY, "")
     checks = next((each for each in members if each.knows(transaction_id)), members[0])

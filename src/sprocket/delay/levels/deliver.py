@@ -11,22 +11,22 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import ClosedError, CorruptRecord, StoreError
 from sprocket.base.ports import Clock
 from sprocket.delay.levels.delivered import delivered_since
 from sprocket.delay.levels.levels import DelayLevels
-from sprocket.delay.levels.schedule import Progress, restore, wait_ms
-from sprocket.message.record import Draft, Record, parse
+from sprocket.delay.levels.schedule import ScheduleProgress, due_draft, wait_ms
+from sprocket.message.record import Draft, Record
 from sprocket.message.topic import SCHEDULE
 from sprocket.store.log.drafts import IllegalDraft
-from sprocket.store.reading.queue_reader import Read, ReadStatus
+from sprocket.store.reading.queue_reader import ReadResult, ReadStatus
 from sprocket.store.store import Store
-from sprocket.store.writing.appending import Appended
+from sprocket.store.writing.appender import Appended
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 #: Messages looked at in one go, and bytes.
 _COUNT_MAX = 32
@@ -39,7 +39,7 @@ _LOOK_BACK_BYTES = 64 << 20
 _AGAIN_SECONDS = 1.0
 
 
-class Delivery:
+class LevelDelivery:
     """Moves due messages from the schedule topic to their own.
 
     Args:
@@ -52,7 +52,7 @@ class Delivery:
         append: Callable[[Draft], Appended],
         *,
         levels: DelayLevels,
-        progress: Progress,
+        progress: ScheduleProgress,
         clock: Clock,
     ) -> None:
         self._store = store
@@ -76,7 +76,7 @@ class Delivery:
             for queue, offset in delivered_since(self._store, begin).items():
                 level = queue + 1
                 if level <= self._levels.highest and offset >= self._progress.at(level):
-                    log.info("delay level %d goes on at %d, says the log", level, offset + 1)
+                    logger.info("delay level %d goes on at %d, says the log", level, offset + 1)
                     self._progress.move(level, offset + 1)
         self._progress.log_offset = self._store.log_end
 
@@ -87,7 +87,7 @@ class Delivery:
             queue, at = self._levels.queue_of(level), self._progress.at(level)
             read = self._store.read(SCHEDULE, queue, at, count_max=1, bytes_max=1)
             try:
-                found += [record.log_offset for record in _records(read)]
+                found += [record.log_offset for record in read.records()]
             except CorruptRecord:  # delivery will say so
                 return 0
         return min(found, default=None)
@@ -117,7 +117,7 @@ class Delivery:
             try:
                 await self._store.load(SCHEDULE, queue, at, count=_COUNT_MAX, bytes_max=_BYTES_MAX)
             except StoreError as error:
-                log.warning("delay level %d waits: %s", level, error)
+                logger.warning("delay level %d waits: %s", level, error)
                 return _AGAIN_SECONDS
         return 0.0
 
@@ -139,13 +139,13 @@ class Delivery:
         try:
             return self._deliver_found(level, found)
         except CorruptRecord as error:
-            log.error("delay level %d: a message is left out: %s", level, error)
+            logger.error("delay level %d: a message is left out: %s", level, error)
             self._progress.move(level, self._progress.at(level) + 1)
             return 0.0
 
-    def _deliver_found(self, level: int, found: Read) -> float:
+    def _deliver_found(self, level: int, found: ReadResult) -> float:
         delay_ms = self._levels.delay_ms(level)
-        for record in _records(found):
+        for record in found.records():
             now_ms = self._clock.now_ms()
             waiting_ms = wait_ms(record.stored_ms + delay_ms, delay_ms=delay_ms, now_ms=now_ms)
             if waiting_ms > 0:
@@ -164,20 +164,20 @@ class Delivery:
             self._progress.log_offset = end
             self._progress.is_changed = True
 
-    def _go_on(self, level: int, found: Read) -> float | None:
+    def _go_on(self, level: int, found: ReadResult) -> float | None:
         at = self._progress.at(level)
         if found.next_offset == at or found.max_offset == at:
             return None
         self._correct(level, low=found.min_offset, high=found.max_offset)
         if self._progress.at(level) == at:
-            log.error("delay level %d: messages %d to %d are gone", level, at, found.next_offset)
+            logger.error("delay level %d: messages %d to %d are gone", level, at, found.next_offset)
             self._progress.move(level, found.next_offset)
         return 0.0
 
     def _correct(self, level: int, *, low: int, high: int) -> None:
         correction = self._progress.clamp(level, low=low, high=high)
         if correction is not None:
-            log.warning(
+            logger.warning(
                 "delay level %d: delivery was to go on at %d, the queue holds %d to %d; it goes "
                 "on at %d",
                 level, correction.told, low, high, correction.used,
@@ -186,19 +186,10 @@ class Delivery:
     def _store_again(self, level: int, record: Record) -> bool:
         """Whether the next message may follow: this one is stored, or never can be."""
         try:
-            self._append(restore(record))
+            self._append(due_draft(record))
         except (CorruptRecord, IllegalDraft) as error:
-            log.error("delayed message at %d is left out: %s", record.log_offset, error)
+            logger.error("delayed message at %d is left out: %s", record.log_offset, error)
         except (StoreError, ClosedError) as error:
-            log.warning("delay level %d waits: %s", level, error)
+            logger.warning("delay level %d waits: %s", level, error)
             return False
         return True
-
-
-def _records(found: Read) -> Iterator[Record]:
-    for part in found.parts:
-        at = 0
-        while at < len(part):
-            record = parse(part, at)
-            yield record
-            at += record.size

@@ -19,9 +19,8 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from sprocket.base.errors import CorruptRecord, SystemFailure
-from sprocket.delay.levels.levels import DelayLevels
 from sprocket.message import properties as names
-from sprocket.message.anew import anew
+from sprocket.message.drafting import copy_draft
 from sprocket.message.properties import decode_bytes
 from sprocket.message.record import Draft, Record
 from sprocket.message.topic import HALF, SCHEDULE
@@ -42,20 +41,23 @@ def level_in(properties: Mapping[str, str]) -> int:
         raise SystemFailure(f"property {names.DELAY} is no number: {text[:40]!r}") from None
 
 
-def put_off(
-    draft: Draft, properties: dict[str, str], level: int, *, levels: DelayLevels, now_ms: int
-) -> None:
-    """Turns a message into one that waits: another topic and queue, and its due time."""
-    level = levels.clamp(level)
-    properties[names.DELAY] = str(level)
-    properties[names.REAL_TOPIC] = draft.topic
-    properties[names.REAL_QUEUE] = str(draft.queue_number)
-    draft.topic = SCHEDULE
-    draft.queue_number = levels.queue_of(level)
-    draft.tag_code = now_ms + levels.delay_ms(level)
+def delay_by_level(
+    properties: Mapping[str, str], level: int, *, topic: str, queue_number: int
+) -> dict[str, str]:
+    """The properties of a message while it waits; a time that it asks for as well does not count.
+
+    Args:
+        level: one that exists.
+        topic, queue_number: where it is to be delivered.
+    """
+    changed = {name: each for name, each in properties.items() if name not in names.ASK_FOR_TIME}
+    changed[names.DELAY] = str(level)
+    changed[names.REAL_TOPIC] = topic
+    changed[names.REAL_QUEUE] = str(queue_number)
+    return changed
 
 
-def restore(record: Record) -> Draft:
+def due_draft(record: Record) -> Draft:
     """The message that waited in a record, ready to be stored under its own topic again.
 
     Raises:
@@ -68,14 +70,9 @@ def restore(record: Record) -> Draft:
         raise CorruptRecord(f"the delayed message at {record.log_offset} has no place to go")
     for name in (names.DELAY, names.TIMER_DELIVER_MS, names.TIMER_DELAY_SECONDS):
         properties.pop(name, None)
-    return again(record, properties, topic, queue_number=int(queue))
-
-
-def again(record: Record, properties: Mapping[str, str], topic: str, *, queue_number: int) -> Draft:
-    """A message that waited, to be stored anew; the copy names the record that it came from."""
-    draft = anew(record, properties, topic, queue_number=queue_number)
-    draft.prepared_offset = record.log_offset
-    return draft
+    return copy_draft(
+        record, properties, topic, queue_number=int(queue), prepared_offset=record.log_offset
+    )
 
 
 def wait_ms(due_ms: int, *, delay_ms: int, now_ms: int) -> int:
@@ -94,7 +91,7 @@ class Correction(NamedTuple):
     used: int
 
 
-class Progress:
+class ScheduleProgress:
     """The next queue offset to deliver, by level.
 
     Attributes:

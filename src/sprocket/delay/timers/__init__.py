@@ -1,1 +1,1 @@
-"""Delivery at any time: the wheel, its files, and delivery."""
+"""Messages for a time that the sender chooses: the timer wheel, its files, and delivery."""

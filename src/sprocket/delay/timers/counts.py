@@ -1,8 +1,8 @@
-"""How many messages wait for their time, by topic: the table of `config/timermetrics`. Pure.
+"""Counts the messages that wait for their time, by topic: the file `config/timermetrics`. Pure.
 
     {"dataVersion":{...},"timingCount":{topic:{"count":3,"timeStamp":1690000000000}}}
 
-Units of the timer log know a topic's hash only, so the table counts by hash and keeps the names.
+Units of the timer log have only a topic's hash, so messages are counted by hash, beside the names.
 Source: TimerMetrics of RocketMQ 5.3.
 """
 
@@ -18,7 +18,7 @@ class Counts:
     """Messages that wait, by topic.
 
     Attributes:
-        is_changed: whether it changed since it was last saved.
+        is_changed: whether a number changed since the last save.
     """
 
     def __init__(self) -> None:
@@ -30,40 +30,40 @@ class Counts:
         self.is_changed = False
 
     def add(self, topic_hash: int, count: int, now_ms: int) -> None:
-        """Counts messages of a topic in or out."""
+        """Adds to the number of a topic; `count` may be negative."""
         self._counts[topic_hash] = self._counts.get(topic_hash, 0) + count
         self._times_ms[topic_hash] = now_ms
         self._version += 1
         self.is_changed = True
 
     def enter(self, topic: str, count: int, now_ms: int) -> int:
-        """Counts messages of a topic in and remembers its name; returns its hash."""
+        """Adds to the number of a topic by name; returns the topic's hash."""
         topic_hash = self.hash_of(topic)
         self.add(topic_hash, count, now_ms)
         return topic_hash
 
     def hash_of(self, topic: str) -> int:
-        """The hash of a name, which is remembered."""
+        """The hash of a topic's name; keeps the name."""
         topic_hash = self._hashes.get(topic)
         return self.name(topic) if topic_hash is None else topic_hash
 
     def name(self, topic: str) -> int:
-        """Remembers a name; returns its hash."""
+        """Keeps a topic's name; returns its hash."""
         topic_hash = self._hashes[topic] = tag_code(topic)
         self._names.setdefault(topic_hash, topic)
         return topic_hash
 
     def clear(self) -> None:
-        """Forgets the numbers, not the names."""
+        """Removes all numbers, but no names."""
         self._counts.clear()
 
     @property
     def total(self) -> int:
-        """How many messages wait, of all topics."""
+        """The number of messages of all topics."""
         return sum(count for count in self._counts.values() if count > 0)
 
     def by_topic(self) -> dict[str, int]:
-        """The numbers by topic, those that are not zero."""
+        """The numbers by topic, without zeros."""
         return {
             self._names[topic_hash]: max(count, 0)
             for topic_hash, count in sorted(self._counts.items())
@@ -71,7 +71,7 @@ class Counts:
         }
 
     def to_json(self) -> dict[str, Any]:
-        """What the file holds of it."""
+        """The content for the file."""
         return {
             "dataVersion": {
                 "counter": self._version,
@@ -89,10 +89,10 @@ class Counts:
         }
 
     def load(self, state: Mapping[str, Any]) -> None:
-        """Takes over what a file holds.
+        """Takes names and numbers from the content of a file.
 
         Raises:
-            ValueError, TypeError: it has another form.
+            ValueError, TypeError: the content has another form.
         """
         table = state.get("timingCount") or {}
         if not isinstance(table, dict):

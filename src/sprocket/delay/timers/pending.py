@@ -1,4 +1,4 @@
-"""How many messages wait, by time."""
+"""Counts the messages that wait, by due time."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from sprocket.delay.timers.current_slot import CurrentSlot
 from sprocket.delay.timers.timer_files import TimerFiles
-from sprocket.delay.timers.turn import Turn
 
 
-class Pending(NamedTuple):
-    """How many messages wait.
+class DueCounts(NamedTuple):
+    """Numbers of messages that wait.
 
     Attributes:
-        spans: due within so many seconds, and not within the number before.
-        later: due later than that.
+        spans: by number of seconds, those due within them but not within the number before.
+        later: those due later.
         total: all of them.
-        next_ms: when the next may be due; 0 for none.
+        next_ms: begin of the first slot with messages, ms; 0 for none.
     """
 
     spans: dict[int, int]
@@ -28,12 +28,15 @@ class Pending(NamedTuple):
 
 
 async def pending(
-    files: TimerFiles | None, turn: Turn, now_ms: int, spans_seconds: Sequence[int]
-) -> Pending:
-    """Counts what waits, to the width of a slot. Others have turns in between.
+    files: TimerFiles | None, turn: CurrentSlot, now_ms: int, spans_seconds: Sequence[int]
+) -> DueCounts:
+    """Counts the messages that wait, with the precision of a slot.
+
+    The wheel has 1,209,600 slots, and a look through all of them at once took 5 to 230 ms of the
+    loop; so other tasks run between its rows.
 
     Args:
-        spans_seconds: rising; see `Pending.spans`.
+        spans_seconds: rising numbers of seconds; see `DueCounts.spans`.
     """
     counted = [0] * (len(spans_seconds) + 1)
     first_ms = 0
@@ -50,4 +53,4 @@ async def pending(
         first_ms = turn.slot_ms if current else first_ms
     *within, later = (max(count, 0) for count in counted)
     spans = dict(zip(spans_seconds, within, strict=True))
-    return Pending(spans, later, sum(within) + later, first_ms)
+    return DueCounts(spans, later, sum(within) + later, first_ms)

@@ -1,4 +1,4 @@
-"""What the settings say of the timers' files. Pure."""
+"""Sizes and times of the timers, derived from the store's settings. Pure."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from sprocket.store.config import StoreConfig
 
 
 class Shape(NamedTuple):
-    """What the settings say of the files.
+    """Sizes and times of the timers.
 
     Attributes:
-        width_ms: of a slot of the wheel.
-        roll_ms: what is due later is stored anew on the way.
-        timer_file_bytes, log_file_bytes: of a file of the timer log, and of the log.
+        width_ms: width of a slot of the wheel.
+        roll_ms: a message that is due after a longer time is stored anew meanwhile (rolled).
+        timer_file_bytes, log_file_bytes: file size of the timer log, and of the commit log.
     """
 
     width_ms: int
@@ -23,9 +23,10 @@ class Shape(NamedTuple):
 
     @classmethod
     def of(cls, config: StoreConfig) -> Shape:
-        """What the settings say.
+        """Derives them from the settings.
 
-        A message is stored anew before its record leaves the log with the oldest file.
+        A message is rolled after at most two thirds of the time that log files are kept, so before
+        its record leaves the log with the oldest file.
         """
         width_ms = config.timer_slot_ms
         kept_ms = config.kept_hours * 3_600_000 * 2 // 3
@@ -35,18 +36,19 @@ class Shape(NamedTuple):
         )
 
     def slot_of(self, time_ms: int) -> int:
-        """When the slot began that a time lies in."""
+        """The begin of the slot that contains a time, ms."""
         return time_ms // self.width_ms * self.width_ms
 
     def on_the_way(self, slot_ms: int, now_ms: int) -> int:
-        """The slot in which a message is stored anew that is not due for `roll_ms` or longer.
+        """The slot in which to roll a message that is not due for `roll_ms` or longer.
 
         Args:
-            now_ms: the slot that it is now.
+            slot_ms: the slot in which it is due.
+            now_ms: the slot of the present time.
 
         Source: TimerMessageStore.doEnqueue of RocketMQ 5.3.
         """
         left_ms = slot_ms - now_ms
-        if left_ms - self.roll_ms < self.roll_ms // 3:  # so that not much is left for the last time
+        if left_ms - self.roll_ms < self.roll_ms // 3:  # or the last wait would be very short
             return now_ms + self.slot_of(self.roll_ms // 2)
         return now_ms + self.roll_ms

@@ -1,17 +1,17 @@
-"""Messages for a time of the sender's choice: how they are told, kept and given back. Pure.
+"""Messages for a time that the sender chooses: their properties while they wait and after. Pure.
 
-A sender asks by one of three properties: TIMER_DELAY_SEC, TIMER_DELAY_MS (from now on) or
-TIMER_DELIVER_MS (a time). Until then the message lies in `rmq_sys_wheel_timer`, queue 0. Its own
-topic and queue stand in REAL_TOPIC and REAL_QID, and TIMER_OUT_MS names the slot of the wheel that
-it waits in: the last border between slots before its time. A message is due within the slot's
-width behind that border; the exact time stands in TIMER_DELIVER_MS.
+A sender sets one of three properties: TIMER_DELAY_SEC or TIMER_DELAY_MS (from now on), or
+TIMER_DELIVER_MS (a time). Until then the message is stored in `rmq_sys_wheel_timer`, queue 0.
+REAL_TOPIC and REAL_QID have its own topic and queue. TIMER_OUT_MS is the slot of the wheel in which
+it waits: the last slot boundary before its time. It is due within a slot's width after that
+boundary; TIMER_DELIVER_MS has the exact time.
 
-A recall is a message that waits in the same slot and names the other in TIMER_DEL_UNIQKEY,
-`topic+uniqueKey`. What waits very long is stored anew now and then (TIMER_ROLL_TIMES), so that it
-does not vanish with the oldest file of the log.
+A recall is a message that waits in the same slot and names the other one in TIMER_DEL_UNIQKEY,
+`topic+uniqueKey`. A message that waits very long is rolled, that is stored anew, from time to time
+(TIMER_ROLL_TIMES), so that it does not vanish with the oldest file of the log.
 
-What the broker stores of a message that waited names the record it came from, where a message of a
-transaction names its half: so the log itself tells what has been delivered.
+The delivered or rolled message has the log offset of its origin in the field in which a message of
+a transaction has that of its half message. So the log itself shows what has been delivered.
 Source: HookUtils.transformTimerMessage, TimerMessageStore.convert and RecallMessageProcessor of
 RocketMQ 5.3, which know a message's time to the width of a slot only.
 """
@@ -22,83 +22,100 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from sprocket.base.errors import CorruptRecord, IllegalMessage
-from sprocket.delay.levels.schedule import again
 from sprocket.message import properties as names
+from sprocket.message.drafting import copy_draft
 from sprocket.message.hashing import tag_code
 from sprocket.message.properties import encode
 from sprocket.message.recall import RecallHandle, encode_handle
 from sprocket.message.record import Draft, Record
 from sprocket.message.topic import HALF, RETRY_PREFIX, SCHEDULE, TIMER
 
-#: The one queue of the topic.
+#: The only queue of the topic.
 QUEUE = 0
-#: Properties that ask for a time.
-ASKING = frozenset({names.TIMER_DELAY_SECONDS, names.TIMER_DELAY_MS, names.TIMER_DELIVER_MS})
 
 _BELONGS_NOWHERE = frozenset({"", SCHEDULE, HALF, TIMER})
 _RECALL_TAG = "_RECALL_TAG_"
 _WAITING = encode({names.TIMER_OUT_MS: "%d", names.REAL_TOPIC: "%s", names.REAL_QUEUE: "%d"})
 
 
-class Limits(NamedTuple):
-    """What the broker's settings say.
+class TimerLimits(NamedTuple):
+    """The broker's settings for timed messages.
 
     Attributes:
         slot_ms: width of a slot of the wheel.
-        delay_ms_max: how far ahead a message may be due.
+        delay_ms_max: the longest delay.
     """
 
     slot_ms: int
     delay_ms_max: int
 
 
+class TimedWait(NamedTuple):
+    """What a message waits for.
+
+    Attributes:
+        slot_ms: when its slot of the wheel begins.
+        due_ms: its very time.
+        is_recall: whether it takes another message back.
+    """
+
+    slot_ms: int
+    due_ms: int
+    is_recall: bool = False
+
+
 def asks_for_time(topic: str, properties: Mapping[str, str]) -> bool:
-    """Whether a message is to wait. One that has waited asks still, and does not wait again."""
-    if ASKING.isdisjoint(properties):
+    """Whether a message is to wait. A delivered one keeps them, and does not wait again."""
+    if names.ASK_FOR_TIME.isdisjoint(properties):
         return False
     return names.TIMER_OUT_MS not in properties and topic != TIMER
 
 
-def put_off(
-    draft: Draft, properties: dict[str, str], limits: Limits, *, now_ms: int
-) -> tuple[int, int] | None:
-    """Turns a message into one that waits; one whose time has come stays what it is.
-
-    Returns:
-        Its slot and its time; None if it does not wait.
+def wait_of(properties: Mapping[str, str], limits: TimerLimits, *, now_ms: int) -> TimedWait | None:
+    """What a message that asks for a time waits for; None if that time has come.
 
     Raises:
-        IllegalMessage: the time is none or too far away, or it recalls what is due already.
+        IllegalMessage: the time is no number or too far away, or a recall is for a past time.
     """
+    is_recall = names.TIMER_DELETE_KEY in properties
     due_ms = _asked_ms(properties, now_ms)
     if due_ms is None or due_ms - now_ms > limits.delay_ms_max:
         raise _illegal(limits)
     if due_ms <= now_ms:
-        if names.TIMER_DELETE_KEY in properties:
+        if is_recall:
             raise _illegal(limits)
         return None
-    slot_ms = slot_of(due_ms, limits.slot_ms)
-    properties[names.TIMER_DELIVER_MS] = str(due_ms)
-    properties[names.TIMER_OUT_MS] = str(slot_ms)
-    properties[names.REAL_TOPIC] = draft.topic
-    properties[names.REAL_QUEUE] = str(draft.queue_number)
-    draft.topic = TIMER
-    draft.queue_number = QUEUE
-    return slot_ms, due_ms
+    return TimedWait(slot_of(due_ms, limits.slot_ms), due_ms, is_recall)
+
+
+def delay_until(
+    properties: Mapping[str, str], wait: TimedWait, *, topic: str, queue_number: int
+) -> dict[str, str]:
+    """The properties of a message while it waits.
+
+    Args:
+        topic, queue_number: where it is to be delivered.
+    """
+    changed = dict(properties)
+    changed[names.TIMER_DELIVER_MS] = str(wait.due_ms)
+    changed[names.TIMER_OUT_MS] = str(wait.slot_ms)
+    changed[names.REAL_TOPIC] = topic
+    changed[names.REAL_QUEUE] = str(queue_number)
+    return changed
 
 
 def waiting_text(slot_ms: int, topic: str, queue_number: int) -> str:
-    """What `put_off` adds to the properties of a message that asks for a time, as text."""
+    """The properties that `delay_until` adds to a message that asks for a time, as text."""
     return _WAITING % (slot_ms, topic, queue_number)
 
 
 def slot_of(due_ms: int, slot_ms: int) -> int:
-    """When the slot begins in which a message that is due at a time waits."""
+    """Begin of the slot in which a message waits that is due at a time, ms."""
     return (due_ms - 1) // slot_ms * slot_ms
 
 
 def _asked_ms(properties: Mapping[str, str], now_ms: int) -> int | None:
-    """Seconds count before milliseconds, and those before a time."""
+    """The due time that is asked for. Seconds have precedence over milliseconds, then a time."""
     text, unit_ms = properties.get(names.TIMER_DELAY_SECONDS), 1000
     if text is None:
         text, unit_ms = properties.get(names.TIMER_DELAY_MS), 1
@@ -109,7 +126,7 @@ def _asked_ms(properties: Mapping[str, str], now_ms: int) -> int | None:
 
 
 def whole_number(text: str) -> int | None:
-    """The 64-bit number that a text is, if it is one."""
+    """The 64-bit number in a text; None if it is no such number."""
     if text.isdecimal() and text.isascii() and len(text) < 19:
         return int(text)
     digits = text[1:] if text[:1] in ("-", "+") else text
@@ -119,7 +136,7 @@ def whole_number(text: str) -> int | None:
     return number if -(1 << 63) <= number < 1 << 63 else None
 
 
-def _illegal(limits: Limits) -> IllegalMessage:
+def _illegal(limits: TimerLimits) -> IllegalMessage:
     return IllegalMessage(
         "timer message illegal, the delay time should not be bigger than the max delay "
         f"{limits.delay_ms_max}ms; or if set del msg, the delay time should be bigger than the "
@@ -127,14 +144,14 @@ def _illegal(limits: Limits) -> IllegalMessage:
     )
 
 
-class Waiting(NamedTuple):
-    """What the view learns of a message that waits.
+class TimerMessage(NamedTuple):
+    """A message of the timer's topic, as the timers need it.
 
     Attributes:
-        slot_ms: the slot that it belongs in.
-        due_ms: its very time, within the slot.
-        topic: its own.
-        is_recall: whether it takes another one back.
+        slot_ms: the slot in which it waits.
+        due_ms: its due time, within the slot.
+        topic: its own topic.
+        is_recall: whether it recalls another message.
     """
 
     queue_offset: int
@@ -148,13 +165,14 @@ class Waiting(NamedTuple):
 
 def waiting(
     properties: Mapping[str, str], place: tuple[int, int, int], *, width_ms: int
-) -> Waiting | None:
-    """What is to be known of a record of the timer's topic; None if its slot is not told.
+) -> TimerMessage | None:
+    """The message in a record of the timer's topic; None if its properties have no slot.
 
     Args:
+        properties: the record's properties.
         place: its queue offset, log offset and size.
-        width_ms: of a slot. Java's records tell no time, or tell one outside of the slot: they
-            are due at its end.
+        width_ms: width of a slot. Records of Java have no due time, or one outside of the slot:
+            they are due at its end.
     """
     slot_ms = whole_number(properties.get(names.TIMER_OUT_MS, ""))
     if slot_ms is None or slot_ms < 0:
@@ -164,33 +182,33 @@ def waiting(
         due_ms = slot_ms + width_ms
     is_recall = names.TIMER_DELETE_KEY in properties
     topic = properties.get(names.REAL_TOPIC, "")
-    return Waiting(*place, slot_ms, due_ms, topic, is_recall)
+    return TimerMessage(*place, slot_ms, due_ms, topic, is_recall)
 
 
 def delete_key(topic: str, unique_key: str) -> str:
-    """By what a recall names a message."""
+    """The key by which a recall names a message."""
     return f"{topic}+{unique_key}"
 
 
 def key_of(properties: Mapping[str, str]) -> str:
-    """By what a recall would name this message."""
+    """The key by which a recall would name this message."""
     return delete_key(properties.get(names.REAL_TOPIC, ""), properties.get(names.UNIQUE_KEY, ""))
 
 
-def handle_of(properties: Mapping[str, str], broker: str) -> str | None:
-    """The handle by which a message can be taken back, if it waits; not for retries."""
+def handle_of(properties: Mapping[str, str], broker: str) -> bytes:
+    """The handle for a recall of a message; empty if it does not wait, or is a retry."""
     slot_ms = whole_number(properties.get(names.TIMER_OUT_MS, ""))
     topic = properties.get(names.REAL_TOPIC)
     if slot_ms is None or not topic or topic.startswith(RETRY_PREFIX):
-        return None
+        return b""
     unique_key = properties.get(names.UNIQUE_KEY, "")
-    return encode_handle(topic, broker, slot_ms + 1, unique_key).decode("ascii")
+    return encode_handle(topic, broker, slot_ms + 1, unique_key)
 
 
 def recall_of(
     handle: RecallHandle, *, group: str, born_host: bytes, now_ms: int
 ) -> tuple[Draft, dict[str, str]]:
-    """The message that takes another one back, to go in like any other."""
+    """The message that recalls another one, with its properties; it is stored like any other."""
     properties = {
         names.TAGS: _RECALL_TAG,
         names.TIMER_DELETE_KEY: delete_key(handle.topic, handle.unique_key),
@@ -215,13 +233,16 @@ def recall_of(
 
 
 def delivered(record: Record, properties: dict[str, str], *, entered_ms: int, now_ms: int) -> Draft:
-    """The message that waited in a record, to be stored under its own topic.
+    """The message to store under its own topic when its time has come.
 
     Args:
-        entered_ms: since when it was on the wheel.
+        record: the record in which it waited.
+        properties: the record's properties; they are changed.
+        entered_ms: when it was put on the wheel.
+        now_ms: the present time.
 
     Raises:
-        CorruptRecord: it does not say where it belongs.
+        CorruptRecord: the record does not name a valid topic and queue.
     """
     topic = properties.pop(names.REAL_TOPIC, "")
     queue = whole_number(properties.pop(names.REAL_QUEUE, ""))
@@ -229,13 +250,17 @@ def delivered(record: Record, properties: dict[str, str], *, entered_ms: int, no
         raise CorruptRecord(f"the timed message at {record.log_offset} has no place to go")
     properties[names.TIMER_ENQUEUE_MS] = str(entered_ms)
     properties[names.TIMER_DEQUEUE_MS] = str(now_ms)
-    return again(record, properties, topic, queue_number=queue)
+    return copy_draft(
+        record, properties, topic, queue_number=queue, prepared_offset=record.log_offset
+    )
 
 
 def rolled(record: Record, properties: dict[str, str], *, entered_ms: int, now_ms: int) -> Draft:
-    """A younger copy of a message that waits."""
+    """The copy that replaces a message that has to wait longer than its log file is kept."""
     times = whole_number(properties.get(names.TIMER_ROLL_TIMES, "")) or 0
     properties[names.TIMER_ROLL_TIMES] = str(times + 1)
     properties[names.TIMER_ENQUEUE_MS] = str(entered_ms)
     properties[names.TIMER_DEQUEUE_MS] = str(now_ms)
-    return again(record, properties, TIMER, queue_number=QUEUE)
+    return copy_draft(
+        record, properties, TIMER, queue_number=QUEUE, prepared_offset=record.log_offset
+    )

@@ -1,8 +1,8 @@
 """Delivers messages at the time that their senders chose: one loop over the timers.
 
-What is due is stored under its own topic, and only then taken off: a message that the store does
-not take now is tried again, and nothing after it goes first. Between two looks at the clock no
-more than a second passes, so a clock that jumps is noticed.
+A due message is stored under its own topic, and only then removed from the agenda: if the store
+refuses it, it is tried again, and no later message overtakes it. The clock is read at least once a
+second, so that a jump of the clock is noticed.
 Source: TimerMessageStore.TimerDequeuePutMessageService of RocketMQ 5.3, which gives up after three
 tries.
 """
@@ -17,7 +17,7 @@ from collections.abc import Callable
 from sprocket.base.errors import ClosedError, CorruptRecord, OffsetOutOfRange, StoreError
 from sprocket.base.ports import Clock
 from sprocket.delay.timers import timed
-from sprocket.delay.timers.timer_log import Unit
+from sprocket.delay.timers.timer_log import TimerUnit
 from sprocket.delay.timers.timers import Timers
 from sprocket.message import properties as names
 from sprocket.message.properties import decode_bytes
@@ -25,18 +25,18 @@ from sprocket.message.record import Draft, parse
 from sprocket.message.topic import TIMER
 from sprocket.store.log.drafts import IllegalDraft
 from sprocket.store.store import Store
-from sprocket.store.writing.appending import Appended
+from sprocket.store.writing.appender import Appended
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
-#: Messages that are delivered before others have their turn on the loop.
+#: Messages that are delivered before other tasks run on the loop.
 _ROUND_MAX = 64
 _PAUSE_SECONDS_MAX = 1.0
-#: What becomes due within it is delivered together.
+#: Messages that become due within this time are delivered together.
 _PAUSE_SECONDS_MIN = 0.002
-#: Pause before a message that could not be stored is tried again, s.
+#: Pause before another try to store a message, s.
 _AGAIN_SECONDS = 1.0
-#: The files are saved after so many pauses even if only time has passed.
+#: The files are saved after so many pauses even if nothing was delivered.
 _IDLE_ROUNDS = 5
 
 
@@ -44,7 +44,9 @@ class TimedDelivery:
     """The loop.
 
     Args:
-        append: stores a due message; the one door into the log.
+        timers: the messages that wait.
+        store: the store of their records.
+        append: stores a due message; every message is stored through it.
         save_ms: pause between two saves of the timers' files.
 
     Attributes:
@@ -68,7 +70,7 @@ class TimedDelivery:
         self.count = 0
 
     async def run(self) -> None:
-        """Delivers what is due, until cancelled.
+        """Delivers due messages until it is cancelled.
 
         Raises:
             StoreError: the disk failed.
@@ -84,13 +86,16 @@ class TimedDelivery:
             if pause <= 0:
                 await asyncio.sleep(0)
                 continue
-            timers.turn.sooner.clear()
+            timers.current.sooner.clear()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(pause):
-                    await timers.turn.sooner.wait()
+                    await timers.current.sooner.wait()
 
+    # A read of a cold record suspends, and meanwhile messages may arrive that are due earlier. So
+    # the first entry is checked again after each read: everything from there to its removal runs
+    # without a suspension, and an entry is removed only when its message is stored.
     async def _round(self) -> float:
-        """One turn; returns the pause until the next, s."""
+        """Delivers some messages; returns the pause until the next round, s."""
         # Catching up comes first, because a message that is not on the wheel yet may be the next
         # one due. Loading a cold record lets others run, and one of them may store a message that
         # is due earlier: so the first of the agenda is asked for again before anything is
@@ -100,47 +105,47 @@ class TimedDelivery:
             if timers.catch_up():
                 return 0.0
         except (StoreError, OSError) as error:
-            log.warning("messages that wait go on the wheel later: %s", error)
+            logger.warning("messages that wait are put on the wheel later: %s", error)
             return _AGAIN_SECONDS
         if not timers.is_in_use:
             return _PAUSE_SECONDS_MAX
-        if not timers.turn.is_loaded:
-            await timers.turn.load(timers.files)
+        if not timers.current.is_loaded:
+            await timers.current.load(timers.files)
         now_ms = self._clock.now_ms()
         for _ in range(_ROUND_MAX):
-            position = timers.turn.agenda.first(now_ms)
+            position = timers.current.agenda.first(now_ms)
             if position is None:
                 break
             try:
                 unit = timers.files.log.read(position)
                 await self._store.cold.load_record(unit.log_offset)
             except OffsetOutOfRange as error:
-                log.error("a message that waited is gone: %s", error)
-                timers.turn.agenda.drop()
+                logger.error("a message that waited is gone: %s", error)
+                timers.current.agenda.drop()
                 continue
             except StoreError as error:
-                log.warning("messages that are due wait: %s", error)
+                logger.warning("messages that are due wait: %s", error)
                 return _AGAIN_SECONDS
-            if timers.turn.agenda.first(now_ms) != position:  # one came meanwhile that goes first
+            if timers.current.agenda.first(now_ms) != position:  # an earlier one arrived meanwhile
                 continue
             if not self._deliver(unit):
                 return _AGAIN_SECONDS
-            timers.turn.agenda.drop()
+            timers.current.agenda.drop()
         return self._pause(now_ms)
 
     def _pause(self, now_ms: int) -> float:
         timers = self._timers
-        due_ms = timers.turn.agenda.next_ms()
+        due_ms = timers.current.agenda.next_ms()
         if due_ms is None:
             if timers.advance(now_ms):
                 return 0.0
-            due_ms = timers.turn.end_ms
+            due_ms = timers.current.end_ms
         if due_ms <= now_ms:
             return 0.0
         return min(max((due_ms - now_ms) / 1000, _PAUSE_SECONDS_MIN), _PAUSE_SECONDS_MAX)
 
-    def _deliver(self, unit: Unit) -> bool:
-        """Whether the next message may follow: this one is stored, or never can be."""
+    def _deliver(self, unit: TimerUnit) -> bool:
+        """Stores a due message; False if the store refuses it now and it must be tried again."""
         timers = self._timers
         try:
             draft = self._draft(unit)
@@ -148,21 +153,21 @@ class TimedDelivery:
                 appended = self._append(draft)
                 self.count += 1
                 if unit.rolls:
-                    timers.stored_anew(decode_bytes(draft.properties), appended)
+                    timers.on_rolled(decode_bytes(draft.properties), appended)
         except (OffsetOutOfRange, CorruptRecord, IllegalDraft) as error:
-            log.error("a message that waited is left out: %s", error)
+            logger.error("a message that waited is left out: %s", error)
         except (StoreError, ClosedError) as error:
-            log.warning("messages that are due wait: %s", error)
+            logger.warning("messages that are due wait: %s", error)
             return False
         timers.passed(unit)
         return True
 
-    def _draft(self, unit: Unit) -> Draft | None:
-        """What is to be stored for a unit; None if nothing is.
+    def _draft(self, unit: TimerUnit) -> Draft | None:
+        """The message to store for a unit; None if it is recalled or was delivered before.
 
         Raises:
             OffsetOutOfRange: its record has left the log.
-            CorruptRecord: its record is another one, or does not say where it belongs.
+            CorruptRecord: its record is another one, or names no topic and queue.
         """
         timers = self._timers
         record = parse(self._store.lookup(unit.log_offset))
@@ -170,18 +175,18 @@ class TimedDelivery:
             raise CorruptRecord(f"the record at {unit.log_offset} has not waited")
         properties = decode_bytes(record.properties)
         key = timed.key_of(properties)
-        if timers.takes(unit, key):
+        if timers.was_delivered(unit, key):
             return None
         now_ms = self._clock.now_ms()
         if unit.rolls:
             return timed.rolled(record, properties, entered_ms=unit.written_ms, now_ms=now_ms)
-        if key in timers.turn.recalled and names.UNIQUE_KEY in properties:
-            timers.turn.recalled[key] = True
+        if key in timers.current.recalled and names.UNIQUE_KEY in properties:
+            timers.current.recalled[key] = True
             return None
         return timed.delivered(record, properties, entered_ms=unit.written_ms, now_ms=now_ms)
 
     async def _keep(self) -> None:
-        """Saves the files in rounds: at once if something happened, now and then if not."""
+        """Saves the files in each round with deliveries or new messages, else in every fifth."""
         saved, idle = (0, 0), 0
         while True:
             await asyncio.sleep(self._save_ms / 1000)

@@ -1,8 +1,8 @@
-"""How far the timers are: the file `config/timercheck`, 4096 bytes.
+"""The checkpoint of the timers: the file `config/timercheck`, 4096 bytes.
 
 `docs/formats/timers.md` has the byte table, which a test compares with the structs below.
 
-Java reads and writes the first 56 bytes only. Ours are valid while those are what they were.
+Java reads and writes only the first 56 bytes. Our fields are valid while those do not change.
 Source: TimerCheckpoint of RocketMQ 5.3.
 """
 
@@ -15,7 +15,7 @@ from zlib import crc32
 from sprocket.base.ports import Disk
 
 FILE_BYTES = 4096
-#: What a request for it is answered with.
+#: So many bytes are the reply to a request for the file.
 JAVA_BYTES = 56
 
 _JAVA = struct.Struct(">qqqq")
@@ -26,17 +26,17 @@ _OURS_AT = 64
 _NAME = b"SPROCKET"
 
 
-class Progress(NamedTuple):
-    """How far the timers are.
+class TimerProgress(NamedTuple):
+    """The progress of the timers.
 
     Attributes:
         slot_ms: the first slot that is not done.
         position: the end of the timer log.
-        queue_next: the next message of the timer's topic.
-        delivered_from: log offset behind which all lies that was delivered from the slot.
-        queue_then: the next message when the slot's turn came.
+        queue_next: queue offset of the next message of the timer's topic.
+        delivered_from: log offset behind which all messages delivered from the slot are.
+        queue_then: `queue_next` when the slot became the current one.
         is_ours: whether the last two are known; Java does not write them.
-        is_clean: whether nothing has happened since.
+        is_clean: whether it was saved by an orderly stop.
     """
 
     slot_ms: int
@@ -56,11 +56,11 @@ class TimerCheck:
         self._path = path
 
     def exists(self) -> bool:
-        """Whether there is such a file."""
+        """Whether the file exists."""
         return self._disk.size(self._path) == FILE_BYTES
 
     def open(self) -> None:
-        """Opens it, made if it is missing or has another size.
+        """Opens the file; creates it if it is missing or has another size.
 
         Raises:
             OSError: the disk refuses it.
@@ -71,8 +71,8 @@ class TimerCheck:
         self._file = self._disk.map(self._path, FILE_BYTES)
         self._file.reserve(0, FILE_BYTES)
 
-    def read(self) -> Progress | None:
-        """What it says; None if it says nothing."""
+    def read(self) -> TimerProgress | None:
+        """The progress in the file; None if the file is empty or damaged."""
         raw = self._file.buffer
         slot_ms, position, queue_next, master_next = _JAVA.unpack_from(raw)
         name, delivered_from, queue_then, clean = _OURS.unpack_from(raw, _OURS_AT)
@@ -80,13 +80,13 @@ class TimerCheck:
         if min(slot_ms, position, queue_next, master_next) < 0 or not slot_ms:
             return None
         if name == _NAME and crc == self._crc():
-            return Progress(
+            return TimerProgress(
                 slot_ms, position, queue_next, delivered_from, queue_then, is_clean=clean == 1
             )
-        return Progress(slot_ms, position, max(queue_next, master_next), is_ours=False)
+        return TimerProgress(slot_ms, position, max(queue_next, master_next), is_ours=False)
 
-    async def save(self, progress: Progress, now_ms: int) -> None:
-        """Returns when that is on the disk.
+    async def save(self, progress: TimerProgress, now_ms: int) -> None:
+        """Returns when the progress is on the disk.
 
         Raises:
             OSError: the disk failed.
@@ -108,7 +108,7 @@ class TimerCheck:
         await self._file.sync(0, _OURS_AT + _OURS.size + _CRC.size)
 
     def java_part(self) -> bytes:
-        """The part that Java knows."""
+        """The bytes that Java reads and writes."""
         return bytes(self._file.buffer[:JAVA_BYTES])
 
     def _crc(self) -> int:
@@ -116,5 +116,5 @@ class TimerCheck:
         return crc32(raw[_OURS_AT : _OURS_AT + _OURS.size], crc32(raw[: _JAVA.size]))
 
     def close(self) -> None:
-        """Lets go of the file."""
+        """Closes the file."""
         self._file.close()

@@ -1,6 +1,6 @@
-"""The files of the timers together: wheel, timer log, how far all is.
+"""The files of the timers together: wheel, timer log, and the checkpoint `timercheck`.
 
-They are a view of the timer's topic. None of them is made before the first message wants a time.
+They are a view of the timer's topic. They are made when the first message asks for a time.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable
 from sprocket.base.errors import OffsetOutOfRange
 from sprocket.base.ports import Disk, MappedFile
 from sprocket.delay.timers.counts import Counts
-from sprocket.delay.timers.timer_check import Progress, TimerCheck
-from sprocket.delay.timers.timer_log import NORMAL, RECALLS, ROLLS, UNIT_BYTES, TimerLog, Unit
+from sprocket.delay.timers.timer_check import TimerCheck, TimerProgress
+from sprocket.delay.timers.timer_log import NORMAL, RECALLS, ROLLS, UNIT_BYTES, TimerLog, TimerUnit
 from sprocket.delay.timers.wheel import EMPTY, SLOT, SLOT_BYTES, SLOTS, WHEEL_BYTES, Wheel
 
 _ROW_SHIFT = 16
@@ -22,8 +22,8 @@ class TimerFiles:
     """The open files of a store.
 
     Attributes:
-        wheel, log, check: each of them.
-        had_wheel: whether the wheel was there before.
+        wheel, log, check: the three files.
+        had_wheel: whether the wheel's file existed before.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class TimerFiles:
 
     @classmethod
     def open(cls, disk: Disk, root: str, *, width_ms: int, log_file_bytes: int) -> TimerFiles:
-        """Opens the files, made if they are missing.
+        """Opens the files; creates those that are missing.
 
         Raises:
             ConfigError: the timer log was made with another file size.
@@ -67,14 +67,16 @@ class TimerFiles:
     def enter(
         self, slot_ms: int, magic: int, written_ms: int, message: tuple[int, int, int, int]
     ) -> int:
-        """Puts a unit into the log and its slot; its position.
+        """Puts a unit into the timer log and its slot; returns its position.
 
         Args:
-            magic, written_ms, message: of the unit; the last are its last four fields.
+            slot_ms: its slot.
+            magic, written_ms: fields of the unit.
+            message: its last four fields.
 
         Raises:
             DiskFull, StoreError: the disk refuses it; nothing has changed.
-            OSError: the same, of the wheel.
+            OSError: the disk refuses space for the wheel; nothing has changed.
         """
         self._touch(slot_ms)
         wheel = self.wheel
@@ -84,7 +86,11 @@ class TimerFiles:
         return position
 
     def enter_plain(self, written_ms: int) -> Callable[[int, tuple[int, int, int, int]], None]:
-        """`enter`, in fewer steps, for many plain messages that come in the same slot of time."""
+        """`enter` in fewer steps, for many plain messages written in the same slot of time.
+
+        Every timed send passes here. Attributes are looked up once for all messages, and a slot is
+        read and written without a `Slot` between.
+        """
         wheel, append, unsynced, has_room = (
             self.wheel,
             self.log.append,
@@ -105,8 +111,8 @@ class TimerFiles:
             if not has_room[row]:
                 self._touch(slot_ms)
             unsynced.add(row)
-            told, first, last, waiting, rolled = read(buffer, at)
-            if told != number or first < 0:
+            stored, first, last, waiting, rolled = read(buffer, at)
+            if stored != number or first < 0:
                 first = last = -1
                 waiting = rolled = 0
             position = append(last, (NORMAL, written_ms, slot_ms - written_ms, *message))
@@ -117,7 +123,7 @@ class TimerFiles:
         return enter
 
     def clear(self, slot_ms: int) -> None:
-        """Empties a slot that is done."""
+        """Empties a slot whose messages are delivered."""
         if self.wheel.get(slot_ms) is not EMPTY:
             self._touch(slot_ms)
             self.wheel.clear(slot_ms)
@@ -130,13 +136,15 @@ class TimerFiles:
             self._has_room[row] = 1
         self._unsynced_rows.add(row)
 
-    def rebuild(self, from_ms: int, counts: Counts, now_ms: int) -> Unit | None:
-        """Makes the wheel anew from the timer log, for slots from a time on.
+    def rebuild(self, from_ms: int, counts: Counts, now_ms: int) -> TimerUnit | None:
+        """Builds the wheel from the timer log, for slots from a time on.
 
-        The log then ends behind its last unit.
+        The log is cut behind its last unit. Units are a chain for each slot, and a slot that was
+        rewritten at an orderly stop begins a new chain: a unit without a previous one replaces
+        everything that was in its slot.
 
         Returns:
-            That unit, if there is one.
+            The last unit; None if there is none.
         """
         self._file.clear_from(0)
         self._has_room = bytearray(len(self._has_room))
@@ -158,7 +166,7 @@ class TimerFiles:
         return last
 
     def _uncount(self, slot_ms: int, counts: Counts, now_ms: int) -> None:
-        """A slot that begins anew replaces what was in it: it was half done at an orderly stop."""
+        """Takes the units of a slot out of the counts, before a new chain replaces them."""
         position = self.wheel.get(slot_ms).last
         while position >= 0:
             try:
@@ -168,8 +176,8 @@ class TimerFiles:
             counts.add(unit.topic_hash, -unit.adds, now_ms)
             position = unit.previous
 
-    async def sync(self, progress: Progress, now_ms: int) -> None:
-        """Returns when all files are on the disk, with how far all is.
+    async def sync(self, progress: TimerProgress, now_ms: int) -> None:
+        """Returns when all files are on the disk, with `progress` in the checkpoint.
 
         Raises:
             OSError: the disk failed.
@@ -183,14 +191,14 @@ class TimerFiles:
         await self.check.save(progress, now_ms)
 
     def close(self) -> None:
-        """Lets go of the files."""
+        """Closes the files."""
         self.check.close()
         self._file.close()
         self.log.close()
 
 
 def _stretches(rows: Iterable[int]) -> list[tuple[int, int]]:
-    """First and last of rows that lie side by side: a rebuilt wheel is one write, not hundreds."""
+    """First and last of adjacent rows: a rebuilt wheel is one sync, not 591."""
     found: list[tuple[int, int]] = []
     for row in rows:
         if found and row == found[-1][1] + 1:

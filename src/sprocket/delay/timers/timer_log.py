@@ -2,8 +2,8 @@
 
 `UNIT` declares a unit, and `docs/formats/timers.md` says what its fields mean.
 
-The files have one size; what is left at the end of one is marked blank. What was appended is never
-changed. A position is one in the whole run of files.
+All files have one size; the rest at the end of a file is marked blank. A unit is never changed.
+Positions count through all files.
 Source: TimerLog, TimerMessageStore.doEnqueue of RocketMQ 5.3, which reserves the last 8 bytes.
 """
 
@@ -24,21 +24,21 @@ NORMAL, ROLLS, RECALLS = 1, 2, 4
 
 _BLANK = struct.Struct(">iqi")
 _MAGIC_MAX = 0xF
-#: Room is taken on the disk in pieces of this size.
+#: Disk space is reserved in pieces of this size.
 _ROOM_BYTES = 1 << 18
 
 
-class Unit(NamedTuple):
+class TimerUnit(NamedTuple):
     """One unit of the log.
 
     Attributes:
-        previous: the one before in its slot; -1 for none.
+        previous: position of the unit before it in its slot; -1 for none.
         magic: its bits.
         written_ms: when it was written.
         slot_ms: the slot's time.
-        log_offset, record_bytes: where the message's record is.
-        topic_hash: of the message's own topic.
-        due_ms: the very time; 0 if that is not known.
+        log_offset, record_bytes: position and size of the message's record in the log.
+        topic_hash: hash of the message's own topic.
+        due_ms: when the message is due; 0 if only the slot is known.
     """
 
     previous: int
@@ -52,17 +52,17 @@ class Unit(NamedTuple):
 
     @property
     def adds(self) -> int:
-        """What it adds to the number of messages that wait."""
+        """Its contribution to the number of messages that wait: -1 for a recall, else 1."""
         return -1 if self.magic & RECALLS else 1
 
     @property
     def rolls(self) -> bool:
-        """Whether its message is stored anew when the slot comes."""
+        """Whether its message is rolled, and not delivered, in its slot."""
         return bool(self.magic & ROLLS)
 
     @property
     def is_recall(self) -> bool:
-        """Whether it takes another one back when the slot comes."""
+        """Whether it recalls another message in its slot."""
         return self.magic & (RECALLS | ROLLS) == RECALLS
 
 
@@ -70,7 +70,7 @@ class TimerLog:
     """The files.
 
     Attributes:
-        end: position where the next unit goes.
+        end: position of the next unit.
     """
 
     def __init__(self, disk: Disk, directory: str, file_bytes: int) -> None:
@@ -91,7 +91,7 @@ class TimerLog:
 
     @property
     def start(self) -> int:
-        """Position of the first unit there is."""
+        """Position of the first unit."""
         return self._segments.start
 
     @property
@@ -100,11 +100,11 @@ class TimerLog:
         return self._segments.limit
 
     def append(self, previous: int, fields: tuple[int, ...]) -> int:
-        """Writes a unit to the end; returns its position.
+        """Appends a unit; returns its position.
 
         Args:
-            previous: the unit before it in its slot; -1 for none.
-            fields: the rest of it, as it stands in the file.
+            previous: position of the unit before it in its slot; -1 for none.
+            fields: its other fields, as they are written in the file.
 
         Raises:
             DiskFull, StoreError: the disk refuses it.
@@ -123,7 +123,7 @@ class TimerLog:
         return end
 
     def _next_segment(self) -> Segment:
-        """The file that the next unit goes into, with its place at `end`."""
+        """Returns the file for the next unit, and moves `end` to the unit's position in it."""
         segment = self._segments.make(self.end)
         if self.end + UNIT_BYTES + _BLANK.size > segment.end:
             at = self.end - segment.start
@@ -138,11 +138,11 @@ class TimerLog:
         self._room_to = self.end
         return segment
 
-    def read(self, position: int) -> Unit:
+    def read(self, position: int) -> TimerUnit:
         """The unit at a position.
 
         Raises:
-            OffsetOutOfRange: there is none.
+            OffsetOutOfRange: there is no unit.
         """
         segment = self._segments.at(position)
         at = position - segment.start
@@ -150,11 +150,14 @@ class TimerLog:
             raise OffsetOutOfRange(f"no unit of the timer log at {position}")
         unit = _unit(UNIT.unpack_from(segment.buffer, at))
         if unit is None or unit.previous >= position:
-            raise OffsetOutOfRange(f"what stands in the timer log at {position} is no unit")
+            raise OffsetOutOfRange(f"the bytes in the timer log at {position} are no unit")
         return unit
 
-    def scan(self, position: int) -> Iterator[tuple[int, Unit]]:
-        """The units from the first of a file on, with their positions; ends where none stands."""
+    def scan(self, position: int) -> Iterator[tuple[int, TimerUnit]]:
+        """The units with their positions, from the begin of the file that has `position`.
+
+        Ends at the first position without a unit.
+        """
         for start in [s for s in self._segments.starts if s + self._segments.file_bytes > position]:
             buffer = self._segments.at(start).buffer
             whole = len(buffer) - len(buffer) % UNIT_BYTES
@@ -168,7 +171,7 @@ class TimerLog:
                 yield at, unit
 
     def cut(self, position: int) -> None:
-        """Forgets all units from a position on.
+        """Removes all units from a position on.
 
         Raises:
             OSError: the disk refuses it.
@@ -181,7 +184,7 @@ class TimerLog:
         self.end = position
 
     async def sync(self, start: int, end: int) -> None:
-        """Returns when what stands between two positions is on the disk.
+        """Returns when all units between two positions are on the disk.
 
         Raises:
             OSError: the disk failed.
@@ -189,7 +192,7 @@ class TimerLog:
         await self._segments.sync(start, end)
 
     def forget_before(self, log_start: int) -> None:
-        """Removes files whose last message has left the log."""
+        """Removes files whose last message has left the commit log, which begins at `log_start`."""
         while len(self._segments.starts) > 1:
             following = self._segments.starts[1]
             last = (self._segments.file_bytes - _BLANK.size) // UNIT_BYTES - 1
@@ -202,13 +205,13 @@ class TimerLog:
             self._segments.remove_before(following)
 
     def close(self) -> None:
-        """Lets go of the files."""
+        """Closes the files."""
         self._segment = None
         self._segments.close()
 
 
-def _unit(fields: tuple[int, ...]) -> Unit | None:
+def _unit(fields: tuple[int, ...]) -> TimerUnit | None:
     size, previous, magic, written_ms, delay_ms, *rest = fields
     if size != UNIT_BYTES or not 0 < magic <= _MAGIC_MAX:
         return None
-    return Unit(previous, magic, written_ms, written_ms + delay_ms, *rest)
+    return TimerUnit(previous, magic, written_ms, written_ms + delay_ms, *rest)

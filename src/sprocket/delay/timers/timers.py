@@ -1,11 +1,11 @@
-"""The timers: a view of the timer's topic that knows what is due when.
+"""The timers: a view of the timer's topic by due time.
 
-A message of the topic goes onto the wheel as soon as it is stored, or when the view catches up with
-the topic. Slots are done one after the other: the slot whose turn it is has its messages on an
-agenda, in the order of their very times. A message that comes too late for its slot goes into that
-one, so nothing falls behind.
+A message of the topic is put on the wheel as soon as it is stored, or when the view catches up with
+the topic. Slots are done one after the other: the messages of the current slot are on an agenda, in
+the order of their due times. A message that comes too late for its slot joins the current one, so
+that no message is left behind.
 
-What counts survives in the timer's files and in the log; here is only what one slot needs.
+All lasting state is in the timers' files and in the log; only that of the current slot is here.
 """
 
 from __future__ import annotations
@@ -13,49 +13,49 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterable, Sequence
+from functools import partial
 
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import CorruptRecord, OffsetOutOfRange, StoreError
 from sprocket.base.ports import Clock, Disk
 from sprocket.delay.timers.counts import Counts
-from sprocket.delay.timers.lookback import Delivered
-from sprocket.delay.timers.pending import Pending, pending
+from sprocket.delay.timers.current_slot import CurrentSlot
+from sprocket.delay.timers.delivery_history import DeliveryHistory
+from sprocket.delay.timers.pending import DueCounts, pending
 from sprocket.delay.timers.shape import Shape
-from sprocket.delay.timers.timed import QUEUE, Waiting, waiting
-from sprocket.delay.timers.timer_check import Progress
+from sprocket.delay.timers.timed import QUEUE, TimerMessage, waiting
+from sprocket.delay.timers.timer_check import TimerProgress
 from sprocket.delay.timers.timer_files import TimerFiles
-from sprocket.delay.timers.timer_log import NORMAL, RECALLS, ROLLS, Unit
+from sprocket.delay.timers.timer_log import NORMAL, RECALLS, ROLLS, TimerUnit
 from sprocket.delay.timers.timer_recovery import recover
-from sprocket.delay.timers.turn import Turn
 from sprocket.message.properties import decode_bytes
-from sprocket.message.record import Record, parse
+from sprocket.message.record import Record
 from sprocket.message.topic import TIMER
 from sprocket.store.store import Store
-from sprocket.store.writing.appending import Appended
+from sprocket.store.writing.appender import Appended
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
-#: Messages that go onto the wheel in one go when it catches up.
+#: Messages and bytes that are put on the wheel in one step of catching up.
 _COUNT_MAX = 256
 _BYTES_MAX = 1 << 20
-#: A half-done slot with more messages is not written anew at a stop.
+#: A slot with more messages left is not rewritten at a stop.
 _REWRITTEN_MAX = 100_000
 _DELAY_MS_MAX = (1 << 31) - 1
-#: How long a save waits for the log to be on the disk, s.
+#: How long a save waits for a flush of the log, s.
 _FLUSH_SECONDS = 5.0
 
-
-#: Place in the queue and in the log, size, slot, time, topic, whether it is a recall.
+#: Queue offset, log offset, size, slot, due time, topic, whether it is a recall.
 Fresh = tuple[int, int, int, int, int, str, bool]
 
 
 class Timers:
-    """What waits, and the slot whose turn it is.
+    """The messages that wait, and the current slot.
 
     Attributes:
-        turn: the slot whose turn it is. All before are done.
-        counts: messages that wait, by topic.
-        queue_next: the next message of the timer's topic that is to go on the wheel.
+        current: the current slot. All slots before are done.
+        counts: numbers of messages that wait, by topic.
+        queue_next: queue offset of the next message of the topic to put on the wheel.
         entered: messages put on the wheel since the start.
     """
 
@@ -65,17 +65,17 @@ class Timers:
         self._store = store
         self._disk = disk
         self._root = root
-        self._shape = shape
+        self._layout = shape
         self._clock = clock
         self._files: TimerFiles | None = None
-        self._recovered = Delivered()
+        self._recovered = DeliveryHistory()
         self._done_before = 0
-        self._progress = Progress(0, 0, 0)
+        self._progress = TimerProgress(0, 0, 0)
         self.counts = counts
-        self.turn = Turn(store)
+        self.current = CurrentSlot(store)
         self.queue_next = 0
         self._is_stopped = False
-        #: What was stored in this turn of the loop.
+        #: Messages that were stored in this iteration of the event loop.
         self._fresh: list[Fresh] = []
         self.entered = 0
 
@@ -83,7 +83,7 @@ class Timers:
 
     @property
     def is_in_use(self) -> bool:
-        """Whether a message has ever waited here."""
+        """Whether the files exist: a message has waited in this store."""
         return self._files is not None
 
     @property
@@ -93,7 +93,7 @@ class Timers:
         return self._files
 
     async def start(self) -> None:
-        """Opens the files if there are any, or if they are missing and should be there.
+        """Opens and recovers the files if there are any, or if the topic has messages.
 
         Raises:
             StoreError, ConfigError: they cannot be opened.
@@ -112,14 +112,14 @@ class Timers:
                 self._store,
                 self.counts,
                 now_ms=self._clock.now_ms(),
-                log_file_bytes=self._shape.log_file_bytes,
+                log_file_bytes=self._layout.log_file_bytes,
             )
         except OSError as error:
             raise StoreError(f"the timers in {self._root} cannot be opened: {error}") from error
         self._progress = recovered.progress
         self.queue_next = recovered.progress.queue_next
-        self.turn.begin(recovered.progress.slot_ms, self._shape.width_ms)
-        self._recovered = recovered.delivered
+        self.current.begin(recovered.progress.slot_ms, self._layout.width_ms)
+        self._recovered = recovered.history
         self._done_before = recovered.done_before
         await self.save()
 
@@ -127,24 +127,24 @@ class Timers:
         self._files = TimerFiles.open(
             self._disk,
             self._root,
-            width_ms=self._shape.width_ms,
-            log_file_bytes=self._shape.timer_file_bytes,
+            width_ms=self._layout.width_ms,
+            log_file_bytes=self._layout.timer_file_bytes,
         )
 
     def _begin(self) -> None:
-        """Makes the files, for the first message that wants a time."""
+        """Creates the files, for the first message that asks for a time."""
         try:
             self._open()
         except OSError as error:
             raise StoreError(f"the timers in {self._root} cannot be made: {error}") from error
-        slot_ms = self._shape.slot_of(self._clock.now_ms())
+        slot_ms = self._layout.slot_of(self._clock.now_ms())
         self.queue_next = int(self._store.min_offset(TIMER, QUEUE))
-        self._progress = Progress(slot_ms, 0, self.queue_next)
+        self._progress = TimerProgress(slot_ms, 0, self.queue_next)
         self._begin_slot(slot_ms)
-        self.turn.sooner.set()
+        self.current.sooner.set()
 
     def close(self) -> None:
-        """Lets go of the files."""
+        """Closes the files."""
         if self._files is not None:
             self._files.close()
             self._files = None
@@ -152,31 +152,31 @@ class Timers:
     # What comes in.
 
     @property
-    def behind(self) -> int:
-        """How many messages of the topic are not on the wheel yet."""
+    def lag(self) -> int:
+        """Number of messages of the topic that are not on the wheel yet."""
         return max(0, self._store.max_offset(TIMER, QUEUE) - self.queue_next)
 
     def stored(self, messages: Iterable[Fresh]) -> None:
-        """Messages that wait were stored. If the view is behind, it will come to them.
+        """Takes messages that were stored in the topic; if the view is behind, it reads them later.
 
-        They go on the wheel with what else comes in this turn of the loop.
+        They are put on the wheel with all others of this iteration of the event loop.
         """
         if not self._fresh:
             asyncio.get_running_loop().call_soon(self._enter_fresh)
         self._fresh += messages
 
-    def stored_anew(self, properties: dict[str, str], appended: Appended) -> None:
-        """A copy was stored: it goes on the wheel before its slot may have its turn."""
+    def on_rolled(self, properties: dict[str, str], appended: Appended) -> None:
+        """Puts the copy of a rolled message on the wheel at once, before its slot can be due."""
         place = (appended.queue_offset, appended.log_offset, appended.record_bytes)
-        message = waiting(properties, place, width_ms=self._shape.width_ms)
+        message = waiting(properties, place, width_ms=self._layout.width_ms)
         if message is not None:
             self._fresh.append(message)
             self._enter_fresh()
 
     def _enter_fresh(self) -> None:
-        """Puts what has just come on the wheel, before it is flushed: a recall counts at once.
+        """Puts new messages on the wheel before the log is flushed, so a recall has effect at once.
 
-        What the disk refuses now, `catch_up` tries again.
+        If the disk refuses it, `catch_up` tries again.
         """
         fresh, self._fresh = self._fresh, []
         if self._is_stopped or not fresh:
@@ -186,16 +186,18 @@ class Timers:
                 self._begin()
             self._enter_plain(fresh)
         except (StoreError, OSError) as error:
-            log.warning("a message that waits goes on the wheel later: %s", error)
+            logger.warning("a message that waits is put on the wheel later: %s", error)
 
+    # Every timed send passes here. The slots in which a message needs no decision are computed once
+    # for all. From a message that does not follow `queue_next` on, `catch_up` reads the topic.
     def _enter_plain(self, fresh: Sequence[Fresh]) -> None:
         # What came in one turn of the loop shares clock, limits and topic hashes: part of what took
         # a send from 19.6 to 14.8 µs. One out of order ends it, and `catch_up` reads the topic.
-        turn, shape, hash_of = self.turn, self._shape, self.counts.hash_of
+        current, shape, hash_of = self.current, self._layout, self.counts.hash_of
         now_ms = self._clock.now_ms()
         now_slot_ms = now_ms - now_ms % shape.width_ms
-        first_ms = max(turn.end_ms, now_slot_ms)
-        last_ms = min(now_slot_ms + shape.roll_ms, turn.slot_ms + self.files.wheel.span_ms)
+        first_ms = max(current.end_ms, now_slot_ms)
+        last_ms = min(now_slot_ms + shape.roll_ms, current.slot_ms + self.files.wheel.span_ms)
         enter = self.files.enter_plain(now_slot_ms)
         came: dict[int, int] = {}
         try:
@@ -204,7 +206,7 @@ class Timers:
                 if offset != self.queue_next:
                     return
                 if is_recall or not first_ms <= slot_ms < last_ms:
-                    self._take(Waiting(*message))
+                    self._take(TimerMessage(*message))
                     continue
                 topic_hash = hash_of(topic)
                 enter(slot_ms, (log_offset, size, topic_hash, due_ms))
@@ -219,7 +221,7 @@ class Timers:
         """Puts some messages of the topic on the wheel that are not on it yet.
 
         Returns:
-            Whether there may be more.
+            Whether more may be left.
 
         Raises:
             StoreError, OSError: the disk refuses it.
@@ -233,41 +235,33 @@ class Timers:
         if at >= self._store.max_offset(TIMER, QUEUE):
             return False
         found = self._store.read(TIMER, QUEUE, at, count_max=_COUNT_MAX, bytes_max=_BYTES_MAX)
-        for part in found.parts:
-            place = 0
-            while place < len(part):
-                try:
-                    record = parse(part, place)
-                except CorruptRecord as error:
-                    log.error("messages that wait behind %d are left out: %s", at, error)
-                    break
-                if not self._take(self._waiting(record)):
-                    return False
-                place += record.size
+        for record in found.records(on_damage=partial(_left_out, at)):
+            if not self._take(self._waiting(record)):
+                return False
         if self.queue_next < found.next_offset:
-            log.error("messages %d to %d that wait are gone", at, found.next_offset)
+            logger.error("messages %d to %d that wait are gone", at, found.next_offset)
             self.queue_next = int(found.next_offset)
         return self.queue_next < self._store.max_offset(TIMER, QUEUE)
 
-    def _waiting(self, record: Record) -> Waiting | None:
+    def _waiting(self, record: Record) -> TimerMessage | None:
         place = (record.queue_offset, record.log_offset, record.size)
-        return waiting(decode_bytes(record.properties), place, width_ms=self._shape.width_ms)
+        return waiting(decode_bytes(record.properties), place, width_ms=self._layout.width_ms)
 
-    def _take(self, message: Waiting | None) -> bool:
-        """Puts the next message on the wheel; False if there is no room on it yet."""
+    def _take(self, message: TimerMessage | None) -> bool:
+        """Puts the next message on the wheel; False if its slot is beyond the wheel's span yet."""
         if message is None:
-            log.error("message %d of %s names no time", self.queue_next, TIMER)
+            logger.error("message %d of %s names no time", self.queue_next, TIMER)
         elif not self._was_passed(message) and not self._enter(message):
             return False
         self.queue_next += 1
         return True
 
-    def _was_passed(self, message: Waiting) -> bool:
-        """Whether a message was delivered, or stored anew, before a crash.
+    def _was_passed(self, message: TimerMessage) -> bool:
+        """Whether a message was delivered or rolled before a crash.
 
-        It must not go on the wheel: whoever recovers after the next crash would not know it.
+        It must not be put on the wheel: the scan after a second crash would not find its delivery.
         """
-        if message.queue_offset < self._done_before and message.slot_ms < self.turn.slot_ms:
+        if message.queue_offset < self._done_before and message.slot_ms < self.current.slot_ms:
             return True
         origins = self._recovered.origins
         if message.log_offset not in origins:
@@ -275,10 +269,12 @@ class Timers:
         origins.discard(message.log_offset)
         return True
 
-    def _enter(self, message: Waiting) -> bool:
+    # A message due far ahead is put in a nearer slot, where it is rolled. One whose slot is done is
+    # put in the current slot. One beyond the wheel's span must wait until the slots move on.
+    def _enter(self, message: TimerMessage) -> bool:
         # Behind the roll window a message is stored anew on the way; one that is late goes into the
         # slot whose turn it is. Further ahead than the wheel reaches, a slot has an earlier time.
-        files, turn, shape = self.files, self.turn, self._shape
+        files, current, shape = self.files, self.current, self._layout
         now_ms = self._clock.now_ms()
         now_slot_ms = now_ms - now_ms % shape.width_ms
         slot_ms, due_ms = message.slot_ms, message.due_ms
@@ -286,9 +282,9 @@ class Timers:
         if slot_ms - now_slot_ms >= shape.roll_ms:
             due_ms = slot_ms = shape.on_the_way(slot_ms, now_slot_ms)
             magic |= ROLLS
-        if slot_ms < turn.slot_ms:
-            slot_ms = turn.slot_ms
-        elif slot_ms - turn.slot_ms >= files.wheel.span_ms:
+        if slot_ms < current.slot_ms:
+            slot_ms = current.slot_ms
+        elif slot_ms - current.slot_ms >= files.wheel.span_ms:
             return False
         position = files.enter(
             slot_ms,
@@ -302,59 +298,59 @@ class Timers:
             ),
         )
         self.entered += 1
-        if slot_ms == turn.slot_ms and turn.is_loaded:
-            turn.join(position, files.log.read(position))
+        if slot_ms == current.slot_ms and current.is_loaded:
+            current.join(position, files.log.read(position))
         return True
 
     # What goes out.
 
-    def takes(self, unit: Unit, key: str) -> bool:
-        """Whether a message was delivered already, before a crash."""
+    def was_delivered(self, unit: TimerUnit, key: str) -> bool:
+        """Whether a message was delivered before a crash; removes it from those known."""
         if not len(self._recovered):
             return False
-        return self._recovered.takes(unit.log_offset, key, is_rolled=unit.rolls)
+        return self._recovered.pop(unit.log_offset, key, is_rolled=unit.rolls)
 
-    def passed(self, unit: Unit) -> None:
-        """A message is delivered, stored anew, or will never be."""
+    def passed(self, unit: TimerUnit) -> None:
+        """Takes a message out of the counts: it is delivered or rolled, or never can be."""
         self.counts.add(unit.topic_hash, -unit.adds, self._clock.now_ms())
 
     def advance(self, now_ms: int) -> bool:
-        """Goes on to the next slot, if this one is done; whether it went on."""
-        turn = self.turn
-        if not turn.is_loaded or len(turn.agenda) or now_ms < turn.end_ms:
+        """Makes the next used slot the current one, if this one is done; whether it did so."""
+        current = self.current
+        if not current.is_loaded or len(current.agenda) or now_ms < current.end_ms:
             return False
         self._begin_slot(self.files.wheel.next_used(self._leave(), now_ms))
         return True
 
     def _leave(self) -> int:
-        """The slot is done; when the next one begins."""
-        turn = self.turn
-        for position in turn.recalls:
+        """Clears the current slot, which is done; returns the begin of the next one."""
+        current = self.current
+        for position in current.recalls:
             unit = self.files.log.read(position)
             self.counts.add(unit.topic_hash, 1, self._clock.now_ms())
-        found = sum(turn.recalled.values())
+        found = sum(current.recalled.values())
         if found:
-            log.info("%d messages were taken back in slot %d", found, turn.slot_ms)
-        self.files.clear(turn.slot_ms)
-        return turn.end_ms
+            logger.info("%d messages were taken back in slot %d", found, current.slot_ms)
+        self.files.clear(current.slot_ms)
+        return current.end_ms
 
     def _begin_slot(self, slot_ms: int) -> None:
-        """What is delivered from now on is delivered from another slot."""
-        self.turn.begin(slot_ms, self._shape.width_ms)
+        """Makes a slot the current one, and notes from where on its deliveries are in the log."""
+        self.current.begin(slot_ms, self._layout.width_ms)
         self._progress = self._progress._replace(
             slot_ms=slot_ms,
             delivered_from=int(self._store.log_end),
             queue_then=self.queue_next,
         )
 
-    async def pending(self, now_ms: int, spans_seconds: Sequence[int]) -> Pending:
-        """How many messages wait, by time; to the width of a slot."""
-        return await pending(self._files, self.turn, now_ms, spans_seconds)
+    async def pending(self, now_ms: int, spans_seconds: Sequence[int]) -> DueCounts:
+        """Numbers of messages that wait by due time, with the precision of a slot."""
+        return await pending(self._files, self.current, now_ms, spans_seconds)
 
     # What is kept.
 
     async def save(self, *, is_clean: bool = False) -> None:
-        """Returns when the files are on the disk, once the log is up to where it is now.
+        """Returns when the files are on the disk, after the records to which they refer.
 
         Raises:
             StoreError: the disk failed.
@@ -373,7 +369,7 @@ class Timers:
             raise StoreError(f"the timers in {self._root} cannot be saved: {error}") from error
 
     async def stop(self) -> None:
-        """Saves all for an orderly stop, and lets go of the files."""
+        """Saves the files for an orderly stop, and closes them."""
         self._is_stopped = True
         if self._files is None:
             return
@@ -382,19 +378,23 @@ class Timers:
             await self._store.sync()
             await self.save(is_clean=True)
         except (StoreError, OSError, OffsetOutOfRange) as error:
-            log.error("the timers are recovered at the next start: %s", error)
+            logger.error("the timers are recovered at the next start: %s", error)
         finally:
             self.close()
 
     def _tidy_slot(self) -> None:
-        """Makes the files say what is left of the slot: Java knows whole slots only."""
-        files, turn = self.files, self.turn
-        if not turn.is_loaded or len(turn.agenda) > _REWRITTEN_MAX:
+        """Rewrites the current slot with its remaining units, since Java knows only whole slots."""
+        files, current = self.files, self.current
+        if not current.is_loaded or len(current.agenda) > _REWRITTEN_MAX:
             return
-        if not len(turn.agenda):
+        if not len(current.agenda):
             self._begin_slot(self._leave())
             return
-        units = [files.log.read(position) for position in turn.left()]
-        files.clear(turn.slot_ms)
+        units = [files.log.read(position) for position in current.left()]
+        files.clear(current.slot_ms)
         for unit in units:
             files.enter(unit.slot_ms, unit.magic, unit.written_ms, unit[4:])
+
+
+def _left_out(at: int, error: CorruptRecord) -> None:
+    logger.error("messages that wait behind %d are left out: %s", at, error)

@@ -1,10 +1,10 @@
-"""The wheel: which messages wait in which slot of time. Pure, over the bytes of the file.
+"""The timer wheel: the slots of time in which messages wait. Pure, over the bytes of its file.
 
-Fourteen days' worth of slots at one second's width, 32 bytes each, used again and again:
+It has the slots of fourteen days at a width of one second, 32 bytes each, which are used in a ring:
 
 `SLOT` declares a slot, and `docs/formats/timers.md` says what its fields mean.
 
-A slot whose time is another one is empty. Java keeps the last four bytes and never reads them.
+A slot that has another time is empty. Java writes the last four bytes and never reads them.
 Source: TimerWheel, Slot of RocketMQ 5.3.
 """
 
@@ -28,9 +28,9 @@ class Slot(NamedTuple):
     """One slot.
 
     Attributes:
-        first, last: positions in the timer log; -1 if nothing waits.
-        waiting: how many wait.
-        rolled: how many of them are to be stored anew then.
+        first, last: positions in the timer log; -1 for an empty slot.
+        waiting: how many messages wait.
+        rolled: how many of them are rolled then.
     """
 
     first: int
@@ -43,11 +43,11 @@ EMPTY = Slot(-1, -1, 0, 0)
 
 
 class Wheel:
-    """Slots over a buffer of `WHEEL_BYTES`.
+    """The slots in a buffer of `WHEEL_BYTES`.
 
     Attributes:
-        buffer: its bytes.
-        width_ms: of a slot.
+        buffer: the bytes.
+        width_ms: width of a slot.
     """
 
     __slots__ = ("buffer", "width_ms")
@@ -58,35 +58,36 @@ class Wheel:
 
     @property
     def span_ms(self) -> int:
-        """How far apart the earliest and the latest slot in use may be."""
+        """The longest time between the earliest and the latest used slot, ms."""
         return SLOTS * self.width_ms
 
     def place(self, time_ms: int) -> int:
-        """Where in the buffer a slot stands."""
+        """Position of the slot of a time in the buffer."""
         return time_ms // self.width_ms % SLOTS * SLOT_BYTES
 
     def get(self, time_ms: int) -> Slot:
-        """The slot of a time."""
+        """The slot that contains a time."""
         number, *fields = SLOT.unpack_from(self.buffer, self.place(time_ms))
         return Slot(*fields) if number == time_ms // self.width_ms else EMPTY
 
     def last(self, time_ms: int) -> int:
         """Position of the last unit in the slot of a time; -1 for none."""
         number = time_ms // self.width_ms
-        told, _, last, _, _ = SLOT.unpack_from(self.buffer, number % SLOTS * SLOT_BYTES)
-        return last if told == number else -1
+        stored, _, last, _, _ = SLOT.unpack_from(self.buffer, number % SLOTS * SLOT_BYTES)
+        return last if stored == number else -1
 
     def add(self, time_ms: int, position: int, count: int = 1, rolled: int = 0) -> None:
-        """Puts a unit behind the others of its slot.
+        """Adds a unit at the end of its slot.
 
         Args:
-            position: of the unit in the timer log.
-            count, rolled: what it adds to the slot's numbers.
+            time_ms: a time in the slot.
+            position: position of the unit in the timer log.
+            count, rolled: its contributions to the slot's numbers.
         """
         number = time_ms // self.width_ms
         at = number % SLOTS * SLOT_BYTES
-        told, first, _, counted, rolling = SLOT.unpack_from(self.buffer, at)
-        if told != number or first < 0:
+        stored, first, _, counted, rolling = SLOT.unpack_from(self.buffer, at)
+        if stored != number or first < 0:
             first, counted, rolling = position, 0, 0
         SLOT.pack_into(self.buffer, at, number, first, position, counted + count, rolling + rolled)
 
@@ -96,13 +97,14 @@ class Wheel:
         self.buffer[at : at + SLOT_BYTES] = _ZEROS[:SLOT_BYTES]
 
     def next_used(self, from_ms: int, until_ms: int) -> int:
-        """The first slot from a time on in which something waits, or that of `until_ms`.
+        """The first used slot from `from_ms` on; the slot of `until_ms` if there is none before.
 
-        A span of empty slots is passed over in one go; a call looks at `_ROW_SLOTS` others at most.
+        Rows without any used slot are skipped as a whole. A call checks at most `_ROW_SLOTS` single
+        slots, and then returns the slot to continue with, so that it never holds the loop for long.
         """
         number, last = from_ms // self.width_ms, until_ms // self.width_ms
-        looked = 0
-        while number < last and looked < _ROW_SLOTS:
+        checked = 0
+        while number < last and checked < _ROW_SLOTS:
             at = number % SLOTS * SLOT_BYTES
             span = min(_ROW_BYTES - at % _ROW_BYTES, WHEEL_BYTES - at)
             if self.buffer[at : at + span] == _ZEROS[:span]:
@@ -111,16 +113,16 @@ class Wheel:
             if self.get(number * self.width_ms).last >= 0:
                 break
             number += 1
-            looked += 1
+            checked += 1
         return min(number, max(last, from_ms // self.width_ms)) * self.width_ms
 
     def used(self, from_ms: int) -> Iterator[tuple[int, Slot]]:
-        """The slots from a time on in which something waits, in no order, with their times."""
+        """The used slots from a time on with their times, in no order."""
         for row in self.rows(from_ms):
             yield from row
 
     def rows(self, from_ms: int) -> Iterator[list[tuple[int, Slot]]]:
-        """The same, some two thousand slots at a time: looking at all of them takes long."""
+        """The same, in rows of 2048 slots, since a pass through all slots takes long."""
         first = from_ms // self.width_ms
         for row in range(0, WHEEL_BYTES, _ROW_BYTES):
             raw = bytes(self.buffer[row : row + _ROW_BYTES])

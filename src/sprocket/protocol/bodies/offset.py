@@ -49,7 +49,7 @@ class TopicStatsTable(Body):
     topic_put_tps: float | None = None
 
 
-class Progress(Body):
+class QueueProgress(Body):
     """A group's progress in a queue. Source: OffsetWrapper."""
 
     broker_offset: Long = always(0)
@@ -64,7 +64,7 @@ class ConsumeStats(Body):
     is_dialect: ClassVar[bool] = True
 
     consume_tps: float = always(0.0)
-    offset_table: dict[Queue, Progress] = always({})
+    offset_table: dict[Queue, QueueProgress] = always({})
 
 
 class ConsumeStatsList(Body):
@@ -137,7 +137,7 @@ class CorrectionOffsets(Body):
     correction_offsets: dict[Long, Long] = always({})
 
 
-class LocalOffsets(Body):
+class LocalOffsetTable(Body):
     """A broadcasting consumer's own offset file. Source: OffsetSerializeWrapper."""
 
     is_dialect: ClassVar[bool] = True

@@ -17,6 +17,9 @@ SUBSCRIPTION = 4
 CLASS_FILTER = 8
 LITE_PULL = 16
 
+#: Begins the remark of a broker without such filters. Source: PullMessageProcessor.
+CANNOT_FILTER = "The broker does not support consumer to filter message by"
+
 
 class PullReply(Header, kw_only=True):
     """Where to continue. All replies but errors have it; the remark is the store's status.

@@ -192,7 +192,7 @@ class UpdateNameServerConfig(Header, kw_only=True):
     code: ClassVar[int] = 318
 
 
-class NameServerConfig(Header, kw_only=True):
+class ReadNameServerConfig(Header, kw_only=True):
     """Asks for the settings; reply body: lines `key=value`."""
 
     code: ClassVar[int] = 319

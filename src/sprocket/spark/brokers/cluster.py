@@ -1,6 +1,6 @@
-"""The cluster as a planner sees it: which topics and queues there are, and their offsets.
+"""What a planner asks the cluster: topics, queues and their offsets.
 
-Blocking. Questions about many queues of one broker travel together.
+Blocking. Requests about many queues of one broker are pipelined.
 """
 
 from __future__ import annotations
@@ -21,36 +21,36 @@ from sprocket.protocol.requests.offset import (
     UpdateOffset,
 )
 from sprocket.protocol.requests.route import TopicNames
-from sprocket.spark.brokers.pool import Wires
+from sprocket.spark.brokers.pool import ConnectionPool
 
 
-class Cluster:
-    """Asks name servers and brokers.
+class ClusterMetadata:
+    """Requests to name servers and brokers.
 
     Args:
-        wires: the connections; whoever made them closes them.
+        pool: the connections; their owner closes them.
     """
 
-    def __init__(self, wires: Wires) -> None:
-        self._wires = wires
+    def __init__(self, pool: ConnectionPool) -> None:
+        self._pool = pool
 
     @property
     def addresses(self) -> Mapping[str, str]:
-        """By broker name, where that broker is read."""
-        return self._wires.addresses
+        """By broker name, the address from which that broker is read."""
+        return self._pool.addresses
 
     def topics(self) -> list[str]:
         """Names of all topics, sorted."""
-        reply = self._wires.ask_nameservers(TopicNames())
+        reply = self._pool.ask_nameservers(TopicNames())
         return sorted(set(TopicList.decode(reply.body).topic_list))
 
     def readable(self, topic: str) -> tuple[QueueId, ...]:
         """The topic's queues that can be read, sorted.
 
         Raises:
-            RouteNotFound: no broker has it.
+            RouteNotFound: no broker has the topic.
         """
-        return self._wires.route(topic).readable
+        return self._pool.route(topic).readable
 
     def earliest(self, queues: Iterable[QueueId]) -> dict[QueueId, int]:
         """Offset of each queue's first message."""
@@ -61,7 +61,7 @@ class Cluster:
         return self._offsets(queues, _last)
 
     def at(self, times: Mapping[QueueId, int]) -> dict[QueueId, int]:
-        """Offset of the first message stored at a time (ms) or after it; the end if none is."""
+        """Offset of the first message stored at or after a time, ms; the end if there is none."""
         return self._offsets(
             times,
             lambda q: SearchOffset(
@@ -70,11 +70,11 @@ class Cluster:
         )
 
     def committed(self, group: str, queues: Iterable[QueueId]) -> dict[QueueId, int]:
-        """Where a group is, by queue; queues in which it has committed nothing are left out.
+        """A group's committed offsets, by queue; without queues in which it committed nothing.
 
         Raises:
-            ReplyError: a broker said no.
-            TransportError: a broker did not answer.
+            ReplyError: a broker refused.
+            TransportError: a broker did not reply.
         """
         replies = self._call_brokers(
             queues,
@@ -98,8 +98,8 @@ class Cluster:
     def commit(self, group: str, offsets: Mapping[QueueId, int]) -> None:
         """Commits a group's offsets, each the next one to read.
 
-        It asks for them first: a broker that was told to reset the group takes no word from who has
-        not asked since.
+        It reads them first: after a reset of the group, a broker accepts no commit from a client
+        that has not read the offsets since.
         """
         self.committed(group, offsets)
         replies = self._call_brokers(offsets, lambda q: _committing(group, q, offsets[q]))
@@ -115,17 +115,17 @@ class Cluster:
     def _call_brokers(
         self, queues: Iterable[QueueId], question: Callable[[QueueId], Header]
     ) -> dict[QueueId, Command]:
-        """Asks each queue's broker; the questions to one broker travel together."""
+        """Sends a request for each queue to its broker; requests to one broker are pipelined."""
         by_broker: dict[str, list[QueueId]] = {}
         for queue in queues:
             by_broker.setdefault(queue.broker, []).append(queue)
         found: dict[QueueId, Command] = {}
         for broker, some in by_broker.items():
-            wire = self._wires.to(broker)
+            connection = self._pool.to(broker)
             try:
-                replies = wire.call_all([question(queue) for queue in some])
+                replies = connection.call_all([question(queue) for queue in some])
             except TransportError:
-                self._wires.hang_up(wire)
+                self._pool.hang_up(connection)
                 raise
             found.update(zip(some, replies, strict=True))
         return found

@@ -1,1 +1,1 @@
-"""Starting Spark: Java, the interpreter of workers, the package for clusters."""
+"""Starts Spark: finds Java, sets the workers' interpreter, packs the package for clusters."""

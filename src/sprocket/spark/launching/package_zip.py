@@ -1,6 +1,6 @@
-"""The package as one file, for clusters on whose machines it is not installed.
+"""Packs the package into one file, for clusters on whose machines it is not installed.
 
-What it needs (`msgspec`, `numpy`, `pyarrow` and what else pip brings) must be there.
+Its dependencies (`msgspec`, `numpy`, `pyarrow` and others that pip installs) must be there.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import sprocket
 
-#: What travels: the package, and the one by which Spark finds the source.
+#: The packages in the file: this one, and the one by which Spark finds the source.
 _PACKAGES = ("sprocket", "pyspark_rocketmq")
 _LEFT_OUT = ("__pycache__",)
 

@@ -1,1 +1,1 @@
-"""Options of the source and the sink: declared once, checked, parsed."""
+"""Options of the source and the sink: each is declared once, parsed and checked."""

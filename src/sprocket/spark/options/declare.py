@@ -1,6 +1,6 @@
-"""Options as data: how one is declared, how texts become a frozen value, what a wrong one is told.
+"""Declares options as dataclass fields, and parses texts into frozen values. Pure.
 
-Names count without regard to upper and lower case. Pure.
+Case does not matter in names. Errors name the option, or the nearest one if it does not exist.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class About:
-    """What is known of an option besides its default."""
+class OptionInfo:
+    """The declaration of an option but its default: name, parser and documentation."""
 
     name: str
     parse: Parser
@@ -31,16 +31,16 @@ def option(
     """Declares an option as a dataclass field.
 
     Args:
-        name: what the user writes.
-        parse: text to value; gets the name too, for its errors.
-        doc: one sentence, shown in the documentation.
-        is_secret: left out where options are shown.
+        name: the name that users write.
+        parse: turns the name and the text into a value; the name is for its errors.
+        doc: one sentence for the documentation.
+        is_secret: whether the value is left out of the `repr`.
     """
-    about = About(name, parse, doc)
+    about = OptionInfo(name, parse, doc)
     return field(default=default, repr=not is_secret, metadata={"option": about})
 
 
-#: What people write who come from elsewhere.
+#: Names of other connectors and of RocketMQ's clients, for the hint in errors.
 _ELSEWHERE = {
     "kafka.bootstrap.servers": "namesrvAddr",
     "bootstrap.servers": "namesrvAddr",
@@ -85,17 +85,19 @@ _ELSEWHERE = {
 
 
 def parse(given: Mapping[str, str], *, kind: type[T], others: Iterable[type[Any]], reads: str) -> T:
-    """Reads options into a dataclass whose fields are made with `option`.
+    """Parses options into a dataclass whose fields are made with `option`.
 
     Args:
-        others: declare options of other ways, refused with another text.
-        reads: what `kind` is for, in words.
+        given: texts by name.
+        kind: the dataclass.
+        others: dataclasses for other uses; their options are refused as not for this one.
+        reads: the use of `kind` in words, for errors.
 
     Raises:
-        ConfigError: an option does not exist, or its value cannot be taken. Names the option.
+        ConfigError: an option does not exist or has a wrong value. The text names the option.
     """
     known = declared(kind)
-    elsewhere: dict[str, tuple[str, About]] = {}
+    elsewhere: dict[str, tuple[str, OptionInfo]] = {}
     for other in others:
         elsewhere.update(declared(other))
     found: dict[str, Any] = {}
@@ -111,15 +113,15 @@ def parse(given: Mapping[str, str], *, kind: type[T], others: Iterable[type[Any]
         except ConfigError:
             raise
         except SprocketError as error:
-            said = str(error)
+            reason = str(error)
             raise ConfigError(
-                said if about.name in said else f"option {about.name}: {said}"
+                reason if about.name in reason else f"option {about.name}: {reason}"
             ) from None
     return kind(**found)
 
 
-def declared(kind: type[Any]) -> dict[str, tuple[str, About]]:
-    """Attribute and declaration of each option, by its name in lower case."""
+def declared(kind: type[Any]) -> dict[str, tuple[str, OptionInfo]]:
+    """The attribute's name and the declaration of each option, by option name in lower case."""
     return {
         one.metadata["option"].name.lower(): (one.name, one.metadata["option"])
         for one in fields(kind)
@@ -139,7 +141,7 @@ def unknown(name: str, names: list[str]) -> str:
 
 def check_names(given: Iterable[str], kinds: Iterable[type[Any]]) -> None:
     """Raises ConfigError for a name that is no option of any of these kinds."""
-    known: dict[str, tuple[str, About]] = {}
+    known: dict[str, tuple[str, OptionInfo]] = {}
     for kind in kinds:
         known.update(declared(kind))
     for name in given:

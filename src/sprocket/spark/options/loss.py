@@ -1,29 +1,31 @@
-"""What happens where messages cannot be read: an error that says where, or a warning."""
+"""Reports messages that cannot be read: an error that names the place, or a warning."""
 
 from __future__ import annotations
 
 import logging
 
 from sprocket.base.errors import SprocketError
-from sprocket.spark.options.options import Choice
+from sprocket.spark.options.options import SelectionOptions
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class ReadFailed(SprocketError):
-    """Something cannot be read whole. The text has topic, broker, queue number and offset, or the
-    file and the position in it."""
+    """Messages cannot be read. The text has topic, broker, queue number and offset, or the file and
+    the position in it."""
 
 
-def report_loss(options: Choice, place: object, what: str) -> None:
-    """Messages are gone: an error or a warning, as the user wants.
+def report_loss(options: SelectionOptions, place: object, what: str) -> None:
+    """Reports that messages are gone; only a warning is logged if failOnDataLoss is false.
 
     Args:
+        options: the options of the read.
         place: the queue, or the file.
+        what: a description of the loss.
 
     Raises:
         ReadFailed: failOnDataLoss is true.
     """
     if options.fails_on_loss:
-        raise ReadFailed(f"{place}: {what}. Set failOnDataLoss to false to go on without them")
-    log.warning("%s: %s; going on without them", place, what)
+        raise ReadFailed(f"{place}: {what}. Set failOnDataLoss to false to continue without them")
+    logger.warning("%s: %s; continues without them", place, what)

@@ -1,9 +1,9 @@
 # ruff: noqa: RUF009 - `option` makes a dataclass field
-"""What a user may say with `.option(…)` when reading, checked once and frozen.
+"""The options of `.option(…)` for reading, checked once and frozen.
 
-Names are those of Spark's Kafka source where the meaning is the same, RocketMQ's own where it is
-not. Spark hands options over as text; names count without regard to upper and lower case. An
-option that does not exist is refused with the nearest one that does. The result can be pickled.
+Names are those of Spark's Kafka source where the meaning is the same, and RocketMQ's own elsewhere.
+Spark passes options as texts, and case does not matter in names. An unknown option is refused, and
+the error names the nearest one that exists. The result can be pickled.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from sprocket.message.queue import QueueId
 from sprocket.protocol.signing import Signer
 from sprocket.spark.options import declare, positions, values
 from sprocket.spark.options.declare import option
-from sprocket.spark.options.positions import Kind, Positions
+from sprocket.spark.options.positions import PositionKind, QueuePositions
 
 if TYPE_CHECKING:
     from sprocket.filter.sql92 import SqlFilter
 
-Read = TypeVar("Read", bound="Choice")
+Read = TypeVar("Read", bound="SelectionOptions")
 
-#: A group that every RocketMQ broker knows from its start: reading leaves nothing behind.
+#: A group that every RocketMQ broker has from its start, so reading creates no group.
 READER_GROUP = "TOOLS_CONSUMER"
 
 
 @dataclass(frozen=True)
-class Choice:
-    """Which messages, wherever they are read from."""
+class SelectionOptions:
+    """Options that choose messages, for reads from brokers and from files."""
 
     topics: tuple[str, ...] = option(
-        "subscribe", values.topics, "Topics to read, with commas in between.", default=()
+        "subscribe", values.topics, "Topics to read, separated by commas.", default=()
     )
     pattern: str | None = option(
         "subscribePattern",
@@ -42,10 +42,10 @@ class Choice:
         "Topics to read, as a regular expression for the whole name. RocketMQ's own, retry and "
         "dead-letter topics are left out unless the expression begins with `%` or `rmq_sys_`.",
     )
-    starting_time: Positions | None = option(
+    starting_time: QueuePositions | None = option(
         "startingTimestamp",
         positions.parse_time,
-        "Where to begin in every queue, by store time in ms since 1970. Goes before the other two.",
+        "Where to begin in every queue, by store time in ms since 1970. Overrides the other two.",
     )
     tags: str = option(
         "tags",
@@ -62,7 +62,7 @@ class Choice:
     fails_on_loss: bool = option(
         "failOnDataLoss",
         values.switch,
-        "Fail when messages to be read are no longer there; otherwise warn and go on.",
+        "Fail if messages to read are no longer there; otherwise warn and continue.",
         default=True,
     )
     partitions_min: int = option(
@@ -77,10 +77,10 @@ class Choice:
 
     @property
     def filter(self) -> TagFilter | SqlFilter:
-        """Which messages are wanted, by tag or by SQL."""
+        """The filter by tag or by SQL."""
         if self.sql is None:
             return TagFilter.parse(self.tags)
-        # Most tasks have no condition, and need not load what reads them.
+        # Most tasks have no condition and do not need to load the parser.
         from sprocket.filter.sql92 import SqlFilter
 
         return SqlFilter.parse(self.sql)
@@ -95,24 +95,24 @@ class Choice:
 
 @dataclass(frozen=True)
 class Credentials:
-    """Who is reading or writing, for brokers with access control."""
+    """Keys of the user, for brokers with access control."""
 
     access_key: str | None = option(
-        "accessKey", values.text, "Who is asking, for brokers with access control (`aclEnable`)."
+        "accessKey", values.text, "The user's key, for brokers with access control (`aclEnable`)."
     )
     secret_key: str | None = option(
         "secretKey",
         values.text,
-        "What requests are signed with. It is never sent.",
+        "The key that signs requests. It is never sent.",
         is_secret=True,
     )
     security_token: str | None = option(
-        "securityToken", values.text, "Goes with keys that were lent for a time.", is_secret=True
+        "securityToken", values.text, "Token that belongs to temporary keys.", is_secret=True
     )
 
     @property
     def signer(self) -> Signer | None:
-        """What signs requests; None if there are no keys.
+        """The signer of requests; None without keys.
 
         Raises:
             ConfigError: one key is given without the other.
@@ -121,8 +121,8 @@ class Credentials:
 
 
 @dataclass(frozen=True)
-class ReadOptions(Credentials, Choice):
-    """How to read, as the user asked."""
+class ReadOptions(Credentials, SelectionOptions):
+    """Options of all reads from brokers."""
 
     nameservers: tuple[str, ...] = option(
         "namesrvAddr",
@@ -136,19 +136,19 @@ class ReadOptions(Credentials, Choice):
         'Queues to read: `{"orders": {"broker-a": [0, 1]}}`.',
         default=frozenset(),
     )
-    starting: Positions | None = option(
+    starting: QueuePositions | None = option(
         "startingOffsets",
         values.either,
-        "Where to begin: `earliest`, `latest`, `committed` (where the group is, and earliest in "
-        'queues where it is nowhere), or `{"orders": {"broker-a": {"0": 17}}}` with -2 for '
+        "Where to begin: `earliest`, `latest`, `committed` (offsets of the group, and earliest in "
+        'queues without one), or `{"orders": {"broker-a": {"0": 17}}}` with -2 for '
         "earliest and -1 for latest. Default: earliest, in streams latest. A stream that has a "
-        "checkpoint goes on from there.",
+        "checkpoint continues from there.",
     )
-    starting_times: Positions | None = option(
+    starting_times: QueuePositions | None = option(
         "startingOffsetsByTimestamp",
         positions.parse_times,
         'Where to begin, by store time in ms: `{"orders": 1700000000000}`, or for each queue. '
-        "Goes before `startingOffsets`.",
+        "Overrides `startingOffsets`.",
     )
     time_strategy: str = option(
         "startingOffsetsByTimestampStrategy",
@@ -167,7 +167,7 @@ class ReadOptions(Credentials, Choice):
     partition_records_max: int = option(
         "maxRecordsPerPartition",
         values.whole(1),
-        "Read at most so many offsets in one task.",
+        "Most offsets that one task reads.",
         default=0,
     )
     pull_timeout_ms: int = option(
@@ -180,25 +180,25 @@ class ReadOptions(Credentials, Choice):
     pull_bytes: int = option(
         "pullMaxBytes",
         values.whole(1024, 8 * 1024 * 1024),
-        "Most bytes to ask of a broker at once. Brokers may give less.",
+        "Most bytes in one pull. Brokers may return fewer.",
         default=1024 * 1024,
     )
     pull_records: int = option(
         "pullMaxRecords",
         values.whole(1, 65_536),
-        "Most messages to ask of a broker at once. Brokers may give less.",
+        "Most messages in one pull. Brokers may return fewer.",
         default=8192,
     )
     offset_retries: int = option(
         "fetchOffset.numRetries",
         values.whole(0, 1000),
-        "How many times to ask again when offsets cannot be had.",
+        "How many times a failed query of offsets is repeated.",
         default=3,
     )
     offset_retry_ms: int = option(
         "fetchOffset.retryIntervalMs",
         values.whole(0, 3_600_000),
-        "Pause before asking for offsets again, ms.",
+        "Pause before a query of offsets is repeated, ms.",
         default=200,
     )
 
@@ -218,7 +218,11 @@ class ReadOptions(Credentials, Choice):
         super().check()
         check_credentials(self)
         begins = self.starting.everywhere if self.starting else None
-        if begins is not None and begins.kind is Kind.COMMITTED and self.group == READER_GROUP:
+        if (
+            begins is not None
+            and begins.kind is PositionKind.COMMITTED
+            and self.group == READER_GROUP
+        ):
             raise ConfigError(
                 "startingOffsets committed needs a group that has committed: give group"
             )
@@ -226,7 +230,7 @@ class ReadOptions(Credentials, Choice):
 
 @dataclass(frozen=True)
 class Pushed:
-    """Whether conditions are taken over from Spark, in batch reads."""
+    """Whether batch reads accept pushed filters from Spark."""
 
     takes_filters: bool = option(
         "pushDownPredicate",
@@ -239,30 +243,30 @@ class Pushed:
 
 @dataclass(frozen=True)
 class BatchOptions(Pushed, ReadOptions):
-    """How to read once: where it ends, too."""
+    """Options of batch reads from brokers, with their end."""
 
-    ending: Positions | None = option(
+    ending: QueuePositions | None = option(
         "endingOffsets",
         values.latest_or_json,
         "Where to end, this offset not included: `latest` (the default), or a JSON of offsets with "
         "-1 for latest.",
     )
-    ending_times: Positions | None = option(
+    ending_times: QueuePositions | None = option(
         "endingOffsetsByTimestamp",
         positions.parse_times,
-        "Where to end, by store time in ms, for each topic or queue. Goes before `endingOffsets`.",
+        "Where to end, by store time in ms, for each topic or queue. Overrides `endingOffsets`.",
     )
-    ending_time: Positions | None = option(
+    ending_time: QueuePositions | None = option(
         "endingTimestamp",
         positions.parse_time,
         "Where to end in every queue, by store time in ms since 1970; a message stored at that "
-        "time is not read. Goes before the other two.",
+        "time is not read. Overrides the other two.",
     )
 
 
 @dataclass(frozen=True)
 class StreamOptions(ReadOptions):
-    """How to read on and on: how much at a time, too."""
+    """Options of streaming reads, with the size of micro-batches."""
 
     trigger_records_max: int = option(
         "maxOffsetsPerTrigger",
@@ -285,31 +289,31 @@ class StreamOptions(ReadOptions):
     route_refresh_ms: int = option(
         "routeRefreshMs",
         values.whole(0, 3_600_000),
-        "How often topics and queues are looked up anew, ms.",
+        "Time between two updates of topics and queues, ms.",
         default=5_000,
     )
 
 
 @dataclass(frozen=True)
-class StoreOptions(Pushed, Choice):
-    """How to read the files of a broker's store."""
+class StoreOptions(Pushed, SelectionOptions):
+    """Options of reads from the files of a broker's store."""
 
     store: str = option(
         "store",
         values.text,
         "Folder of a broker's store: its log files are read, and no broker need run. All tasks "
-        "must see it under this name. Where the log lies on several disks, the others follow, with "
-        "`;` in between.",
+        "must reach it under this path. For a log on several disks the other folders follow, "
+        "separated by `;`.",
         default="",
     )
     broker: str | None = option(
         "storeBroker", values.text, "What the column `broker` shows; null without it."
     )
-    ending_time: Positions | None = option(
+    ending_time: QueuePositions | None = option(
         "endingTimestamp",
         positions.parse_time,
         "Where to end in every queue, by store time in ms since 1970; a message stored at that "
-        "time is not read. Goes before the other two.",
+        "time is not read. Overrides the other two.",
     )
     checks_bodies: bool = option(
         "checkBodies",
@@ -321,7 +325,7 @@ class StoreOptions(Pushed, Choice):
 
 
 #: The ways of reading, and what an error calls them.
-_READS: dict[type[Choice], str] = {
+_READS: dict[type[SelectionOptions], str] = {
     BatchOptions: "batch reads",
     StreamOptions: "streams",
     StoreOptions: "reads of a store",
@@ -344,12 +348,12 @@ def read_options(given: Mapping[str, str], kind: type[Read]) -> Read:
 
 
 def check_names(given: Iterable[str]) -> None:
-    """Raises ConfigError for a name that is no option of any way of reading."""
+    """Raises ConfigError for a name that is no option of any read."""
     declare.check_names(given, tuple(_READS))
 
 
 def check_credentials(options: Credentials) -> None:
-    """Raises ConfigError for half a pair of keys."""
+    """Raises ConfigError if only one of the two keys is given, or a token without them."""
     if bool(options.access_key) != bool(options.secret_key):
         missing = "secretKey" if options.access_key else "accessKey"
         raise ConfigError(f"option {missing} is missing: accessKey and secretKey go together")

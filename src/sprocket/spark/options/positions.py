@@ -1,12 +1,12 @@
-"""Where a read begins and ends, as a user says it: in words, as JSON, or as times.
+"""Parses where a read begins and ends: from words, JSON of offsets, or times. Pure.
 
     "earliest"                                        every queue
     {"orders": {"broker-a": {"0": 17, "1": -1}}}      offsets; -2 is earliest, -1 is latest
     {"orders": 1700000000000}                         a time for a whole topic, ms since 1970
     {"orders": {"broker-a": {"0": 1700000000000}}}    a time for each queue
 
-The shape is that of Spark's Kafka source, with the broker in between, since a RocketMQ queue is
-named by topic, broker and number. Pure.
+The JSON is that of Spark's Kafka source with one more level for the broker, since a RocketMQ queue
+is identified by topic, broker and number.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ EARLIEST_NUMBER = -2
 LATEST_NUMBER = -1
 
 
-class Kind(Enum):
-    """What a position counts in."""
+class PositionKind(Enum):
+    """The kinds of a position."""
 
     EARLIEST = "earliest"
     LATEST = "latest"
@@ -35,30 +35,31 @@ class Kind(Enum):
 
 
 class Position(NamedTuple):
-    """One place in a queue.
+    """A place in a queue: its begin or end, an offset, a time, or a group's committed offset.
 
-    An end of it, an offset, the first message at or after a time, or where a group is.
+    Attributes:
+        value: the offset, or ms since 1970 for the first message stored then or later.
     """
 
-    kind: Kind
+    kind: PositionKind
     value: int = 0
 
 
-EARLIEST = Position(Kind.EARLIEST)
-LATEST = Position(Kind.LATEST)
-COMMITTED = Position(Kind.COMMITTED)
+EARLIEST = Position(PositionKind.EARLIEST)
+LATEST = Position(PositionKind.LATEST)
+COMMITTED = Position(PositionKind.COMMITTED)
 _WORDS = {"earliest": EARLIEST, "latest": LATEST, "committed": COMMITTED}
 
 
 @dataclass(frozen=True)
-class Positions:
+class QueuePositions:
     """A position for every queue.
 
     Attributes:
-        option: the option that said so, for errors.
-        everywhere: for queues that are not named; None if all must be named.
-        topics: for all queues of a topic.
-        queues: for single queues.
+        option: name of the option, for errors.
+        everywhere: position in queues that are not named; None if all must be named.
+        topics: positions in all queues of a topic.
+        queues: positions in single queues.
     """
 
     option: str
@@ -70,18 +71,18 @@ class Positions:
         """The position in one queue.
 
         Raises:
-            UsageError: positions are given by name, and this queue is not among them.
+            UsageError: the option names queues, and this queue is not among them.
         """
         found = self.queues.get(queue) or self.topics.get(queue.topic) or self.everywhere
         if found is None:
             raise UsageError(
-                f"option {self.option} says nothing of queue {queue}: name every queue of its "
+                f"option {self.option} has no position for queue {queue}: name every queue of its "
                 f'topic, with {EARLIEST_NUMBER} for "earliest" and {LATEST_NUMBER} for "latest"'
             )
         return found
 
     def check_names(self, queues: set[QueueId]) -> None:
-        """Raises UsageError if a queue or topic is named that is not read."""
+        """Raises UsageError if the option names a queue or topic that is not read."""
         strangers = sorted(set(self.queues) - queues)
         if strangers:
             raise UsageError(f"option {self.option} names {strangers[0]}, which is not read")
@@ -90,15 +91,17 @@ class Positions:
             raise UsageError(f"option {self.option} names topic {lost[0]}, which is not read")
 
 
-def parse_offsets(option: str, text: str, *, words: tuple[str, ...]) -> Positions:
-    """Reads "earliest", "latest", "committed" or a JSON of offsets.
+def parse_offsets(option: str, text: str, *, words: tuple[str, ...]) -> QueuePositions:
+    """Parses "earliest", "latest", "committed" or a JSON of offsets.
 
     Args:
-        words: which of the words this option takes.
+        option: name of the option, for errors.
+        text: its value.
+        words: the words of the three that this option allows.
     """
     word = text.strip().lower()
     if word in words:
-        return Positions(option, _WORDS[word])
+        return QueuePositions(option, _WORDS[word])
     if not word.startswith("{"):
         taken = ", ".join(f'"{one}"' for one in words)
         raise UsageError(f"option {option} takes {taken} or a JSON of offsets, not {text!r}")
@@ -106,12 +109,12 @@ def parse_offsets(option: str, text: str, *, words: tuple[str, ...]) -> Position
     for topic, entry in _object(option, text).items():
         for queue, number in _queues(option, topic, entry):
             queues[queue] = _offset(option, queue, number, words)
-    return Positions(option, queues=queues)
+    return QueuePositions(option, queues=queues)
 
 
 def _offset(option: str, queue: QueueId, number: int, words: tuple[str, ...]) -> Position:
     if number >= 0:
-        return Position(Kind.OFFSET, number)
+        return Position(PositionKind.OFFSET, number)
     if number == LATEST_NUMBER:
         return LATEST
     if number == EARLIEST_NUMBER and "earliest" in words:
@@ -119,29 +122,29 @@ def _offset(option: str, queue: QueueId, number: int, words: tuple[str, ...]) ->
     raise UsageError(f"option {option}: {number} is no offset (queue {queue})")
 
 
-def parse_time(option: str, text: str) -> Positions:
-    """Reads one time for every queue, in ms since 1970."""
+def parse_time(option: str, text: str) -> QueuePositions:
+    """Parses one time for every queue, ms since 1970."""
     try:
-        return Positions(option, Position(Kind.TIME, _time(option, int(text.strip()))))
+        return QueuePositions(option, Position(PositionKind.TIME, _time(option, int(text.strip()))))
     except ValueError:
         raise UsageError(f"option {option} takes ms since 1970, not {text!r}") from None
 
 
-def parse_times(option: str, text: str) -> Positions:
-    """Reads a JSON of times, for topics or for queues."""
+def parse_times(option: str, text: str) -> QueuePositions:
+    """Parses a JSON of times (ms since 1970), by topic or by queue."""
     topics = {}
     queues = {}
     for topic, entry in _object(option, text).items():
         if isinstance(entry, int):
-            topics[topic] = Position(Kind.TIME, _time(option, entry))
+            topics[topic] = Position(PositionKind.TIME, _time(option, entry))
             continue
         for queue, number in _queues(option, topic, entry):
-            queues[queue] = Position(Kind.TIME, _time(option, number))
-    return Positions(option, topics=topics, queues=queues)
+            queues[queue] = Position(PositionKind.TIME, _time(option, number))
+    return QueuePositions(option, topics=topics, queues=queues)
 
 
 def parse_queues(option: str, text: str) -> frozenset[QueueId]:
-    """Reads a JSON of queue numbers: `{"orders": {"broker-a": [0, 1]}}`."""
+    """Parses a JSON of queue numbers: `{"orders": {"broker-a": [0, 1]}}`."""
     queues: set[QueueId] = set()
     for topic, brokers in _object(option, text).items():
         for broker, numbers in _nested(option, topic, brokers).items():
@@ -154,12 +157,12 @@ def parse_queues(option: str, text: str) -> frozenset[QueueId]:
 
 
 def format_offsets(offsets: Mapping[QueueId, int]) -> str:
-    """Offsets as the JSON that `startingOffsets` takes, sorted."""
+    """Offsets as JSON for `startingOffsets`, sorted."""
     return json.dumps(shape_offsets(offsets), separators=(",", ":"))
 
 
 def shape_offsets(offsets: Mapping[QueueId, int]) -> dict[str, dict[str, dict[str, int]]]:
-    """Offsets by topic, broker and queue number: what a checkpoint keeps."""
+    """Offsets by topic, broker and queue number, as a checkpoint keeps them."""
     shape: dict[str, dict[str, dict[str, int]]] = {}
     for queue in sorted(offsets):
         numbers = shape.setdefault(queue.topic, {}).setdefault(queue.broker, {})
@@ -168,7 +171,7 @@ def shape_offsets(offsets: Mapping[QueueId, int]) -> dict[str, dict[str, dict[st
 
 
 def read_shape(shape: Mapping[str, Mapping[str, Mapping[str, int]]]) -> dict[QueueId, int]:
-    """The offsets that `shape_offsets` shaped."""
+    """The offsets of which `shape_offsets` made this shape."""
     return {
         QueueId(topic, broker, int(number)): offset
         for topic, brokers in shape.items()

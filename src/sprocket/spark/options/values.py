@@ -1,4 +1,4 @@
-"""Texts of options to values, each checked; an error names the option. Pure."""
+"""Parses and checks the texts of options; errors name the option. Pure."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from sprocket.filter.tags import TagFilter
 from sprocket.message.offsets import LONG_MAX
 from sprocket.message.properties import check_user_property
 from sprocket.message.topic import check_group, check_topic
-from sprocket.spark.options.positions import Positions, parse_offsets
+from sprocket.spark.options.positions import QueuePositions, parse_offsets
 
-#: Gets the option's name and its text.
+#: Takes the option's name and its text; returns the value or raises UsageError.
 Parser = Callable[[str, str], Any]
 
 
@@ -25,7 +25,7 @@ def text(name: str, value: str) -> str:
 
 
 def whole(minimum: int, maximum: int = LONG_MAX) -> Parser:
-    """A whole number between bounds, both allowed."""
+    """Makes a parser of whole numbers in [minimum, maximum]."""
 
     def parse(name: str, value: str) -> int:
         try:
@@ -61,7 +61,7 @@ def duration(name: str, value: str) -> int:
 
 
 def addresses(name: str, value: str) -> tuple[str, ...]:
-    """`host:port`, several with `;` or `,` in between."""
+    """`host:port`, several are separated by `;` or `,`."""
     found = tuple(one.strip() for one in re.split(r"[;,]", value) if one.strip())
     for one in found:
         host, colon, port = one.rpartition(":")
@@ -73,7 +73,7 @@ def addresses(name: str, value: str) -> tuple[str, ...]:
 
 
 def topics(name: str, value: str) -> tuple[str, ...]:
-    """Topic names with commas in between."""
+    """Topic names, separated by commas."""
     found = tuple(dict.fromkeys(one.strip() for one in value.split(",") if one.strip()))
     if not found:
         raise UsageError(f"option {name} names no topic")
@@ -95,7 +95,7 @@ def property_name(name: str, value: str) -> str:
 
 
 def queue_choice(name: str, value: str) -> str:
-    """How queues are chosen."""
+    """`turn` or `key`: how the sink chooses queues."""
     word = value.strip().lower()
     if word not in ("turn", "key"):
         raise UsageError(f'option {name} takes "turn" or "key", not {value!r}')
@@ -118,7 +118,7 @@ def group(name: str, value: str) -> str:
 
 
 def tags(name: str, value: str) -> str:
-    """A tag expression: `*`, or tags with `||` in between."""
+    """A tag expression: `*`, or tags separated by `||`."""
     return TagFilter.parse(value.strip()).expression
 
 
@@ -130,18 +130,18 @@ def sql(name: str, value: str) -> str:
 
 
 def strategy(name: str, value: str) -> str:
-    """What to do where no message is as new as the starting time."""
+    """`latest` or `error`: the choice for queues without a message as new as the starting time."""
     word = value.strip().lower()
     if word not in ("latest", "error"):
         raise UsageError(f'option {name} takes "latest" or "error", not {value!r}')
     return word
 
 
-def either(name: str, value: str) -> Positions:
-    """Where a read begins."""
+def either(name: str, value: str) -> QueuePositions:
+    """The begin of a read: a word or offsets."""
     return parse_offsets(name, value, words=("earliest", "latest", "committed"))
 
 
-def latest_or_json(name: str, value: str) -> Positions:
-    """Where a batch read ends."""
+def latest_or_json(name: str, value: str) -> QueuePositions:
+    """The end of a batch read: `latest` or offsets."""
     return parse_offsets(name, value, words=("latest",))

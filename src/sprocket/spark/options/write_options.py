@@ -1,4 +1,4 @@
-"""What a user may say with `.option(…)` when writing, checked once and frozen."""
+"""The options of `.option(…)` for writing, checked once and frozen."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from sprocket.spark.options import values
 from sprocket.spark.options.declare import option, parse
 from sprocket.spark.options.options import Credentials, check_credentials
 
-#: Options that Spark itself adds for streams.
+#: Options that Spark adds itself for streams.
 _SPARKS_OWN = {"checkpointlocation", "queryname", "outputmode"}
 
 
 @dataclass(frozen=True)
 class WriteOptions(Credentials):
-    """How to write, as the user asked."""
+    """Options of writes."""
 
     nameservers: tuple[str, ...] = option(
         "namesrvAddr",
@@ -26,10 +26,10 @@ class WriteOptions(Credentials):
         default=(),
     )
     topic: str | None = option(
-        "topic", values.topic, "Where messages go that have no column `topic`, or null there."
+        "topic", values.topic, "Topic of messages without a column `topic`, or with null there."
     )
     tag: str | None = option(
-        "tag", values.text, "Tag of messages that have no column `tag`, or null there."
+        "tag", values.text, "Tag of messages without a column `tag`, or with null there."
     )
     delay_level: int = option(
         "delayLevel",
@@ -51,7 +51,7 @@ class WriteOptions(Credentials):
         "can drop repeats by it.",
     )
     group: str = option(
-        "group", values.group, "Producer group that brokers are told.", default="sprocket-spark"
+        "group", values.group, "Producer group in requests to brokers.", default="sprocket-spark"
     )
     batch_records: int = option(
         "batchMaxRecords",
@@ -66,7 +66,7 @@ class WriteOptions(Credentials):
         default=512 * 1024,
     )
     timeout_ms: int = option(
-        "sendTimeoutMs", values.whole(1, 600_000), "How long an answer may take.", default=10_000
+        "sendTimeoutMs", values.whole(1, 600_000), "Longest wait for a reply, ms.", default=10_000
     )
     retries: int = option(
         "sendRetries",

@@ -6,7 +6,7 @@
     archive = Archive(nameservers="127.0.0.1:9876", topics=("orders",), folder="orders-archive")
     done = archive.run(session())
 
-All can be stopped and started again. What each promises stands in its module and in the guide.
+Each can be stopped and started again. Its module and the guide describe what it promises.
 """
 
 from __future__ import annotations
@@ -15,30 +15,20 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from sprocket.spark.pipelines.archive import Archive as Archive
-    from sprocket.spark.pipelines.deadletters import DeadLetters as DeadLetters
-    from sprocket.spark.pipelines.lag import Lag as Lag
-    from sprocket.spark.pipelines.mirror import Mirror as Mirror
-    from sprocket.spark.pipelines.replay import Replay as Replay
-    from sprocket.spark.pipelines.trace import Trace as Trace
-    from sprocket.spark.pipelines.volume import Volume as Volume
+    from sprocket.spark.pipelines.archive import Archive
+    from sprocket.spark.pipelines.deadletters import DeadLetters
+    from sprocket.spark.pipelines.lag import Lag
+    from sprocket.spark.pipelines.mirror import Mirror
+    from sprocket.spark.pipelines.replay import Replay
+    from sprocket.spark.pipelines.trace import Trace
+    from sprocket.spark.pipelines.volume import Volume
 
-#: The module of each.
-_WHERE = {
-    "Archive": "archive",
-    "Replay": "replay",
-    "DeadLetters": "deadletters",
-    "Lag": "lag",
-    "Volume": "volume",
-    "Trace": "trace",
-    "Mirror": "mirror",
-}
-
+#: Each is in the module of its name in lower case.
 __all__ = ["Archive", "DeadLetters", "Lag", "Mirror", "Replay", "Trace", "Volume"]
 
 
 def __getattr__(name: str) -> object:
     # Executors import this package for tasks: they get only what they ask for.
-    if name in _WHERE:
-        return getattr(importlib.import_module(f"{__name__}.{_WHERE[name]}"), name)
+    if name in __all__:
+        return getattr(importlib.import_module(f"{__name__}.{name.lower()}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,10 +1,10 @@
-"""Topics into partitioned Parquet, each message exactly once, once or on and on.
+"""Writes topics to partitioned Parquet, each message exactly once, in one run or continuously.
 
     archive = Archive(nameservers="127.0.0.1:9876", topics=("orders",), folder="orders-archive")
     done = archive.run(session)
 
-Folders are `topic=…/date=…/batch=…`, by the day of storing (UTC). How that is exactly once through
-crashes: `batches`.
+Folders are `topic=…/date=…/batch=…`, by the day of storing (UTC). `batches` describes why each
+message is there exactly once after crashes.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from sprocket.spark.pipelines.parts.job import (
 )
 from sprocket.spark.pipelines.parts.progress import Watch, unwatched
 from sprocket.spark.pipelines.parts.report import Bars, Report, Table
-from sprocket.spark.pipelines.parts.streams import follow, trigger
+from sprocket.spark.pipelines.parts.streams import run_query, trigger
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-#: What an archive keeps of each message.
+#: Columns of an archive.
 COLUMNS = (
     "topic string, broker string, queue_id int, queue_offset bigint, key string, tag string, "
     "body binary, properties map<string,string>, born_timestamp timestamp, "
@@ -40,7 +40,7 @@ COLUMNS = (
 )
 BY = ("topic", "date")
 _ABOUT = f"{HIDDEN}/archive.json"
-#: Topics that a report names.
+#: Most topics in a report.
 _TOPICS_MAX = 1000
 
 
@@ -49,10 +49,11 @@ class Archived:
     """What a run did, and what the archive holds now.
 
     Attributes:
-        rows, corrupt: archived by this run; of them, with a body that is no JSON of the schema.
+        rows: messages archived by this run.
+        corrupt: messages of them whose body is no JSON of the schema.
         batches: micro-batches of this run.
-        total_rows: in the archive.
-        topics: rows of each topic in the archive, the largest first, 1000 at most.
+        total_rows: messages in the archive.
+        topics: messages of each topic in the archive, the largest first, 1000 at most.
         is_interrupted: whether Ctrl-C ended it.
     """
 
@@ -66,7 +67,7 @@ class Archived:
     is_interrupted: bool
 
     def report(self) -> Report:
-        """The same as a page."""
+        """The same figures as a report."""
         facts = {
             "messages archived": self.rows,
             "with a corrupt body": self.corrupt,
@@ -116,11 +117,11 @@ class Archive(TopicJob):
     )
 
     def run(self, session: SparkSession, watch: Watch = unwatched) -> Archived:
-        """Archives what has come since the last run; the folder's own checkpoint knows.
+        """Archives the messages behind the offsets in the folder's checkpoint.
 
         Raises:
-            UsageError: what is asked for makes no sense, or the folder is not an archive's.
-            StreamFailed: reading or writing failed; the next run goes on from there.
+            UsageError: the settings contradict each other, or the folder holds something else.
+            StreamFailed: reading or writing failed; the next run continues from there.
         """
         from pyspark.sql import functions as f
 
@@ -143,7 +144,7 @@ class Archive(TopicJob):
             .option("checkpointLocation", batches.checkpoint)
             .trigger(**trigger(follows=self.follows, every_s=self.every_s))
         )
-        is_whole = follow(writer, watch)
+        is_whole = run_query(writer, watch)
         return Archived(
             rows=batches.totals.get("rows", 0),
             corrupt=batches.totals.get("corrupt", 0),
@@ -163,7 +164,7 @@ class Archive(TopicJob):
         return session.readStream.format("rocketmq").schema(COLUMNS).options(**options).load()
 
     def _schema(self, session: SparkSession, batches: Batches) -> tuple[StructType | None, bool]:
-        """The schema of bodies, None for raw ones, and whether those are kept."""
+        """The schema of bodies, None for raw ones, and whether raw bodies are kept."""
         from pyspark.sql.types import StructType
 
         if self.body == "raw":
@@ -186,7 +187,7 @@ class Archive(TopicJob):
         return bodies.inferred(session, read.options(**self.reading()).load(), rows)
 
     def _remember(self, batches: Batches, schema: StructType | None) -> None:
-        """An archive has one schema; a run with another is refused."""
+        """Saves the archive's schema; raises UsageError if it has another one."""
         wanted = {"schema": None if schema is None else schema.jsonValue()}
         known = batches.folder.read(_ABOUT)
         if known is None:
@@ -198,10 +199,10 @@ class Archive(TopicJob):
 
 
 def read(session: SparkSession, folder: str) -> DataFrame:
-    """What an archive holds: whole batches only, also while one is being written.
+    """The messages of an archive: whole batches only, also while one is being written.
 
     Raises:
-        UsageError: there is nothing.
+        UsageError: the archive is empty.
     """
     return Batches(session, folder, by=BY).read()
 

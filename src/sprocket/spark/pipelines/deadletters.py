@@ -1,6 +1,6 @@
-"""What consumer groups gave up: why, how many, of which topics; and some of it sent back.
+"""Reports the dead letters of consumer groups by reason and topic, and sends chosen ones back.
 
-Letters stay in their topic when they are sent back. A run that was stopped goes on behind the last
+Letters stay in their topic when they are sent back. A run after a stop continues behind the last
 whole slice, so at most `slice_rows` letters are sent back twice.
 """
 
@@ -19,7 +19,7 @@ from sprocket.spark.pipelines.parts.folder import Folder
 from sprocket.spark.pipelines.parts.job import Job, setting
 from sprocket.spark.pipelines.parts.progress import Progress, Watch, unwatched
 from sprocket.spark.pipelines.parts.report import Bars, Lines, Report, Table, moment
-from sprocket.spark.pipelines.parts.slices import Memory, Slices, Unit
+from sprocket.spark.pipelines.parts.slices import SliceProgress, Slices, WorkUnit
 from sprocket.spark.pipelines.parts.spread import Points, over_time
 from sprocket.spark.pipelines.replay import chosen
 
@@ -35,13 +35,13 @@ _WITH_BODY = f"{_COLUMNS}, body binary"
 _KINDS_MAX, _LETTERS_MAX = 1000, 100
 
 
-class Given(NamedTuple):
+class DeadLetterCounts(NamedTuple):
     """Letters of a group that came from one topic, for one reason.
 
     Attributes:
-        reason: what the chosen property says; `-` for nothing.
-        retries: deliveries after the first, at most.
-        first_ms, last_ms: when they were given up.
+        reason: value of the chosen property; `-` without one.
+        retries: the most deliveries after the first.
+        first_ms, last_ms: store times of the oldest and the newest letter.
     """
 
     group: str
@@ -58,16 +58,16 @@ class Letters:
     """What was found, and what was sent back.
 
     Attributes:
-        rows: letters that were chosen, or sent back by this run if that was asked for.
+        rows: letters that this run sent back; without sending back, those that were chosen.
         found: letters that were chosen.
-        kinds: where they come from, the most first, 1000 at most.
-        newest: when, group, origin, keys and offset id of the newest, 100 at most.
-        sent_back: None if nothing was to be sent back.
+        kinds: numbers by group, topic and reason, the largest first, 1000 at most.
+        newest: store time, group, origin, keys and offset id of the newest, 100 at most.
+        sent_back: letters sent back by this run; None if that was not wanted.
     """
 
     rows: int
     found: int
-    kinds: tuple[Given, ...]
+    kinds: tuple[DeadLetterCounts, ...]
     newest: tuple[tuple[Any, ...], ...]
     lines: Points
     sent_back: int | None
@@ -75,7 +75,7 @@ class Letters:
     is_interrupted: bool
 
     def report(self) -> Report:
-        """The same as a page."""
+        """The same figures as a report."""
         kinds = [
             (k.group, k.origin, k.reason, k.letters, k.retries, moment(k.first_ms),
              moment(k.last_ms))
@@ -105,19 +105,19 @@ class Letters:
 
 @dataclass(frozen=True, kw_only=True)
 class DeadLetters(Job):
-    """Reports what groups gave up, and sends back what is chosen."""
+    """Reports dead letters of groups, and sends the chosen ones back."""
 
     groups: tuple[str, ...] = setting(
-        "Consumer group; all without it. May be given again.",
+        "Consumer group; without it, all groups. May be repeated.",
         option="group",
         kind="words",
         default=(),
     )
     since_ms: int | None = setting(
-        "Only what was given up from then on.", option="since", kind="time", default=None
+        "Only letters given up at that time or later.", option="since", kind="time", default=None
     )
     until_ms: int | None = setting(
-        "Only what was given up before that time.", option="until", kind="time", default=None
+        "Only letters given up before that time.", option="until", kind="time", default=None
     )
     where: str | None = setting(
         "Only letters for which this SQL expression is true, over the columns of the source, "
@@ -126,13 +126,13 @@ class DeadLetters(Job):
         default=None,
     )
     ids: tuple[str, ...] = setting(
-        "Only this letter, by its offset id. May be given again.",
+        "Only this letter, by its offset id. May be repeated.",
         option="id",
         kind="words",
         default=(),
     )
     reason_property: str | None = setting(
-        "Property in which your consumers say why they give a message up.",
+        "Property in which your consumers write why they give a message up.",
         option="reason",
         default=None,
     )
@@ -146,21 +146,21 @@ class DeadLetters(Job):
         "Most letters a second to send back.", option="rate", kind="number", default=None
     )
     slice_rows: int = setting(
-        "Most letters looked at between two notes of how far it is.",
+        "Most letters read between two saves of the progress.",
         option="slice-rows",
         kind="whole",
         default=10_000,
     )
     state: str | None = setting(
-        "Folder that remembers how far sending back is.", option="state", default=None
+        "Folder for the saved progress of sending back.", option="state", default=None
     )
 
     def run(self, session: SparkSession, watch: Watch = unwatched) -> Letters:
-        """Reports, and sends back if that is asked for.
+        """Reports, and sends back if `send_back` is not `no`.
 
         Raises:
-            UsageError: what is asked for makes no sense, or a group takes no retries.
-            SprocketError: reading or sending failed; the next run goes on from there.
+            UsageError: the settings contradict each other, or a group takes no retries.
+            SprocketError: reading or sending failed; the next run continues from there.
         """
         started = time.monotonic()
         start, end = offsets.span(
@@ -191,21 +191,23 @@ class DeadLetters(Job):
         """The dead-letter topics that exist."""
         from sprocket.admin import topics
 
-        there = self.servers.ask(partial(topics.names, with_internal=True))
+        existing = self.servers.ask(partial(topics.names, with_internal=True))
         if not self.groups:
-            return [topic for topic in there if is_dead_letter_topic(topic)]
+            return [topic for topic in existing if is_dead_letter_topic(topic)]
         wanted = {dead_letter_topic(group) for group in self.groups}
-        return sorted(wanted & set(there))
+        return sorted(wanted & set(existing))
 
     def _letters(self, frame: DataFrame) -> DataFrame:
         from pyspark.sql import functions as f
 
-        said = f.col("properties")
+        properties = f.col("properties")
         reason = f.lit(None).cast("string")
         if self.reason_property is not None:
-            reason = said[self.reason_property]
+            reason = properties[self.reason_property]
         group = f.substring("topic", len(DEAD_LETTER_PREFIX) + 1, 255)
-        origin = f.coalesce(said[names.RETRY_TOPIC], said["DLQ_ORIGIN_TOPIC"], f.col("topic"))
+        origin = f.coalesce(
+            properties[names.RETRY_TOPIC], properties["DLQ_ORIGIN_TOPIC"], f.col("topic")
+        )
         named = (
             frame.withColumn("consumer_group", group)
             .withColumn("origin", origin)
@@ -224,13 +226,13 @@ class DeadLetters(Job):
             "nameservers", "groups", "since_ms", "until_ms", "where", "ids", "send_back"
         )
         place = self.state or f"sprocket-state/deadletters-{name}"
-        memory = Memory(Folder(session, place), name)
+        memory = SliceProgress(Folder(session, place), name)
         slices = Slices(memory, rows=max(1, self.slice_rows), rate=self.rate, watch=watch)
         if self.send_back == "group":
             for group in self._groups(span[1]):
                 self.servers.ask(partial(returning.check, group=group))
         rows = partial(offsets.rows, session, self.source(), _WITH_BODY)
-        is_whole = slices.run([Unit(0, *span, rows)], self._send)
+        is_whole = slices.run([WorkUnit(0, *span, rows)], self._send)
         return slices.done, is_whole
 
     def _groups(self, queues: offsets.Offsets) -> list[str]:
@@ -243,6 +245,8 @@ class DeadLetters(Job):
         return returning.to_topics(letters, self.servers.options())
 
 
+# Only limited results come to the driver, because a dead-letter topic may hold millions of letters.
+# When the kinds are not cut off, their sum is the total, which saves one more count of all letters.
 def _counted(letters: DataFrame) -> tuple[int, Any, Any, Points]:
     from pyspark.sql import functions as f
 
@@ -270,7 +274,7 @@ def _counted(letters: DataFrame) -> tuple[int, Any, Any, Points]:
     found = letters.count() if len(kinds) == _KINDS_MAX else sum(row["letters"] for row in kinds)
     return (
         found,
-        tuple(Given(*row) for row in kinds),
+        tuple(DeadLetterCounts(*row) for row in kinds),
         tuple(tuple(row) for row in newest),
         lines.lines,
     )

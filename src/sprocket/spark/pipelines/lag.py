@@ -1,7 +1,7 @@
-"""How far behind consumer groups are, over time: a sample of every queue now and then.
+"""Records the lag of consumer groups over time: a sample of every queue in each round.
 
-Samples are added to a folder (Parquet or CSV) and never changed; the report is of all that lie
-there. A run adds nothing twice, and a gap between two runs is a gap in the lines.
+Samples are added to a folder (Parquet or CSV) and never changed; the report covers all samples in
+it. A run adds nothing twice, and a gap between two runs is a gap in the lines.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ _COLUMNS = (
     "committed bigint, end_offset bigint, behind bigint, consumed_ms bigint"
 )
 _GROUPS_MAX, _QUEUES_MAX = 1000, 200
-#: Samples are written out when so many have gathered, or so many seconds have passed.
+#: Samples are written when there are so many of them, or when so many seconds have passed.
 _FLUSH_ROWS, _FLUSH_S = 20_000, 60.0
 _LOOK_S = 0.05
 
 
 class Sample(NamedTuple):
-    """A group in a queue at a moment: what a row of the folder holds.
+    """Position of a group in a queue at a moment: a row of the folder.
 
     Attributes:
-        consumed_ms: when the last consumed message was stored; 0 for none.
+        consumed_ms: store time of the last consumed message, ms; 0 for none.
     """
 
     sampled_ms: int
@@ -51,13 +51,13 @@ class Sample(NamedTuple):
     consumed_ms: int
 
 
-class GroupLag(NamedTuple):
+class ReportedLag(NamedTuple):
     """A group in the report.
 
     Attributes:
-        behind: messages in the last sample; `worst` the most in any.
-        worst_ms: when that was.
-        per_second: messages consumed, from its first sample to its last.
+        behind: lag in the last round, in messages; `worst` is the largest of all rounds.
+        worst_ms: when the lag was the largest.
+        per_second: messages consumed a second, from the first round to the last.
     """
 
     group: str
@@ -70,7 +70,7 @@ class GroupLag(NamedTuple):
 
 @dataclass(frozen=True)
 class Sampled:
-    """What a run did, and what its folder says.
+    """What a run did, and what its folder contains.
 
     Attributes:
         rows: samples of queues that this run added.
@@ -81,7 +81,7 @@ class Sampled:
     rows: int
     rounds: int
     failed: int
-    groups: tuple[GroupLag, ...]
+    groups: tuple[ReportedLag, ...]
     queues: tuple[tuple[str, str, str, int, int], ...]
     lines: Points
     folder: str
@@ -89,7 +89,7 @@ class Sampled:
     is_interrupted: bool
 
     def report(self) -> Report:
-        """The same as a page."""
+        """The same figures as a report."""
         headings = ("group", "behind", "worst", "worst at", "samples", "consumed per second")
         rows = [
             (g.group, g.behind, g.worst, moment(g.worst_ms), g.samples, round(g.per_second, 2))
@@ -120,11 +120,11 @@ class Sampled:
 
 @dataclass(frozen=True, kw_only=True)
 class Lag(Job):
-    """Samples how far behind groups are, and reports it over time."""
+    """Samples the lag of groups, and reports it over time."""
 
-    folder: str = setting("Where samples are added.", option="to")
+    folder: str = setting("Folder to which samples are added.", option="to")
     groups: tuple[str, ...] = setting(
-        "Consumer group; all without it. May be given again.",
+        "Consumer group; without it, all groups. May be repeated.",
         option="group",
         kind="words",
         default=(),
@@ -133,20 +133,20 @@ class Lag(Job):
         "Seconds between two rounds.", option="every", kind="number", default=10.0
     )
     rounds: int | None = setting(
-        "How many rounds; 0 only reports. Without it until Ctrl-C.",
+        "Number of rounds; 0 only reports. Without it, until Ctrl-C.",
         option="rounds",
         kind="whole",
         default=None,
     )
     form: str = setting(
-        "Form of the files.", option="format", default="parquet", choices=("parquet", "csv")
+        "Format of the files.", option="format", default="parquet", choices=("parquet", "csv")
     )
 
     def run(self, session: SparkSession, watch: Watch = unwatched) -> Sampled:
-        """Takes its rounds, then reports what lies in the folder.
+        """Takes the rounds, then reports all samples in the folder.
 
         Raises:
-            SprocketError: nobody answered in the first round.
+            SprocketError: the cluster did not answer in the first round.
         """
         started = time.monotonic()
         sampler = _Sampler(self, session, watch)
@@ -166,7 +166,7 @@ class Lag(Job):
         )
 
     def read(self, session: SparkSession) -> DataFrame:
-        """All samples."""
+        """All samples in the folder."""
         folder = Folder(session, self.folder)
         schema = f"{_COLUMNS}, date string"
         if not folder.names():
@@ -185,17 +185,19 @@ class Lag(Job):
         writer.csv(path) if self.form == "csv" else writer.parquet(path)
 
     async def sample(self, caller: Caller, now_ms: int) -> list[Sample]:
-        """One round."""
+        """One round: a sample of each queue of each group, at `now_ms`."""
         from sprocket.admin import groups, positions
 
         found = []
         for group in self.groups or await groups.names(caller):
             for one in (await positions.lag(caller, group)).queues:
-                place = (one.topic, one.broker, one.number)
-                how_far = (one.committed, one.end, one.behind, one.consumed_ms)
-                found.append(Sample(now_ms, group, *place, *how_far))
+                queue = (one.topic, one.broker, one.number)
+                position = (one.committed, one.end, one.behind, one.consumed_ms)
+                found.append(Sample(now_ms, group, *queue, *position))
         return found
 
+    # Rates are last offset minus first, over the time between: samples that are missing because a
+    # round failed then change nothing. `max_by` finds the last round without sorting all samples.
     def _found(self, session: SparkSession) -> tuple[Any, Any, Points]:
         from pyspark.sql import functions as f
 
@@ -214,7 +216,7 @@ class Lag(Job):
             f.coalesce(f.try_divide(moved, spent), f.lit(0.0)),
         )
         ordered = by_group.orderBy(f.desc("last"), "consumer_group").limit(_GROUPS_MAX)
-        groups = tuple(GroupLag(*row) for row in ordered.collect())
+        groups = tuple(ReportedLag(*row) for row in ordered.collect())
         newest = samples.agg(f.max("sampled_ms").alias("newest"))
         queues = (
             samples.join(newest, f.col("sampled_ms") == f.col("newest"))

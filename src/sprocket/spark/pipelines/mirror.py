@@ -1,10 +1,11 @@
-"""Topics of one cluster kept in another, with where each message went, so that groups can follow.
+"""Copies topics of one cluster to another, and maps offsets so that groups can move there.
 
-Each source queue goes in order into one queue of the target, and a property of each message says
-where it came from. Spark's checkpoint says how far reading is; before a micro-batch is written the
-target's ends are noted, so that the one that a crash cut off is written without what had arrived
-of it. What can still arrive twice is what a task sends again: a request of at most 256 messages
-whose answer got lost, or a task's part of a micro-batch if Spark runs the task again.
+Each source queue is written in order to one target queue, and a property of each message names its
+origin. Spark's checkpoint has the offsets that are read. Before a micro-batch is written, the end
+offsets of the target are saved; when a crash cut a micro-batch off, the next run leaves out the
+messages of it that arrived behind them. A message can still arrive twice when a task sends it
+again: a request of at most 256 messages whose reply was lost, or a task's part of a micro-batch
+when Spark runs the task again.
 """
 
 from __future__ import annotations
@@ -33,15 +34,15 @@ from sprocket.spark.pipelines.parts.job import (
 from sprocket.spark.pipelines.parts.offsets import Offsets
 from sprocket.spark.pipelines.parts.progress import Watch, unwatched
 from sprocket.spark.pipelines.parts.report import Report, Table
-from sprocket.spark.pipelines.parts.servers import Keys, Servers
-from sprocket.spark.pipelines.parts.streams import follow, trigger
+from sprocket.spark.pipelines.parts.servers import AccessKeys, Servers
+from sprocket.spark.pipelines.parts.streams import run_query, trigger
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from sprocket.admin.caller import Caller
 
-#: The property that says where a message came from: `orders@broker-a:3/17`.
+#: The property with the origin of a message: `orders@broker-a:3/17`.
 MARK = "MIRRORED_FROM"
 _COLUMNS = (
     "topic string, broker string, queue_id int, queue_offset bigint, key string, tag string, "
@@ -52,7 +53,7 @@ _BACK = (
 )
 _INTENT = f"{HIDDEN}/intent.json"
 _WAYS = f"{HIDDEN}/ways.json"
-#: How long name servers may take to know a new topic.
+#: How long name servers may take to know a new topic, and the pause between two requests, s.
 _MADE_S, _LOOK_S = 30.0, 0.05
 
 
@@ -61,21 +62,20 @@ class Mirrored:
     """What a run did.
 
     Attributes:
-        rows: messages that it brought over.
-        total_rows: by all runs.
-        groups: group, source queue, its offset there, target queue, its offset there now; None
-            where nothing of that queue has been mirrored.
+        rows: messages that this run copied.
+        total_rows: messages that all runs copied.
+        groups: offsets of the groups at the source and at the target.
     """
 
     rows: int
     total_rows: int
     batches: int
-    groups: tuple[translate.Followed, ...]
+    groups: tuple[translate.TranslatedOffset, ...]
     seconds: float
     is_interrupted: bool
 
     def report(self) -> Report:
-        """The same as a page."""
+        """The same figures as a report."""
         headings = ("group", "queue", "offset", "target queue", "target offset")
         rows = [(g.group, str(g.queue), g.offset, _name(g.target), g.moved_to) for g in self.groups]
         return Report(
@@ -93,18 +93,16 @@ class Mirrored:
 
 @dataclass(frozen=True, kw_only=True)
 class Mirror(TopicJob):
-    """Keeps topics of one cluster in another, in order, with offsets mapped."""
+    """Copies topics of one cluster to another, in order, with a map of offsets."""
 
     to_nameservers: str = setting("Name servers of the target.", option="to-nameserver")
     folder: str = setting(
-        "Folder of its own: how far it is, and which offset became which.", option="state"
+        "Folder of its own for the progress and the map of offsets.", option="state"
     )
-    prefix: str = setting(
-        "What names of topics begin with at the target.", option="prefix", default=""
-    )
+    prefix: str = setting("Prefix of topic names at the target.", option="prefix", default="")
     groups: tuple[str, ...] = setting(
-        "Consumer group whose offsets are translated to the target when a run ends. May be given "
-        "again.",
+        "Consumer group whose offsets are translated to the target when a run ends. May be "
+        "repeated.",
         option="group",
         kind="words",
         default=(),
@@ -113,20 +111,20 @@ class Mirror(TopicJob):
     every_s: float = every_setting(1.0)
     batch_rows: int = batch_rows_setting(200_000)
     again: bool = setting(
-        "Also what a mirror brought to the source; else it is left, so that two clusters can "
-        "mirror each other.",
+        "Copy messages that a mirror wrote to the source, too; otherwise they are left out, so "
+        "that two clusters can mirror each other.",
         option="mirrored-too",
         kind="switch",
         default=False,
     )
-    to_keys: Keys | None = None
+    to_keys: AccessKeys | None = None
 
     def run(self, session: SparkSession, watch: Watch = unwatched) -> Mirrored:
-        """Brings over what has come since the last run, then lets groups follow.
+        """Copies the messages that came since the last run, then moves the groups' offsets.
 
         Raises:
-            UsageError: what is asked for makes no sense, or the folder is not this mirror's.
-            SprocketError: reading or writing failed; the next run goes on from there.
+            UsageError: the settings contradict each other, or the folder is another job's.
+            SprocketError: reading or writing failed; the next run continues from there.
         """
         started = time.monotonic()
         if self.to_nameservers == self.nameservers and not self.prefix:
@@ -142,10 +140,10 @@ class Mirror(TopicJob):
             .option("checkpointLocation", batches.checkpoint)
             .trigger(**trigger(follows=self.follows, every_s=self.every_s))
         )
-        is_whole = follow(writer, watch)
-        followed: tuple[translate.Followed, ...] = ()
+        is_whole = run_query(writer, watch)
+        followed: tuple[translate.TranslatedOffset, ...] = ()
         if self.groups and not batches.is_empty:
-            follower = translate.Follower(self.servers, self.target, batches.read())
+            follower = translate.GroupOffsetSync(self.servers, self.target, batches.read())
             followed = follower.move(self.groups)
         return Mirrored(
             rows=batches.totals.get("rows", 0),
@@ -158,7 +156,7 @@ class Mirror(TopicJob):
 
     @property
     def target(self) -> Servers:
-        """The other cluster."""
+        """The cluster that is written to."""
         return Servers(self.to_nameservers, self.to_keys or self.keys)
 
     def target_of(self, topic: str) -> str:
@@ -170,28 +168,28 @@ class Mirror(TopicJob):
 
 @dataclass
 class _Intent:
-    """A micro-batch about to be written, and where the target ended before."""
+    """The micro-batch about to be written, and the target's end offsets before it."""
 
     batch: int
     ends: Offsets = field(default_factory=dict)
 
 
 class _Crossing:
-    """Writes micro-batches to the target and keeps what became of each offset."""
+    """Writes micro-batches to the target and saves the map of offsets."""
 
     def __init__(self, job: Mirror, session: SparkSession, batches: Batches) -> None:
         self._job = job
         self._session = session
         self._batches = batches
+        saved: Mapping[str, Any] = batches.folder.read(_WAYS) or {"ways": []}
         #: Target queue of each source queue.
-        told: Mapping[str, Any] = batches.folder.read(_WAYS) or {"ways": []}
-        self._ways = {QueueId(*way[:3]): QueueId(*way[3:]) for way in told["ways"]}
+        self._target_queues = {QueueId(*row[:3]): QueueId(*row[3:]) for row in saved["ways"]}
         from pyspark.sql import functions as f
 
         self._keep = batches.append(lambda frame: frame, {"rows": f.sum("messages")})
 
     def write(self, frame: DataFrame, number: int) -> None:
-        """One micro-batch; what foreachBatch calls."""
+        """Writes one micro-batch; `foreachBatch` calls it."""
         if number <= self._batches.mark.last:
             return
         frame = frame if self._job.again else self._from_here(frame)
@@ -201,17 +199,20 @@ class _Crossing:
         finally:
             frame.unpersist()
 
+    # Spark runs a micro-batch again when a crash cut it off, and part of it may be at the target
+    # already. The saved end offsets limit the search for that part to what was written since, so
+    # its cost does not grow with the topic; the join by origin works whatever order tasks had.
     def _write(self, frame: DataFrame, number: int) -> None:
         found = frame.select("topic", "broker", "queue_id").distinct().collect()
         queues = sorted(QueueId(*row) for row in found)
-        self._know(queues)
-        targets = sorted({self._ways[queue].topic for queue in queues})
+        self._assign_targets(queues)
+        targets = sorted({self._target_queues[queue].topic for queue in queues})
         intent, is_again = self._intent(number, targets)
-        rest = frame
+        missing = frame
         if is_again:
             there = self._arrived(targets, intent.ends).select(translate.ORIGIN)
-            rest = frame.join(there, offsets.origin() == there[translate.ORIGIN], "left_anti")
-        self._send(rest)
+            missing = frame.join(there, offsets.origin() == there[translate.ORIGIN], "left_anti")
+        self._send(missing)
         segments = translate.segments(self._arrived(targets, intent.ends))
         self._keep(segments, number)
 
@@ -221,17 +222,17 @@ class _Crossing:
         return frame.where(f.col("properties")[MARK].isNull())
 
     def _send(self, frame: DataFrame) -> None:
-        """In the order of each queue: its rows are one task's."""
+        """Sends rows in the order of each source queue: one task has all rows of a queue."""
         from pyspark.sql import functions as f
 
-        ways = self._session.createDataFrame(
-            [(*queue, *way) for queue, way in self._ways.items()],
+        targets = self._session.createDataFrame(
+            [(*queue, *target) for queue, target in self._target_queues.items()],
             "topic string, broker string, queue_id int, "
             "to_topic string, to_broker string, to_queue int",
         )
         places = ["topic", "broker", "queue_id"]
         (
-            frame.join(f.broadcast(ways), places)
+            frame.join(f.broadcast(targets), places)
             .repartition(*(f.col(name) for name in places))
             .sortWithinPartitions(*places, "queue_offset")
             .withColumn("properties", offsets.marked(MARK, offsets.origin()))
@@ -248,42 +249,42 @@ class _Crossing:
         )  # fmt: skip
 
     def _arrived(self, targets: list[str], ends: Offsets) -> DataFrame:
-        """What a mirror brought to the target since it ended at `ends`, with its origin."""
+        """The mirrored messages at the target behind the offsets `ends`, with their origins."""
         now = offsets.ends(self._job.target, targets)
         options = self._job.target.options()
         start = {queue: ends.get(queue, 0) for queue in now}
         return translate.arrivals(offsets.rows(self._session, options, _BACK, start, now), MARK)
 
     def _intent(self, number: int, targets: list[str]) -> tuple[_Intent, bool]:
-        """The note made before this batch was first written; and whether that was earlier."""
+        """What was saved before this batch was first written; whether that was an earlier try."""
         folder = self._batches.folder
-        told: Mapping[str, Any] = folder.read(_INTENT) or {}
-        if told.get("batch") == number:
-            return _Intent(number, read_shape(told["ends"])), True
+        saved: Mapping[str, Any] = folder.read(_INTENT) or {}
+        if saved.get("batch") == number:
+            return _Intent(number, read_shape(saved["ends"])), True
         made = _Intent(number, offsets.ends(self._job.target, targets))
         folder.replace(_INTENT, {"batch": number, "ends": shape_offsets(made.ends)})
         return made, False
 
-    def _know(self, queues: list[QueueId]) -> None:
-        """Finds a target for each queue that has none: for good, since order hangs on it."""
-        new = [queue for queue in queues if queue not in self._ways]
+    def _assign_targets(self, queues: list[QueueId]) -> None:
+        """Chooses a target for each queue without one. It never changes: order depends on it."""
+        new = [queue for queue in queues if queue not in self._target_queues]
         for queue in new:
             targets = self._targets(queue.topic)
-            taken = sum(way.topic == targets[0].topic for way in self._ways.values())
-            self._ways[queue] = targets[taken % len(targets)]
+            taken = sum(one.topic == targets[0].topic for one in self._target_queues.values())
+            self._target_queues[queue] = targets[taken % len(targets)]
         if new:
-            ways = [[*queue, *way] for queue, way in self._ways.items()]
-            self._batches.folder.replace(_WAYS, {"ways": ways})
+            rows = [[*queue, *target] for queue, target in self._target_queues.items()]
+            self._batches.folder.replace(_WAYS, {"ways": rows})
 
     def _targets(self, topic: str) -> list[QueueId]:
-        """The target's queues for a topic, which is made if it is not there."""
+        """The target's queues for a source topic; creates the target topic if it is missing."""
         name = self._job.target_of(topic)
         count = 1 + max(queue.number for queue in offsets.ends(self._job.servers, [topic]))
         return self._job.target.ask(lambda caller: _writable(caller, name, count))
 
 
 async def _writable(caller: Caller, topic: str, queues: int) -> list[QueueId]:
-    """A topic's queues that take messages; a topic that is not there is made with so many."""
+    """A topic's writable queues; creates the topic with `queues` of them if it is missing."""
     from sprocket.admin import topics
 
     try:

@@ -1,11 +1,11 @@
-"""Messages of an archive, or of a time of a topic, sent once more, at a rate.
+"""Sends the messages of an archive, or of a span of a topic, once more, at a rate.
 
     again = Replay(nameservers="127.0.0.1:9876", archive="orders-archive", to="orders-again")
     done = again.run(session)
 
-Keys, tags, properties and flag go along, and a property says where each came from. A run that was
-stopped goes on behind the last whole slice: at most `slice_rows` messages are sent twice, and those
-bear the same mark, so consumers can drop them by it.
+Keys, tags, properties and flag are kept, and a property names the origin of each message. A run
+after a stop continues behind the last whole slice: at most `slice_rows` messages are sent twice.
+Both copies have the same origin, by which consumers can drop the second.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ from sprocket.spark.pipelines.parts.job import Job, setting
 from sprocket.spark.pipelines.parts.offsets import Offsets
 from sprocket.spark.pipelines.parts.progress import Watch, unwatched
 from sprocket.spark.pipelines.parts.report import Report
-from sprocket.spark.pipelines.parts.servers import Keys, Servers
-from sprocket.spark.pipelines.parts.slices import Memory, Slices, Unit
+from sprocket.spark.pipelines.parts.servers import AccessKeys, Servers
+from sprocket.spark.pipelines.parts.slices import SliceProgress, Slices, WorkUnit
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-#: The property that says where a message came from: `orders@broker-a:3/17`.
+#: The property with the origin of a message: `orders@broker-a:3/17`.
 MARK = "REPLAYED_FROM"
 _COLUMNS = (
     "topic string, broker string, queue_id int, queue_offset bigint, key string, tag string, "
     "body binary, properties map<string,string>, born_timestamp timestamp, "
     "store_timestamp timestamp, flag int, reconsume_times int"
 )
-#: Queues of an archive's batch; more would be no archive of ours.
+#: Most queues in a batch of an archive; a batch that we wrote has fewer.
 _QUEUES_MAX = 100_000
 
 
@@ -49,8 +49,8 @@ class Replayed:
     """What a run did.
 
     Attributes:
-        rows: sent by this run, each acknowledged.
-        total_rows: by all runs of this job.
+        rows: messages sent by this run, each acknowledged.
+        total_rows: messages sent by all runs of this job.
         repeats_max: how many of them can have been sent twice for each run that was killed.
     """
 
@@ -63,7 +63,7 @@ class Replayed:
     is_interrupted: bool
 
     def report(self) -> Report:
-        """The same as a page."""
+        """The same figures as a report."""
         return Report(
             "Replay",
             {
@@ -80,21 +80,21 @@ class Replayed:
 
 @dataclass(frozen=True, kw_only=True)
 class Replay(Job):
-    """Sends an archive, or a time of a topic, to a topic once more."""
+    """Sends the messages of an archive, or of a span of topics, to a topic once more."""
 
     to: str = setting("Topic that gets the messages.", option="to")
     archive: str | None = setting("Folder of an archive to read.", option="archive", default=None)
     topics: tuple[str, ...] = setting(
-        "Topic to read; of an archive, all without it. May be given again.",
+        "Topic to read; without it, all of an archive. May be repeated.",
         option="topic",
         kind="words",
         default=(),
     )
     since_ms: int | None = setting(
-        "Only what was stored from then on.", option="since", kind="time", default=None
+        "Only messages stored at that time or later.", option="since", kind="time", default=None
     )
     until_ms: int | None = setting(
-        "Only what was stored before that time.", option="until", kind="time", default=None
+        "Only messages stored before that time.", option="until", kind="time", default=None
     )
     where: str | None = setting(
         "Only rows for which this SQL expression is true: `tag = 'paid'`.",
@@ -102,10 +102,13 @@ class Replay(Job):
         default=None,
     )
     rate: float | None = setting(
-        "Most messages a second, on average over two.", option="rate", kind="number", default=None
+        "Most messages a second, averaged over two seconds.",
+        option="rate",
+        kind="number",
+        default=None,
     )
     slice_rows: int = setting(
-        "Most messages sent between two notes of how far it is.",
+        "Most messages sent between two saves of the progress.",
         option="slice-rows",
         kind="whole",
         default=100_000,
@@ -122,29 +125,29 @@ class Replay(Job):
         default=None,
     )
     allows_loss: bool = setting(
-        "Go on where messages are gone before they were read, instead of failing.",
+        "Continue if messages were deleted before they were read, instead of failing.",
         option="allow-loss",
         kind="switch",
         default=False,
     )
     state: str | None = setting(
-        "Folder that remembers how far it is; one of its own for each job.",
+        "Folder for the saved progress; each job needs its own.",
         option="state",
         default=None,
     )
-    to_keys: Keys | None = None
+    to_keys: AccessKeys | None = None
 
     def run(self, session: SparkSession, watch: Watch = unwatched) -> Replayed:
         """Sends what is left of the job.
 
         Raises:
-            UsageError: what is asked for makes no sense.
-            SprocketError: reading or sending failed; the next run goes on from there.
+            UsageError: the settings contradict each other.
+            SprocketError: reading or sending failed; the next run continues from there.
         """
         self._check()
         started = time.monotonic()
         place = self.state or f"sprocket-state/replay-{self._name()}"
-        memory = Memory(Folder(session, place), self._name())
+        memory = SliceProgress(Folder(session, place), self._name())
         slices = Slices(memory, rows=max(1, self.slice_rows), rate=self.rate, watch=watch)
         units = self._archived(session, memory) if self.archive else self._stored(session)
         is_whole = slices.run(units, self._send)
@@ -178,16 +181,16 @@ class Replay(Job):
             "to_nameservers",
         )  # fmt: skip
 
-    def _stored(self, session: SparkSession) -> Iterator[Unit]:
-        """Topics are one unit; without an end it grows from run to run."""
+    def _stored(self, session: SparkSession) -> Iterator[WorkUnit]:
+        """One unit for all topics. Without an end time it grows from run to run."""
         start, end = offsets.span(
             self.servers, self.topics, since_ms=self.since_ms, until_ms=self.until_ms
         )
         options = {**self.source(), "failOnDataLoss": str(not self.allows_loss)}
-        yield Unit(0, start, end, partial(offsets.rows, session, options, _COLUMNS))
+        yield WorkUnit(0, start, end, partial(offsets.rows, session, options, _COLUMNS))
 
-    def _archived(self, session: SparkSession, memory: Memory) -> Iterator[Unit]:
-        """Each batch of an archive is a unit: what it was made of lies together."""
+    def _archived(self, session: SparkSession, memory: SliceProgress) -> Iterator[WorkUnit]:
+        """A unit for each batch of an archive, whose files are in folders of their own."""
         from pyspark.sql import functions as f
 
         assert self.archive is not None
@@ -198,7 +201,7 @@ class Replay(Job):
             number = row[BATCH]
             one = chosen.where(f.col(BATCH) == number)
             start, end = _bounds(one)
-            yield Unit(number, start, end, partial(_within, one))
+            yield WorkUnit(number, start, end, partial(_within, one))
 
     def _chosen(self, frame: DataFrame) -> DataFrame:
         from pyspark.sql import functions as f
@@ -215,7 +218,7 @@ class Replay(Job):
         return frame
 
     def _send(self, frame: DataFrame) -> int:
-        """Sends rows in the order of their queues, and returns how many, when all are taken."""
+        """Sends rows and returns how many, when all are acknowledged."""
         from pyspark.sql import Observation
         from pyspark.sql import functions as f
 
@@ -223,6 +226,7 @@ class Replay(Job):
             frame = chosen(frame, self.where)
         seen = Observation()
         if self.queue_by == "key":
+            # A key keeps its order only if one task sends all rows of its queue, by offset.
             places = ("topic", "broker", "queue_id")
             frame = frame.repartition(*places).sortWithinPartitions(*places, "queue_offset")
         (
@@ -243,15 +247,15 @@ def chosen(frame: DataFrame, where: str) -> DataFrame:
     """The rows for which an SQL expression is true.
 
     Raises:
-        UsageError: it is none over these columns.
+        UsageError: the expression is wrong, or uses other columns.
     """
     from pyspark.errors import PySparkException
 
     try:
         return frame.where(where)
     except PySparkException as error:
-        said = str(error).strip().splitlines()[0]
-        raise UsageError(f"{where!r} cannot choose rows: {said}") from None
+        reason = str(error).strip().splitlines()[0]
+        raise UsageError(f"{where!r} cannot choose rows: {reason}") from None
 
 
 def _day(at: Column) -> Column:
@@ -261,7 +265,7 @@ def _day(at: Column) -> Column:
 
 
 def _bounds(frame: DataFrame) -> tuple[Offsets, Offsets]:
-    """The first and the last offset, plus one, of each queue in rows."""
+    """The first offset of each queue in the rows, and the last one plus one."""
     from pyspark.sql import functions as f
 
     queues = frame.groupBy("topic", "broker", "queue_id").agg(
@@ -275,7 +279,7 @@ def _bounds(frame: DataFrame) -> tuple[Offsets, Offsets]:
 
 
 def _within(frame: DataFrame, start: Offsets, end: Offsets) -> DataFrame:
-    """The rows whose offsets lie in [start, end)."""
+    """The rows whose offsets are in [start, end)."""
     from pyspark.sql import functions as f
 
     is_in = f.lit(False)

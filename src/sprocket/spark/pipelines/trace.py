@@ -1,8 +1,8 @@
-"""How long messages take from sender to consumer, read off RocketMQ's trace messages.
+"""Reports how long messages take from sender to consumer, from RocketMQ's trace messages.
 
-Clients whose tracing is on write to `RMQ_SYS_TRACE_TOPIC` when a message was sent, and when a
-consumer had it. Latency is from the begin of the send to the begin of consumption: two clocks, so
-where hosts disagree it is off by as much, and negative ones are counted apart.
+Clients with tracing write to `RMQ_SYS_TRACE_TOPIC` when a message was sent and when it was
+consumed. Latency is from the begin of the send to the begin of consumption. These are times of two
+clocks: it is wrong by as much as they differ, and negative latencies are counted apart.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ _ROWS_MAX = 500
 _BOUNDS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 60_000)
 
 
-class Way(NamedTuple):
-    """From a topic to a group. Times in ms.
+class ConsumeLatency(NamedTuple):
+    """Deliveries from a topic to a group. Times in ms.
 
     Attributes:
         consumed: deliveries, repeated ones too.
-        failed: of them, those that the consumer failed.
-        retries: of them, those after the first.
-        work: what consumption took, at the median.
+        failed: deliveries of them that ended with a failure of the consumer.
+        retries: deliveries of them after a message's first.
+        work: median time that consumption took.
     """
 
     topic: str
@@ -49,11 +49,11 @@ class Way(NamedTuple):
     work: float | None
 
 
-class Sending(NamedTuple):
+class SendLatency(NamedTuple):
     """Sends to a topic. Times in ms.
 
     Attributes:
-        unseen: messages of which no group's trace says that it had them.
+        unseen: messages that are in no group's trace.
     """
 
     topic: str
@@ -66,25 +66,25 @@ class Sending(NamedTuple):
 
 @dataclass(frozen=True)
 class Traced:
-    """What the trace says.
+    """What the trace contains.
 
     Attributes:
         rows: events.
-        backwards: deliveries before they were sent: clocks that disagree.
+        backwards: deliveries whose time is before that of the send, because clocks differ.
         lines: median latency over time, by group.
-        histogram: deliveries by latency.
+        histogram: numbers of deliveries by latency.
     """
 
     rows: int
-    ways: tuple[Way, ...]
-    sends: tuple[Sending, ...]
+    ways: tuple[ConsumeLatency, ...]
+    sends: tuple[SendLatency, ...]
     backwards: int
     histogram: tuple[tuple[str, int], ...]
     lines: Points
     seconds: float
 
     def report(self) -> Report:
-        """The same as a page."""
+        """The same figures as a report."""
         ways = ("topic", "group", "consumed", "failed", "retries", "p50 ms", "p90 ms", "p99 ms",
                 "longest ms", "work ms")  # fmt: skip
         sends = ("topic", "sent", "failed", "not seen consumed", "p50 ms", "p99 ms")
@@ -110,14 +110,14 @@ class Trace(Job):
 
     topic: str = setting("Topic of the trace.", option="topic", default=TRACE)
     since_ms: int | None = setting(
-        "Only what was traced from then on.", option="since", kind="time", default=None
+        "Only events stored at that time or later.", option="since", kind="time", default=None
     )
     until_ms: int | None = setting(
-        "Only what was traced before that time.", option="until", kind="time", default=None
+        "Only events stored before that time.", option="until", kind="time", default=None
     )
 
     def run(self, session: SparkSession, watch: Watch = unwatched) -> Traced:
-        """Reads the trace and adds it up.
+        """Reads the trace and sums it up.
 
         Raises:
             SprocketError: reading failed, or there is no trace.
@@ -158,7 +158,7 @@ class Trace(Job):
 def deliveries(events: DataFrame) -> DataFrame:
     """A row for each delivery: `topic`, `group`, `at_ms`, `latency`, `work`, `is_ok`, `retries`.
 
-    Latency and topic are null where the trace does not say when it was sent.
+    Latency and topic are null where the trace has no event of the send.
     """
     from pyspark.sql import functions as f
 
@@ -180,7 +180,7 @@ def deliveries(events: DataFrame) -> DataFrame:
     return joined.withColumn("latency", f.col("at_ms") - f.col("sent_ms"))
 
 
-def _ways(ways: DataFrame) -> tuple[Way, ...]:
+def _ways(ways: DataFrame) -> tuple[ConsumeLatency, ...]:
     from pyspark.sql import functions as f
 
     forward = f.when(f.col("latency") >= 0, f.col("latency"))
@@ -200,12 +200,14 @@ def _ways(ways: DataFrame) -> tuple[Way, ...]:
         .collect()
     )
     return tuple(
-        Way(r.topic, r.group, r.consumed, r.failed, r.retries, *_three(r.shares), r.longest, r.work)
+        ConsumeLatency(
+            r.topic, r.group, r.consumed, r.failed, r.retries, *_three(r.shares), r.longest, r.work
+        )
         for r in found
     )
 
 
-def _sends(events: DataFrame) -> tuple[Sending, ...]:
+def _sends(events: DataFrame) -> tuple[SendLatency, ...]:
     from pyspark.sql import functions as f
 
     seen = events.where("kind = 'SubBefore'").select("message_id").distinct()
@@ -224,13 +226,15 @@ def _sends(events: DataFrame) -> tuple[Sending, ...]:
         .collect()
     )
     return tuple(
-        Sending(r.topic or "-", r.sent, r.failed, r.unseen, *(r.shares or (None, None)))
+        SendLatency(r.topic or "-", r.sent, r.failed, r.unseen, *(r.shares or (None, None)))
         for r in found
     )
 
 
+# One aggregation counts all bars, so the deliveries are read once. A join or a group-by over bars
+# would need a shuffle and would leave empty bars out.
 def _histogram(ways: DataFrame) -> tuple[int, tuple[tuple[str, int], ...]]:
-    """How many are negative, and how many lie below each bound and not below the one before."""
+    """How many latencies are negative, and how many are between each two bounds."""
     from pyspark.sql import functions as f
 
     latency = f.col("latency")

@@ -1,7 +1,7 @@
-"""How many messages and bytes there are: by topic, tag and minute of storing.
+"""Counts messages and bytes by topic, tag and minute of storing.
 
-With a folder, each run counts only what has come since the last, exactly once, and the report is
-of everything counted so far; without one, what lies in the topics now is counted anew.
+With a folder, each run counts only the messages that came since the last run, each exactly once,
+and the report covers all runs. Without a folder, all messages in the topics are counted anew.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from sprocket.spark.pipelines.parts.job import TopicJob, setting
 from sprocket.spark.pipelines.parts.progress import Progress, Watch, unwatched
 from sprocket.spark.pipelines.parts.report import Bars, Lines, Report, Table, moment
 from sprocket.spark.pipelines.parts.spread import Bucketed, over_time
-from sprocket.spark.pipelines.parts.streams import follow, trigger
+from sprocket.spark.pipelines.parts.streams import run_query, trigger
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _COLUMNS = "topic string, tag string, store_timestamp timestamp, record_bytes int"
 _MINUTE_MS = 60_000
-#: Rows that come to the driver.
+#: Most rows of a table that come to the driver.
 _ROWS_MAX = 1000
 _NO_TAG = "-"
 
@@ -34,9 +34,9 @@ class Counted:
 
     Attributes:
         rows: messages counted by this run.
-        messages, bytes: in the report; bytes are those of records in the log.
+        messages, bytes: covered by the report; bytes are sizes of records in the log.
         tags: topic, tag, messages, bytes: the most messages first, 1000 at most.
-        tag_count: how many pairs of topic and tag there are.
+        tag_count: number of pairs of topic and tag.
         busiest: topic, minute (ms since 1970) and messages of the busiest minute, or None.
     """
 
@@ -52,7 +52,7 @@ class Counted:
     is_interrupted: bool
 
     def report(self) -> Report:
-        """The same as a page."""
+        """The same figures as a report."""
         facts: dict[str, Any] = {
             "messages": self.messages,
             "bytes": self.bytes,
@@ -83,7 +83,7 @@ class Volume(TopicJob):
     """Counts messages and bytes by topic, tag and minute."""
 
     until_ms: int | None = setting(
-        "Only what was stored before that time.", option="until", kind="time", default=None
+        "Only messages stored before that time.", option="until", kind="time", default=None
     )
     folder: str | None = setting(
         "Parquet of what was counted; the next run adds what has come since.",
@@ -101,7 +101,7 @@ class Volume(TopicJob):
         """Counts, and reports.
 
         Raises:
-            UsageError: what is asked for makes no sense.
+            UsageError: the settings contradict each other.
             SprocketError: reading failed.
         """
         started = time.monotonic()
@@ -147,11 +147,11 @@ class Volume(TopicJob):
             .option("checkpointLocation", batches.checkpoint)
             .trigger(**trigger(follows=False, every_s=0))
         )
-        return batches, follow(writer, watch)
+        return batches, run_query(writer, watch)
 
 
 def counted(frame: DataFrame) -> DataFrame:
-    """Messages and bytes by topic, tag and minute, and the day for folders."""
+    """Messages and bytes by topic, tag and minute, with the day as `date` for folders."""
     from pyspark.sql import functions as f
 
     minute = f.date_trunc("minute", "store_timestamp").alias("minute")
@@ -162,6 +162,8 @@ def counted(frame: DataFrame) -> DataFrame:
     )
 
 
+# The counts are small beside the messages: a row for each topic, tag and minute. So all tables of
+# the report are aggregated from them, and the messages are read only once.
 def _found(counts: DataFrame, rows: int | None, started: float, *, is_whole: bool) -> Counted:
     from pyspark.sql import functions as f
 
@@ -190,7 +192,7 @@ def _found(counts: DataFrame, rows: int | None, started: float, *, is_whole: boo
 
 
 def _rate(spread: Bucketed) -> Bucketed:
-    """Sums over wider buckets as what came in a minute of them."""
+    """The sums of buckets, divided by the bucket's width: messages a minute."""
     minutes = spread.width_ms / _MINUTE_MS
     lines = {
         name: [(at, value / minutes) for at, value in points]

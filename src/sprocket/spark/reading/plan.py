@@ -1,7 +1,7 @@
-"""What is to be read: topics chosen, positions turned into offsets, offsets into shares.
+"""Plans a read: chooses topics, turns positions into offsets, and offsets into shares.
 
-This is the part that batch and streaming reads have in common. It asks the cluster and decides;
-the arithmetic is in `ranges`.
+Batch and streaming reads have this in common. It asks the cluster and decides; the arithmetic is in
+`ranges`.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from sprocket.base.errors import ConfigError, ReplyError, SprocketError, Transpo
 from sprocket.clientcore.attempts import may_pass
 from sprocket.message.queue import QueueId
 from sprocket.message.topic import SYSTEM_PREFIX, is_system_topic
-from sprocket.spark.brokers.cluster import Cluster
-from sprocket.spark.brokers.pool import Wires
+from sprocket.spark.brokers.cluster import ClusterMetadata
+from sprocket.spark.brokers.pool import ConnectionPool
 from sprocket.spark.options.loss import ReadFailed
 from sprocket.spark.options.options import BatchOptions, ReadOptions
-from sprocket.spark.options.positions import EARLIEST, LATEST, Kind, Positions
-from sprocket.spark.reading.pushdown import EVERYTHING, Narrowing
+from sprocket.spark.options.positions import EARLIEST, LATEST, PositionKind, QueuePositions
+from sprocket.spark.reading.pushdown import EVERYTHING, PushedConditions
 from sprocket.spark.reading.ranges import Range, Share, between, cut, records_in, share_count
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 Offsets = dict[QueueId, int]
@@ -36,11 +36,11 @@ class Planner:
     """Plans reads of one cluster.
 
     Args:
-        cluster: whom to ask.
-        options: what the user wants.
+        cluster: the cluster to ask.
+        options: the user's options.
     """
 
-    def __init__(self, cluster: Cluster, options: ReadOptions) -> None:
+    def __init__(self, cluster: ClusterMetadata, options: ReadOptions) -> None:
         self._cluster = cluster
         self._options = options
 
@@ -48,8 +48,8 @@ class Planner:
         """Every queue that the options choose and that exists now, sorted.
 
         Raises:
-            RouteNotFound: a topic that is named does not exist.
-            ConfigError: a queue that is named does not exist.
+            RouteNotFound: a topic in the options does not exist.
+            ConfigError: a queue in the options does not exist.
         """
         options = self._options
         if options.queues:
@@ -63,13 +63,13 @@ class Planner:
             names = matching(options.pattern, self.retried(self._cluster.topics))
         return self._queues_of(names)
 
-    def starting(self, queues: Iterable[QueueId], *, otherwise: Positions) -> Offsets:
-        """Where to begin in each queue; a time goes before offsets."""
+    def starting(self, queues: Iterable[QueueId], *, otherwise: QueuePositions) -> Offsets:
+        """The first offset to read in each queue; options with a time take precedence."""
         options = self._options
         positions = options.starting_time or options.starting_times or options.starting or otherwise
         offsets, earliest, latest = self._resolve(positions, queues)
         for queue, offset in offsets.items():
-            if positions.of(queue).kind is Kind.TIME and offset >= latest[queue]:
+            if positions.of(queue).kind is PositionKind.TIME and offset >= latest[queue]:
                 self._nothing_since(positions, queue)
             elif not earliest[queue] <= offset <= latest[queue]:
                 lost = f"{positions.option}: {queue} has offsets [{earliest[queue]}, "
@@ -78,7 +78,7 @@ class Planner:
         return offsets
 
     def shares(self, ranges: list[Range]) -> list[Share]:
-        """Ranges cut into what each task reads."""
+        """Cuts ranges into the shares of the tasks."""
         options = self._options
         count = share_count(
             records_in(ranges),
@@ -93,31 +93,31 @@ class Planner:
         return sorted(queue for queues in found for queue in queues)
 
     def _resolve(
-        self, positions: Positions, queues: Iterable[QueueId]
+        self, positions: QueuePositions, queues: Iterable[QueueId]
     ) -> tuple[Offsets, Offsets, Offsets]:
-        """Offsets of positions, and each queue's first and last."""
+        """The offsets for positions, and each queue's first offset and end."""
         wanted = {queue: positions.of(queue) for queue in queues}
         positions.check_names(set(wanted))
-        times = {queue: at.value for queue, at in wanted.items() if at.kind is Kind.TIME}
+        times = {queue: at.value for queue, at in wanted.items() if at.kind is PositionKind.TIME}
         earliest = self.retried(lambda: self._cluster.earliest(wanted))
         by_time = self.retried(lambda: self._cluster.at(times))
         latest = self.retried(lambda: self._cluster.latest(wanted))
-        of_group = [queue for queue, at in wanted.items() if at.kind is Kind.COMMITTED]
+        of_group = [queue for queue, at in wanted.items() if at.kind is PositionKind.COMMITTED]
         group = self._options.group
         committed = self.retried(lambda: self._cluster.committed(group, of_group))
         offsets = {}
         for queue, at in wanted.items():
             by_kind = {
-                Kind.EARLIEST: earliest[queue],
-                Kind.LATEST: latest[queue],
-                Kind.COMMITTED: committed.get(queue, earliest[queue]),
-                Kind.OFFSET: at.value,
-                Kind.TIME: by_time.get(queue, 0),
+                PositionKind.EARLIEST: earliest[queue],
+                PositionKind.LATEST: latest[queue],
+                PositionKind.COMMITTED: committed.get(queue, earliest[queue]),
+                PositionKind.OFFSET: at.value,
+                PositionKind.TIME: by_time.get(queue, 0),
             }
             offsets[queue] = by_kind[at.kind]
         return offsets, earliest, latest
 
-    def _nothing_since(self, positions: Positions, queue: QueueId) -> None:
+    def _nothing_since(self, positions: QueuePositions, queue: QueueId) -> None:
         if self._options.time_strategy == "error":
             raise ConfigError(
                 f"option {positions.option}: {queue} has no message as new as that "
@@ -127,10 +127,10 @@ class Planner:
     def _lost(self, what: str) -> None:
         if self._options.fails_on_loss:
             raise ReadFailed(f"{what}. Set failOnDataLoss to false to read what is there")
-        log.warning("%s; reading what is there", what)
+        logger.warning("%s; reading what is there", what)
 
     def retried(self, ask: Callable[[], T]) -> T:
-        """Asks, and asks again when nobody answered or the answer was to come back later."""
+        """Calls `ask`, and retries if no reply came or the reply was to try again later."""
         left = self._options.offset_retries
         while True:
             try:
@@ -143,18 +143,18 @@ class Planner:
 
 
 class BatchPlanner(Planner):
-    """Plans a read that ends."""
+    """Plans a batch read."""
 
     _options: BatchOptions
 
-    def batch(self, wanted: Narrowing = EVERYTHING) -> list[Share]:
-        """Everything that a batch read reads.
+    def batch(self, wanted: PushedConditions = EVERYTHING) -> list[Share]:
+        """The shares of a batch read.
 
         Args:
-            wanted: what of it is enough.
+            wanted: conditions that limit the read.
         """
         queues = self.queues()
-        start = self.starting(queues, otherwise=Positions("startingOffsets", EARLIEST))
+        start = self.starting(queues, otherwise=QueuePositions("startingOffsets", EARLIEST))
         end = self.ending(queues)
         for queue in queues:
             if start[queue] > end[queue]:
@@ -164,8 +164,8 @@ class BatchPlanner(Planner):
                 )
         return self.shares(between(start, self._narrowed(start, end, wanted)))
 
-    def _narrowed(self, start: Offsets, end: Offsets, wanted: Narrowing) -> Offsets:
-        """Moves starts and ends together as far as is wanted; returns the ends."""
+    def _narrowed(self, start: Offsets, end: Offsets, wanted: PushedConditions) -> Offsets:
+        """Limits the read to what is wanted: raises the starts, and returns the lower ends."""
         queues = [queue for queue in end if wanted.admits(queue)]
         since, until = wanted.since_ms, wanted.until_ms
         at = self._cluster.at
@@ -179,22 +179,22 @@ class BatchPlanner(Planner):
         return {queue: min(end[queue], bound) for queue, bound in bounds.items()}
 
     def ending(self, queues: Iterable[QueueId]) -> Offsets:
-        """Where to end in each queue, that offset not included.
+        """The offset before which to stop in each queue.
 
-        An offset given by number may lie beyond what is there: readers then wait for it.
+        An offset given by number may be behind the end of the queue: readers then wait for it.
         """
         options = self._options
         positions = (
             options.ending_time
             or options.ending_times
             or options.ending
-            or Positions("endingOffsets", LATEST)
+            or QueuePositions("endingOffsets", LATEST)
         )
         return self._resolve(positions, queues)[0]
 
 
 def matching(pattern: str, topics: Iterable[str]) -> list[str]:
-    """The topics whose whole name matches; RocketMQ's own only if the pattern begins like them."""
+    """The topics whose whole name matches; RocketMQ's own only if the pattern begins as they do."""
     is_special = pattern.startswith(("%", SYSTEM_PREFIX))
     wanted = re.compile(pattern)
     return [
@@ -206,21 +206,21 @@ def matching(pattern: str, topics: Iterable[str]) -> list[str]:
 
 
 def plan_batch(
-    options: BatchOptions, wanted: Narrowing = EVERYTHING
+    options: BatchOptions, wanted: PushedConditions = EVERYTHING
 ) -> tuple[list[Share], Mapping[str, str]]:
     """The shares of a batch read, and the brokers' addresses.
 
     Args:
-        wanted: what of it is enough.
+        wanted: conditions that limit the read.
 
     Raises:
-        SprocketError: the cluster cannot be reached, or what is asked for is not there.
+        SprocketError: the cluster cannot be reached, or a topic or queue does not exist.
     """
-    with Wires(options.nameservers, signer=options.signer) as wires:
-        cluster = Cluster(wires)
+    with ConnectionPool(options.nameservers, signer=options.signer) as pool:
+        cluster = ClusterMetadata(pool)
         try:
             shares = BatchPlanner(cluster, options).batch(wanted)
         except TransportError as error:
             servers = ";".join(options.nameservers)
-            raise SprocketError(f"offsets cannot be had through {servers}: {error}") from error
+            raise SprocketError(f"offsets cannot be read through {servers}: {error}") from error
         return shares, dict(cluster.addresses)

@@ -1,7 +1,8 @@
-"""Conditions that Spark pushes down: what of them narrows a read. Pure.
+"""Conditions that Spark pushes down, and how they limit a read. Pure.
 
-A condition is taken over from Spark only where the read keeps to it exactly. One on the store time
-only leaves out what lies far from it, and stays with Spark: clocks may have been set back.
+The read takes a condition over from Spark only if it applies it exactly. With a condition on the
+store time it only skips messages that are far outside, and Spark applies it too, because clocks may
+have been set back.
 """
 
 from __future__ import annotations
@@ -13,23 +14,23 @@ from typing import Any, TypeVar
 
 from sprocket.message.queue import QueueId
 from sprocket.message.topic import SYSTEM_PREFIX, is_system_topic
-from sprocket.spark.options.options import Choice
+from sprocket.spark.options.options import SelectionOptions
 
 #: Columns that are never null.
 _NEVER_NULL = {"topic", "queue_id", "queue_offset", "body", "born_timestamp", "store_timestamp"}
-#: Clocks are trusted so far, ms.
+#: Clocks may be wrong by this much, ms.
 _CLOCK_MS = 60_000
 
 
 @dataclass(frozen=True, slots=True)
-class Narrowing:
-    """What is wanted of a read; None for no wish.
+class PushedConditions:
+    """The limits of a read; None for no limit.
 
     Attributes:
         topics, brokers, numbers: of the queues.
         first, end: queue offsets [first, end).
-        since_ms, until_ms: store times, with allowance for clocks.
-        tags: any of these.
+        since_ms, until_ms: store times, widened because clocks may be wrong.
+        tags: messages with one of these.
     """
 
     topics: frozenset[str] | None = None
@@ -42,7 +43,7 @@ class Narrowing:
     tags: frozenset[str] | None = None
 
     def admits(self, queue: QueueId) -> bool:
-        """Whether anything of a queue is wanted."""
+        """Whether a queue is to be read."""
         return (
             (self.topics is None or queue.topic in self.topics)
             and (self.brokers is None or queue.broker in self.brokers)
@@ -50,20 +51,20 @@ class Narrowing:
         )
 
 
-#: No wish, and the wish for nothing.
-EVERYTHING = Narrowing()
-NOTHING = Narrowing(numbers=frozenset())
+#: No limit, and a limit that excludes everything.
+EVERYTHING = PushedConditions()
+NOTHING = PushedConditions(numbers=frozenset())
 
-Chosen = TypeVar("Chosen", bound=Choice)
+Chosen = TypeVar("Chosen", bound=SelectionOptions)
 
 
 def narrow_choice(
     filters: Iterable[Any], columns: Iterable[str], options: Chosen
-) -> tuple[Narrowing, Chosen, list[Any]]:
-    """Takes over what can be taken over, tags into the options.
+) -> tuple[PushedConditions, Chosen, list[Any]]:
+    """Takes over the conditions that the read can apply; those on tags become options.
 
     Returns:
-        What is wanted, the options to read it with, and the filters that Spark must apply itself.
+        The limits of the read, its options, and the filters that Spark must apply itself.
     """
     knows_tags = options.sql is None and not _has_system_topics(options)
     known = [one for one in columns if one != "tag" or knows_tags]
@@ -77,24 +78,24 @@ def narrow_choice(
     return wanted, replace(options, tags=" || ".join(tags)), left
 
 
-def _has_system_topics(options: Choice) -> bool:
-    """Whether topics may be read in whose queues other things stand in place of tags."""
+def _has_system_topics(options: SelectionOptions) -> bool:
+    """Whether topics may be read whose tag codes are not hashes of tags."""
     return any(map(is_system_topic, options.topics)) or bool(
         options.pattern and options.pattern.startswith(("%", SYSTEM_PREFIX))
     )
 
 
-def narrow(filters: Iterable[Any], columns: Iterable[str]) -> tuple[Narrowing, list[Any]]:
-    """Takes over what can be taken over.
+def narrow(filters: Iterable[Any], columns: Iterable[str]) -> tuple[PushedConditions, list[Any]]:
+    """Takes over the conditions that the read can apply.
 
     Args:
-        filters: Spark's, all of which must hold.
-        columns: those whose conditions are understood by the reader.
+        filters: Spark's filters; a row must match all of them.
+        columns: the columns whose conditions the reader can apply.
 
     Returns:
-        What is wanted, and the filters that Spark must apply itself.
+        The limits of the read, and the filters that Spark must apply itself.
     """
-    wanted = Narrowing()
+    wanted = PushedConditions()
     left = []
     known = set(columns)
     for one in filters:
@@ -113,17 +114,17 @@ def narrow(filters: Iterable[Any], columns: Iterable[str]) -> tuple[Narrowing, l
     return wanted, left
 
 
-Take = Callable[[Narrowing, str, Any], Narrowing | None]
+Take = Callable[[PushedConditions, str, Any], PushedConditions | None]
 
 
 def _any_of(attribute: str, kind: type) -> Take:
-    """Equality with one value or several."""
+    """Makes the function for equality with one value or several."""
 
-    def take(wanted: Narrowing, name: str, value: Any) -> Narrowing | None:
+    def take(wanted: PushedConditions, name: str, value: Any) -> PushedConditions | None:
         values: Sequence[Any] = value if name == "In" else [value]
         if name not in ("EqualTo", "EqualNullSafe", "In"):
             return None
-        # In SQL nothing equals null; and true is no number here.
+        # In SQL nothing equals null, and true is not a number, though it is an int in Python.
         if any(type(each) is not kind for each in values):
             return None
         before = getattr(wanted, attribute)
@@ -134,14 +135,14 @@ def _any_of(attribute: str, kind: type) -> Take:
     return take
 
 
-def _offsets(wanted: Narrowing, name: str, value: Any) -> Narrowing | None:
+def _offsets(wanted: PushedConditions, name: str, value: Any) -> PushedConditions | None:
     if name == "In" or type(value) is not int:
         return None
     span = _span(name, value)
     return None if span is None else _between(wanted, "first", "end", span)
 
 
-def _times(wanted: Narrowing, name: str, value: Any) -> Narrowing | None:
+def _times(wanted: PushedConditions, name: str, value: Any) -> PushedConditions | None:
     if not isinstance(value, datetime.datetime) or value.tzinfo is None:
         return None
     span = _span(name, int(value.timestamp() * 1000))
@@ -157,7 +158,7 @@ Span = tuple[int | None, int | None]
 
 
 def _span(name: str, value: int) -> Span | None:
-    """What [first, end) a comparison means."""
+    """The range [first, end) of values for which a comparison is true."""
     spans: dict[str, Span] = {
         "EqualTo": (value, value + 1),
         "GreaterThan": (value + 1, None),
@@ -168,7 +169,7 @@ def _span(name: str, value: int) -> Span | None:
     return spans.get(name)
 
 
-def _between(wanted: Narrowing, first: str, end: str, span: Span) -> Narrowing:
+def _between(wanted: PushedConditions, first: str, end: str, span: Span) -> PushedConditions:
     firsts = [one for one in (getattr(wanted, first), span[0]) if one is not None]
     ends = [one for one in (getattr(wanted, end), span[1]) if one is not None]
     changed: dict[str, Any] = {
@@ -178,16 +179,16 @@ def _between(wanted: Narrowing, first: str, end: str, span: Span) -> Narrowing:
     return replace(wanted, **changed)
 
 
-def _tags(wanted: Narrowing, name: str, value: Any) -> Narrowing | None:
+def _tags(wanted: PushedConditions, name: str, value: Any) -> PushedConditions | None:
     values = value if name == "In" else [value]
-    # What would mean something else in a tag expression stays with Spark.
+    # Spark applies the filter if a value would mean something else in a tag expression.
     if not all(isinstance(each, str) and is_plain(each) for each in values):
         return None
     return _any_of("tags", str)(wanted, name, value)
 
 
 def is_plain(tag: str) -> bool:
-    """Whether a tag stands for itself in a tag expression."""
+    """Whether a tag expression of this text means exactly this tag."""
     return bool(tag) and tag == tag.strip() and "|" not in tag and tag != "*"
 
 

@@ -1,1 +1,1 @@
-"""Records of the log as columns of Arrow batches."""
+"""Turns records of the log into Arrow batches."""

@@ -1,7 +1,7 @@
-"""Records of one queue to an Arrow batch, column by column.
+"""Decodes records into an Arrow batch, column by column.
 
-Only the columns that were asked for are decoded. Whatever the sender did (compression, IPv6,
-bent properties, missing ids) gives a row; only bytes that are no records raise.
+Only the columns of the schema are decoded. Every record becomes a row, whatever its sender did
+(compression, IPv6, irregular properties, missing ids); only bytes that are no records raise.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from sprocket.message.record import (
 )
 from sprocket.spark.records import layout
 from sprocket.spark.records.layout import Buffer, Layout
-from sprocket.spark.records.property_texts import Texts
+from sprocket.spark.records.property_texts import PropertyTexts
 
 if TYPE_CHECKING:
     from sprocket.filter.sql92 import SqlFilter
 
-#: Years 1 to 9999, in ms: what Spark and Python can show. Times outside are set to the edge.
+#: Years 1 to 9999, in ms, the range of Spark and Python. Times outside are set to its bounds.
 _EARLIEST_MS = -62_135_596_800_000
 _LATEST_MS = 253_402_300_799_999
 
@@ -50,28 +50,28 @@ class Decoder:
         self._filter = wanted
 
     def decode(self, buffer: Buffer, queue: QueueId, start: int, end: int) -> pa.RecordBatch:
-        """The rows of the wanted records of one queue whose offset lies in [start, end).
+        """The rows of those records of one queue that pass the filter and are in [start, end).
 
         Raises:
-            CorruptRecord: the bytes are not one record after the other.
+            CorruptRecord: the buffer is not a sequence of records.
         """
         places = layout.lay_out(buffer)
         offsets = places.of(QUEUE_OFFSET_AT, "i8")
         inside = (offsets >= start) & (offsets < end)
         if not inside.all():
-            places = places.keep(inside)
+            places = places.filtered(inside)
         return self.rows(places, queue, queue.broker)
 
     def rows(self, places: Layout, queue: QueueId | None, broker: str | None) -> pa.RecordBatch:
-        """The rows of the wanted ones of some records.
+        """The rows of those records that pass the filter.
 
         Args:
-            queue: where they all lie; None if their own words are to be taken.
-            broker: what the column `broker` shows.
+            queue: the queue of all records; None to read topic and queue number from each.
+            broker: the value of the column `broker`.
         """
         rows = _Rows(places, queue, broker)
         if not self._filter.is_all and rows.count:
-            rows = _Rows(places.keep(self._wanted(rows)), queue, broker)
+            rows = _Rows(places.filtered(self._wanted(rows)), queue, broker)
         columns = [_COLUMNS[field.name](rows, field.type) for field in self._schema]
         return pa.RecordBatch.from_arrays(columns, schema=self._schema)
 
@@ -79,7 +79,7 @@ class Decoder:
         if isinstance(self._filter, TagFilter):
             found = pc.is_in(rows.tag(), pa.array(self._filter.tags, pa.string()))
             return cast("NDArray[np.bool_]", found.to_numpy(zero_copy_only=False))
-        # A broker has judged already, if it can; judging again costs a microsecond.
+        # A broker that can filter by SQL has done so; a second time costs 1 µs a record.
         is_wanted = self._filter.matches_text
         view = memoryview(rows.layout.buffer)
         spans = zip(rows.layout.properties.tolist(), rows.layout.ends.tolist(), strict=True)
@@ -87,13 +87,13 @@ class Decoder:
 
 
 class _Rows:
-    """The columns of a run of records."""
+    """The columns of a run of records; properties are parsed only when a column needs them."""
 
     def __init__(self, places: Layout, queue: QueueId | None, broker: str | None) -> None:
         self.layout = places
         self.queue = queue
         self.broker = broker
-        self._texts: Texts | None = None
+        self._texts: PropertyTexts | None = None
 
     @property
     def count(self) -> int:
@@ -120,6 +120,8 @@ class _Rows:
         micros = np.clip(stamps, _EARLIEST_MS, _LATEST_MS) * 1000
         return pa.array(micros).cast(pa.timestamp("us", tz="UTC"))
 
+    # Bodies that are not compressed, usually all, are copied in one go; only if one is compressed
+    # do they become Python objects.
     def body(self, kind: pa.DataType) -> pa.Array:
         places = self.layout
         compressed = np.flatnonzero(places.sys_flags & COMPRESSED)
@@ -141,14 +143,14 @@ class _Rows:
         return self.texts.values_of(KEYS)
 
     @property
-    def texts(self) -> Texts:
+    def texts(self) -> PropertyTexts:
         if self._texts is None:
             places = self.layout
             joined = _slices(places.buffer, places.properties, places.ends)
             lengths = places.ends - places.properties
             ends = np.concatenate(([0], np.cumsum(lengths)))
             data = joined.buffers()[2]
-            self._texts = Texts(memoryview(data)[: int(ends[-1])] if data else b"", ends)
+            self._texts = PropertyTexts(memoryview(data)[: int(ends[-1])] if data else b"", ends)
         return self._texts
 
     def message_id(self) -> pa.Array:
@@ -177,12 +179,12 @@ class _Rows:
 
 
 def topics_of(places: Layout) -> pa.Array:
-    """The topic that each record names."""
+    """The topic in each record."""
     return _as_text(_slices(places.buffer, places.topics, places.properties - 2))
 
 
 def _slices(buffer: Buffer, begin: NDArray[np.int64], end: NDArray[np.int64]) -> pa.Array:
-    """Copies [begin, end) of each record; begins and ends only rise."""
+    """The bytes [begin, end) of each record, copied; positions must rise from record to record."""
     edges = np.empty(2 * len(begin) + 1, np.int32)
     edges[0:-1:2], edges[1::2] = begin, end
     edges[-1] = end[-1] if len(end) else 0
@@ -193,7 +195,7 @@ def _slices(buffer: Buffer, begin: NDArray[np.int64], end: NDArray[np.int64]) ->
 
 
 def _opened(body: bytes, sys_flag: int) -> bytes:
-    """The body opened; as it is if it cannot be, as RocketMQ's own clients do."""
+    """The decompressed body; unchanged if that fails, as in RocketMQ's own clients."""
     try:
         return open_body(body, sys_flag)
     except CorruptRecord:

@@ -1,8 +1,8 @@
-"""Where everything lies in a run of records, found for all of them at once.
+"""Finds the positions of all fields in a run of records, for all records at once.
 
-The only loop over records steps from size to size; the rest is arithmetic on whole columns. All
-lengths are checked against the record they stand in before they are used. The layout itself is
-declared in `sprocket.message.record`.
+The only loop over records goes from size to size; everything else is arithmetic on whole columns.
+Each length is checked against its record's size before it is used. `sprocket.message.record`
+declares the layout of a record.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ _SIZE = struct.Struct(">i")
 
 
 def starts(buffer: Buffer) -> Places:
-    """Where each record begins.
+    """The position at which each record begins.
 
     Raises:
-        CorruptRecord: a size does not fit the buffer.
+        CorruptRecord: a size does not fit into the buffer.
     """
     found = []
     at, end = 0, len(buffer)
@@ -60,7 +60,9 @@ def starts(buffer: Buffer) -> Places:
 
 
 def numbers(buffer: Buffer, places: Places, kind: str) -> NDArray[Any]:
-    """The big-endian number that stands at each place; `kind` is numpy's, without byte order."""
+    """The big-endian number at each position; `kind` is a numpy type without byte order."""
+    # A view with a stride of one byte has a number for each position, aligned or not, so one
+    # indexing step reads the numbers of all records without a loop or a copy of the buffer.
     wire = np.dtype(f">{kind}")
     if len(places) == 0:
         return np.empty(0, kind)
@@ -70,16 +72,16 @@ def numbers(buffer: Buffer, places: Places, kind: str) -> NDArray[Any]:
 
 @dataclass(slots=True)
 class Layout:
-    """Places of a run of records; one entry for each record in every array.
+    """Positions in a run of records; every array has one entry for each record.
 
     Attributes:
-        buffer: the bytes that all places count in.
-        starts, ends: of the records.
-        sys_flags: RocketMQ's bits.
+        buffer: the bytes to which all positions refer.
+        starts, ends: positions of the records.
+        sys_flags: RocketMQ's flag bits.
         born_more, store_more: bytes that an IPv6 address takes beyond an IPv4 one, 0 or 12.
-        bodies, body_ends: of the bodies.
+        bodies, body_ends: positions of the bodies.
         topics: where the topics begin; they end two bytes before the properties.
-        properties: where the properties' texts begin; they end with the record.
+        properties: where the texts of properties begin; they end with the record.
     """
 
     buffer: Buffer
@@ -95,30 +97,30 @@ class Layout:
 
     @property
     def stored_at(self) -> Places:
-        """Where the time of storing is."""
+        """Positions of the store times."""
         return self.starts + STORED_AT + self.born_more
 
     @property
     def store_host_at(self) -> Places:
-        """Where the store host is."""
+        """Positions of the store hosts."""
         return self.starts + STORE_HOST_AT + self.born_more
 
     @property
     def reconsume_times_at(self) -> Places:
-        """Where the reconsume times are."""
+        """Positions of the reconsume times."""
         return self.bodies - (BODY_AT - RECONSUME_TIMES_AT)
 
     @property
     def prepared_offset_at(self) -> Places:
-        """Where the log offset of the half message is."""
+        """Positions of the log offset of the half message."""
         return self.bodies - (BODY_AT - PREPARED_OFFSET_AT)
 
     def of(self, offset: int, kind: str) -> NDArray[Any]:
-        """The numbers at a fixed distance from each record's begin."""
+        """The numbers `offset` bytes behind the begin of each record."""
         return numbers(self.buffer, self.starts + offset, kind)
 
-    def keep(self, mask: NDArray[np.bool_]) -> Layout:
-        """The same for some of the records."""
+    def filtered(self, mask: NDArray[np.bool_]) -> Layout:
+        """The layout of those records for which the mask is true."""
         return Layout(
             self.buffer, self.starts[mask], self.ends[mask], self.sys_flags[mask],
             self.born_more[mask], self.store_more[mask], self.bodies[mask], self.body_ends[mask],
@@ -127,26 +129,28 @@ class Layout:
 
 
 def lay_out(buffer: Buffer) -> Layout:
-    """Finds all places in a run of records.
+    """Finds all positions in a run of records.
 
     Raises:
-        CorruptRecord: some record's lengths do not fit together; says which.
+        CorruptRecord: the lengths in a record do not fit together; the text has its offset.
     """
     begin = starts(buffer)
     return lay_out_at(buffer, begin, np.append(begin[1:], len(buffer))[: len(begin)])
 
 
 def lay_out_at(buffer: Buffer, begin: Places, end: Places) -> Layout:
-    """Finds all places in records that lie anywhere in a buffer.
+    """Finds all positions in records anywhere in a buffer.
 
     Args:
-        begin, end: of the records; each has at least `FIXED_BYTES` and lies in the buffer.
+        begin, end: of the records; each has at least `FIXED_BYTES` and is within the buffer.
 
     Raises:
-        CorruptRecord: some record's lengths do not fit together; says which.
+        CorruptRecord: the lengths in a record do not fit together; the text has its offset.
     """
     if len(begin) == 0:
         return Layout(buffer, begin, begin, begin.astype(np.int32), *([begin] * 6))
+    # Each length tells where the next field is, so every step first checks all records against the
+    # step before; a wrong length would make `numbers` read beyond the buffer.
     sys_flags = cast("NDArray[np.int32]", numbers(buffer, begin + SYS_FLAG_AT, "i4"))
     born_more = np.where(sys_flags & BORN_HOST_V6, V6_MORE_BYTES, 0)
     store_more = np.where(sys_flags & STORE_HOST_V6, V6_MORE_BYTES, 0)

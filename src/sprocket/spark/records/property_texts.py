@@ -1,9 +1,9 @@
-"""Properties of many records at once: their text in, Arrow maps and single values out.
+"""Parses the properties of many records at once into Arrow maps and single values.
 
-The text is `name U+0001 value U+0002`, again and again. As long as separators alternate as they
-should, names and values are nothing but the pieces between them, and one pass over the separators
-finds them all. Text that is bent in any way is read record by record with the rules of
-`sprocket.message.properties`, so both ways give the same.
+The text of a record is a sequence of `name U+0001 value U+0002`. While the separators alternate,
+names and values are the pieces between them, and one pass over the separators finds them all. If
+any text is irregular, each record is parsed alone with the rules of `sprocket.message.properties`;
+both methods give the same result.
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ _PAIR_END_BYTE = np.uint8(_PAIR_END)
 MAP = pa.map_(pa.string(), pa.string())
 
 
-class Texts:
+class PropertyTexts:
     """The properties of a run of records.
 
     Args:
-        joined: their texts, one after the other.
-        ends: where each begins in `joined`, and the end of the last: one more than records.
+        joined: the texts of all records, one after the other.
+        ends: where each text begins in `joined`, and the end of the last: one more than records.
     """
 
     def __init__(self, joined: bytes | memoryview, ends: Places) -> None:
         self.joined = np.frombuffer(joined, np.uint8)
         self.ends = ends
         #: (name starts, name ends, value starts, value ends, first pair of each record), or None
-        #: if the text is bent.
+        #: if a text is irregular.
         self._pairs = self._find_pairs()
         self._parsed: list[dict[str, str]] | None = None
 
     @property
     def is_regular(self) -> bool:
-        """Whether the fast way can be taken."""
+        """Whether all texts are regular, so that the fast method applies."""
         return self._pairs is not None
 
     def maps(self) -> pa.Array:
@@ -52,6 +52,8 @@ class Texts:
         if self._pairs is None:
             return pa.array([list(one.items()) for one in self._each()], MAP)
         names, name_ends, values, value_ends, firsts = self._pairs
+        # Arrow strings are offsets into one buffer. So the text itself becomes an array of the
+        # pieces name, separator, value, separator, of which only names and values are taken.
         edges = np.empty(4 * len(names) + 1, np.int32)
         edges[0:-1:4], edges[1::4], edges[2::4], edges[3::4] = names, name_ends, values, value_ends
         edges[-1] = value_ends[-1] + 1 if len(names) else 0
@@ -71,8 +73,8 @@ class Texts:
         pairs = self._pairs_named(name.encode())
         records = np.searchsorted(firsts, pairs, "right") - 1
         edges = np.zeros(2 * len(self.ends) - 1, np.int32)
-        # A record without the property gets an empty piece. Of a repeated name the last counts:
-        # later entries overwrite earlier ones.
+        # A record without the property gets an empty piece. If a name is repeated, the last value
+        # counts: numpy assigns in order, so later entries overwrite earlier ones.
         begin = np.zeros(len(self.ends) - 1, np.int64)
         end = np.zeros(len(self.ends) - 1, np.int64)
         is_missing = np.ones(len(self.ends) - 1, np.bool_)
@@ -85,7 +87,7 @@ class Texts:
         return self._pieces(edges).take(pa.array(chosen, mask=is_missing))
 
     def _pairs_named(self, name: bytes) -> Places:
-        """Indices of the pairs with a name: by length first, then byte by byte."""
+        """Indices of the pairs with a name; compares lengths first, then byte by byte."""
         assert self._pairs is not None
         names, name_ends = self._pairs[:2]
         found = np.flatnonzero(name_ends - names == len(name))
@@ -111,6 +113,8 @@ class Texts:
         for begin, end in pairwise(edges):
             yield view[begin:end]
 
+    # Each condition below makes the fast method unsafe: other rules apply then for what a name or a
+    # value is, and only the parser for single records has them.
     def _find_pairs(self) -> tuple[Places, Places, Places, Places, Places] | None:
         if not _is_utf8(self.joined):
             return None
@@ -136,7 +140,7 @@ class Texts:
         return names, name_ends, values, value_ends, firsts
 
     def _close_last_pairs(self) -> None:
-        """Adds the separator that some writers leave out after a record's last pair."""
+        """Adds the separator that some senders leave out after a record's last pair."""
         if len(self.joined) == 0:
             return
         last = self.ends[1:] - 1
@@ -149,7 +153,7 @@ class Texts:
 
 
 def _is_utf8(joined: NDArray[np.uint8]) -> bool:
-    """Whether all pieces are UTF-8: they are cut at bytes below 0x80, so the whole tells."""
+    """Whether all pieces are UTF-8: if the whole is, so are pieces cut at bytes below 0x80."""
     try:
         joined.tobytes().decode()
     except UnicodeDecodeError:

@@ -1,8 +1,8 @@
-"""The columns of the `rocketmq` source: names, types, and which of them are read.
+"""The columns of the `rocketmq` source: their names, types, and the default choice.
 
-Without a schema the columns of `DEFAULT` come. A schema given by the user chooses among all of
-`COLUMNS`; what is not chosen is not decoded. Column types are fixed, except that `body` may be
-asked for as a string. Arrow types are those that Spark expects for its own, to the letter.
+Without a schema, the columns with `is_default` are read. A schema of the user chooses any of
+`COLUMNS`; other columns are not decoded. Column types are fixed, except that `body` may be a
+string. Arrow types are exactly those that Spark expects for its own types.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """What is known of a column.
+    """The declaration of a column.
 
     Attributes:
         name: its name.
-        type: Spark's type, as in a DDL text.
+        type: Spark's type, as in DDL.
         doc: one sentence for the documentation.
         is_default: whether it is read when no schema is given.
     """
@@ -42,7 +42,7 @@ COLUMNS = (
     Column("broker", "string", "Name of the broker that has the queue."),
     Column("queue_id", "int", "Number of the queue."),
     Column("queue_offset", "bigint", "Index of the message in its queue, from 0."),
-    Column("key", "string", "Keys of the message, as sent; several have blanks in between."),
+    Column("key", "string", "Keys of the message, as sent; several are separated by blanks."),
     Column("tag", "string", "Tag of the message, or null."),
     Column(
         "body",
@@ -60,8 +60,8 @@ COLUMNS = (
     Column(
         "message_id", "string", "The id that its sender got; the broker's offset id if it has none."
     ),
-    Column("log_offset", "bigint", "Where its record lies in the broker's log, bytes.", False),
-    Column("flag", "int", "A number of the sender's that RocketMQ carries and never reads.", False),
+    Column("log_offset", "bigint", "Position of its record in the broker's log, bytes.", False),
+    Column("flag", "int", "A number of the sender, which RocketMQ keeps and never reads.", False),
     Column(
         "sys_flag",
         "int",
@@ -90,10 +90,10 @@ _ARROW = {
     "timestamp": pa.timestamp("us", tz="UTC"),
     "map<string,string>": pa.map_(pa.string(), pa.string()),
 }
-#: Other types that a column may be asked for in.
+#: Other types that a schema may give a column.
 _ALSO = {"body": ("string",)}
 
-#: What people write who come from elsewhere.
+#: Column names of other sources and clients, for the hint in errors.
 _ELSEWHERE = {
     "value": "body",
     "payload": "body",
@@ -113,7 +113,7 @@ _ELSEWHERE = {
 
 
 def default_ddl(*, has_properties: bool = True) -> str:
-    """The schema when none is given, as Spark's DDL."""
+    """The default schema as Spark's DDL."""
     return ", ".join(
         f"{column.name} {column.type}"
         for column in COLUMNS
@@ -125,7 +125,7 @@ def arrow_schema(fields: Sequence[tuple[str, str, bool]]) -> pa.Schema:
     """The Arrow schema for chosen columns.
 
     Args:
-        fields: name, Spark type and whether null is allowed, in the order wanted.
+        fields: name, Spark type and whether null is allowed, in the order of the schema.
 
     Raises:
         UsageError: a column does not exist, or not in that type.

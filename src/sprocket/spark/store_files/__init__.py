@@ -1,1 +1,1 @@
-"""A broker's files read without the broker."""
+"""Reads the store files of a broker without the broker."""

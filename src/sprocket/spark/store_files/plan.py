@@ -1,8 +1,7 @@
-"""Which parts of a broker's log are read, and by which task.
+"""Plans which parts of a broker's log are read, and by which task.
 
-Files are left out that cannot hold anything wanted: by the times at which their first records were
-stored, and by the consume queues of the topics. Where there are fewer files than tasks are wanted,
-files are cut at records.
+Files that cannot hold wanted records are left out: by the store times of their first records, and
+by the consume queues of the topics. If there are fewer files than tasks, files are cut at records.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from sprocket.spark.options.loss import report_loss
 from sprocket.spark.options.options import StoreOptions
-from sprocket.spark.reading.pushdown import EVERYTHING, NOTHING, Narrowing
+from sprocket.spark.reading.pushdown import EVERYTHING, NOTHING, PushedConditions
 from sprocket.spark.store_files.scan import (
     LogFile,
     LogReader,
@@ -26,11 +25,11 @@ from sprocket.spark.store_files.scan import (
 if TYPE_CHECKING:
     from sprocket.spark.store_files.queues import QueueFiles
 
-#: A clock that was set back makes later records look older: so much is forgiven, ms.
+#: Tolerance for a clock that was set back, by which later records seem older, ms.
 _CLOCK_MS = 600_000
-#: After a crash a broker may have come short of putting what these last files hold into queues.
+#: After a crash, records of so many last files may be missing in the consume queues.
 _UNSURE_FILES = 3
-#: A piece of a file has at least so many bytes: less is not worth a task.
+#: The least size of a piece of a file: less is not worth a task.
 _PIECE_BYTES_MIN = 16 * 1024 * 1024
 _PAGE_BYTES = 4096
 
@@ -40,9 +39,9 @@ class Piece:
     """A part of a log file.
 
     Attributes:
-        file: which.
-        begin, end: positions in it, at which records begin; or the end of the file.
-        by_queues: whether the consume queues of the topics tell where their records are.
+        file: the log file.
+        begin, end: positions in the file at which records begin, or its end.
+        by_queues: whether its records are found by the consume queues of the topics.
     """
 
     file: LogFile
@@ -54,15 +53,16 @@ class Piece:
         return f"{self.file.path} [{self.begin}, {self.end})"
 
 
-def plan_store(options: StoreOptions, wanted: Narrowing = EVERYTHING) -> list[Piece]:
-    """The pieces that are to be read, in the order of the log.
+def plan_store(options: StoreOptions, wanted: PushedConditions = EVERYTHING) -> list[Piece]:
+    """The pieces to read, in the order of the log.
 
     Args:
-        wanted: what of it is enough.
+        options: the options of the read.
+        wanted: the conditions that Spark pushed down.
 
     Raises:
         UsageError: there is no log.
-        ReadFailed: files are missing in between.
+        ReadFailed: files are missing within the log.
     """
     files = log_files(options.store)
     for before, after in pairwise(files):
@@ -88,17 +88,17 @@ def plan_store(options: StoreOptions, wanted: Narrowing = EVERYTHING) -> list[Pi
 
 
 def _queues(options: StoreOptions) -> QueueFiles | None:
-    """The consume queues, if they tell where everything wanted is."""
-    # Tasks load this module for its values, and most of them need no queues.
+    """The consume queues; None unless all wanted topics are named and have some."""
+    # Tasks load this module for its values; most of them need no queues.
     from sprocket.spark.store_files.queues import QueueFiles
 
     found = QueueFiles(root_of(options.store))
-    is_told = options.topics and all(found.has(topic) for topic in options.topics)
-    return found if is_told else None
+    is_complete = options.topics and all(found.has(topic) for topic in options.topics)
+    return found if is_complete else None
 
 
-def _span(options: StoreOptions, wanted: Narrowing) -> tuple[int | None, int | None]:
-    """The store times [since, until) outside of which nothing is wanted."""
+def _span(options: StoreOptions, wanted: PushedConditions) -> tuple[int | None, int | None]:
+    """The wanted store times [since, until), ms; None for no bound."""
     since, until = options.starting_time, options.ending_time
     firsts = [since.everywhere.value] if since and since.everywhere else []
     ends = [until.everywhere.value] if until and until.everywhere else []
@@ -110,13 +110,13 @@ def _span(options: StoreOptions, wanted: Narrowing) -> tuple[int | None, int | N
 def _is_in_time(
     files: list[LogFile], index: int, since_ms: int | None, until_ms: int | None
 ) -> bool:
-    """Whether a file may hold records of the wanted time."""
+    """Whether a file may hold records of the wanted times."""
     if until_ms is not None:
         first_ms = first_stored_ms(files[index])
         if first_ms is not None and first_ms - _CLOCK_MS >= until_ms:
             return False
     if since_ms is not None and index + 1 < len(files):
-        # All of it was stored before the first record of the next.
+        # All records of the file were stored before the first record of the next file.
         next_ms = first_stored_ms(files[index + 1])
         if next_ms is not None and next_ms + _CLOCK_MS < since_ms:
             return False
@@ -130,13 +130,13 @@ def _has_any(queues: QueueFiles, options: StoreOptions, piece: Piece) -> bool:
 
 
 def _parts(options: StoreOptions, files: int) -> int:
-    """How many pieces each file should become."""
+    """The number of pieces into which each file should be cut."""
     tasks = options.partitions_min or os.cpu_count() or 1
     return -(-tasks // max(files, 1))
 
 
 def _cut(piece: Piece, count: int, size_min: int) -> list[Piece]:
-    """A piece in about as many parts."""
+    """Cuts a piece into about `count` parts of at least `size_min` bytes."""
     used = _used(piece.file) if piece.file.is_last else piece.end
     count = min(count, max(1, used // size_min))
     if count == 1:
@@ -153,7 +153,7 @@ def _cut(piece: Piece, count: int, size_min: int) -> list[Piece]:
 
 
 def _used(file: LogFile) -> int:
-    """About how much of the last file is used: what is behind is zeros."""
+    """About how many bytes of the last file are used; zeros follow them. A binary search."""
     low, high = 0, file.size // _PAGE_BYTES
     with open(file.path, "rb") as opened:
         while low < high:

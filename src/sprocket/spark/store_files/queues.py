@@ -1,6 +1,6 @@
-"""A broker's consume queues read from their files: where the messages of a queue lie in the log.
+"""Reads a broker's consume queues from their files, to find the records of queues in the log.
 
-They save reading what is not wanted. Nothing is opened for writing.
+Other records of the log need not be read then. Nothing is opened for writing.
 
 Source: ConsumeQueue of RocketMQ 4.9 and 5.x; the entries are described in
 `sprocket.store.views.consume_queue`.
@@ -24,8 +24,8 @@ assert _ENTRY.itemsize == ENTRY_BYTES
 _FOLDER = "consumequeue"
 
 
-class Found(NamedTuple):
-    """Records of some queues, in the order of the log."""
+class QueueRecords(NamedTuple):
+    """Log offsets and sizes of the records of some queues, in the order of the log."""
 
     log_offsets: Places
     sizes: Places
@@ -52,11 +52,11 @@ class QueueFiles:
         log_end: int,
         *,
         tag_codes: Collection[int] | None = None,
-    ) -> Found:
-        """Where the topics' records in [log_start, log_end) of the log lie.
+    ) -> QueueRecords:
+        """The records of the topics in [log_start, log_end) of the log.
 
         Args:
-            tag_codes: hashes of the tags that are wanted; None for all.
+            tag_codes: hashes of the wanted tags; None for all.
         """
         some = [
             entries
@@ -66,12 +66,14 @@ class QueueFiles:
         ]
         if not some:
             none = np.empty(0, np.int64)
-            return Found(none, none)
+            return QueueRecords(none, none)
         entries = np.concatenate(some)
         if tag_codes is not None:
             entries = entries[np.isin(entries["tag_code"], list(tag_codes))]
         entries = entries[np.argsort(entries["log_offset"], kind="stable")]
-        return Found(entries["log_offset"].astype(np.int64), entries["size"].astype(np.int64))
+        return QueueRecords(
+            entries["log_offset"].astype(np.int64), entries["size"].astype(np.int64)
+        )
 
     def _queues(self, topic: str) -> Iterator[Path]:
         folder = self.store / _FOLDER / topic
@@ -80,7 +82,7 @@ class QueueFiles:
 
 
 def _between(queue: Path, log_start: int, log_end: int) -> Iterator[NDArray[Any]]:
-    """The entries of one queue that point into [log_start, log_end)."""
+    """The entries of one queue whose log offsets are in [log_start, log_end)."""
     files = sorted(one for one in queue.iterdir() if one.name.isdecimal())
     first_logs = [_first_log_offset(one) for one in files]
     for index, file in enumerate(files):
@@ -94,7 +96,7 @@ def _between(queue: Path, log_start: int, log_end: int) -> Iterator[NDArray[Any]
 
 
 def _entries(file: Path, count: int = -1) -> NDArray[Any]:
-    """The entries of a file that point to records."""
+    """The entries of a file that refer to records."""
     entries: NDArray[Any] = np.fromfile(file, _ENTRY, count)
     is_used: NDArray[np.bool_] = (entries["size"] > 0) & (entries["size"] != BLANK_SIZE)
     used: NDArray[Any] = entries[is_used]
@@ -102,7 +104,7 @@ def _entries(file: Path, count: int = -1) -> NDArray[Any]:
 
 
 def _first_log_offset(file: Path) -> int | None:
-    """Where the first entry of a file points; None if none points anywhere."""
+    """The log offset of the first entry of a file that refers to a record; None without one."""
     for count in (1, -1):
         entries = _entries(file, count)
         if len(entries):

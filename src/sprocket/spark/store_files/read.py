@@ -1,8 +1,8 @@
-"""Reading a broker's store as Spark sees it: log files planned on the driver, read in the tasks.
+"""Spark's readers of a broker's store: the driver plans log files, and tasks read them.
 
-Topics that are named and have consume queues are read through those: what their broker would give.
-Everything else is read from the log itself, record after record: all topics, those that a pattern
-chooses, a topic that was deleted, and what a broker had not come to put into its queues.
+Named topics that have consume queues are read through those, which gives what the broker would
+give. Everything else is read from the log itself, record by record: all topics, those of a pattern,
+a deleted topic, and records that the broker has not put into consume queues yet.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from sprocket.spark.records.layout import Layout
 from sprocket.spark.store_files.plan import Piece, plan_store
 from sprocket.spark.store_files.scan import LogReader, root_of
 from sprocket.spark.store_files.synced import synced
-from sprocket.spark.worker import loaded
+from sprocket.spark.worker import task_counter
 
 
 class PiecePartition(InputPartition):
-    """What one task reads.
+    """The input of one task.
 
     Attributes:
-        piece: of a log file.
+        piece: a part of a log file.
     """
 
     def __init__(self, piece: Piece) -> None:
@@ -58,7 +58,7 @@ class StoreReader(DataSourceReader):
         self._wanted = EVERYTHING
 
     def partitions(self) -> list[Any]:
-        """One for each piece of the log; one for nothing if there is nothing to read."""
+        """A partition for each piece of the log; an empty one if there is nothing to read."""
         return [PiecePartition(one) for one in plan_store(self._options, self._wanted)] or [
             InputPartition(None)
         ]
@@ -67,22 +67,22 @@ class StoreReader(DataSourceReader):
         """The rows of one partition, as Arrow batches.
 
         Raises:
-            ReadFailed: a file is damaged or gone; names it and the position.
+            ReadFailed: a file is damaged or gone; the text has its path and the position.
         """
-        loaded.task_begins()
+        task_counter.task_begins()
         if isinstance(partition, PiecePartition):
             reader = PieceReader(self._options, self._schema, self._wanted.topics)
             yield from reader.batches(partition.piece)
 
 
 class NarrowedStoreReader(StoreReader):
-    """The same where Spark pushes conditions down."""
+    """The same, with filters that Spark pushes down."""
 
-    #: Columns whose conditions are kept to here.
+    #: Columns whose filters are applied here.
     columns = ("topic", "store_timestamp", "tag")
 
     def pushFilters(self, filters: list[Any]) -> Iterable[Any]:
-        """Takes over some of the filters, and gives those that Spark must apply."""
+        """Takes the filters that it can apply, and returns those that Spark must apply."""
         self._wanted, self._options, left = narrow_choice(filters, self.columns, self._options)
         return left
 
@@ -91,9 +91,9 @@ class PieceReader:
     """Reads pieces of a log into batches.
 
     Args:
-        options: what is wanted.
-        schema: of the batches.
-        topics: of what is wanted, those that are enough; None for all.
+        options: the options of the read.
+        schema: the schema of the batches.
+        topics: the topics to which a pushed filter narrows the read; None for all.
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class PieceReader:
         """The rows of a piece, in the order of the log.
 
         Raises:
-            ReadFailed: the file is damaged or gone; names it and the position.
+            ReadFailed: the file is damaged or gone; the text has its path and the position.
         """
         file = piece.file
         try:
@@ -151,11 +151,14 @@ class PieceReader:
     def _batch(self, places: Layout) -> pa.RecordBatch:
         keep = self._is_chosen(places)
         if keep is not None and not keep.all():
-            places = places.keep(keep)
+            places = places.filtered(keep)
         return self._decoder.rows(places, None, self._options.broker)
 
     def _is_chosen(self, places: Layout) -> NDArray[np.bool_] | None:
-        """Which records are of the wanted topics and times, and for consumers to see."""
+        """A mask of the records of wanted topics and times that consumers may see.
+
+        Each topic is checked once for a run of records, not once for each record.
+        """
         topics = topics_of(places).dictionary_encode()
         chosen = pa.array([self._wants(name) for name in topics.dictionary.to_pylist()], pa.bool_())
         keep: NDArray[np.bool_] = pc.take(chosen, topics.indices).to_numpy(zero_copy_only=False)
@@ -177,7 +180,7 @@ class PieceReader:
 
 
 def choice(options: StoreOptions) -> Callable[[str], bool]:
-    """Whether a topic is wanted: RocketMQ's own and those of groups only if they are asked for."""
+    """Makes a check for wanted topics; system and group topics need a pattern that names them."""
     if options.topics:
         return frozenset(options.topics).__contains__
     pattern = options.pattern or ".*"
@@ -190,8 +193,8 @@ def choice(options: StoreOptions) -> Callable[[str], bool]:
 
 
 def tag_codes(options: StoreOptions) -> frozenset[int] | None:
-    """Hashes of the wanted tags as the queues have them; None if they do not tell."""
+    """Hashes of the wanted tags as in consume queues; None if those cannot be used to filter."""
     wanted = options.filter
-    # Entries of messages that wait have a time in place of the hash.
+    # Entries of waiting messages have a time instead of the hash.
     waiting = {SCHEDULE, TIMER} & set(options.topics)
     return wanted.codes if isinstance(wanted, TagFilter) and wanted.codes and not waiting else None

@@ -1,11 +1,11 @@
-"""A broker's log read from its files: which there are, and the records of one of them.
+"""Reads the log of a broker from its files: lists them, and reads the records of one file.
 
-Nothing is opened for writing, and no lock is taken: a stopped broker's files can be read, a copy of
-them, or those of one that runs. A record is whole if its lengths fit together and it names the very
-place at which it stands.
+Nothing is opened for writing and no lock is taken, so the files may be those of a stopped or a
+running broker, or a copy. A record is whole if its lengths fit together and its log offset is the
+position where it was found.
 
-A log ends where no whole record follows any more: what is behind that is a torn tail, which a
-broker would cut off too. Anywhere else bytes that are no records are damage.
+The log ends where no further whole record follows: the bytes behind are a torn tail, which a broker
+would cut off, too. Everywhere else, bytes that are no records are damage.
 
 Source: CommitLog, MappedFileQueue of RocketMQ 4.9 and 5.x.
 """
@@ -44,22 +44,22 @@ from sprocket.message.record import (
 )
 from sprocket.spark.records import layout
 from sprocket.spark.records.layout import Layout, Places
-from sprocket.spark.store_files.synced import NOTHING_SYNCED, Synced
+from sprocket.spark.store_files.synced import NOTHING_SYNCED, SyncedLog
 
-#: Names of log files: the log offset of the first byte, in so many digits.
+#: The name of a log file is the log offset of its first byte with so many digits.
 _NAME_DIGITS = 20
-#: A run has at most so many records, and ends behind so many bytes.
+#: A run has at most so many records, and ends after so many bytes.
 _RUN_RECORDS = 16384
 _RUN_BYTES = 4 * 1024 * 1024
 _SIZE = struct.Struct(">i")
 _LONG = struct.Struct(">q")
 _MAGICS = tuple(struct.pack(">i", magic) for magic in (MAGIC, MAGIC_LONG_TOPIC))
-#: What both have in common.
+#: The bytes with which both begin.
 _MAGIC_BEGIN = _MAGICS[0][:3]
-#: So many bytes are looked at in one go for whether all are zero.
+#: So many bytes are checked for zeros at once.
 _ZEROS_BYTES = 1024 * 1024
 
-#: Told of bytes [begin, end) of a file that are no records.
+#: Called with begin, end and a description of bytes of a file that are no records.
 Damaged = Callable[[int, int, str], None]
 
 
@@ -68,10 +68,10 @@ class LogFile:
     """One file of a log.
 
     Attributes:
-        path: where it is.
+        path: its path.
         start: log offset of its first byte.
-        size: its bytes.
-        is_last: whether no later file has anything in it.
+        size: its size in bytes.
+        is_last: whether no later file has records.
     """
 
     path: str
@@ -86,11 +86,11 @@ class LogFile:
 
 
 def log_files(store: str) -> list[LogFile]:
-    """The files of a store's log, in order; empty ones that were made in advance are left out.
+    """The files of a store's log, in order; empty ones at the end, made in advance, are left out.
 
     Args:
-        store: the folder that has `commitlog`, and with `;` in between further ones that have log
-            files, where the log lies on several disks.
+        store: the folder with `commitlog`; for a log on several disks the further folders with log
+            files follow, separated by `;`.
 
     Raises:
         UsageError: a folder has no log.
@@ -124,7 +124,7 @@ def _log_folders(store: str) -> Iterator[Path]:
 
 
 def root_of(store: str) -> Path:
-    """The folder of a store in which everything but the log lies."""
+    """The folder of a store that has everything but the log: the first one."""
     return Path(store.split(";")[0].strip())
 
 
@@ -134,7 +134,7 @@ def _has_records(path: str) -> bool:
 
 
 def first_stored_ms(file: LogFile) -> int | None:
-    """When the first record of a file was stored; None if it cannot be told."""
+    """Store time of the first record of a file, ms; None if the file begins with no record."""
     with open(file.path, "rb") as opened:
         head = opened.read(STORED_AT + _LONG.size + V6_MORE_BYTES)
     if len(head) < STORED_AT + _LONG.size + V6_MORE_BYTES:
@@ -150,10 +150,11 @@ class LogReader:
     """Reads records of one file. Use it with `with`.
 
     Args:
-        file: which.
+        file: the file.
         checks_bodies: whether all bodies are compared with their checksums.
-        synced: what of the last file is on the disk; its other bodies are compared always.
-        damaged: told of bytes that are no records; the reading goes on behind them.
+        damaged: called for bytes that are no records; reading continues behind them.
+        synced: the records of the last file that are on the disk; other bodies in it are always
+            compared with their checksums.
 
     Raises:
         OSError: the file cannot be opened.
@@ -165,7 +166,7 @@ class LogReader:
         *,
         checks_bodies: bool,
         damaged: Damaged,
-        synced: Synced = NOTHING_SYNCED,
+        synced: SyncedLog = NOTHING_SYNCED,
     ) -> None:
         self.file = file
         self._synced = NOTHING_SYNCED if checks_bodies else synced
@@ -173,7 +174,7 @@ class LogReader:
         self._damaged = damaged
         with open(file.path, "rb") as opened:
             self._map = mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ)
-        #: Arrays made of the map keep it open: they all go through this one view.
+        #: Arrays keep the map open, so all of them are made of this one view.
         self._view = memoryview(self._map)
 
     def __enter__(self) -> Self:
@@ -185,11 +186,11 @@ class LogReader:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        # What is still seen of it somewhere keeps the map alive; it goes with the last of them.
+        # Arrays of a batch may still use the map; it is unmapped with the last of them.
         self._view = memoryview(b"")
 
     def runs(self, begin: int = 0, end: int | None = None) -> Iterator[Layout]:
-        """The records that begin in [begin, end), a run of neighbours at a time.
+        """The records that begin in [begin, end), in runs of consecutive records.
 
         Args:
             begin, end: positions in the file at which records begin, or its end.
@@ -221,7 +222,7 @@ class LogReader:
                 yield places
 
     def next_record(self, at: int, end: int | None = None) -> int | None:
-        """Where the next whole record begins, at a position or behind it; None if none does."""
+        """The position of the next whole record, at `at` or behind it; None if there is none."""
         end = len(self._view) if end is None else min(end, len(self._view))
         place = self._next_magic(at + MAGIC_AT)
         while 0 <= place < end + MAGIC_AT:
@@ -231,8 +232,8 @@ class LogReader:
         return None
 
     def _next_magic(self, at: int) -> int:
-        """Where a magic may begin, at a position or behind it; -1 if none does."""
-        # The end of a log is often hundreds of MB of zeros, through which `find` goes slowly.
+        """The next position that may be a magic's, at `at` or behind it; -1 if there is none."""
+        # A log often ends with hundreds of MB of zeros. `find` is slow on them, numpy is not.
         while at < len(self._view):
             stop = min(at + _ZEROS_BYTES, len(self._view))
             if np.count_nonzero(np.frombuffer(self._view[at:stop], np.bool_)):
@@ -243,7 +244,9 @@ class LogReader:
         return -1
 
     def _run(self, at: int, end: int) -> tuple[Layout, int]:
-        """The whole records from a position on, and where the first stands that is not one."""
+        """The whole records from a position on, and the position of the first that is not whole."""
+        # A check of all records at once costs little more than that of one. Only if it fails, a
+        # binary search finds how many of them are whole.
         starts, stop = self._step(at, end)
         begin = np.array(starts, np.int64)
         ends = np.append(begin[1:], stop)[: len(begin)]
@@ -262,8 +265,9 @@ class LogReader:
         return places, starts[whole]
 
     def _step(self, at: int, end: int) -> tuple[list[int], int]:
-        """Where records begin, as far as their sizes tell; where they stop telling."""
-        # Here a scan spends most of its time: what can be checked for all at once is checked later.
+        """Positions of records found by their sizes alone, and the position where that ends."""
+        # A scan spends most of its time in this loop, the only one over records. So it only adds
+        # sizes; `_checked` checks all records of the run at once later.
         view, size_at, size = self._view, _SIZE.unpack_from, FIXED_BYTES
         room = len(view)
         last = min(end, at + _RUN_BYTES, room - FIXED_BYTES + 1)
@@ -282,7 +286,7 @@ class LogReader:
         return found, at
 
     def _is_blank(self, at: int, size: int) -> bool:
-        """Whether the rest of the file is unused: what says so reaches exactly to its end."""
+        """Whether a blank mark is there that reaches to the end of the file: it is unused."""
         return at + size == len(self._view) and BLANK.unpack_from(self._view, at)[1] == BLANK_MAGIC
 
     def _checked(self, begin: Places, end: Places) -> Layout | None:
@@ -317,7 +321,7 @@ class LogReader:
         return self._checked(np.array([start], np.int64), np.array([end], np.int64))
 
     def _one_by_one(self, starts: list[int], ends: list[int]) -> Iterator[Layout]:
-        """The slow way, for runs in which not every record is whole."""
+        """Checks each record alone, for runs in which one is not whole."""
         for start, end in zip(starts, ends, strict=True):
             inside = 0 <= start <= end - FIXED_BYTES and end <= len(self._view)
             places = self._checked_alone(start, end) if inside else None
@@ -327,7 +331,7 @@ class LogReader:
                 yield places
 
     def _is_record(self, at: int) -> bool:
-        """Whether a whole record stands there that says so itself."""
+        """Whether a whole record begins there, with that position as its log offset."""
         if at < 0 or len(self._view) - at < FIXED_BYTES:
             return False
         (log_offset,) = _LONG.unpack_from(self._view, at + LOG_OFFSET_AT)
@@ -340,7 +344,10 @@ class LogReader:
         return not self._checks_bodies or body_crc(record.body) == record.body_crc & CRC_MASK
 
     def _pass(self, at: int, end: int) -> int:
-        """Where to go on behind a position at which no record begins."""
+        """The position to continue at, behind one at which no record begins.
+
+        Reports the bytes between as damage, unless they are a blank end or a torn tail.
+        """
         left = len(self._view) - at
         if left < BLANK_BYTES or self._is_blank(at, _SIZE.unpack_from(self._view, at)[0]):
             return end

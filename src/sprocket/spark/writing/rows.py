@@ -1,4 +1,4 @@
-"""Rows to messages: which columns a write takes, and what they mean. Pure."""
+"""Turns rows into messages: the columns of a write, and their meaning. Pure."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ COLUMNS = {
 _ELSEWHERE = {"value": "body", "headers": "properties", "keys": "key", "tags": "tag"}
 
 
-class Outgoing(NamedTuple):
-    """A message on its way out.
+class OutgoingMessage(NamedTuple):
+    """A message to send.
 
     Attributes:
-        broker, queue_number: the queue that it must go to; None for any.
+        broker, queue_number: the queue to which it must go; None for any.
     """
 
     message: Message
@@ -58,12 +58,12 @@ def check_columns(fields: Sequence[tuple[str, str]], options: WriteOptions) -> N
         raise UsageError("where to? Give option topic, or a column topic")
 
 
-class Messages:
-    """Makes messages of rows.
+class RowMessages:
+    """Makes messages from rows.
 
     Args:
-        options: what the user wants.
-        id_prefix: what all ids of this task begin with.
+        options: the user's options.
+        id_prefix: all ids of this task begin with it.
     """
 
     def __init__(self, options: WriteOptions, id_prefix: str) -> None:
@@ -71,11 +71,11 @@ class Messages:
         self._id_prefix = id_prefix
         self._count = 0
 
-    def of(self, batch: pa.RecordBatch) -> Iterator[Outgoing]:
+    def of(self, batch: pa.RecordBatch) -> Iterator[OutgoingMessage]:
         """A message for each row.
 
         Raises:
-            UsageError: a row cannot be a message; says which and why.
+            UsageError: a row cannot be a message; the text has its number and the reason.
         """
         count = batch.num_rows
         given = {name: batch.column(name).to_pylist() for name in batch.schema.names}
@@ -93,11 +93,11 @@ class Messages:
         topic: str | None,
         body: bytes | str | None,
         *rest: Any,
-    ) -> Outgoing:
+    ) -> OutgoingMessage:
         key, tag, properties, broker, queue_number, delay_level, flag, deliver_at = rest
         options = self._options
         if delay_level is None:
-            # A time of its own goes before the delay of all.
+            # The row's own time takes precedence over the delay of the whole write.
             delay_level = options.delay_level if deliver_at is None else 0
         topic = topic or options.topic
         if topic is None:
@@ -114,10 +114,10 @@ class Messages:
             delay_level=delay_level,
             deliver_at=deliver_at,
         )
-        return Outgoing(message, broker, queue_number)
+        return OutgoingMessage(message, broker, queue_number)
 
     def _properties(self, given: Sequence[tuple[str, str | None]] | None) -> dict[str, str]:
-        """The user's properties; RocketMQ's own, as they come from a read, are made anew."""
+        """The user's properties, without RocketMQ's own from a read: the send makes new ones."""
         found = {}
         for name, value in given or ():
             if name not in RESERVED and value:

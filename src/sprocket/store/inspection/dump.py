@@ -1,4 +1,4 @@
-"""Gives the records of a store, whether a broker has it open or not. Changes nothing."""
+"""Reads the records of a store, whether a broker has it open or not. Changes nothing."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import NamedTuple
 from sprocket.base.errors import CorruptRecord, OffsetOutOfRange, UsageError
 from sprocket.message.offsets import LONG_MAX
 from sprocket.message.record import Record
-from sprocket.store.inspection.inspected import Inspected
-from sprocket.store.inspection.walk import Tail, walk
+from sprocket.store.inspection.inspected import InspectedStore
+from sprocket.store.inspection.walk import LogTail, walk
 from sprocket.store.log.damage import Damage
 from sprocket.store.log.segments import NAME_DIGITS
 from sprocket.store.views.consume_queue import BLANK_SIZE, DAMAGED_CODE, ENTRY, ENTRY_BYTES
 
 
-class Chosen(NamedTuple):
-    """Which records.
+class DumpSelection(NamedTuple):
+    """Which records are dumped.
 
     Attributes:
-        topic, queue_number: of this topic and queue; None: of all.
-        begin, end: log offsets, or with a queue its offsets, from the first to before the second.
+        topic, queue_number: those of this topic and queue; None: of all.
+        begin, end: those in [begin, end): log offsets, or queue offsets if a queue is chosen.
     """
 
     topic: str | None = None
@@ -29,19 +29,19 @@ class Chosen(NamedTuple):
     end: int = LONG_MAX
 
 
-def dump(store: Inspected, chosen: Chosen) -> Iterator[Record | Damage]:
-    """Records in the order of the log, or of the queue; damage in between.
+def dump(store: InspectedStore, chosen: DumpSelection) -> Iterator[Record | Damage]:
+    """Records in the order of the log, or of the queue, with the damage between them.
 
     Raises:
-        UsageError: a queue is chosen, and no topic.
+        UsageError: a queue is chosen without a topic.
     """
     if chosen.queue_number is not None:
         if chosen.topic is None:
-            raise UsageError("say the topic of the queue")
+            raise UsageError("a queue needs its topic")
         yield from _of_queue(store, chosen.topic, chosen.queue_number, chosen)
         return
     for each in walk(store.log, until=store.until):
-        if isinstance(each, Tail):
+        if isinstance(each, LogTail):
             return
         if isinstance(each, Damage):
             if each.start < chosen.end and each.end > chosen.begin:
@@ -54,7 +54,7 @@ def dump(store: Inspected, chosen: Chosen) -> Iterator[Record | Damage]:
 
 
 def _of_queue(
-    store: Inspected, topic: str, number: int, chosen: Chosen
+    store: InspectedStore, topic: str, number: int, chosen: DumpSelection
 ) -> Iterator[Record | Damage]:
     folder = store.queue_folder(topic, number)
     names = [name for name in store.disk.names(folder) if len(name) == NAME_DIGITS]

@@ -1,4 +1,4 @@
-"""The parts of a store, and what each of them is given. Only `load` touches the disk."""
+"""The parts of a store, and how they are connected. Only `load` uses the disk."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from sprocket.store.log.paths import LogPaths
 from sprocket.store.state.abort import AbortFile
 from sprocket.store.state.checkpoint import Checkpoint
 from sprocket.store.state.deleted_topics import DeletedTopics
-from sprocket.store.views.confirmed import Confirmed
+from sprocket.store.views.confirmed import ConfirmedOffsets
 from sprocket.store.views.key_index import KeyIndex
 from sprocket.store.views.queue_ends import QueueEnds
 from sprocket.store.views.queues import ConsumeQueues
 from sprocket.store.views.view import Fold, View
-from sprocket.store.writing.appending import Appending
+from sprocket.store.writing.appender import Appender
 from sprocket.store.writing.disk_space import DiskSpace, StorePaths
 from sprocket.store.writing.flush import Flush
-from sprocket.store.writing.retention import Rules
+from sprocket.store.writing.retention import RetentionRules
 from sprocket.store.writing.running_flags import RunningFlags
 
 
@@ -31,18 +31,18 @@ class _HasFiles(Protocol):
 
 
 class StoreParts:
-    """Everything that a store is made of.
+    """All parts of a store.
 
     Args:
         store_host: packed address of the broker.
 
     Attributes:
-        views: what is folded from the log and has files; the queues come first.
-        confirmed: what readers may see; None: all there is.
+        views: the views that have files; the queues come first.
+        confirmed: how far readers see each queue; None if they see all messages.
     """
 
     __slots__ = (
-        "abort", "appending", "checkpoint", "confirmed", "deleted", "disk_space", "ends", "flags",
+        "abort", "appender", "checkpoint", "confirmed", "deleted", "disk_space", "ends", "flags",
         "flush", "index", "log", "queues", "views",
     )  # fmt: skip
 
@@ -69,7 +69,7 @@ class StoreParts:
         if config.index_keys:
             self.views += (self.index,)
         flushed = Watermark()
-        self.confirmed = Confirmed([flushed]) if config.flush == "SYNC_FLUSH" else None
+        self.confirmed = ConfirmedOffsets([flushed]) if config.flush == "SYNC_FLUSH" else None
         self.flush = Flush(
             self.log,
             self.views,
@@ -77,11 +77,11 @@ class StoreParts:
             self.ends,
             config=config,
             flushed=flushed,
-            on_flushed=self.confirmed.look if self.confirmed is not None else None,
+            on_flushed=self.confirmed.advance if self.confirmed is not None else None,
         )
         self.flags = RunningFlags()
         folds: tuple[Fold, ...] = (self.index,) if config.index_keys else ()
-        self.appending = Appending(
+        self.appender = Appender(
             self.log,
             self.queues,
             clock,
@@ -95,7 +95,7 @@ class StoreParts:
             disk,
             clock,
             paths=StorePaths(root, paths),
-            rules=Rules.of(config),
+            rules=RetentionRules.of(config),
             log=self.log,
             views=self.views,
             flush=self.flush,
@@ -104,7 +104,7 @@ class StoreParts:
         )
 
     def _before_accepting(self) -> None:
-        """Writes what must be on the disk before the first message is appended."""
+        """Writes the files that must be on the disk before the first message is appended."""
         self.abort.create()
         self.deleted.lower(self.log.end)
 
@@ -113,7 +113,7 @@ class StoreParts:
 
         Raises:
             ConfigError: files were made with other sizes.
-            StoreError: a file holds what it cannot.
+            StoreError: a file has invalid content.
             OSError: the disk failed.
         """
         parts: Sequence[_HasFiles] = (

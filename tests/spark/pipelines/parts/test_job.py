@@ -3,11 +3,12 @@ from __future__ import annotations
 import pytest
 
 from sprocket.base.errors import UsageError
-from sprocket.spark.pipelines import Archive, DeadLetters, Lag, Mirror, Replay, Trace, Volume
+from sprocket.spark import pipelines
+from sprocket.spark.pipelines import Lag, Trace, Volume
 from sprocket.spark.pipelines.parts.job import settings
-from sprocket.spark.pipelines.parts.servers import Keys
+from sprocket.spark.pipelines.parts.servers import AccessKeys
 
-KINDS = (Archive, DeadLetters, Lag, Mirror, Replay, Trace, Volume)
+KINDS = [getattr(pipelines, name) for name in pipelines.__all__]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -25,7 +26,7 @@ def test_a_job_becomes_options_of_the_source() -> None:
         tags="t || u",
         since_ms=5,
         options=("pullMaxBytes=1024", "sql=a = 'b'"),
-        keys=Keys("me", "secret"),
+        keys=AccessKeys("me", "secret"),
     )
     assert job.reading() == {
         "namesrvAddr": "a:1;b:2",

@@ -24,6 +24,8 @@ def test_ticks_are_round_numbers() -> None:
     assert plot.ticks(0, 83) == [0, 20, 40, 60, 80, 100]
     assert plot.ticks(0, 0) == [0, 1]
     assert plot.ticks(0, math.inf) == [0, 1]
+    assert plot.ticks(0, 5e-324) == [0, 1]
+    assert plot.ticks(0, 1e-300)[-1] >= 1e-300
 
 
 @given(

@@ -9,7 +9,7 @@ pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'sp
 from sprocket.base.errors import UsageError
 from sprocket.message.queue import QueueId
 from sprocket.spark.pipelines.parts.progress import Progress, unwatched
-from sprocket.spark.pipelines.parts.slices import Memory, Slices, Unit
+from sprocket.spark.pipelines.parts.slices import SliceProgress, Slices, WorkUnit
 
 A = QueueId("t", "a", 0)
 B = QueueId("t", "b", 0)
@@ -28,13 +28,13 @@ class FakeFolder:
         self.files[name] = value
 
 
-def memory(folder: FakeFolder, job: str = "job") -> Memory:
-    return Memory(cast(Any, folder), job)
+def memory(folder: FakeFolder, job: str = "job") -> SliceProgress:
+    return SliceProgress(cast(Any, folder), job)
 
 
-def unit(number: int, start: dict[QueueId, int], end: dict[QueueId, int]) -> Unit:
+def unit(number: int, start: dict[QueueId, int], end: dict[QueueId, int]) -> WorkUnit:
     """One whose rows are the ranges themselves."""
-    return Unit(
+    return WorkUnit(
         number, start, end, lambda low, high: cast(Any, {q: (low[q], high[q]) for q in high})
     )
 
@@ -43,7 +43,9 @@ def count(rows: Any) -> int:
     return sum(high - low for low, high in rows.values())
 
 
-def run(folder: FakeFolder, units: list[Unit], *, fails_at: int = -1, rows: int = 4) -> list[Any]:
+def run(
+    folder: FakeFolder, units: list[WorkUnit], *, fails_at: int = -1, rows: int = 4
+) -> list[Any]:
     done: list[Any] = []
 
     def act(some: Any) -> int:

@@ -1,1 +1,1 @@
-"""What the pipelines share."""
+"""Parts that several pipelines use."""

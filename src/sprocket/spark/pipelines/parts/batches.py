@@ -1,12 +1,12 @@
-"""A folder of Parquet that grows by whole micro-batches, each exactly once.
+"""A folder of Parquet to which each micro-batch is added as a whole, exactly once.
 
     orders-archive/topic=orders/date=2030-01-31/batch=17/part-….parquet
-    orders-archive/_sprocket/committed.json     which batches are whole, by which query; totals
-    orders-archive/_sprocket/checkpoint/        Spark's
+    orders-archive/_sprocket/committed.json     the last whole batch, its query, and totals
+    orders-archive/_sprocket/checkpoint/        Spark's checkpoint
 
-A batch that is done again, after a kill, replaces the folders `batch=N` that it made before: Spark
-gives it the same messages again, so it makes the same folders. What is written counts once
-`committed.json` says so; `read` shows nothing else. Choice and price: docs/decisions.
+A batch that is repeated after a kill replaces the folders `batch=N` of its first try: Spark gives
+it the same messages, so it makes the same folders. `read` returns only batches that
+`committed.json` names as whole. Choice and price: docs/decisions.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
 BATCH = "batch"
 _MARK = f"{HIDDEN}/committed.json"
 _CHECKPOINT = f"{HIDDEN}/checkpoint"
-#: Folders that a task writes at once; with more, Spark sorts its rows first.
+#: Folders that a task writes at the same time; if there are more, Spark sorts the rows first.
 _OPEN_FILES = "64"
 
 
 @dataclass(frozen=True)
 class Mark:
-    """What is in the folder for good.
+    """The committed batches of the folder.
 
     Attributes:
-        query: the id of the query that writes it; Spark keeps it in its checkpoint.
+        query: id of the query that writes the folder; Spark keeps it in its checkpoint.
         last: number of the last whole batch; -1 for none.
         totals: sums over all batches, by name.
     """
@@ -47,7 +47,7 @@ class Batches:
     """Writes and reads such a folder.
 
     Args:
-        session: of Spark.
+        session: the Spark session.
         path: the folder.
         by: columns whose values become folders, outermost first.
     """
@@ -63,7 +63,7 @@ class Batches:
         self.appended = 0
 
     def check(self) -> None:
-        """Raises UsageError unless the folder is new, or goes with its checkpoint."""
+        """Raises UsageError unless the folder is new, or its checkpoint is of the same query."""
         query = self._query()
         if query == self.mark.query:
             if not query and self.folder.names():
@@ -71,7 +71,7 @@ class Batches:
         elif self.mark.query:
             raise UsageError(
                 f"{self.folder} was written by a query whose checkpoint is gone from {HIDDEN}: "
-                "going on would repeat messages; give a new folder"
+                "to continue would repeat messages; give a new folder"
             )
 
     @property
@@ -82,11 +82,11 @@ class Batches:
     def append(
         self, make: Callable[[DataFrame], DataFrame], measures: Mapping[str, Column]
     ) -> Callable[[DataFrame, int], None]:
-        """What `foreachBatch` takes: makes rows of a batch and adds them to the folder.
+        """A function for `foreachBatch` that adds the rows of a micro-batch to the folder.
 
         Args:
-            make: the rows to write, of the rows that were read.
-            measures: whole numbers to be added up over the rows to write.
+            make: turns the rows that were read into the rows to write.
+            measures: aggregates over the rows to write; whole numbers, added up in the totals.
         """
 
         def write(frame: DataFrame, number: int) -> None:
@@ -95,10 +95,10 @@ class Batches:
         return write
 
     def read(self) -> DataFrame:
-        """The rows of all whole batches. The columns of folders are text, and dates dates.
+        """The rows of all whole batches. Columns that come from folder names are text.
 
         Raises:
-            UsageError: there are none.
+            UsageError: there is no whole batch.
         """
         from pyspark.sql import functions as f
 
@@ -107,7 +107,7 @@ class Batches:
         names = "spark.sql.sources.partitionColumnTypeInference.enabled"
         before = self._session.conf.get(names)
         try:
-            # A topic may be named 007.
+            # A topic may be named 007, of which Spark would make the number 7.
             self._session.conf.set(names, "false")
             frame = self._session.read.parquet(self.folder.path)
         finally:
@@ -116,6 +116,9 @@ class Batches:
             f.col(BATCH) <= self.mark.last
         )
 
+    # Spark repeats a micro-batch that a crash cut off. It overwrites only its own folders, so that
+    # leaves nothing twice, and the mark is written when all files are there. The measures are
+    # observed during the write, so the rows are read once.
     def _append(self, frame: DataFrame, number: int, measures: Mapping[str, Column]) -> None:
         from pyspark.sql import Observation
         from pyspark.sql import functions as f
@@ -154,8 +157,8 @@ class Batches:
 
     def _query(self) -> str:
         """The id in Spark's checkpoint; empty if there is none."""
-        told: Any = self.folder.read(f"{_CHECKPOINT}/metadata")
-        return str(told["id"]) if told and "id" in told else ""
+        metadata: Any = self.folder.read(f"{_CHECKPOINT}/metadata")
+        return str(metadata["id"]) if metadata and "id" in metadata else ""
 
 
 def _sum(some: Mapping[str, int], more: Mapping[str, Any]) -> dict[str, int]:

@@ -1,7 +1,7 @@
-"""What becomes of bodies in an archive: kept as they are, or opened as JSON. None is ever lost.
+"""Bodies in an archive: kept as they are, or parsed as JSON. No body is ever lost.
 
-A body that is no JSON of the schema goes, whole, to the side column `body_corrupt`; `data` then
-holds what could be read of it, or null.
+A body that is no JSON of the schema is kept whole in the column `body_corrupt`; `data` then holds
+the fields that could be read, or null.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ _REST = "_sprocket_corrupt"
 
 
 def struct(ddl: str) -> StructType:
-    """A schema as Spark has it, of a DDL text such as `amount double, items array<string>`.
+    """Spark's schema for a DDL text such as `amount double, items array<string>`.
 
     Raises:
-        UsageError: the text is none.
+        UsageError: the text is no DDL, or has no columns.
     """
     from pyspark.errors import PySparkException
     from pyspark.sql.types import StructType
@@ -31,8 +31,8 @@ def struct(ddl: str) -> StructType:
     try:
         made = StructType.fromDDL(ddl)
     except PySparkException as error:
-        said = str(error).strip().splitlines()[0]
-        raise UsageError(f"the schema of bodies is no DDL text: {said}") from None
+        reason = str(error).strip().splitlines()[0]
+        raise UsageError(f"the schema of bodies is no DDL text: {reason}") from None
     if not isinstance(made, StructType) or not made.fields:
         raise UsageError(f"the schema of bodies has no columns: {ddl!r}")
     return made
@@ -42,7 +42,7 @@ def inferred(session: SparkSession, frame: DataFrame, rows: int) -> StructType:
     """The schema of JSON bodies in a sample.
 
     Args:
-        rows: how many messages are looked at; they never come to the driver.
+        rows: size of the sample; the executors read it, and it never comes to the driver.
 
     Raises:
         UsageError: none of them is a JSON object.
@@ -74,13 +74,13 @@ def opened(frame: DataFrame, schema: StructType, *, keeps_body: bool) -> DataFra
 
 
 def closed(frame: DataFrame) -> DataFrame:
-    """The rows of an archive with `body` again, made anew of `data` where it was not kept."""
+    """The rows of an archive with a column `body`, encoded from `data` where it was not kept."""
     from pyspark.sql import functions as f
 
     names = frame.columns
     if DATA not in names:
         return frame
-    ways = [f.col(CORRUPT), f.to_json(DATA, {"ignoreNullFields": "true"}).cast("binary")]
+    sources = [f.col(CORRUPT), f.to_json(DATA, {"ignoreNullFields": "true"}).cast("binary")]
     if "body" in names:
-        ways.insert(0, f.col("body"))
-    return frame.withColumn("body", f.coalesce(*ways)).drop(DATA, CORRUPT)
+        sources.insert(0, f.col("body"))
+    return frame.withColumn("body", f.coalesce(*sources)).drop(DATA, CORRUPT)

@@ -1,7 +1,7 @@
 """Small files beside a pipeline's data, wherever Spark can write: a disk, HDFS, an object store.
 
-A file is replaced as a whole: a reader, and a run after a crash, find the old content or the new
-one. Goes through Hadoop's file systems, as Spark's own checkpoints do.
+A file is replaced as a whole: readers, and runs after a crash, find its old or its new content.
+All access is through Hadoop's file systems, as that to Spark's own checkpoints is.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from sprocket.base.errors import SprocketError, UsageError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-#: What a pipeline keeps beside its data lies in here; Spark and others skip such names.
+#: Folder of the files beside the data; Spark and others ignore names that begin with `_`.
 HIDDEN = "_sprocket"
 _BYTES_MAX = 64 * 1024 * 1024
 
@@ -24,8 +24,8 @@ class Folder:
     """A folder that Spark can reach.
 
     Args:
-        session: whose file systems are used.
-        path: a path, or an address such as `s3a://bucket/orders`.
+        session: the session whose file systems are used.
+        path: a path, or a URI such as `s3a://bucket/orders`.
     """
 
     def __init__(self, session: SparkSession, path: str) -> None:
@@ -40,21 +40,21 @@ class Folder:
         self._settings: Any = made._jsc.hadoopConfiguration()
         self._files: Any = self._place("").getFileSystem(self._settings)
         if self._files.getScheme() == "file" and "://" not in path:
-            # Java's working directory is the one that it was started in, not ours.
+            # Java keeps the working directory in which it was started; ours may have changed.
             self.path = str(Path(path).absolute())
 
     def __str__(self) -> str:
         return self.path
 
     def inner(self, name: str) -> str:
-        """The path of what lies in it under a name."""
+        """The path of a name in the folder."""
         return f"{self.path}/{name}"
 
     def read(self, name: str) -> dict[str, Any] | None:
         """The JSON object in a file; None if there is no such file.
 
         Raises:
-            SprocketError: it cannot be read, or holds something else.
+            SprocketError: the file is too large, or holds no JSON object.
         """
         place = self._place(name)
         if not self._files.exists(place):
@@ -75,7 +75,7 @@ class Folder:
         return found
 
     def replace(self, name: str, value: dict[str, Any]) -> None:
-        """Writes a JSON object to a file, in place of what it held."""
+        """Replaces the content of a file by a JSON object; creates the file if it is missing."""
         place, unfinished = self._place(name), self._place(f"{name}.new")
         stream = self._files.create(unfinished, True)
         try:
@@ -92,7 +92,7 @@ class Folder:
         files.rename(unfinished, place, how)
 
     def names(self) -> list[str]:
-        """What lies in it, hidden things aside, sorted; nothing if it does not exist."""
+        """The names in the folder but hidden ones, sorted; empty if it does not exist."""
         place = self._place("")
         if not self._files.exists(place):
             return []

@@ -1,7 +1,7 @@
-"""What a pipeline is asked to do: a frozen value whose fields say for themselves what they mean.
+"""The settings of a pipeline: a frozen value whose fields carry their own documentation.
 
-The same declarations are the keyword arguments of the library, the options of the command line and
-the tables of the guide, so the three cannot differ.
+The library's keyword arguments, the options of the command line and the tables of the guide are
+made from the same declarations, so the three cannot differ.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 from sprocket.base.errors import UsageError
 from sprocket.spark.pipelines.parts.progress import Watch, unwatched
-from sprocket.spark.pipelines.parts.servers import Keys, Servers
+from sprocket.spark.pipelines.parts.servers import AccessKeys, Servers
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 Kind = Literal["text", "words", "whole", "number", "switch", "time"]
 
 
-class About(NamedTuple):
+class FieldInfo(NamedTuple):
     """What is known of a field besides its type and default.
 
     Attributes:
         doc: one sentence.
         option: its name on the command line, without the dashes.
-        kind: how the command line reads it. Words may be given again; a time is ms since 1970 in
-            the library.
-        choices: the texts that it takes; empty for any.
+        kind: how the command line parses it. `words` may be repeated; a `time` is ms since 1970
+            in the library.
+        choices: the allowed texts; empty for any.
     """
 
     doc: str
@@ -48,21 +48,21 @@ def setting(
     default: Any = MISSING,
     choices: tuple[str, ...] = (),
 ) -> Any:
-    """Declares a field of a job; without a default it must be given."""
-    about = About(doc, option, kind, choices)
+    """Declares a field of a job; a field without a default is required."""
+    about = FieldInfo(doc, option, kind, choices)
     if default is MISSING:
         return field(metadata={"about": about})
     return field(default=default, metadata={"about": about})
 
 
 def follows_setting() -> Any:
-    """Declares whether a job goes on and on."""
-    doc = "Go on until Ctrl-C; else end with what is there now."
+    """Declares whether a job runs until it is stopped."""
+    doc = "Run until Ctrl-C; otherwise end with the messages that are there now."
     return setting(doc, option="follow", kind="switch", default=False)
 
 
 def every_setting(seconds: float) -> Any:
-    """Declares how long a job that goes on waits between two micro-batches."""
+    """Declares the time between micro-batches of a job that runs until it is stopped."""
     doc = "Seconds between micro-batches with --follow."
     return setting(doc, option="every", kind="number", default=seconds)
 
@@ -73,8 +73,8 @@ def batch_rows_setting(most: int) -> Any:
     return setting(doc, option="batch-rows", kind="whole", default=most)
 
 
-def settings(kind: type[Job]) -> list[tuple[Field[Any], About]]:
-    """The fields that people set, and what they say of themselves."""
+def settings(kind: type[Job]) -> list[tuple[Field[Any], FieldInfo]]:
+    """The fields that people set, with their declarations."""
     return [(one, one.metadata["about"]) for one in fields(kind) if "about" in one.metadata]
 
 
@@ -82,48 +82,46 @@ class Summary(Protocol):
     """What a run of a pipeline did and found."""
 
     def report(self) -> Report:
-        """The same as a page."""
+        """The same figures as a report."""
         ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """What all pipelines need to know.
+    """Settings of all pipelines.
 
     Attributes:
-        keys: for brokers with access control. The command line takes them from its settings.
+        keys: for brokers with access control. The command line reads them from its settings.
     """
 
-    nameservers: str = setting(
-        "Name servers of the cluster, with ; in between.", option="nameserver"
-    )
+    nameservers: str = setting("Name servers of the cluster, separated by ;.", option="nameserver")
     options: tuple[str, ...] = setting(
-        "Further option of the rocketmq source, NAME=VALUE; may be given again.",
+        "Further option of the rocketmq source, NAME=VALUE; may be repeated.",
         option="option",
         kind="words",
         default=(),
     )
 
-    keys: Keys | None = None
+    keys: AccessKeys | None = None
 
     def __post_init__(self) -> None:
-        for one, said in settings(type(self)):
+        for one, info in settings(type(self)):
             value = getattr(self, one.name)
-            if said.choices and value not in said.choices:
-                raise UsageError(f"{said.option} is one of {', '.join(said.choices)}: {value!r}")
-            if said.kind in ("whole", "number") and value is not None and value < 0:
-                raise UsageError(f"{said.option} cannot be negative: {value}")
+            if info.choices and value not in info.choices:
+                raise UsageError(f"{info.option} is one of {', '.join(info.choices)}: {value!r}")
+            if info.kind in ("whole", "number") and value is not None and value < 0:
+                raise UsageError(f"{info.option} cannot be negative: {value}")
 
     def run(self, session: SparkSession, watch: Watch = unwatched) -> Summary:
-        """Does what is left to do, and says what was done.
+        """Does the work that is left, and returns what was done.
 
         Args:
-            session: where to run.
-            watch: told now and then how far it is.
+            session: the Spark session to run in.
+            watch: called with the progress after each piece of work.
 
         Raises:
-            UsageError: what is asked for makes no sense.
-            SprocketError: reading or writing failed; the next run goes on from there.
+            UsageError: the settings contradict each other.
+            SprocketError: reading or writing failed; the next run continues from there.
         """
         raise NotImplementedError
 
@@ -133,7 +131,7 @@ class Job:
         return Servers(self.nameservers, self.keys)
 
     def source(self) -> dict[str, str]:
-        """Options of the `rocketmq` source and sink: where, and what was given by hand."""
+        """Options of the `rocketmq` source and sink: those of the cluster, and `options`."""
         chosen = self.servers.options()
         for text in self.options:
             name, separator, value = text.partition("=")
@@ -143,7 +141,7 @@ class Job:
         return chosen
 
     def digest(self, *names: str) -> str:
-        """A short text that is the same for jobs that are equal in these fields."""
+        """A short text that is equal for jobs with equal values in these fields."""
         values = {name: value for name, value in asdict(self).items() if name in names}
         whole = json.dumps([type(self).__name__, values], sort_keys=True)
         return hashlib.sha256(whole.encode()).hexdigest()[:12]
@@ -151,10 +149,10 @@ class Job:
 
 @dataclass(frozen=True, kw_only=True)
 class TopicJob(Job):
-    """What pipelines need to know that read topics."""
+    """Settings of pipelines that read topics."""
 
     topics: tuple[str, ...] = setting(
-        "Topic to read; may be given again.", option="topic", kind="words", default=()
+        "Topic to read; may be repeated.", option="topic", kind="words", default=()
     )
     pattern: str | None = setting(
         "Topics to read, as a regular expression for the whole name.",
@@ -162,13 +160,13 @@ class TopicJob(Job):
         default=None,
     )
     tags: str = setting(
-        "Only messages with one of these tags, with || in between.", option="tags", default="*"
+        "Only messages with one of these tags, separated by ||.", option="tags", default="*"
     )
     since_ms: int | None = setting(
-        "Only what was stored from then on.", option="since", kind="time", default=None
+        "Only messages stored at that time or later.", option="since", kind="time", default=None
     )
     allows_loss: bool = setting(
-        "Go on where messages are gone before they were read, instead of failing.",
+        "Continue if messages were deleted before they were read, instead of failing.",
         option="allow-loss",
         kind="switch",
         default=False,

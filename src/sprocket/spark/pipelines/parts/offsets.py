@@ -1,4 +1,4 @@
-"""Which offsets a pipeline has to do with: planned once, read as rows, and named in texts."""
+"""Offsets for pipelines: finds them by time, reads them as rows, commits them for groups."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ Offsets = dict[QueueId, int]
 def span(
     servers: Servers, topics: Iterable[str], *, since_ms: int | None, until_ms: int | None
 ) -> tuple[Offsets, Offsets]:
-    """Where the messages of topics lie that were stored between two times: [start, end).
+    """Offsets [start, end) of the messages that were stored between two times (ms since 1970).
 
     Raises:
         TopicNotFound: a topic does not exist.
-        TransportError: nobody answers.
+        TransportError: the cluster does not answer.
     """
     return servers.ask(lambda caller: _span(caller, topics, since_ms, until_ms))
 
 
 def ends(servers: Servers, topics: Iterable[str]) -> Offsets:
-    """Where the next message of each queue goes. Raises as `span`."""
+    """The end offset of each queue, which its next message gets. Raises as `span`."""
     return span(servers, topics, since_ms=None, until_ms=None)[1]
 
 
@@ -61,7 +61,7 @@ async def _span(
 
 
 async def _at(caller: Caller, address: str, queue: QueueId, at_ms: int) -> int:
-    """The first message stored at a time or after it; the end if none was."""
+    """Offset of the first message stored at a time or later; the end offset if there is none."""
     from sprocket.protocol.requests.offset import OffsetReply, SearchOffset
 
     search = SearchOffset(
@@ -82,7 +82,7 @@ async def writable(caller: Caller, topic: str) -> list[QueueId]:
     """The queues of a topic that take messages, sorted.
 
     Raises:
-        TopicNotFound: no broker has it.
+        TopicNotFound: no broker has the topic.
     """
     from sprocket.admin.topics import route
     from sprocket.protocol.codes import MASTER
@@ -96,10 +96,10 @@ async def writable(caller: Caller, topic: str) -> list[QueueId]:
 
 
 async def commit(caller: Caller, group: str, offsets: Mapping[QueueId, int]) -> None:
-    """Commits a group's offsets, each the next one to read.
+    """Commits a group's offsets; each is that of the next message to read.
 
-    It asks for them first: a broker that was told to reset the group takes no word from who has not
-    asked since.
+    It queries each offset first: after a reset of the group, a broker ignores commits of clients
+    that have not queried the offset since.
     """
     from sprocket.protocol.requests.offset import UpdateOffset
 
@@ -135,7 +135,7 @@ def rows(
     start: Mapping[QueueId, int],
     end: Mapping[QueueId, int],
 ) -> DataFrame:
-    """The messages of [start, end) as rows; none if it is empty."""
+    """The messages in [start, end) as rows; an empty frame if there are none."""
     ranges = between(start, end)
     if not ranges:
         return session.createDataFrame([], schema)
@@ -152,7 +152,7 @@ def rows(
 
 
 def origin() -> Column:
-    """Where a row came from, as one text: `orders@broker-a:3/17`."""
+    """The topic, broker, queue and offset of a row as one text: `orders@broker-a:3/17`."""
     from pyspark.sql import functions as f
 
     queue = f.concat("topic", f.lit("@"), "broker", f.lit(":"), "queue_id")
@@ -160,7 +160,7 @@ def origin() -> Column:
 
 
 def marked(name: str, text: Column) -> Column:
-    """The column `properties` with one more, in place of what had its name."""
+    """The column `properties` with one property added, or replaced if it has one of that name."""
     from pyspark.sql import functions as f
 
     empty = f.create_map().cast("map<string,string>")

@@ -1,7 +1,7 @@
-"""Plots as SVG that stands in a page: lines over time, and bars. Pure.
+"""Draws plots as inline SVG: lines over time, and bars. Pure.
 
-Two kinds, with round ticks and names, are all that reports need; a plotting library would weigh
-more than the rest of a pipeline. Names come out of messages, so they are cut and escaped.
+Reports need only these two kinds; a plotting library would be larger than the rest of a pipeline.
+Names come from messages, so they are cut and escaped.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ WIDTH, HEIGHT = 900, 300
 _LEFT, _RIGHT, _TOP, _BOTTOM = 70, 20, 12, 34
 _BAR, _NAME_WIDTH = 22, 260
 _NAME_LENGTH_MAX = 40
-#: Told apart by people who see few colours, too.
+#: A shorter axis is not divided: a float has no power of ten that is small enough.
+_SPAN_MIN = 1e-300
+#: Colours that colour-blind people can distinguish, too.
 COLOURS = (
     "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7a5195", "#4d4d4d",
 )  # fmt: skip
@@ -23,14 +25,14 @@ LINES_MAX = len(COLOURS)
 
 
 def printable(text: str) -> str:
-    """The text without control characters, which have no place in a page."""
+    """The text with U+FFFD for each control character, since a page may have none."""
     return "".join(one if one.isprintable() or one == " " else "\ufffd" for one in text)
 
 
 def ticks(low: float, high: float, *, count: int = 5) -> list[float]:
-    """Round numbers from at or below `low` to at or above `high`, about so many."""
+    """About `count` round numbers at equal steps that enclose `low` and `high`."""
     span = high - low
-    if not math.isfinite(span) or span <= 0:
+    if not math.isfinite(span) or span < _SPAN_MIN:
         return [low, low + 1]
     rough = span / count
     step = 10 ** math.floor(math.log10(rough))
@@ -41,7 +43,7 @@ def ticks(low: float, high: float, *, count: int = 5) -> list[float]:
 
 
 def lines(series: Mapping[str, Sequence[tuple[int, float]]], *, unit: str) -> str:
-    """A line for each name over time (ms since 1970 UTC); the first eight names."""
+    """A plot with a line over time (ms since 1970 UTC) for each of the first eight names."""
     shown = {name: points for name, points in list(series.items())[:LINES_MAX] if points}
     if not shown:
         return _empty()
@@ -62,7 +64,7 @@ def lines(series: Mapping[str, Sequence[tuple[int, float]]], *, unit: str) -> st
 
 
 def bars(values: Sequence[tuple[str, float]], *, unit: str) -> str:
-    """A bar for each name, one below the other."""
+    """A plot with a bar for each name, one below the other."""
     shown = [(name, value) for name, value in values if math.isfinite(value) and value >= 0]
     if not shown:
         return _empty()
@@ -90,7 +92,7 @@ def number(value: float) -> str:
 
 
 class _Plane:
-    """From times and values to places on the page."""
+    """Maps times and values to positions on the page."""
 
     def __init__(self, first: float, last: float, low: float, high: float) -> None:
         self._first, self._low = first, low
@@ -128,8 +130,8 @@ def _time_ticks(plot: _Plane, first: int, last: int) -> Iterator[str]:
     shape = "%H:%M:%S" if is_one_day else "%m-%d %H:%M"
     for part in range(6):
         time = first + (last - first) * part / 5
-        said = datetime.fromtimestamp(time / 1000, UTC).strftime(shape)
-        yield _label(plot.x(time), HEIGHT - _BOTTOM + 18, said, anchor="middle")
+        text = datetime.fromtimestamp(time / 1000, UTC).strftime(shape)
+        yield _label(plot.x(time), HEIGHT - _BOTTOM + 18, text, anchor="middle")
         if last <= first:
             return
 
@@ -142,10 +144,10 @@ def _label(x: float, y: float, text: str, *, anchor: str = "start") -> str:
 
 
 def _open(height: int, what: str) -> str:
-    said = html.escape(printable(what))
+    label = html.escape(printable(what))
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" '
-        f'height="{height}" role="img" aria-label="{said}">'
+        f'height="{height}" role="img" aria-label="{label}">'
     )
 
 

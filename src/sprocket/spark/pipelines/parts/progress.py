@@ -1,4 +1,4 @@
-"""How far a pipeline is, told while it runs, and how Ctrl-C ends it: after what is in hand."""
+"""Progress of a running pipeline, and its end by Ctrl-C after the current piece of work."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any, NamedTuple, Self
 
 
 class Progress(NamedTuple):
-    """How far it is.
+    """Progress of a run.
 
     Attributes:
-        rows: done by this run.
-        per_second: of late; None where it cannot be told yet.
-        behind: messages that are there and not done; None if unknown.
+        rows: messages done by this run.
+        per_second: messages a second; None if unknown yet.
+        behind: messages that wait to be done; None if unknown.
     """
 
     rows: int
@@ -23,18 +23,18 @@ class Progress(NamedTuple):
     behind: int | None
 
 
-#: Called now and then by a pipeline that runs.
+#: Called by a running pipeline after each piece of work.
 Watch = Callable[[Progress], None]
 
 
 def unwatched(progress: Progress) -> None:
-    """Tells nobody."""
+    """Ignores the progress."""
 
 
 class Interrupt:
-    """While inside, Ctrl-C only asks to stop; pressed again, it interrupts at once.
+    """While the context is open, Ctrl-C sets `is_set`; a second Ctrl-C interrupts at once.
 
-    Outside the main thread it does nothing: there Ctrl-C never arrives.
+    Outside the main thread it does nothing, since Ctrl-C never arrives there.
     """
 
     def __init__(self) -> None:

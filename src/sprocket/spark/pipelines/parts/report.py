@@ -1,7 +1,7 @@
-"""What a pipeline found, as one value: shown as a page, as JSON, as lines on a console.
+"""The report of a pipeline as one value, which becomes an HTML page, JSON or console lines.
 
-All three are made of the same figures. A page stands by itself: no script, no font, no picture
-comes from elsewhere, and what came out of messages is only ever text in it.
+All three show the same figures. A page needs nothing else: it loads no script, font or picture, and
+texts from messages are always escaped in it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Table:
     """Rows under headings.
 
     Attributes:
-        note: what to know of it, such as what was left out.
+        note: a remark below the table, such as how many rows are left out.
     """
 
     title: str
@@ -34,7 +34,7 @@ class Table:
         return {"rows": [dict(zip(keys, row, strict=True)) for row in self.rows]}
 
     def html(self) -> str:
-        """A table; numbers to the right."""
+        """An HTML table; numbers are aligned to the right."""
         head = "".join(f"<th>{_text(heading)}</th>" for heading in self.headings)
         body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>\n" for row in self.rows)
         return f"<table><thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody></table>"
@@ -45,7 +45,7 @@ class Lines:
     """Values over time, a line for each name.
 
     Attributes:
-        unit: of the values.
+        unit: unit of the values.
         lines: for each name, pairs of time (ms since 1970 UTC) and value, in order.
     """
 
@@ -86,7 +86,7 @@ Section = Table | Lines | Bars
 
 @dataclass(frozen=True)
 class Report:
-    """What was found.
+    """A title, single values, and sections with tables and plots.
 
     Attributes:
         facts: single values by name.
@@ -97,7 +97,7 @@ class Report:
     sections: tuple[Section, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
-        """Facts by name with `_` for blanks, and sections in their order."""
+        """The facts by name, with `_` for blanks, and the sections in order."""
         found: dict[str, Any] = {_key(name): value for name, value in self.facts.items()}
         found["sections"] = [
             {"title": one.title, **one.as_json(), **({"note": one.note} if one.note else {})}
@@ -109,7 +109,7 @@ class Report:
         """A whole page.
 
         Args:
-            now_ms: when it was made, if that is to stand on it.
+            now_ms: time to print on the page, ms since 1970; None for no time.
         """
         return "\n".join(self._lines(now_ms)) + "\n"
 
@@ -135,14 +135,14 @@ class Report:
 
 
 def moment(ms: int | None) -> str | None:
-    """A time, ms since 1970, to read."""
+    """A time (ms since 1970) as text for people, UTC."""
     if ms is None:
         return None
     return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
 def plain(value: Any) -> str:
-    """A value as people read it."""
+    """A value as text for people."""
     if value is None:
         return "-"
     if isinstance(value, bool):

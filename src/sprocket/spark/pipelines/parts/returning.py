@@ -1,7 +1,7 @@
-"""Dead letters on their way back: to the group that gave them up, or to the topic they came from.
+"""Sends dead letters back to the group that gave them up, or to the topic they came from.
 
-The group's way is an operator's: its tasks do what `sprocket deadletters resend` does, many at a
-time. The topic's way is the sink's. Either way what the sender set goes along.
+To groups, the tasks do what `sprocket deadletters resend` does, many letters at a time. To topics,
+the letters go through the sink. Both keep everything that the sender set.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from sprocket.admin.caller import Caller
     from sprocket.spark.pipelines.parts.servers import Servers
 
-#: Letters under way at once in a task.
+#: Letters that a task sends at the same time.
 _AT_ONCE = 32
 
 
@@ -35,7 +35,7 @@ async def check(caller: Caller, *, group: str) -> None:
 
 
 def to_topics(letters: DataFrame, options: dict[str, str]) -> int:
-    """Sends letters to the topics in their column `origin`; returns how many, all acknowledged."""
+    """Sends letters to the topics in their column `origin`; returns how many, when acknowledged."""
     from pyspark.sql import Observation
     from pyspark.sql import functions as f
 
@@ -52,7 +52,7 @@ def to_topics(letters: DataFrame, options: dict[str, str]) -> int:
 
 
 def to_groups(letters: DataFrame, servers: Servers) -> int:
-    """Gives letters back to their groups; returns how many, all acknowledged."""
+    """Sends letters back to their groups; returns how many, when acknowledged."""
     columns = ("topic", "broker", "queue_id", "queue_offset", "body", "properties",
                "born_timestamp", "store_timestamp", "reconsume_times", "flag")  # fmt: skip
 
@@ -79,7 +79,7 @@ async def _give_back(caller: Caller, *, rows: Iterable[Any]) -> int:
 
 
 def letter(row: Any) -> StoredMessage:
-    """A row of the source as the message it is; what no one asks of a letter is left empty."""
+    """The message in a row of the source; fields that sending back does not need are empty."""
     return StoredMessage(
         queue=QueueId(row["topic"], row["broker"], row["queue_id"]),
         queue_offset=QueueOffset(row["queue_offset"]),

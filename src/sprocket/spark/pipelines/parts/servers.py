@@ -1,7 +1,7 @@
-"""A cluster as pipelines know it: its name servers, and what proves who asks.
+"""A cluster as pipelines know it: its name servers and access keys.
 
-Gives Spark the options of the `rocketmq` source and sink, and puts an operator's questions, out of
-code that has no loop, or may have one, as notebooks do.
+Gives Spark the options of the `rocketmq` source and sink, and sends an operator's requests from
+code without an event loop, or from a notebook, which runs one.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ _TIMEOUT_MS = 10_000
 
 
 @dataclass(frozen=True)
-class Keys:
-    """For brokers with access control.
+class AccessKeys:
+    """Keys for brokers with access control.
 
     Attributes:
-        access_key: who asks.
-        secret_key: what requests are signed with; it is never sent to a broker.
-        security_token: goes with keys that were lent for a time.
+        access_key: names the user.
+        secret_key: signs requests; it is never sent to a broker.
+        security_token: belongs to temporary keys.
     """
 
     access_key: str
@@ -38,12 +38,12 @@ class Servers:
     """A cluster.
 
     Attributes:
-        nameservers: `host:port`, several with `;` in between.
-        keys: None where nobody asks for them.
+        nameservers: `host:port`, several are separated by `;`.
+        keys: None for a cluster without access control.
     """
 
     nameservers: str
-    keys: Keys | None = None
+    keys: AccessKeys | None = None
 
     def options(self) -> dict[str, str]:
         """Options of the `rocketmq` source and sink."""
@@ -56,7 +56,7 @@ class Servers:
         return found
 
     async def answer(self, question: Callable[[Caller], Awaitable[T]]) -> T:
-        """Runs `question` with a caller for this cluster and returns what it returns."""
+        """Awaits `question` with a caller for this cluster, and returns its result."""
         from sprocket.admin.caller import Caller
         from sprocket.protocol.signing import Signer
         from sprocket.remoting.pool import Pool
@@ -70,7 +70,7 @@ class Servers:
             return await question(Caller(pool, addresses, timeout_ms=_TIMEOUT_MS))
 
     def ask(self, question: Callable[[Caller], Awaitable[T]]) -> T:
-        """The same for code that is not in a loop of its own."""
+        """The same for synchronous code: runs it on a loop in a thread of its own."""
         import asyncio
         from concurrent.futures import ThreadPoolExecutor
 

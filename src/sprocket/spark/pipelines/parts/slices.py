@@ -1,7 +1,7 @@
-"""Work cut into slices of offsets, done one after the other at a rate, and remembered.
+"""Does work in slices of offsets, one after the other at a rate, and saves the progress.
 
-What a slice does may be repeated if a run is killed within it, and nothing else: the bound of
-repeats is one slice. The memory is one small file, replaced after each slice.
+When a run is killed, the next one repeats at most the slice that was not finished. The progress is
+one small file, which is replaced after each slice.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _FILE = "slices.json"
-#: With a rate, a slice is what so many seconds may do: a job of Spark's costs a good part of one.
+#: With a rate, a slice lasts so many seconds: a Spark job alone takes a good part of one.
 _SLICE_S = 2.0
 _LOOK_S = 0.05
 
 
-class Unit(NamedTuple):
+class WorkUnit(NamedTuple):
     """A piece of work.
 
     Attributes:
-        number: grows from unit to unit, and names the same unit in every run.
-        start, end: its offsets.
-        rows: the messages of a slice.
+        number: rises from unit to unit, and is the same in every run.
+        start, end: its offsets, [start, end).
+        rows: returns the messages between two offsets.
     """
 
     number: int
@@ -42,25 +42,25 @@ class Unit(NamedTuple):
     rows: Callable[[Offsets, Offsets], DataFrame]
 
 
-class Memory:
-    """What is done of a job, kept in a folder.
+class SliceProgress:
+    """The progress of a job, saved in a folder.
 
     Args:
-        folder: one for each job.
-        job: what tells jobs apart; a folder of another job is refused.
+        folder: a folder of its own for each job.
+        job: identifies the job; a folder of another job is refused with UsageError.
     """
 
     def __init__(self, folder: Folder, job: str) -> None:
         self._folder = folder
         self._job = job
-        told: dict[str, Any] = folder.read(_FILE) or {"job": job, "unit": -1, "rows": 0}
-        if told.get("job") != job:
-            raise UsageError(f"{folder} remembers another job: give another state folder")
-        self.unit: int = told["unit"]
-        self.rows: int = told["rows"]
-        self.done: Offsets = read_shape(told.get("done", {}))
+        saved: dict[str, Any] = folder.read(_FILE) or {"job": job, "unit": -1, "rows": 0}
+        if saved.get("job") != job:
+            raise UsageError(f"{folder} has the state of another job: give another state folder")
+        self.unit: int = saved["unit"]
+        self.rows: int = saved["rows"]
+        self.done: Offsets = read_shape(saved.get("done", {}))
 
-    def resumed(self, unit: Unit) -> Unit | None:
+    def resumed(self, unit: WorkUnit) -> WorkUnit | None:
         """What is left of a unit; None if a later one has been begun."""
         if unit.number < self.unit:
             return None
@@ -68,8 +68,8 @@ class Memory:
             return unit._replace(start={**unit.start, **self.done})
         return unit
 
-    def keep(self, unit: Unit, done: Offsets, rows: int) -> None:
-        """A slice is done: everything of the unit up to `done`."""
+    def keep(self, unit: WorkUnit, done: Offsets, rows: int) -> None:
+        """Saves that a slice of `rows` messages is done, and so the unit up to `done`."""
         self.unit, self.done = unit.number, done
         self.rows += rows
         self._folder.replace(
@@ -87,13 +87,15 @@ class Slices:
     """Does units slice by slice.
 
     Args:
-        memory: what is done.
+        memory: the saved progress.
         rows: most messages in a slice.
-        rate: most messages a second, or None.
-        watch: told after each slice.
+        rate: most messages a second; None for no limit.
+        watch: called with the progress after each slice.
     """
 
-    def __init__(self, memory: Memory, *, rows: int, rate: float | None, watch: Watch) -> None:
+    def __init__(
+        self, memory: SliceProgress, *, rows: int, rate: float | None, watch: Watch
+    ) -> None:
         if rate is not None and rate <= 0:
             raise UsageError(f"a rate is more than 0 messages a second, not {rate:g}")
         self._memory = memory
@@ -104,11 +106,11 @@ class Slices:
         #: Messages done by this run.
         self.done = 0
 
-    def run(self, units: Iterable[Unit], act: Callable[[DataFrame], int]) -> bool:
-        """Does what is left; False if Ctrl-C ended it, behind a whole slice.
+    def run(self, units: Iterable[WorkUnit], act: Callable[[DataFrame], int]) -> bool:
+        """Does the work that is left; False if Ctrl-C ended it, after a whole slice.
 
         Args:
-            act: does a slice and says how many messages that were.
+            act: does a slice and returns its number of messages.
         """
         self._started = time.monotonic()
         with Interrupt() as interrupt:
@@ -118,7 +120,7 @@ class Slices:
                     return False
         return True
 
-    def _unit(self, unit: Unit, act: Callable[[DataFrame], int], interrupt: Interrupt) -> bool:
+    def _unit(self, unit: WorkUnit, act: Callable[[DataFrame], int], interrupt: Interrupt) -> bool:
         start = unit.start
         while between(start, unit.end):
             self._pace(interrupt)
@@ -129,15 +131,15 @@ class Slices:
             self._memory.keep(unit, end, count)
             self.done += count
             start = end
-            self._tell(records_in(between(start, unit.end)))
+            self._report(records_in(between(start, unit.end)))
         return True
 
-    def _tell(self, left: int) -> None:
+    def _report(self, left: int) -> None:
         spent = max(time.monotonic() - self._started, 1e-3)
         self._watch(Progress(self.done, self.done / spent, left))
 
     def _pace(self, interrupt: Interrupt) -> None:
-        """Returns when what is done so far may be done by now."""
+        """Waits until the messages done so far keep within the rate."""
         if self._rate is None:
             return
         due = self._started + self.done / self._rate

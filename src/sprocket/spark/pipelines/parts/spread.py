@@ -1,6 +1,6 @@
-"""Values over time, thinned to what a plot can show: buckets of equal width, few names.
+"""Reduces values over time to what a plot can show: few names, in buckets of equal width.
 
-Only what is shown comes to the driver.
+Only the points of the plot come to the driver.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from sprocket.spark.pipelines.parts.plot import LINES_MAX
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-#: Points of a line.
+#: Most points of a line.
 POINTS_MAX = 240
 
 Points = dict[str, list[tuple[int, float]]]
 
 
 class Bucketed(NamedTuple):
-    """Lines, and how wide their buckets are."""
+    """Lines, and the width of their buckets."""
 
     lines: Points
     width_ms: int
@@ -32,7 +32,7 @@ def over_time(frame: DataFrame, *, name: str, at: str, value: Column, unit_ms: i
         name: the column with names.
         at: the column with times, ms since 1970.
         value: an aggregate over the rows of a bucket.
-        unit_ms: buckets are whole multiples of it.
+        unit_ms: the width of buckets is a multiple of it.
     """
     from pyspark.sql import functions as f
 
@@ -58,12 +58,12 @@ def over_time(frame: DataFrame, *, name: str, at: str, value: Column, unit_ms: i
 
 
 def width_of(span_ms: int, unit_ms: int) -> int:
-    """How wide buckets must be for a span to have few enough; a multiple of `unit_ms`."""
+    """Width of buckets with which a span has at most `POINTS_MAX`; a multiple of `unit_ms`."""
     return max(1, -(-(span_ms + 1) // (POINTS_MAX * unit_ms))) * unit_ms
 
 
 def ms(column: str) -> Column:
-    """A time stamp as ms since 1970."""
+    """A timestamp column as ms since 1970."""
     from pyspark.sql import functions as f
 
     return f.unix_millis(column)

@@ -1,4 +1,4 @@
-"""A streaming query from its start to its end, watched, and stopped by Ctrl-C between batches."""
+"""Runs a streaming query to its end, reports its progress, and stops it after Ctrl-C."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _LOOK_S = 0.1
 _REASON_LENGTH_MAX = 1000
-#: The end of a traceback: a class of errors and what was said.
+#: A line at the end of a traceback: the error's class and its text.
 _RAISED = re.compile(
     r"^(?:Caused by: )?((?:[A-Za-z_]\w*\.)+\w+|\w*(?:Error|Exception|Interrupt)): (\S.*)$",
     re.MULTILINE,
@@ -25,21 +25,21 @@ _RAISED = re.compile(
 
 
 class StreamFailed(SprocketError):
-    """A streaming query ended with an error. The text is its own."""
+    """A streaming query ended with an error. The text is that of the error that caused it."""
 
 
 def trigger(*, follows: bool, every_s: float) -> dict[str, Any]:
-    """When a query takes what has come: on and on, or once what is there now."""
+    """Spark's trigger: a micro-batch every `every_s` seconds, or `availableNow` once."""
     return {"processingTime": f"{every_s:g} seconds"} if follows else {"availableNow": True}
 
 
-def follow(writer: DataStreamWriter, watch: Watch) -> bool:
+def run_query(writer: DataStreamWriter, watch: Watch) -> bool:
     """Starts a query and returns when it has ended; False if Ctrl-C ended it.
 
-    What a stopped query has under way is done again by the next run.
+    The next run repeats the micro-batch that a stop cut off.
 
     Raises:
-        StreamFailed: it ended with an error.
+        StreamFailed: the query ended with an error.
     """
     with Interrupt() as interrupt:
         query = writer.start()
@@ -69,19 +69,19 @@ def _watched(query: StreamingQuery, watch: Watch, interrupt: Interrupt) -> None:
 
 
 def _progress(seen: Mapping[str, Any], rows: int) -> Progress:
-    behinds = [behind(one["endOffset"], one["latestOffset"]) for one in seen["sources"]]
+    behinds = [messages_between(one["endOffset"], one["latestOffset"]) for one in seen["sources"]]
     known = [one for one in behinds if one is not None]
     return Progress(rows, seen["processedRowsPerSecond"], sum(known) if known else None)
 
 
-def behind(end: Any, latest: Any) -> int | None:
-    """Messages between two offsets of the source, by topic, broker and queue; None if unknown."""
+def messages_between(end: Any, latest: Any) -> int | None:
+    """Number of messages between two offsets of the source (JSON); None if unknown."""
     try:
         done = json.loads(end) if isinstance(end, str) else end
-        there = json.loads(latest) if isinstance(latest, str) else latest
+        ends = json.loads(latest) if isinstance(latest, str) else latest
         waiting = sum(
             max(0, offset - done.get(topic, {}).get(broker, {}).get(number, 0))
-            for topic, brokers in there.items()
+            for topic, brokers in ends.items()
             for broker, numbers in brokers.items()
             for number, offset in numbers.items()
         )
@@ -91,16 +91,19 @@ def behind(end: Any, latest: Any) -> int | None:
 
 
 def reason(text: str) -> str:
-    """What a failure of Spark's says at its heart: our own error if there is one in it."""
+    """The cause in the text of a Spark failure: our own error if it contains one.
+
+    Spark wraps the error of a task several times, each time with a traceback.
+    """
     raised: list[tuple[str, str]] = _RAISED.findall(text)
-    ours = [said for kind, said in raised if kind.startswith("sprocket.")]
-    theirs = [f"{kind.rpartition('.')[2]}: {said}" for kind, said in raised if not _is_shell(kind)]
-    shells = [said for _, said in raised]
+    ours = [why for kind, why in raised if kind.startswith("sprocket.")]
+    theirs = [f"{kind.rpartition('.')[2]}: {why}" for kind, why in raised if not _is_shell(kind)]
+    shells = [why for _, why in raised]
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     chosen = [*ours[-1:], *theirs, *shells[-1:], *lines, "no reason was given"]
     return chosen[0].removesuffix(" SQLSTATE: 39000").strip()[:_REASON_LENGTH_MAX]
 
 
 def _is_shell(kind: str) -> bool:
-    """Whether an error only says that there was another."""
+    """Whether an error of this class only reports another error."""
     return kind.startswith(("pyspark.", "py4j.", "org.apache.spark"))

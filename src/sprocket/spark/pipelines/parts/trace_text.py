@@ -1,7 +1,7 @@
-"""What RocketMQ's clients write of a message's way, and how it becomes columns.
+"""Parses the trace messages of RocketMQ's clients into columns.
 
-A trace message holds some events; U+0002 ends each, U+0001 stands between its fields, the first of
-which is its kind. Older clients leave out the last fields. An empty text and `null` mean nothing.
+A trace message holds several events. U+0002 ends an event, U+0001 separates its fields, and the
+first field is its kind. Older clients leave out the last fields. An empty text or `null` is null.
 
 Source: TraceDataEncoder and TraceConstants of RocketMQ 4.9 and 5.x.
 """
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 EVENT_END = "\x02"
 FIELD_END = "\x01"
 
-#: Fields of each kind of event, behind its kind.
+#: Fields of each kind of event, after the kind itself.
 FIELDS = {
     "Pub": (
         "at_ms", "region", "group", "topic", "message_id", "tag", "keys", "store_host",
@@ -32,7 +32,7 @@ FIELDS = {
     ),
     "Recall": ("at_ms", "region", "group", "topic", "message_id", "is_ok"),
 }  # fmt: skip
-#: What is kept of them, and in which type.
+#: Columns made of them, with their types.
 COLUMNS = {
     "at_ms": "bigint",
     "group": "string",
@@ -47,14 +47,14 @@ COLUMNS = {
     "code": "int",
     "state": "string",
 }
-#: Before offset ids were added, a Pub event had one field less.
+#: Fields of a Pub event from clients older than offset ids.
 _OLD_PUB_FIELDS = 13
 
 
 def events(frame: DataFrame) -> DataFrame:
-    """The events in trace messages (column `body`), one a row; what is none is left out.
+    """The events in trace messages (column `body`), one a row; other texts are left out.
 
-    A batch was sent under all its ids, joined with commas: it becomes a row for each.
+    The event of a batch has all its message ids, separated by commas: it becomes a row for each.
     """
     from pyspark.sql import functions as f
 

@@ -1,9 +1,9 @@
-"""Which offset of the source became which of the target, and groups that follow.
+"""Translates offsets of the source to offsets of the target, and commits them for groups.
 
-What is kept are runs: source offsets [first, last] of a queue that lie one behind the other in a
-target queue. A group's committed offset, the next message it would read, becomes the place of that
-message at the target, or of the next one behind it that was mirrored; never a later one, so nothing
-is skipped, and never one before where the group stands at the target already.
+The map consists of runs: source offsets [first, last] of a queue whose messages are consecutive in
+a target queue. A group's committed offset is that of the next message it would read. It becomes
+the target offset of that message, or of the next mirrored one: never a later one, so that nothing
+is skipped, and never one before the group's offset at the target.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ ORIGIN = "origin"
 _SHAPE = r"^(.*)@(.*):(\d{1,9})/(\d{1,18})$"
 
 
-class Followed(NamedTuple):
-    """A group's offset in a queue, and where that is at the target.
+class TranslatedOffset(NamedTuple):
+    """A group's offset in a source queue, and the offset that this is at the target.
 
     Attributes:
-        target, moved_to: None where nothing of the queue has been mirrored.
+        target, moved_to: target queue and offset; None if nothing of the queue was mirrored.
     """
 
     group: str
@@ -40,7 +40,7 @@ class Followed(NamedTuple):
 
 
 def arrivals(frame: DataFrame, mark: str) -> DataFrame:
-    """Rows of the target that a mirror brought, with `origin` and its parts; others left out."""
+    """The mirrored rows of the target, with `origin` and its parts; other rows are left out."""
     from pyspark.sql import functions as f
 
     origin = f.col("properties")[mark]
@@ -60,7 +60,7 @@ def arrivals(frame: DataFrame, mark: str) -> DataFrame:
 
 
 def segments(arrived: DataFrame) -> DataFrame:
-    """Runs of arrivals; of a message that arrived twice, the first."""
+    """The runs of mirrored rows. Of a message that arrived twice, the first copy counts."""
     from pyspark.sql import functions as f
 
     source = ("source_topic", "source_broker", "source_queue")
@@ -81,12 +81,12 @@ def segments(arrived: DataFrame) -> DataFrame:
     )
 
 
-class Follower:
-    """Moves groups at the target to where they stand at the source.
+class GroupOffsetSync:
+    """Commits the groups' offsets of the source, translated, at the target.
 
     Args:
         source, target: the clusters.
-        kept: the runs that were kept.
+        kept: all runs.
     """
 
     def __init__(self, source: Servers, target: Servers, kept: DataFrame) -> None:
@@ -94,13 +94,13 @@ class Follower:
         self._target = target
         self._kept = kept
 
-    def move(self, groups: Iterable[str]) -> tuple[Followed, ...]:
-        """Translates and commits; what each became.
+    def move(self, groups: Iterable[str]) -> tuple[TranslatedOffset, ...]:
+        """Translates and commits the offsets of groups, and returns each of them.
 
         Raises:
             SprocketError: a cluster does not answer.
         """
-        found: list[Followed] = []
+        found: list[TranslatedOffset] = []
         topics = [row[0] for row in self._kept.select("source_topic").distinct().collect()]
         for group in groups:
             committed = self._source.ask(partial(_committed, group=group))
@@ -110,18 +110,21 @@ class Follower:
             found += followed
         return tuple(found)
 
-    def _translated(self, group: str, committed: Mapping[QueueId, int]) -> list[Followed]:
+    # A run that contains the committed offset, or begins behind it, gives the next message to read;
+    # where every run ends before it, the group has read all that was mirrored and gets the end of
+    # the last one. Runs may be many, so Spark joins them, and only one row a queue comes back.
+    def _translated(self, group: str, committed: Mapping[QueueId, int]) -> list[TranslatedOffset]:
         from pyspark.sql import functions as f
 
         if not committed:
             return []
         session = self._kept.sparkSession
-        asked = session.createDataFrame(
+        offsets_of_group = session.createDataFrame(
             [(*queue, at) for queue, at in committed.items()],
             "source_topic string, source_broker string, source_queue int, committed bigint",
         )
         places = ["source_topic", "source_broker", "source_queue"]
-        runs = self._kept.join(f.broadcast(asked), places)
+        runs = self._kept.join(f.broadcast(offsets_of_group), places)
         ahead = f.greatest(f.col("committed") - f.col("source_first"), f.lit(0))
         length = f.col("source_last") - f.col("source_first") + 1
         is_open = f.col("source_last") >= f.col("committed")
@@ -141,18 +144,18 @@ class Follower:
             for r in rows
         }
         return [
-            Followed(group, queue, at, *found.get(queue, (None, None)))
+            TranslatedOffset(group, queue, at, *found.get(queue, (None, None)))
             for queue, at in sorted(committed.items())
         ]
 
-    def _commit(self, group: str, followed: Iterable[Followed]) -> None:
-        """Commits what lies ahead of where the group is; of two sources of a queue, the lesser."""
+    def _commit(self, group: str, followed: Iterable[TranslatedOffset]) -> None:
+        """Commits offsets that move the group forward; the least of several for one queue."""
         wanted: dict[QueueId, int] = {}
         for one in followed:
             if one.target is not None and one.moved_to is not None:
                 wanted[one.target] = min(one.moved_to, wanted.get(one.target, one.moved_to))
-        standing = self._target.ask(partial(_committed, group=group))
-        ahead = {queue: at for queue, at in wanted.items() if at > standing.get(queue, -1)}
+        current = self._target.ask(partial(_committed, group=group))
+        ahead = {queue: at for queue, at in wanted.items() if at > current.get(queue, -1)}
         if ahead:
             self._target.ask(lambda caller: offsets.commit(caller, group, ahead))
 

@@ -10,7 +10,7 @@ from sprocket.client.fetching.window import Window
 from sprocket.message.message import StoredMessage
 
 
-class Ready:
+class ReadyWindows:
     """The ready list: windows that have messages to deliver, each once, in round robin."""
 
     __slots__ = ("_listed", "_windows")
@@ -71,7 +71,7 @@ class Ready:
         return None
 
 
-class Shelf:
+class DeferredMessages:
     """Defers messages that failed and could not be sent back, and offers them again later.
 
     Args:
@@ -84,16 +84,16 @@ class Shelf:
         self._offer = offer
         self._timers: set[asyncio.TimerHandle] = set()
 
-    def keep(self, window: Window, messages: Sequence[StoredMessage]) -> None:
+    def defer(self, window: Window, messages: Sequence[StoredMessage]) -> None:
         """Defers messages that are in flight."""
 
         def again() -> None:
             window.put_back(messages)
             self._offer(window)
 
-        self.after(self._seconds, again)
+        self.call_later(self._seconds, again)
 
-    def after(self, seconds: float, do: Callable[[], None]) -> None:
+    def call_later(self, seconds: float, do: Callable[[], None]) -> None:
         """Calls a function after some seconds, unless `clear` is called before."""
 
         def due() -> None:

@@ -13,7 +13,7 @@ from sprocket.client.fetching.window import Window
 from sprocket.message.message import StoredMessage
 
 
-class Polled:
+class PolledMessages:
     """Takes messages from the windows of the queues in turn, and finishes them later.
 
     Args:

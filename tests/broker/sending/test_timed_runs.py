@@ -1,4 +1,4 @@
-"""Sends that ask for a time, taken in together: nothing about them is otherwise than alone."""
+"""Sends that ask for a time, read in runs: nothing about them is otherwise than alone."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from dataclasses import replace
 
 import pytest
 
-from sprocket.broker.sending.ingress import Ingress
-from sprocket.broker.sending.timed_sends import TimedSends
+from sprocket.broker.sending.acknowledgement import Acknowledgement
+from sprocket.broker.sending.destination import Destination
+from sprocket.broker.sending.run_reader import RunReader
 from sprocket.protocol.requests.send import SendMessageV2
 from sprocket.store.config import StoreConfig
 from sprocket.testing.clock import EPOCH_MS
@@ -74,15 +75,17 @@ def sent(texts: list[str], store: StoreConfig = STORE) -> list[object]:
 
 @pytest.fixture
 def counted(monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[int]]:
-    """How many messages each run had."""
+    """How many messages that wait each run had."""
     runs: list[int] = []
-    right = Ingress.accept_waiting
+    right = RunReader.read_run
 
-    def accept(self: Ingress, drafts: list[object], waits: list[object]) -> object:
-        runs.append(len(drafts))
-        return right(self, drafts, waits)  # type: ignore[arg-type]
+    def read(self: RunReader, *sends: object) -> list[Destination]:
+        found = right(self, *sends)  # type: ignore[arg-type]
+        if found:
+            runs.append(sum(each.wait is not None for each in found))
+        return found
 
-    monkeypatch.setattr(Ingress, "accept_waiting", accept)
+    monkeypatch.setattr(RunReader, "read_run", read)
     return lambda: runs
 
 
@@ -103,7 +106,7 @@ def test_they_are_stored_and_answered_as_each_alone(
     together = sent(texts, store)
     assert sum(counted()) == 2 * len(plain)
     assert max(counted()) > 1
-    monkeypatch.setattr(TimedSends, "send", lambda *sends: [])
+    monkeypatch.setattr(RunReader, "read_run", lambda *sends: [])
     assert sent(texts, store) == together
 
 
@@ -113,20 +116,20 @@ def test_what_asks_for_more_is_looked_at_closer(
     texts = [text for other in OTHERS for text in (PLAIN[0], other)]
     together = sent(texts)
     assert set(counted()) == {1, 2}  # what is too long is found out where it is stored
-    monkeypatch.setattr(TimedSends, "send", lambda *sends: [])
+    monkeypatch.setattr(RunReader, "read_run", lambda *sends: [])
     assert sent(texts) == together
 
 
 def test_those_that_wait_for_the_disk_wait_together(monkeypatch: pytest.MonkeyPatch) -> None:
     waits = 0
-    right = Ingress._flushed
+    right = Acknowledgement._flushed
 
-    def flushed(self: Ingress, end: int) -> object:
+    def flushed(self: Acknowledgement, end: int) -> object:
         nonlocal waits
         waits += 1
         return right(self, end)
 
-    monkeypatch.setattr(Ingress, "_flushed", flushed)
+    monkeypatch.setattr(Acknowledgement, "_flushed", flushed)
     found = sent(WAITING * 10, replace(STORE, flush="SYNC_FLUSH"))
     assert 0 < waits < 15
     codes = [each[0] for each in found[:30]]  # type: ignore[index]

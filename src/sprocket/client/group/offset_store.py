@@ -10,7 +10,7 @@ from sprocket.base.errors import SprocketError
 from sprocket.client.base.subscription import Subscription
 from sprocket.client.fetching.fetcher import Feed, FeedParts
 from sprocket.client.group.local_offsets import LocalOffsets
-from sprocket.client.group.offsets import Beginning, Offsets
+from sprocket.client.group.offsets import BrokerOffsets, StartPosition
 from sprocket.message.queue import QueueId
 
 logger = logging.getLogger(__name__)
@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 _AGAIN_SECONDS = 60.0
 
 
-class Progress:
+class OffsetStore:
     """The offsets of one consumer, at brokers or in a file on this machine.
 
     Args:
@@ -29,13 +29,13 @@ class Progress:
     """
 
     def __init__(
-        self, parts: FeedParts, beginning: Beginning, *, local: LocalOffsets | None
+        self, parts: FeedParts, beginning: StartPosition, *, local: LocalOffsets | None
     ) -> None:
         self._parts = parts
         self._beginning = beginning
         self._local = local
-        self._offsets = Offsets(parts.session, parts.group, parts.config.call_timeout_ms)
-        self._kept: Offsets | LocalOffsets = self._offsets if local is None else local
+        self._offsets = BrokerOffsets(parts.session, parts.group, parts.config.call_timeout_ms)
+        self._kept: BrokerOffsets | LocalOffsets = self._offsets if local is None else local
         self._began_ms = parts.session.world.clock.now_ms()
 
     @property
@@ -75,7 +75,7 @@ class Progress:
 
     async def keep(self, feed: Feed) -> None:
         """Commits the feed's offset if offsets are committed automatically."""
-        if self._parts.manner.commits:
+        if self._parts.mode.commits:
             await self.commit(feed)
 
     async def commit(self, feed: Feed) -> SprocketError | None:

@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from sprocket.message.record import body_crc
-from sprocket.nameserver.answer import Answer
 from sprocket.nameserver.config import NameServerConfig
 from sprocket.nameserver.configuration import Configuration
-from sprocket.nameserver.routes import Routes
-from sprocket.nameserver.settings import Settings
+from sprocket.nameserver.dispatch import NameServerDispatch
+from sprocket.nameserver.routes import RouteTable
+from sprocket.nameserver.settings import KeyValueSettings
 from sprocket.protocol import registration
 from sprocket.protocol.bodies import (
     BrokerMembersBody,
@@ -51,9 +51,9 @@ class Desk:
         self.now_ms = 0
         self.saves = 0
         self.disk_is_broken = False
-        self.routes = Routes()
-        self.settings = Settings()
-        self.answer = Answer(
+        self.routes = RouteTable()
+        self.settings = KeyValueSettings()
+        self.answer = NameServerDispatch(
             self.routes,
             self.settings,
             configuration=Configuration(config or NameServerConfig()),
@@ -377,12 +377,12 @@ def test_a_change_that_cannot_be_kept_is_taken_back() -> None:
 
 def test_settings_are_read_and_some_are_changed_while_it_runs() -> None:
     desk = Desk(NameServerConfig(port=0, kv_path="/kv.json"))
-    text = bytes(cast(bytes, desk.ask(route.NameServerConfig()).body)).decode()
+    text = bytes(cast(bytes, desk.ask(route.ReadNameServerConfig()).body)).decode()
     assert "orderMessageEnable=false\n" in text
     assert "kvConfigPath=/kv.json\n" in text
     assert desk.ask(route.UpdateNameServerConfig(), text.encode()).code == 0
     assert desk.ask(route.UpdateNameServerConfig(), b"orderMessageEnable=true\n").code == 0
-    assert b"orderMessageEnable=true\n" in cast(bytes, desk.ask(route.NameServerConfig()).body)
+    assert b"orderMessageEnable=true\n" in cast(bytes, desk.ask(route.ReadNameServerConfig()).body)
 
 
 @pytest.mark.parametrize(

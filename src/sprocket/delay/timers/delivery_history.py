@@ -1,7 +1,7 @@
-"""Which messages that waited have been delivered, as the log tells.
+"""Finds the timed messages that were delivered before a crash, from the log.
 
-What the broker stores of a message that waited names the record it came from. So after a crash a
-look at the end of the log shows what need not be delivered again.
+A delivered message names the record in which it waited. So a scan of the end of the log shows which
+messages need not be delivered again.
 """
 
 from __future__ import annotations
@@ -21,28 +21,28 @@ _PAUSE_RECORDS = 2048
 _PAUSE_BYTES = 1 << 20
 
 
-class Delivered:
-    """What has been delivered, or stored anew, since some place of the log.
+class DeliveryHistory:
+    """The messages delivered or rolled since some position of the log.
 
     Args:
-        by_key: whether Java's broker may have done it, which names no origin.
+        by_key: whether Java's broker may have delivered some; it does not name origins.
 
     Attributes:
-        origins: log offsets of the records it came from.
+        origins: log offsets of the records in which they waited.
     """
 
     def __init__(self, *, by_key: bool = False) -> None:
         self._by_key = by_key
         self.origins: set[int] = set()
-        #: Topic and unique key of what names no origin, or the very first record of the log.
+        #: Topic and unique key of messages that name no origin, or the first record of the log, 0.
         self._keys: set[str] = set()
         self._rolled_keys: set[str] = set()
 
     def __len__(self) -> int:
         return len(self.origins) + len(self._keys) + len(self._rolled_keys)
 
-    def note(self, record: Record) -> None:
-        """Looks at a record of the log."""
+    def apply(self, record: Record) -> None:
+        """Adds the message of a record, if it is a delivered or rolled one."""
         raw = bytes(record.properties)
         if names.TIMER_DEQUEUE_MS.encode() not in raw or not value_in(raw, names.TIMER_DEQUEUE_MS):
             return
@@ -55,12 +55,13 @@ class Delivered:
         key = delete_key(topic, properties.get(names.UNIQUE_KEY, ""))
         (self._rolled_keys if is_rolled else self._keys).add(key)
 
-    def takes(self, log_offset: int, key: str, *, is_rolled: bool) -> bool:
-        """Whether the message of a record is among them; it is forgotten then.
+    def pop(self, log_offset: int, key: str, *, is_rolled: bool) -> bool:
+        """Whether the message of a record is among them; removes it then.
 
         Args:
-            key: its topic and unique key.
-            is_rolled: whether it was to be stored anew, not delivered.
+            log_offset: position of the record.
+            key: the message's topic and unique key.
+            is_rolled: whether it is to be rolled, not delivered.
         """
         if log_offset in self.origins:
             self.origins.discard(log_offset)
@@ -72,46 +73,43 @@ class Delivered:
         return False
 
 
-async def look_back(store: Store, log_offset: int, *, by_key: bool) -> Delivered:
-    """What was delivered behind a log offset.
+async def read_history(store: Store, log_offset: int, *, by_key: bool) -> DeliveryHistory:
+    """Scans the log from an offset for delivered messages.
 
     Args:
-        by_key: whether Java's broker may have been at it.
+        store: the store.
+        log_offset: where the scan begins.
+        by_key: whether Java's broker may have delivered some.
     """
-    delivered = Delivered(by_key=by_key)
+    history = DeliveryHistory(by_key=by_key)
     for count, record in enumerate(records_from(store, log_offset), 1):
-        delivered.note(record)
+        history.apply(record)
         if count % _PAUSE_RECORDS == 0:
             await asyncio.sleep(0)
-    return delivered
+    return history
 
 
 async def origins_of_copies(store: Store, at: int) -> set[int]:
-    """Log offsets of all messages that were stored anew, by their copies in the timer's topic.
+    """Log offsets of all rolled messages, from their copies in the timer's topic.
 
     Args:
-        at: the queue offset to begin with.
+        store: the store.
+        at: the first queue offset to read.
     """
     found: set[int] = set()
     while at < store.max_offset(TIMER, QUEUE):
         read = store.read(TIMER, QUEUE, at, count_max=_PAUSE_RECORDS, bytes_max=_PAUSE_BYTES)
-        for part in read.parts:
-            place = 0
-            while place < len(part):
-                try:
-                    record = parse(part, place)
-                except CorruptRecord:  # told where it is to go on the wheel
-                    break
-                if value_in(bytes(record.properties), names.TIMER_ROLL_TIMES):
-                    found.add(record.prepared_offset)
-                place += record.size
+        # Damage is logged where the message is to go on the wheel.
+        for record in read.records(on_damage=lambda error: None):
+            if value_in(bytes(record.properties), names.TIMER_ROLL_TIMES):
+                found.add(record.prepared_offset)
         at = max(read.next_offset, at + 1)
         await asyncio.sleep(0)
     return found - {0}
 
 
 def file_stored_before(store: Store, time_ms: int, *, file_bytes: int) -> int:
-    """Log offset of the last file that begins with a record stored before a time."""
+    """Log offset of the last log file whose first record was stored before a time."""
     start = store.log_end - store.log_end % file_bytes
     while start > store.log_start:
         try:

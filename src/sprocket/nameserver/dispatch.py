@@ -10,15 +10,15 @@ from collections.abc import Callable
 from sprocket.base.errors import RemoteProtocolError, ReplyError, SystemFailure
 from sprocket.nameserver.brokers import BrokerRequests
 from sprocket.nameserver.configuration import Configuration, ConfigurationRequests
-from sprocket.nameserver.routes import Routes
-from sprocket.nameserver.settings import Settings
-from sprocket.nameserver.topics import TopicRequests
+from sprocket.nameserver.routes import RouteTable
+from sprocket.nameserver.settings import KeyValueSettings
+from sprocket.nameserver.topics import RouteRequests
 from sprocket.protocol.codes import ResponseCode
 from sprocket.protocol.command import Command, Reply
 from sprocket.remoting.transport import Peer
 
 
-class Answer:
+class NameServerDispatch:
     """Handles requests with the tables of one name server.
 
     Args:
@@ -30,15 +30,15 @@ class Answer:
 
     def __init__(
         self,
-        routes: Routes,
-        settings: Settings,
+        routes: RouteTable,
+        settings: KeyValueSettings,
         *,
         configuration: Configuration,
         now_ms: Callable[[], int],
         save: Callable[[], None],
     ) -> None:
         brokers = BrokerRequests(routes, settings, configuration=configuration, now_ms=now_ms)
-        topics = TopicRequests(routes, settings, configuration=configuration)
+        topics = RouteRequests(routes, settings, configuration=configuration)
         own = ConfigurationRequests(settings, configuration, save=save)
         self._table = {**brokers.table(), **topics.table(), **own.table()}
 

@@ -16,23 +16,23 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 #: A reply, or a whole encoded frame, or None for no reply.
-Answered = Reply | bytes | None
+Response = Reply | bytes | None
 #: The same, or an awaitable for it. Awaitables become tasks of the connection.
-Outcome = Answered | Awaitable[Answered]
+EventualResponse = Response | Awaitable[Response]
 #: Handles one request.
-Answer = Callable[[Command, "Peer"], Outcome]
+Endpoint = Callable[[Command, "Peer"], EventualResponse]
 #: Handles the requests of one read together: returns one result for each, in their order.
-AnswerAll = Callable[[Sequence[Command], "Peer"], Sequence[Outcome]]
+BatchEndpoint = Callable[[Sequence[Command], "Peer"], Sequence[EventualResponse]]
 
 
-def one_by_one(answer: Answer) -> AnswerAll:
+def one_by_one(endpoint: Endpoint) -> BatchEndpoint:
     """Handles the requests of a read one by one; an error in one does not affect the others."""
 
-    def answered(command: Command, peer: Peer) -> Outcome:
+    def answered(command: Command, peer: Peer) -> EventualResponse:
         try:
-            return answer(command, peer)
+            return endpoint(command, peer)
         except Exception as error:  # one request must not affect the others
-            return apology(command, error)
+            return error_reply(command, error)
 
     return lambda commands, peer: [answered(command, peer) for command in commands]
 
@@ -44,10 +44,10 @@ def frame_of(command: Command, reply: Reply) -> list[Buffer]:
     try:
         return encode_reply(command, reply)
     except Exception as error:  # a reply that cannot be encoded must not affect the others
-        return encode_reply(command, apology(command, error))
+        return encode_reply(command, error_reply(command, error))
 
 
-def joined(commands: Sequence[Command], answers: Sequence[Answered]) -> bytes:
+def join_frames(commands: Sequence[Command], answers: Sequence[Response]) -> bytes:
     """The frames of several replies, joined."""
     frames: list[Buffer] = []
     for command, answered in zip(commands, answers, strict=True):
@@ -58,7 +58,7 @@ def joined(commands: Sequence[Command], answers: Sequence[Answered]) -> bytes:
     return b"".join(frames)
 
 
-def apology(command: Command, error: Exception) -> Reply:
+def error_reply(command: Command, error: Exception) -> Reply:
     """The error reply to a request whose handling raised an error, which it logs."""
     logger.error("request %d could not be answered", command.code, exc_info=error)
     return Reply(code=ResponseCode.SYSTEM_ERROR, remark=f"internal error: {type(error).__name__}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sprocket.delay.timers.agenda import Agenda
+from sprocket.delay.timers.due_heap import DueHeap
 
 entries = st.lists(st.tuples(st.integers(0, 20), st.integers(0, 1 << 40)), unique=True)
 
@@ -14,7 +14,7 @@ entries = st.lists(st.tuples(st.integers(0, 20), st.integers(0, 1 << 40)), uniqu
 def test_what_is_due_comes_in_order_and_nothing_early(
     loaded: list[tuple[int, int]], late: list[tuple[int, int]]
 ) -> None:
-    agenda = Agenda()
+    agenda = DueHeap()
     agenda.extend(loaded)
     agenda.order()
     for due_ms, position in late:

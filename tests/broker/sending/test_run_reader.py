@@ -1,19 +1,36 @@
-"""Sends that come in one read."""
+"""Sends that come in one read: nothing about them is otherwise than alone."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import ClassVar, cast
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
+from sprocket.broker.config import BrokerConfig
+from sprocket.broker.sending.destination import DelayRules, destination
+from sprocket.broker.sending.group_rules import GroupRules
+from sprocket.broker.sending.intake import Placing, SendReader
+from sprocket.broker.sending.run_reader import RunReader
+from sprocket.broker.sending.stamp import Stamp
+from sprocket.broker.settings import BrokerSettings
+from sprocket.broker.tables.topics import Topics
+from sprocket.delay.levels.levels import DelayLevels
+from sprocket.delay.timers.timed import TimerLimits
+from sprocket.message.ids import UniqueIds
+from sprocket.protocol.bodies import TopicConfig
 from sprocket.protocol.command import BINARY, JSON, Command, Header
 from sprocket.protocol.connection import Connection
 from sprocket.protocol.frame import encode_request
 from sprocket.protocol.requests.offset import MaxOffset
 from sprocket.protocol.requests.send import SendMessage, SendMessageV2
+from sprocket.remoting.transport import Peer
 from sprocket.testing.disk import FaultyDisk
+from sprocket.testing.entropy import SeededEntropy
 from tests.broker.parts import ROOT, STORE, SUCCESS, Asker, play
 
 Request = tuple[Header, bytes]
@@ -184,3 +201,95 @@ def test_a_disk_that_fills_between_them_refuses_those_from_there_on() -> None:
         assert len(await asker.bodies("T")) == stored + 1
 
     play(test, disk)
+
+
+NOW_MS = 1_700_000_000_123
+RULES = DelayRules(DelayLevels.parse("1s 5s"), TimerLimits(1000, 86_400_000), "broker-a")
+
+
+class Now:
+    """A clock that does not move."""
+
+    def now_ms(self) -> int:
+        return NOW_MS
+
+
+class Somebody:
+    """A peer with nothing but an address."""
+
+    address = "127.0.0.1:1"
+
+
+class Known:
+    """Two topics, and the timer's."""
+
+    by_name: ClassVar = {
+        "T": TopicConfig(topic_name="T", write_queue_nums=2, topic_filter_type="MULTI_TAG"),
+        "U": TopicConfig(topic_name="U", read_queue_nums=2, write_queue_nums=1),
+        "rmq_sys_wheel_timer": TopicConfig(topic_name="rmq_sys_wheel_timer"),
+    }
+
+
+PEER = cast(Peer, Somebody())
+
+
+def readers() -> tuple[RunReader, SendReader]:
+    """The reader of runs and that of single sends."""
+    placing = Placing(
+        cast(Topics, Known()), settings=cast(BrokerSettings, None), entropy=SeededEntropy(1)
+    )
+    stamp = Stamp(BrokerConfig(), ids=UniqueIds(address=b"1234", process=1, token=b"5678"))
+    one = SendReader(
+        placing, rules=cast(GroupRules, None), stamp=stamp, clock=Now(), batch_bytes_max=1
+    )
+    return RunReader(placing, stamp, RULES, Now()), one
+
+
+def due(ms: int) -> str:
+    return f"TIMER_DELIVER_MS\x01{NOW_MS + ms}\x02"
+
+
+DUE = due(60_000)
+KEY = "UNIQ_KEY\x01K\x02"
+pieces = st.sampled_from(
+    [
+        KEY, KEY, "UNIQ_KEY\x01größe\x02", "WAIT\x01true\x02", "WAIT\x01false\x02", "TAGS\x01t\x02",
+        "KEYS\x01k l\x02", "DELAY\x011\x02", "TRAN_MSG\x01true\x02", "TRAN_MSG\x01false\x02",
+        "CLUSTER\x01c\x02", "POP_CK\x01p\x02", DUE, DUE, DUE[:-1], due(0), due(1),
+        due(86_400_000), due(86_400_001), "TIMER_DELIVER_MS\x01soon\x02", "TIMER_DELAY_MS\x015\x02",
+        "TIMER_OUT_MS\x015\x02", "REAL_TOPIC\x01U\x02", "TIMER_DEL_UNIQKEY\x01T+K\x02",
+        "a\x01b\x02", "a\x01\x02", "X", "\x02", "日本\x01語\x02",
+    ]
+)  # fmt: skip
+headers = st.builds(
+    SendMessageV2,
+    topic=st.sampled_from(["T", "U", "rmq_sys_wheel_timer"]),
+    queue_id=st.integers(0, 1),
+    properties=st.lists(pieces, max_size=6).map("".join),
+    sys_flag=st.sampled_from([0, 1, 4, 8]),
+    flag=st.integers(0, 2),
+    born_timestamp=st.just(5),
+    reconsume_times=st.integers(0, 1),
+)
+
+
+@given(st.lists(headers, min_size=1, max_size=8))
+@example([SendMessageV2(topic="T", queue_id=1, properties=KEY + DUE)])
+@example([SendMessageV2(topic="T", queue_id=1, properties=KEY + "WAIT\x01false\x02")])
+def test_what_is_read_in_a_run_goes_where_it_goes_alone(some: list[SendMessageV2]) -> None:
+    runs, one = readers()
+    commands = [Command.request(header, body=b"x") for header in some]
+    found = runs.read_run(SendMessageV2, commands, PEER)
+    for command, header, decided in zip(commands, some, found, strict=False):
+        intake = one.read_send(header, command, PEER)
+        assert decided == destination(intake, RULES, now_ms=NOW_MS)
+    ended_it = commands[len(found) : len(found) + 1]
+    assert runs.read_run(SendMessageV2, ended_it, PEER) == []
+
+
+@pytest.mark.parametrize("more", ["", "TAGS\x01t\x02", DUE, DUE + "a\x01b\x02"])
+def test_most_sends_are_read_in_runs(more: str) -> None:
+    runs, _ = readers()
+    header = SendMessageV2(topic="T", queue_id=1, properties=KEY + more)
+    commands = [Command.request(header, body=b"x")] * 3
+    assert len(runs.read_run(SendMessageV2, commands, PEER)) == 3

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sprocket.message.anew import anew
+from sprocket.message.drafting import copy_draft
 from sprocket.message.hashing import tag_code
 from sprocket.message.record import Draft, Encoder, parse, topic_part
 
@@ -18,7 +18,7 @@ def test_the_copy_has_another_place_and_what_its_properties_say_now() -> None:
         first, topic_part(b"orders"), log_offset=5, queue_offset=6, stored_ms=8
     )
     now = {"TAGS": "new", "KEYS": "k l", "UNIQ_KEY": "u"}
-    copy = anew(parse(raw), now, "elsewhere", queue_number=1)
+    copy = copy_draft(parse(raw), now, "elsewhere", queue_number=1)
     assert (copy.topic, copy.queue_number, bytes(copy.body)) == ("elsewhere", 1, b"body")
     assert copy.properties == b"TAGS\x01new\x02KEYS\x01k l\x02UNIQ_KEY\x01u\x02"
     assert (copy.tag_code, copy.keys, copy.unique_key) == (tag_code("new"), "k l", "u")

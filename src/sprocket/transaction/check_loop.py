@@ -14,12 +14,12 @@ from sprocket.base.errors import ClosedError, CorruptRecord, OffsetOutOfRange, S
 from sprocket.base.ports import Clock
 from sprocket.message import properties as names
 from sprocket.store.log.drafts import IllegalDraft
-from sprocket.transaction.check import Agenda, Rules, Verdict, due_ms, judge
+from sprocket.transaction.check import CheckRules, CheckSchedule, Verdict, due_ms, judge
 from sprocket.transaction.half import Half
 from sprocket.transaction.ledger import Ledger
-from sprocket.transaction.settle import Found, Settlement
+from sprocket.transaction.settle import Settlement, StoredHalf
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 #: The most halves in one turn of the loop.
 _ROUND_MAX = 32
@@ -31,14 +31,14 @@ _AGAIN_MS = 1_000
 _BEHIND_MAX = 65_536
 
 
-class Producers(Protocol):
+class ConnectedProducers(Protocol):
     """The connected producers."""
 
     def has(self, group: str) -> bool:
         """Whether a producer of the group is connected."""
         ...
 
-    def ask(self, copy: Half, found: Found, asked: bytes) -> None:
+    def ask(self, copy: Half, found: StoredHalf, asked: bytes) -> None:
         """Asks one producer of the half's group.
 
         Args:
@@ -48,7 +48,7 @@ class Producers(Protocol):
         ...
 
 
-class Asking:
+class CheckLoop:
     """The loop that checks undecided transactions.
 
     Attributes:
@@ -60,8 +60,8 @@ class Asking:
         settlement: Settlement,
         ledger: Ledger,
         *,
-        producers: Producers,
-        rules: Callable[[], Rules],
+        producers: ConnectedProducers,
+        rules: Callable[[], CheckRules],
         clock: Clock,
     ) -> None:
         self._settlement = settlement
@@ -69,7 +69,7 @@ class Asking:
         self._producers = producers
         self._rules = rules
         self._clock = clock
-        self._agenda = Agenda()
+        self._schedule = CheckSchedule()
         self._noted = 0
         self.count = 0
 
@@ -85,30 +85,30 @@ class Asking:
         # turn is bounded, since each one reads the log on the event loop.
         rules = self._rules()
         if self._ledger.untold:
-            self._settlement.tell()
+            self._settlement.write_op_records()
         self._note(rules)
         for _ in range(_ROUND_MAX):
-            offset = self._agenda.take(self._clock.now_ms())
+            offset = self._schedule.take(self._clock.now_ms())
             if offset is None:
                 break
             half = self._ledger.get(offset)
             if half is not None:
-                self._guarded(half, rules, self._look)
+                self._guarded(half, rules, self._check)
         is_behind = self._catch_up(rules)
-        due = self._agenda.next_ms()
+        due = self._schedule.next_ms()
         if due is None:
             return 0.0 if is_behind else _PAUSE_SECONDS_MAX
         left = (due - self._clock.now_ms()) / 1000
         return 0.0 if is_behind else min(max(left, 0.0), _PAUSE_SECONDS_MAX)
 
-    def _note(self, rules: Rules) -> None:
+    def _note(self, rules: CheckRules) -> None:
         """Schedules new halves. Most transactions end before that and never get here."""
         for half in self._ledger.since(self._noted):
-            self._agenda.put(due_ms(half, rules), half.offset)
+            self._schedule.put(due_ms(half, rules), half.offset)
         self._noted = self._ledger.half_next
-        self._agenda.tidy(len(self._ledger), self._ledger.__contains__)
+        self._schedule.tidy(len(self._ledger), self._ledger.__contains__)
 
-    def _catch_up(self, rules: Rules) -> bool:
+    def _catch_up(self, rules: CheckRules) -> bool:
         """Copies halves that are far behind; returns whether there are more."""
         for _ in range(_ROUND_MAX):
             half = self._ledger.first()
@@ -118,27 +118,29 @@ class Asking:
                 return False
         return True
 
-    def _guarded(self, half: Half, rules: Rules, do: Callable[[Half, Found, Rules], None]) -> bool:
+    def _guarded(
+        self, half: Half, rules: CheckRules, do: Callable[[Half, StoredHalf, CheckRules], None]
+    ) -> bool:
         # Three kinds of failure need three answers: a record that is gone never comes back, so the
         # half is dropped; one that cannot be copied is parked as it is, for an operator; a store
         # that refuses for now (a full disk) gets another try. None may end the loop.
         try:
             found = self._settlement.read(half.log_offset)
         except (OffsetOutOfRange, CorruptRecord) as error:
-            log.error("half message at %d is given up: %s", half.log_offset, error)
+            logger.error("half message at %d is given up: %s", half.log_offset, error)
             self._settlement.lose(half)
             return True
         try:
             do(half, found, rules)
         except (CorruptRecord, IllegalDraft) as error:
-            log.error("half message at %d cannot be copied: %s", half.log_offset, error)
+            logger.error("half message at %d cannot be copied: %s", half.log_offset, error)
             return self._try_to_park(half, found)
         except (StoreError, ClosedError) as error:
             self._put_off(half, error)
             return False
         return True
 
-    def _try_to_park(self, half: Half, found: Found) -> bool:
+    def _try_to_park(self, half: Half, found: StoredHalf) -> bool:
         try:
             self._settlement.park(half, found)
         except (StoreError, ClosedError) as error:
@@ -147,26 +149,26 @@ class Asking:
         return True
 
     def _put_off(self, half: Half, error: Exception) -> None:
-        log.warning("half message at %d is looked at again later: %s", half.log_offset, error)
-        self._agenda.put(self._clock.now_ms() + _AGAIN_MS, half.offset)
+        logger.warning("half message at %d is looked at again later: %s", half.log_offset, error)
+        self._schedule.put(self._clock.now_ms() + _AGAIN_MS, half.offset)
 
-    def _look(self, half: Half, found: Found, rules: Rules) -> None:
-        if self._settlement.end_if_told(half, found):
+    def _check(self, half: Half, found: StoredHalf, rules: CheckRules) -> None:
+        if self._settlement.end_if_known(half, found):
             return
         group = found.properties.get(names.PRODUCER_GROUP, "")
         now_ms = self._clock.now_ms()
         verdict = judge(half, rules, now_ms=now_ms, can_ask=self._producers.has(group))
         if verdict is Verdict.WAIT:
-            log.info("nobody of group %s is there to end its transactions", group)
-            self._agenda.put(now_ms + rules.interval_ms, half.offset)
+            logger.info("nobody of group %s is there to end its transactions", group)
+            self._schedule.put(now_ms + rules.interval_ms, half.offset)
         elif verdict is Verdict.PARK:
-            log.warning("transaction of group %s at %d is parked", group, half.log_offset)
+            logger.warning("transaction of group %s at %d is parked", group, half.log_offset)
             self._settlement.park(half, found)
         else:
             copy, asked = self._settlement.copy(half, found, checks=half.checks + 1)
             self._producers.ask(copy, found, asked)
             self.count += 1
 
-    def _renew(self, half: Half, found: Found, rules: Rules) -> None:
+    def _renew(self, half: Half, found: StoredHalf, rules: CheckRules) -> None:
         copy, _ = self._settlement.copy(half, found, checks=half.checks)
-        self._agenda.put(due_ms(half, rules), copy.offset)
+        self._schedule.put(due_ms(half, rules), copy.offset)

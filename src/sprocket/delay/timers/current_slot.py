@@ -1,6 +1,6 @@
-"""The slot whose turn it is: its messages by their very times, and what takes them back.
+"""The current slot of the wheel: its messages by due time, and the recalls in it.
 
-It may be loaded in pieces, and messages that come late or meanwhile join it.
+It is loaded in pieces; messages that are late, or arrive meanwhile, are added to it.
 """
 
 from __future__ import annotations
@@ -9,50 +9,50 @@ import asyncio
 import logging
 
 from sprocket.base.errors import CorruptRecord, OffsetOutOfRange
-from sprocket.delay.timers.agenda import Agenda
+from sprocket.delay.timers.due_heap import DueHeap
 from sprocket.delay.timers.timer_files import TimerFiles
-from sprocket.delay.timers.timer_log import Unit
+from sprocket.delay.timers.timer_log import TimerUnit
 from sprocket.message import properties as names
 from sprocket.message.properties import decode_bytes
 from sprocket.message.record import parse
 from sprocket.store.store import Store
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
-#: Units that are looked at before others have their turn on the loop.
+#: Units that are read before other tasks run on the loop.
 _UNITS_MAX = 2048
 
 
-class Turn:
+class CurrentSlot:
     """The slot.
 
     Attributes:
-        slot_ms, end_ms: when it begins and ends; all that waits in it is due by then.
-        agenda: what is due in it.
-        recalled: keys that recalls name, and whether a message was found for each.
-        recalls: positions of those recalls.
-        is_loaded: whether all that waits in it is on the agenda.
-        sooner: set when something came that is due before all others.
+        slot_ms, end_ms: its begin and end; all its messages are due by its end.
+        agenda: its messages by due time.
+        recalled: keys in its recalls, and whether a message was found for each.
+        recalls: positions of the recalls.
+        is_loaded: whether all its messages are on the agenda.
+        sooner: set when a message arrives that is due before all others.
     """
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self.slot_ms = self.end_ms = 0
-        self.agenda = Agenda()
+        self.agenda = DueHeap()
         self.recalled: dict[str, bool] = {}
         self.recalls: list[int] = []
         self.is_loaded = False
         self.sooner = asyncio.Event()
 
     def begin(self, slot_ms: int, width_ms: int) -> None:
-        """It is the turn of a slot. Of the one before nothing is left."""
+        """Makes a slot the current one. Nothing may be left of the one before."""
         self.slot_ms, self.end_ms = slot_ms, slot_ms + width_ms
         self.recalled.clear()
         self.recalls.clear()
         self.is_loaded = False
 
     async def load(self, files: TimerFiles) -> None:
-        """Puts what waits in the slot on the agenda; what comes meanwhile is put there too."""
+        """Puts the slot's messages on the agenda; `join` adds those that arrive meanwhile."""
         position = files.wheel.get(self.slot_ms).last
         self.is_loaded = True
         while position >= 0:
@@ -61,7 +61,11 @@ class Turn:
         self.agenda.order()
 
     def _load_some(self, files: TimerFiles, position: int) -> int:
-        """Takes some units of the slot, from a position backwards; where to go on, or -1."""
+        """Adds some units, backwards from a position; returns the next position, -1 at the end.
+
+        The units of a slot are chained backwards, so they come in reverse order: they are collected
+        and become a heap once, at the end.
+        """
         entries = []
         for _ in range(_UNITS_MAX):
             if position < 0:
@@ -69,7 +73,7 @@ class Turn:
             try:
                 unit = files.log.read(position)
             except OffsetOutOfRange as error:
-                log.error("messages of slot %d are gone: %s", self.slot_ms, error)
+                logger.error("messages of slot %d are gone: %s", self.slot_ms, error)
                 position = -1
                 break
             if unit.is_recall:
@@ -80,8 +84,8 @@ class Turn:
         self.agenda.extend(entries)
         return position
 
-    def join(self, position: int, unit: Unit) -> None:
-        """Takes a unit that came during the turn of its slot."""
+    def join(self, position: int, unit: TimerUnit) -> None:
+        """Adds a unit that arrives while its slot is the current one."""
         if unit.is_recall:
             self._take_back(position, unit)
             return
@@ -90,17 +94,17 @@ class Turn:
         if first is None or due_ms < first:
             self.sooner.set()
 
-    def _take_back(self, position: int, unit: Unit) -> None:
+    def _take_back(self, position: int, unit: TimerUnit) -> None:
         self.recalls.append(position)
         try:
             record = parse(self._store.lookup(unit.log_offset))
         except (OffsetOutOfRange, CorruptRecord) as error:
-            log.error("a recall is gone: %s", error)
+            logger.error("a recall is gone: %s", error)
             return
         key = decode_bytes(record.properties).get(names.TIMER_DELETE_KEY)
         if key:
             self.recalled.setdefault(key, False)
 
     def left(self) -> list[int]:
-        """Positions of all that is left of the slot, recalls first."""
+        """Positions of all units left in the slot, recalls first."""
         return [*self.recalls, *self.agenda.left()]

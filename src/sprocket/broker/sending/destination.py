@@ -1,0 +1,208 @@
+"""What comes in as one value, and where it goes: one decision for every message. Pure.
+
+A message is stored where it was sent to; or it waits first: as a half message for the end of its
+transaction, in the queue of its delay level, or on the timer's wheel. One that a consumer gives
+back goes to its group's retry topic, and may wait there too, or becomes a dead letter.
+
+Where the next kinds are added: a pop retry is one more topic in `_given_back`; a priority chooses
+the queue in `destination`; a watermark of replicas is one more wait in
+`Acknowledgement.settled`.
+Source: HookUtils, SendMessageProcessor and AbstractSendMessageProcessor.consumerSendMsgBack of
+RocketMQ 5.x.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import msgspec
+from msgspec.structs import replace
+
+from sprocket.base.errors import IllegalMessage, SystemFailure
+from sprocket.broker.settings import BrokerSettings
+from sprocket.delay.levels import schedule
+from sprocket.delay.levels.levels import DelayLevels
+from sprocket.delay.timers import timed
+from sprocket.delay.timers.timed import TimedWait, TimerLimits
+from sprocket.message import properties as names
+from sprocket.message.properties import encode
+from sprocket.message.record import TRANSACTION_MASK, Draft
+from sprocket.message.topic import HALF, SCHEDULE, TIMER, dead_letter_topic, retry_topic
+from sprocket.transaction import half
+
+#: Properties by which a message may have to go elsewhere first. Most messages have none.
+SPECIAL = names.ASK_FOR_TIME | {names.HALF, names.DELAY}
+#: What an ordinary first retry waits: level 3, and one more with each further try.
+_FIRST_RETRY_LEVEL = 3
+
+
+class DelayRules(NamedTuple):
+    """What the broker's settings say of messages that wait.
+
+    Attributes:
+        timer: limits of times of the sender's choice; None if the broker keeps no times.
+        broker: the broker's name, which recall handles carry.
+    """
+
+    levels: DelayLevels
+    timer: TimerLimits | None
+    broker: str
+
+    @classmethod
+    def of(cls, settings: BrokerSettings, levels: DelayLevels) -> DelayRules:
+        """The rules that some settings make."""
+        store = settings.store
+        timer = TimerLimits(store.timer_slot_ms, store.timer_delay_seconds_max * 1000)
+        return cls(levels, timer if store.timers else None, settings.config.name)
+
+
+class Retry(NamedTuple):
+    """How a message is given back.
+
+    Attributes:
+        times_max: how often the group's messages are offered again.
+        level: the delay level to wait for; 0 for the usual one, which rises with each try; below 0
+            for no further try; None for the one that the message's properties name.
+        queue_number: the queue of the group's retry topic.
+        origin_id: the offset id of the record that is given back; None if it came as a send.
+    """
+
+    group: str
+    times_max: int
+    level: int | None
+    queue_number: int
+    origin_id: str | None = None
+
+
+class Intake(msgspec.Struct, frozen=True, gc=False):
+    """A message as it comes in.
+
+    Attributes:
+        draft: with the topic and queue that it was sent to; the text of its properties is made
+            later.
+        properties: all of them.
+        retry: how it is given back; None for a message that is not.
+        is_committed: whether its transaction was committed just now.
+        parts: the messages of a batch, whose draft and properties are those of its envelope.
+    """
+
+    draft: Draft
+    properties: Mapping[str, str]
+    retry: Retry | None = None
+    is_committed: bool = False
+    parts: Sequence[Intake] = ()
+
+
+class Destination(msgspec.Struct, gc=False):
+    """Where a message goes.
+
+    Attributes:
+        draft: the message as it is stored.
+        topic: its own, in which consumers see it.
+        queue_number: of its own topic.
+        is_awaited: whether the reply waits until the message is safe.
+        handle: by which it can be taken back; empty if it cannot.
+        wait: the time that it waits for; None if it waits for none.
+        half: its properties, if it is a half message.
+    """
+
+    draft: Draft
+    topic: str
+    queue_number: int
+    is_awaited: bool
+    handle: bytes = b""
+    wait: TimedWait | None = None
+    half: Mapping[str, str] | None = None
+
+
+def destination(intake: Intake, rules: DelayRules, *, now_ms: int) -> Destination:
+    """Where a message goes.
+
+    Raises:
+        IllegalMessage: the time that it asks for cannot be.
+        SystemFailure: its delay level is no number, or the broker keeps no times.
+    """
+    draft, properties = intake.draft, intake.properties
+    # Whoever gives a message back moves on once this is answered, however it was sent first.
+    is_awaited = properties.get(names.WAIT) != "false" or intake.is_committed
+    topic, number = draft.topic, draft.queue_number
+    if intake.retry is not None:
+        topic, number, properties = _given_back(draft, properties, intake.retry)
+        is_awaited = True
+    stored_topic, stored_number, tag_code, sys_flag = topic, number, draft.tag_code, draft.sys_flag
+    wait, is_half = None, False
+    # A transaction comes first and a level counts before a time: the commit starts the delay.
+    if SPECIAL.isdisjoint(properties):
+        pass
+    elif not intake.is_committed and half.is_half(topic, properties):
+        properties = half.prepared(properties, topic=topic, queue_number=number)
+        stored_topic, stored_number, is_half = HALF, half.QUEUE, True
+        sys_flag &= ~TRANSACTION_MASK
+    elif (level := schedule.level_in(properties)) > 0:
+        level = rules.levels.clamp(level)
+        properties = schedule.delay_by_level(properties, level, topic=topic, queue_number=number)
+        stored_topic, stored_number = SCHEDULE, rules.levels.queue_of(level)
+        tag_code = now_ms + rules.levels.delay_ms(level)
+    elif timed.asks_for_time(topic, properties):
+        if rules.timer is None:
+            raise SystemFailure("accurate timer message is not enabled, timerWheelEnable is false")
+        wait = timed.wait_of(properties, rules.timer, now_ms=now_ms)
+        if wait is not None:
+            properties = timed.delay_until(properties, wait, topic=topic, queue_number=number)
+            stored_topic, stored_number = TIMER, timed.QUEUE
+    stored = replace(
+        draft,
+        topic=stored_topic,
+        queue_number=stored_number,
+        properties=encode(properties).encode("utf-8", "replace"),
+        tag_code=tag_code,
+        sys_flag=sys_flag,
+    )
+    is_put_off = names.TIMER_OUT_MS in properties
+    handle = timed.handle_of(properties, rules.broker) if is_put_off else b""
+    kept = properties if is_half else None
+    return Destination(stored, topic, number, is_awaited, handle=handle, wait=wait, half=kept)
+
+
+def draft_in_batch(intake: Intake) -> Draft:
+    """A message of a batch as it is stored: always where it was sent to.
+
+    Raises:
+        IllegalMessage: it asks for a delay, or belongs to a transaction.
+    """
+    draft, properties = intake.draft, intake.properties
+    if properties.get(names.HALF, "").lower() == "true":
+        raise IllegalMessage("messages of a batch cannot belong to transactions")
+    if names.DELAY in properties or not names.ASK_FOR_TIME.isdisjoint(properties):
+        raise IllegalMessage("messages of a batch cannot be delayed")
+    return replace(draft, properties=encode(properties).encode("utf-8", "replace"))
+
+
+def is_given_up(draft: Draft, retry: Retry) -> bool:
+    """Whether a message that is given back becomes a dead letter instead of being tried again."""
+    asks_for_none = retry.level is not None and retry.level < 0
+    return asks_for_none or draft.reconsume_times > retry.times_max
+
+
+def _given_back(
+    draft: Draft, properties: Mapping[str, str], retry: Retry
+) -> tuple[str, int, dict[str, str]]:
+    """Topic, queue and properties of a message that is tried again, or is a dead letter.
+
+    Its first topic and the offset id of its first record stay through all tries.
+    """
+    changed, level = dict(properties), retry.level
+    if is_given_up(draft, retry):
+        topic, number, level = dead_letter_topic(retry.group), 0, 0
+    else:
+        topic, number = retry_topic(retry.group), retry.queue_number
+        if level == 0:
+            level = _FIRST_RETRY_LEVEL + draft.reconsume_times - 1
+    if level is not None:
+        changed[names.DELAY] = str(level)
+    if retry.origin_id is not None:
+        changed.setdefault(names.RETRY_TOPIC, draft.topic)
+        changed.setdefault(names.ORIGIN_ID, retry.origin_id)
+        changed[names.WAIT] = "false"
+    return topic, number, changed

@@ -1,0 +1,227 @@
+"""Reads what producers send: from a request to the one value that the door takes.
+
+The topic and the queue are found, or made; the text of the properties is taken apart; the broker
+marks each message. Most sends need none of this: see `run_reader`, which gives the same.
+Source: SendMessageProcessor of RocketMQ 5.x.
+"""
+
+from __future__ import annotations
+
+from sprocket.base.errors import (
+    IllegalMessage,
+    InvalidParameter,
+    NoPermission,
+    RemoteProtocolError,
+    TopicNotFound,
+)
+from sprocket.base.ports import Clock, Entropy
+from sprocket.broker.dispatch import FAQ
+from sprocket.broker.sending.destination import Intake
+from sprocket.broker.sending.group_rules import GroupRules
+from sprocket.broker.sending.stamp import Stamp
+from sprocket.broker.settings import BrokerSettings
+from sprocket.broker.tables.topics import Topics
+from sprocket.message import properties as names
+from sprocket.message.batch import decode as decode_batch
+from sprocket.message.compression import COMPRESSED
+from sprocket.message.drafting import drafted
+from sprocket.message.hosts import pack
+from sprocket.message.properties import PROPERTIES_BYTES_MAX, decode
+from sprocket.message.record import TRANSACTION_MASK, Draft
+from sprocket.message.topic import (
+    CLOSED_TOPICS,
+    UNIT,
+    UNIT_SUBSCRIPTION,
+    fault_of_topic,
+    is_retry_topic,
+    is_writable,
+    permission_text,
+)
+from sprocket.protocol.bodies import TopicConfig
+from sprocket.protocol.command import Command
+from sprocket.protocol.requests.send import SendBatch, SendMessage, SendMessageV2
+from sprocket.remoting.transport import Peer
+
+SendHeader = SendMessage | SendMessageV2
+
+#: Bit of `sys_flag`: the topic's messages carry several tags.
+_MULTI_TAG = 0x2
+#: Messages that one batch may hold.
+BATCH_COUNT_MAX = 10_000
+
+
+class SendReader:
+    """Reads sends, whatever they ask for.
+
+    Args:
+        batch_bytes_max: largest body of a batch.
+    """
+
+    def __init__(
+        self,
+        placing: Placing,
+        *,
+        rules: GroupRules,
+        stamp: Stamp,
+        clock: Clock,
+        batch_bytes_max: int,
+    ) -> None:
+        self._placing = placing
+        self._rules = rules
+        self._stamp = stamp
+        self._clock = clock
+        self._batch_bytes_max = batch_bytes_max
+
+    # The order of the checks is RocketMQ's: a send that is wrong in two ways gets the same answer.
+    def read_send(self, header: SendHeader, command: Command, peer: Peer) -> Intake:
+        """A message, or a batch.
+
+        Raises:
+            IllegalMessage: it has no body, properties that are too long, or is a batch that is too
+                large or meant for a retry topic.
+            InvalidParameter, NoPermission, TopicNotFound: as `Placing.place`.
+            RemoteProtocolError: it is no batch, but is called one.
+            GroupNotFound: it goes to the retry topic of a group that may not be made.
+        """
+        is_batch = header.batch or isinstance(header, SendBatch)
+        if not command.body:
+            raise IllegalMessage("the message body is empty")
+        if is_batch and is_retry_topic(header.topic):
+            raise IllegalMessage(f"batch request does not support retry group {header.topic}")
+        topic, number = self._placing.place(header, peer)
+        if is_batch:
+            self._check_batch(header, command)
+        text, sys_flag = header.properties or "", stored_flag(header.sys_flag, topic)
+        if len(text) > PROPERTIES_BYTES_MAX:  # a text of any length would take long to take apart
+            raise IllegalMessage(
+                f"the message is illegal: the properties have {len(text)} characters, at most "
+                f"{PROPERTIES_BYTES_MAX} bytes are allowed"
+            )
+        properties, now_ms = decode(text), self._clock.now_ms()
+        self._stamp.mark(properties, now_ms)
+        if names.HALF in properties and not is_batch:
+            properties.setdefault(names.PRODUCER_GROUP, header.producer_group)
+        draft = drafted(
+            properties,
+            topic=topic.topic_name,
+            queue_number=number,
+            body=command.body,
+            flag=header.flag,
+            sys_flag=sys_flag,
+            born_ms=header.born_timestamp,
+            born_host=pack(peer.address),
+            reconsume_times=header.reconsume_times,
+        )
+        if is_batch:
+            return Intake(draft, properties, parts=self._parts(draft, now_ms))
+        if not is_retry_topic(draft.topic):
+            return Intake(draft, properties)
+        return Intake(draft, properties, self._rules.retry_of_send(header, draft, command.version))
+
+    def _check_batch(self, header: SendHeader, command: Command) -> None:
+        if header.sys_flag & COMPRESSED:
+            raise RemoteProtocolError("a batch cannot be compressed as a whole")
+        if len(command.body) > self._batch_bytes_max:
+            raise IllegalMessage(
+                f"the batch has {len(command.body)} bytes, at most {self._batch_bytes_max} are "
+                "allowed"
+            )
+
+    def _parts(self, envelope: Draft, now_ms: int) -> list[Intake]:
+        """The messages of a batch, each with properties of its own."""
+        parts = decode_batch(envelope.body)
+        if not 0 < len(parts) <= BATCH_COUNT_MAX:
+            raise IllegalMessage(f"a batch has 1 to {BATCH_COUNT_MAX} messages, not {len(parts)}")
+        intakes = []
+        for flag, body, text in parts:
+            properties = decode(text)
+            self._stamp.mark(properties, now_ms)
+            draft = drafted(
+                properties,
+                topic=envelope.topic,
+                queue_number=envelope.queue_number,
+                body=body,
+                flag=flag,
+                sys_flag=envelope.sys_flag,
+                born_ms=envelope.born_ms,
+                born_host=envelope.born_host,
+            )
+            intakes.append(Intake(draft, properties))
+        return intakes
+
+
+def stored_flag(sys_flag: int, topic: TopicConfig) -> int:
+    """The sender's bits; those of transactions would hide the message from its queue."""
+    sys_flag &= ~TRANSACTION_MASK
+    return sys_flag | _MULTI_TAG if topic.topic_filter_type == "MULTI_TAG" else sys_flag
+
+
+class Placing:
+    """Finds topic and queue for a message, and makes the topic if it may."""
+
+    def __init__(self, topics: Topics, *, settings: BrokerSettings, entropy: Entropy) -> None:
+        self._topics = topics
+        self._by_name = topics.by_name
+        self._settings = settings
+        self._entropy = entropy
+
+    def open_topic(self, name: str) -> TopicConfig | None:
+        """The topic of a name, if it is there and takes any message; None if it must be checked."""
+        topic = self._by_name.get(name)
+        return None if topic is None or topic.order or name in CLOSED_TOPICS else topic
+
+    def place(self, header: SendHeader, peer: Peer) -> tuple[TopicConfig, int]:
+        """Where a send goes.
+
+        Raises:
+            InvalidParameter: the topic's name or the queue cannot be.
+            NoPermission: the topic is the broker's own.
+            TopicNotFound: it is unknown and may not be made.
+        """
+        topic = self.open_topic(header.topic)
+        if topic is None:
+            topic = self._checked_topic(header, self._by_name.get(header.topic))
+        number = header.queue_id
+        if 0 <= number < topic.write_queue_nums:
+            return topic, number
+        return topic, self._other_queue(topic, number, peer)
+
+    def _checked_topic(self, header: SendHeader, topic: TopicConfig | None) -> TopicConfig:
+        name = header.topic
+        config = self._settings.config
+        if topic is not None and topic.order and not is_writable(config.permission):
+            raise NoPermission(f"the broker[{config.name}] sending message is forbidden")
+        if fault := fault_of_topic(name):
+            raise InvalidParameter(fault)
+        if name in CLOSED_TOPICS:
+            raise NoPermission(f"Sending message to topic[{name}] is forbidden.")
+        if topic is None:
+            topic = self._topics.make_by_send(
+                name,
+                template=header.default_topic,
+                queues=header.default_topic_queue_nums,
+                sys_flag=_unit_flag(header),
+            )
+        if topic is None:
+            raise TopicNotFound(f"topic[{name}] not exist, apply first please!\n{FAQ}")
+        return topic
+
+    def _other_queue(self, topic: TopicConfig, number: int, peer: Peer) -> int:
+        """A queue for a number that is not plainly one to write to."""
+        if number >= max(topic.write_queue_nums, topic.read_queue_nums):
+            raise InvalidParameter(
+                f"request queueId[{number}] is illegal, topic {topic.topic_name} has "
+                f"{topic.write_queue_nums} queues to write and {topic.read_queue_nums} to read, "
+                f"{permission_text(topic.perm)} Producer: {peer.address}"
+            )
+        if number >= 0:
+            return number
+        if not topic.write_queue_nums:
+            raise InvalidParameter(f"topic {topic.topic_name} has no queue to write")
+        return self._entropy.below(topic.write_queue_nums)
+
+
+def _unit_flag(header: SendHeader) -> int:
+    if not header.unit_mode:
+        return 0
+    return UNIT_SUBSCRIPTION if is_retry_topic(header.topic) else UNIT

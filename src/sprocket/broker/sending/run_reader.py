@@ -1,0 +1,131 @@
+"""Reads many sends of one read at once, of which the broker changes next to nothing: nearly all.
+
+What follows each other in one read has much in common, which is looked up once. The text of the
+properties is stored as it came, with the broker's marks behind it, and for a message that only asks
+for a time (TIMER_DELIVER_MS) what it waits for. Each value is the one that `SendReader` and
+`destination` give for the same message; a message that asks for more ends the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sprocket.base.errors import SprocketError
+from sprocket.base.ports import Clock
+from sprocket.broker.sending.destination import DelayRules, Destination
+from sprocket.broker.sending.intake import Placing, SendHeader, stored_flag
+from sprocket.broker.sending.plain import Plain, PlainTexts
+from sprocket.broker.sending.stamp import Stamp
+from sprocket.delay.timers.timed import QUEUE, TimedWait, slot_of, waiting_text
+from sprocket.message.hosts import pack
+from sprocket.message.properties import NAME_END, PAIR_END, PROPERTIES_BYTES_MAX, TIMER_DELIVER_MS
+from sprocket.message.recall import encode_handle
+from sprocket.message.record import TRANSACTION_MASK, Draft
+from sprocket.message.topic import RETRY_PREFIX, TIMER
+from sprocket.protocol.command import Command
+from sprocket.remoting.transport import Peer
+
+_TIME_MARK = TIMER_DELIVER_MS + NAME_END
+#: Digits of a time in ms from 2001 to 2286.
+_TIME_DIGITS = 13
+
+
+class RunReader:
+    """Reads runs of sends."""
+
+    def __init__(self, placing: Placing, stamp: Stamp, rules: DelayRules, clock: Clock) -> None:
+        self._placing = placing
+        self._stamp = stamp
+        self._rules = rules
+        self._clock = clock
+        self._texts = PlainTexts()
+
+    # One loop with few calls for each message: a broker does nothing more often. A draft by place
+    # saves 30 ns of some 9 µs, a destination with few values too. No error leaves here: a message
+    # that is refused ends the run, and the reader of single sends reports what is wrong.
+    def read_run(
+        self, kind: type[SendHeader], commands: Sequence[Command], peer: Peer
+    ) -> list[Destination]:
+        """Where messages go, up to the first that has to be read by itself, or that does not wait
+        for a time after some that do.
+        """
+        destinations: list[Destination] = []
+        read, behind, put = self._texts.read, self._stamp.behind, destinations.append
+        name, queues, more_flags = "", 0, 0  # of the topic of the message before
+        wait: TimedWait | None = None
+        now_ms = 0
+        try:
+            born_host = pack(peer.address)
+            for command in commands:
+                if command.code != kind.code:
+                    break
+                header = command.read(kind)
+                if header.topic != name:
+                    name = header.topic
+                    topic = self._placing.open_topic(name)
+                    if topic is None or name.startswith(RETRY_PREFIX):
+                        break
+                    queues, more_flags = topic.write_queue_nums, stored_flag(0, topic)
+                text, number = header.properties or "", header.queue_id
+                if text and text[-1] != PAIR_END:  # as clients of RocketMQ 4 send it
+                    text += PAIR_END
+                if len(text) > PROPERTIES_BYTES_MAX or header.batch or not command.body:
+                    break
+                plain = read(text) if wait is None else None
+                if plain is None:
+                    now_ms = now_ms or self._clock.now_ms()
+                    plain, wait = self._read_timed(text, name, now_ms)
+                if plain is None or not 0 <= number < queues:
+                    break
+                unique_key, rest = plain
+                draft = Draft(
+                    name, number, command.body, behind(text) if wait is None else b"",
+                    rest.tag_code, header.flag, header.sys_flag & ~TRANSACTION_MASK | more_flags,
+                    header.born_timestamp, born_host, header.reconsume_times, 0, rest.keys,
+                    unique_key,
+                )  # fmt: skip
+                if wait is None:
+                    put(Destination(draft, name, number, rest.is_awaited))
+                else:
+                    put(self._put_off(draft, wait, text, rest.is_awaited))
+        except SprocketError:
+            pass
+        return destinations
+
+    def _put_off(self, draft: Draft, wait: TimedWait, text: str, is_awaited: bool) -> Destination:
+        """Lets a message wait for a time."""
+        topic, number, slot_ms = draft.topic, draft.queue_number, wait.slot_ms
+        draft.topic, draft.queue_number = TIMER, QUEUE
+        draft.properties = self._stamp.behind(text, waiting_text(slot_ms, topic, number))
+        handle = encode_handle(topic, self._rules.broker, slot_ms + 1, draft.unique_key)
+        return Destination(draft, topic, number, is_awaited, handle, wait)
+
+    def _read_timed(
+        self, text: str, topic: str, now_ms: int
+    ) -> tuple[tuple[str, Plain] | None, TimedWait | None]:
+        """Unique key and the rest of a text that asks for a time, and what the message waits for.
+
+        Nothing if the message has to be read by itself: its time has come, is too far away or is
+        not written as the broker would write it, or it has properties of messages that wait.
+        """
+        before, mark, rest = text.partition(_TIME_MARK)
+        if not mark:
+            return None, None
+        asked, _, after = rest.partition(PAIR_END)
+        limits, plain = self._rules.timer, self._texts.read(before + after)
+        if (
+            limits is None
+            or plain is None
+            or topic == TIMER
+            or not plain[1].may_wait
+            or not plain[0].isascii()
+            or before[-1:] not in ("", PAIR_END)
+            or len(asked) != _TIME_DIGITS
+            or asked[0] == "0"
+            or not (asked.isdecimal() and asked.isascii())
+        ):
+            return None, None
+        due_ms = int(asked)
+        if not now_ms < due_ms <= now_ms + limits.delay_ms_max:
+            return None, None
+        return plain, TimedWait(slot_of(due_ms, limits.slot_ms), due_ms)
