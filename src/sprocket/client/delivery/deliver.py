@@ -125,8 +125,8 @@ class ConcurrentDelivery(Workers):
             if not self.is_waking:
                 self.wake()
             listener = self.listener_of(message)
-            rests = pauses.is_any and RETRY_TOPIC in message.properties and message.queue in pauses
-            if listener is None or rests:
+            paused = pauses.is_any and RETRY_TOPIC in message.properties and message.queue in pauses
+            if listener is None or paused:
                 self.deferred.defer(window, [message])
                 continue
             turn.messages = [message]

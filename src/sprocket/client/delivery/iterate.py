@@ -47,7 +47,7 @@ class IteratedDelivery:
             UsageError: the message is not in flight, or the level is not a whole number.
         """
         if id(message) not in self._later:
-            raise UsageError("a message is marked before the next one is asked for")
+            raise UsageError("a message is marked before the next one is requested")
         if not later.is_right:
             raise UsageError(f"a delay level is a whole number, not {later.delay_level!r}")
         self._later[id(message)] = later

@@ -125,7 +125,7 @@ class Feed:
         """Fetches until cancelled."""
         longest = self._parts.config.pull_retry_ms / 1000
         entropy = self._parts.session.world.entropy
-        again = None
+        retry_pauses = None
         while True:
             await self._room()
             await self._parts.pauses.wait_resumed(self.queue)
@@ -140,10 +140,10 @@ class Feed:
                 self._complain(error)
             else:
                 if self._in_vain < _IN_VAIN_MAX:
-                    again = None
+                    retry_pauses = None
                     continue
-            again = again or pauses(longest / 10, longest, entropy=entropy)
-            await asyncio.sleep(next(again))
+            retry_pauses = retry_pauses or pauses(longest / 10, longest, entropy=entropy)
+            await asyncio.sleep(next(retry_pauses))
 
     async def _upload_filter(self, missing: FilterMissing) -> None:
         """Uploads the filter that the broker does not have."""
@@ -166,8 +166,8 @@ class Feed:
         """Logs why a pull failed: as a warning, once, if the user can correct it, else as info."""
         is_news = str(error) != self._last_error
         self._last_error = str(error)
-        is_theirs = isinstance(error, FilterFailed | FilterMissing | SubscriptionInvalid)
-        level = logging.WARNING if is_theirs and is_news else logging.INFO
+        is_for_user = isinstance(error, FilterFailed | FilterMissing | SubscriptionInvalid)
+        level = logging.WARNING if is_for_user and is_news else logging.INFO
         logger.log(level, "%s: pull: %s", self.queue, error)
 
     def limit(self, limits: FetchLimits) -> None:

@@ -45,12 +45,12 @@ async def upload_filter(
 
 def upload_request(wanted: PythonFilter, *, group: str, topic: str, now_ms: int) -> UploadFilter:
     """Returns the request that uploads a filter, signed if the filter has a secret."""
-    asked = Upload(group, topic, wanted.name, wanted.version, now_ms)
+    upload = Upload(group, topic, wanted.name, wanted.version, now_ms)
     is_signed = wanted.secret is not None
     return UploadFilter(
         consumer_group=group,
         topic=topic,
         class_name=wanted.name,
         signed_ms=now_ms if is_signed else None,
-        signature=None if wanted.secret is None else asked.signature(wanted.secret),
+        signature=None if wanted.secret is None else upload.signature(wanted.secret),
     )

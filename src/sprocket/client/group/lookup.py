@@ -82,7 +82,7 @@ class SharedLookup:
         return None if route is None or members is None else TopicMembers(route.readable, members)
 
     # Every member must compute with the same list, and each broker knows all members, so the first
-    # broker in order of names is asked. A list without this member is useless: that broker has lost
+    # broker in order of names is used. A list without this member is useless: that broker has lost
     # our registration, so it gets a heartbeat, and the list is requested once more.
     async def _members(self, route: TopicRoute) -> list[str] | None:
         """Returns the client ids of the members; None if no broker's list contains this one."""

@@ -103,7 +103,7 @@ class Membership:
         self._held: dict[QueueId, _Held] = {}
         #: Ordered consumption: queues that are released when their running batch ends.
         self._ending: dict[QueueId, Feed] = {}
-        self._again = asyncio.Event()
+        self._rebalance_now = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
         self._is_leaving = False
 
@@ -134,7 +134,7 @@ class Membership:
 
     def rebalance_soon(self) -> None:
         """Starts a rebalance now: the group's members or a route have changed."""
-        self._again.set()
+        self._rebalance_now.set()
 
     def lost(self, address: str) -> None:
         """Distrusts a broker's leases until they are renewed: others may have them now."""
@@ -195,15 +195,15 @@ class Membership:
 
     async def _rebalance_loop(self) -> None:
         regular = self._config.rebalance_ms / 1000
-        soon = None
+        retry_pauses = None
         while True:
-            self._again.clear()
+            self._rebalance_now.clear()
             if await self._rebalance_once():
-                soon = None
-                await either(self._again, regular)
+                retry_pauses = None
+                await either(self._rebalance_now, regular)
             else:
-                soon = soon or pauses(_SOON, _SOON_LONGEST)
-                await either(self._again, min(regular, next(soon)))
+                retry_pauses = retry_pauses or pauses(_SOON, _SOON_LONGEST)
+                await either(self._rebalance_now, min(regular, next(retry_pauses)))
 
     # The topics are handled one by one, so a topic whose route or members are unknown now keeps its
     # queues and does not delay the others. `_subscriptions` may change during each await, hence the

@@ -118,7 +118,7 @@ class RouteCache:
             template = await self.of(TEMPLATE, deadline)
         except RouteNotFound:
             raise RouteNotFound(
-                f"topic {topic!r} does not exist, and no broker makes topics by itself"
+                f"topic {topic!r} does not exist, and no broker creates topics automatically"
             ) from None
         made = promise(topic, template, new_queues)
         return self._routes.setdefault(topic, made)

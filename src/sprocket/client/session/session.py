@@ -43,7 +43,7 @@ from sprocket.remoting.transport import Peer
 logger = logging.getLogger(__name__)
 
 #: Seconds before the first retry of a heartbeat that did not reach all brokers.
-_BEAT_AGAIN_FIRST = 1.0
+_HEARTBEAT_RETRY_FIRST = 1.0
 
 
 class SessionMember(Protocol):
@@ -141,9 +141,9 @@ class Session:
         Args:
             group: the consumer group that the client will join, if any.
         """
-        here = _open.setdefault(asyncio.get_running_loop(), {})
+        of_loop = _open.setdefault(asyncio.get_running_loop(), {})
         key: _Key = (os.getpid(), nameservers, config.shared(), world)
-        sessions = here.setdefault(key, [])
+        sessions = of_loop.setdefault(key, [])
         for session in sessions:
             if group not in session._groups:
                 break
@@ -313,14 +313,14 @@ class Session:
         ).encode()
 
     async def _heartbeat_loop(self) -> None:
-        again = pauses(_BEAT_AGAIN_FIRST, self._config.heartbeat_ms / 1000)
+        retry_pauses = pauses(_HEARTBEAT_RETRY_FIRST, self._config.heartbeat_ms / 1000)
         while True:
             self._heartbeat_now.clear()
             if await self.heartbeat():
-                again = pauses(_BEAT_AGAIN_FIRST, self._config.heartbeat_ms / 1000)
+                retry_pauses = pauses(_HEARTBEAT_RETRY_FIRST, self._config.heartbeat_ms / 1000)
                 pause = self._config.heartbeat_ms / 1000
             else:
-                pause = next(again)
+                pause = next(retry_pauses)
             await either(self._heartbeat_now, pause)
 
     async def _refresh_loop(self) -> None:
