@@ -1,7 +1,7 @@
-"""What a broker writes on every message that a producer sends. Pure.
+"""The properties that a broker adds to every message that a producer sends. Pure.
 
-MSG_REGION, TRACE_ON and CLUSTER are the broker's own and overwrite what the client set; UNIQ_KEY is
-made if there is none. Source: SendMessageProcessor of RocketMQ 5.x.
+MSG_REGION, TRACE_ON and CLUSTER replace the values of the client; UNIQ_KEY is added if it is
+missing. Source: SendMessageProcessor of RocketMQ 5.x.
 """
 
 from __future__ import annotations
@@ -10,20 +10,20 @@ from sprocket.broker.config import BrokerConfig
 from sprocket.message import properties as names
 from sprocket.message.ids import UniqueIds
 
-#: What a sender may not say, or the broker says itself.
+#: Properties that the broker removes from a send, or sets itself.
 REWRITTEN = frozenset({names.POP_HANDLE, names.REGION, names.TRACE_SWITCH, names.CLUSTER})
 
 
 def trace_text(config: BrokerConfig) -> str:
-    """Whether clients are to write traces, as messages and replies name it."""
+    """Whether clients write traces, as the text in messages and replies."""
     return "true" if config.trace_on else "false"
 
 
 class Stamp:
-    """Marks messages.
+    """Adds the broker's properties to messages.
 
     Args:
-        ids: makes the unique keys.
+        ids: generates unique keys.
     """
 
     __slots__ = ("_ids", "_marks", "_text")
@@ -38,10 +38,10 @@ class Stamp:
         self._ids = ids
 
     def mark(self, properties: dict[str, str], now_ms: int) -> str:
-        """Marks a message's properties, which have just been read, in place.
+        """Adds the broker's properties to a message's, in place; they are freshly parsed.
 
         Returns:
-            Its unique key.
+            The message's unique key.
         """
         properties.pop(names.POP_HANDLE, None)
         unique_key = properties.get(names.UNIQUE_KEY)
@@ -51,5 +51,6 @@ class Stamp:
         return unique_key
 
     def behind(self, text: str, more: str = "") -> bytes:
-        """The text of properties of which none is in `REWRITTEN`, the marks behind it, and more."""
+        """A text of properties, none of them in `REWRITTEN`, followed by the broker's properties
+        and by `more`."""
         return f"{text}{self._text}{more}".encode("utf-8", "replace")
