@@ -74,6 +74,8 @@ class BrokerSettings:
             for declared in settings_of(BrokerConfig).values()
             for name in declared.rocketmq_names
         }
+        # All lines are checked before any is applied, so that a request changes all or nothing.
+        # Unknown names are no error: tools send whole files that name settings of Java's parts.
         asked: dict[str, str] = {}
         for _, key, value in properties(text):
             declared = by_name.get(key)

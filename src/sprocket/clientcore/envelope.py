@@ -146,6 +146,9 @@ def seal_batch(
     """
     if not isinstance(messages, Sequence) or not messages:
         raise UsageError("a batch is a list of messages, at least one")
+    # A batch is one request to one queue, and its reply is one for all. So everything that decides
+    # where a message goes, or when its reply comes, must be the same for all of them. The checks of
+    # a message's types cost nothing here: they run only if encoding it has failed.
     first = messages[0]
     names = []
     parts = []

@@ -182,6 +182,9 @@ class MembershipRequests:
             sys_flag=UNIT_SUBSCRIPTION if data.unit_mode else 0,
             order=self._has_ordered_topic(data),
         )
+        # A heartbeat of the second version leaves out subscriptions that have not changed since the
+        # last one, and sends their fingerprint instead. If this broker does not know it, because it
+        # has restarted since, the reply asks for the whole heartbeat.
         is_left_out = bool(body.heartbeat_fingerprint) and bool(body.without_sub)
         seen = self._clients.consumer_heartbeat(
             name,

@@ -25,6 +25,7 @@ def verdict_on(result: object, count: int) -> Verdict:
             return None
         if all(each is None or (isinstance(each, Later) and each.is_right) for each in result):
             return list(result)
+    # An error would end the worker, and success would lose messages: a retry does neither.
     logger.error(
         "a listener returns None or Later, or for a batch a list of these with one for each of its"
         " %d messages, not %r; it counts as Later()",

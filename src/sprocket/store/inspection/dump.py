@@ -65,6 +65,8 @@ def _of_queue(
             buffer = store.disk.peek(f"{folder}/{name}")
         except FileNotFoundError:  # a broker has removed it since
             continue
+        # The files are read without a lock while a broker may write them: an entry may be half
+        # written, a file may be gone, and its records may have been removed from the log.
         first = int(name) // ENTRY_BYTES
         whole = len(buffer) - len(buffer) % ENTRY_BYTES
         skipped = max(chosen.begin - first, 0)

@@ -68,6 +68,9 @@ class StoreParts:
         self.views: tuple[View, ...] = (self.queues,)
         if config.index_keys:
             self.views += (self.index,)
+        # With synchronous flush, readers must not see what a loss of power could take away, so
+        # appends pass through the confirmed offset, which follows the flush. The order of the parts
+        # follows from that: what is called is built before what calls it.
         flushed = Watermark()
         self.confirmed = ConfirmedOffsets([flushed]) if config.flush == "SYNC_FLUSH" else None
         self.flush = Flush(

@@ -106,6 +106,9 @@ def _log_damage(damage: Damage | None, how: OpenMode) -> None:
     logger.error("%s; as store.on_damage is CUT, the start continues with what is left", damage)
 
 
+# The checkpoint gives an offset up to which views and log are on the disk. The record there proves
+# it: after a loss of power a checkpoint can be newer than the log. If no whole record begins there,
+# the newest one that a view knows is tried, and then the files before it, one at a time.
 def _replay_start(
     log: CommitLog, views: Sequence[View], checkpoint: Checkpoint, *, was_stopped: bool
 ) -> int:
