@@ -13,7 +13,6 @@ from functools import partial
 import msgspec
 
 from sprocket.base.deadline import Deadline
-from sprocket.base.errors import LocalProtocolError
 from sprocket.broker.dispatch import SharedWait
 from sprocket.broker.sending.destination import Destination
 from sprocket.broker.sending.ingress import Receipt
@@ -126,13 +125,10 @@ class Acknowledgement:
     def _at_once(self, command: Command, appended: Appended, destination: Destination) -> Response:
         if command.flag & ONEWAY:
             return None
-        if command.serialization == JSON:
-            number, handle = destination.queue_number, destination.handle
-            try:
-                return self._form.frame(command.opaque, appended, number, handle)
-            except LocalProtocolError:  # no header can be written either: the connection reports it
-                pass
-        return Reply(self._header_of(appended, destination))
+        if command.serialization != JSON or not appended.unique_key.isascii():
+            return Reply(self._header_of(appended, destination))
+        number, handle = destination.queue_number, destination.handle
+        return self._form.frame(command.opaque, appended, number, handle)
 
     def _together(
         self,
