@@ -181,7 +181,7 @@ class LitePullConsumer(Lifecycle):
 
     def on_assignment(self, function: Callable[[str, Sequence[QueueId]], None]) -> None:
         """Sets a function to call with a topic and its queues whenever its assignment changes."""
-        arguments.check_takes(function, "topic", "queues", what="a function for assignments")
+        arguments.check_takes(function, "topic", "queues", what="a listener for assignments")
         self._on_share = function
 
     def pause(self, queues: Iterable[QueueId]) -> None:
