@@ -27,6 +27,7 @@ from sprocket.runtime.clock import SystemClock
 from sprocket.runtime.disk import SystemDisk
 from sprocket.store.config import GIB, StoreConfig
 from sprocket.store.store import Store
+from sprocket.store.views.tag_codes import TAGS_ONLY
 
 _RECORDS = Figure("records", "/s", True)
 _BYTES = Figure("of the log", "MiB/s", True)
@@ -157,6 +158,7 @@ async def _opened(place: Path) -> Store:
         root=str(place),
         config=StoreConfig(),
         store_host=_HOST,
+        tag_codes=TAGS_ONLY,
     )
 
 

@@ -72,14 +72,6 @@ ROOMS: dict[str, tuple[tuple[str, ...], ...]] = {
 RUNTIME_USERS = {"client", "standalone", "cli", "demo", "spark", "admin", "testing", "nameserver"}
 
 PURE_PACKAGES = ("message", "protocol", "filter", "clientcore")
-PURE_MODULES = (
-    "delay/levels/levels", "delay/levels/schedule", "nameserver/routes", "nameserver/settings",
-    "broker/sending/destination", "broker/tables/queue_locks", "client/assign",
-    "client/group/rebalance", "client/fetching/window",
-    "spark/reading/ranges", "transaction/check", "transaction/half", "transaction/ledger",
-    "filter/python", "filterserver/seccomp", "filterserver/exchange", "filterserver/slices",
-    "filterserver/uploads",
-)  # fmt: skip
 IMPURE = {
     "asyncio", "random", "socket", "os", "threading", "time", "uuid", "secrets",
     "subprocess", "select", "ssl", "signal", "mmap", "pathlib",
@@ -95,6 +87,20 @@ BANNED_NAMES = re.compile(
     r"(manager|service|controller|processor|handler|util|utils|helper|helpers|impl|wrapper|context)$",
     re.IGNORECASE,
 )
+#: Classes that share their name on purpose, with the modules that may, and why.
+MIRRORED = {
+    "LitePullConsumer": (
+        {"client/lite_pull_consumer", "client/blocking"},
+        "the same without a loop",
+    ),
+    "Producer": ({"client/producer", "client/blocking"}, "the same without a loop"),
+    "PullConsumer": ({"client/pull_consumer", "client/blocking"}, "the same without a loop"),
+    "PushConsumer": ({"client/push_consumer", "client/blocking"}, "the same without a loop"),
+    "TransactionalProducer": (
+        {"client/transactional_producer", "client/blocking"},
+        "the same without a loop",
+    ),
+}  # fmt: skip
 LEFTOVERS = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b(?!_XXXX)")
 
 MODULE_LINES_MAX = 400
@@ -234,12 +240,19 @@ def test_rooms_of_a_package_import_in_one_direction() -> None:
     assert not wrong, "\n".join(wrong)
 
 
+def is_pure(path: Path, tree: ast.Module) -> bool:
+    """Whether a module is of a pure package, or its docstring calls it pure."""
+    return package_of(path) in PURE_PACKAGES or bool(
+        re.search(r"\bPure\b", ast.get_docstring(tree) or "")
+    )
+
+
 def test_pure_modules_take_nothing_from_the_world() -> None:
     wrong = []
     for path in modules():
-        if package_of(path) not in PURE_PACKAGES and name_of(path) not in PURE_MODULES:
-            continue
         tree = ast.parse(path.read_text())
+        if not is_pure(path, tree):
+            continue
         for line, name in runtime_imports(tree):
             if name.split(".")[0] in IMPURE:
                 wrong.append(f"{name_of(path)}:{line} imports {name}")
@@ -257,6 +270,34 @@ def test_nothing_is_named_after_what_everything_is() -> None:
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.ClassDef) and BANNED_NAMES.search(node.name):
                 wrong.append(f"class {name_of(path)}.{node.name}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_a_class_name_means_one_thing() -> None:
+    homes: dict[str, list[str]] = {}
+    for path in modules():
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef):
+                homes.setdefault(node.name, []).append(name_of(path))
+    wrong = [
+        f"{name}: {', '.join(found)}"
+        for name, found in sorted(homes.items())
+        if len(found) > 1 and (name not in MIRRORED or sorted(found) != sorted(MIRRORED[name][0]))
+    ]
+    assert not wrong, "\n".join(wrong)
+    assert not [name for name in MIRRORED if len(homes.get(name, [])) < 2], "no mirror any more"
+
+
+def test_every_logger_has_one_name() -> None:
+    wrong = []
+    for path in modules():
+        for node in ast.parse(path.read_text()).body:
+            if not isinstance(node, ast.Assign):
+                continue
+            if ast.unparse(node.value).startswith("logging.getLogger("):
+                names = [ast.unparse(target) for target in node.targets]
+                if names != ["logger"]:
+                    wrong.append(f"{name_of(path)}: {', '.join(names)}")
     assert not wrong, "\n".join(wrong)
 
 

@@ -6,13 +6,13 @@
         async with sprocket.Producer("orders-app", nameservers=node.nameserver_address) as producer:
             await producer.send(sprocket.Message("orders", b"one coffee", tag="new"))
 
-Names are loaded when they are first used, so `import sprocket` is cheap everywhere; of Python's own
-modules it loads none.
+Each name is imported when it is first used, so `import sprocket` is cheap everywhere: it loads no
+module of Python's own.
 """
 
 from __future__ import annotations
 
-TYPE_CHECKING = False  # as in `typing`, which takes a tenth of a second to load on a slow machine
+TYPE_CHECKING = False  # as in `typing`, whose import takes 0.1 s on a slow machine
 if TYPE_CHECKING:
     from typing import Any
 
@@ -91,7 +91,7 @@ __all__ = [
     "UsageError",
 ]
 
-#: Where a name lives; those of `base.errors` are all others.
+#: The module that defines each name; all names that are not listed are in `base.errors`.
 _HOMES = {
     "Later": "sprocket.client.base.subscription",
     "LitePullConsumer": "sprocket.client.lite_pull_consumer",

@@ -11,6 +11,7 @@ from sprocket.runtime.clock import SystemClock
 from sprocket.runtime.disk import SystemDisk
 from sprocket.store.config import StoreConfig
 from sprocket.store.store import Store
+from sprocket.store.views.tag_codes import TAGS_ONLY
 from tests.cli.parts import sprocket
 from tests.store.making import HOST, a_draft
 from tests.support import run
@@ -22,7 +23,12 @@ SET = [text for name, value in SIZES.items() for text in ("--set", f"store.{name
 async def opened(folder: Path) -> Store:
     config = StoreConfig(**SIZES)  # type: ignore[arg-type]
     return await Store.open(
-        disk=SystemDisk(), clock=SystemClock(), root=str(folder), config=config, store_host=HOST
+        disk=SystemDisk(),
+        clock=SystemClock(),
+        root=str(folder),
+        config=config,
+        store_host=HOST,
+        tag_codes=TAGS_ONLY,
     )
 
 
@@ -105,7 +111,7 @@ def test_nothing_is_mended_without_yes(folder: Path) -> None:
     before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     outcome = sprocket("store", "repair", str(folder), "--skip-damaged")
     assert outcome.code == 0
-    assert outcome.lines[0].startswith("would pass over ")
+    assert outcome.lines[0].startswith("would skip ")
     assert outcome.lines[-1] == "run again with --yes to do it"
     after = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     assert after == before

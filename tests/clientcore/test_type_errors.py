@@ -17,8 +17,8 @@ IDS = UniqueIds(address=bytes(4), process=1, token=bytes(4))
 CONFIG = ProducerConfig()
 
 WRONG: dict[str, Any] = {
-    "a Message is sent, not NoneType": None,
-    "a Message is sent, not dict": {"topic": "T"},
+    "expected a Message, not NoneType": None,
+    "expected a Message, not dict": {"topic": "T"},
     "a topic is a text, not NoneType": Message(None, b"x"),  # type: ignore[arg-type]
     "a topic is a text, not bytes": Message(b"T", b"x"),  # type: ignore[arg-type]
     "a body is bytes, not str": Message("T", "x"),  # type: ignore[arg-type]
@@ -53,6 +53,6 @@ def test_a_wait_that_is_no_time_is_named(delay: Any) -> None:
 def test_a_view_whose_bytes_do_not_lie_in_a_row_costs_no_other_message(view: memoryview) -> None:
     """Written as it is it would break the connection, and with it what others send."""
     for sealed in (seal, lambda one, *rest: seal_batch([one], *rest)):
-        with pytest.raises(UsageError, match="bytes in a row"):
+        with pytest.raises(UsageError, match="contiguous bytes"):
             sealed(Message("T", view), IDS, 0, CONFIG)  # type: ignore[arg-type]
     assert seal(Message("T", memoryview(b"abc")), IDS, 0, CONFIG).body == b"abc"  # type: ignore[arg-type]

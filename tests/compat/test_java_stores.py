@@ -31,6 +31,7 @@ from sprocket.store.inspection.inspected import InspectedStore
 from sprocket.store.inspection.repair import FILLER_TOPIC, Repair
 from sprocket.store.state.snapshot import Snapshot
 from sprocket.store.store import Store
+from sprocket.store.views.tag_codes import TAGS_ONLY
 from tests.compat import moving
 from tests.compat.javaland import (
     JavaCallError,
@@ -313,6 +314,7 @@ async def fill(store: Path, paths: tuple[str, ...], *, is_killed: bool) -> list[
             root=str(store),
             config=config,
             store_host=pack(host),
+            tag_codes=TAGS_ONLY,
         )
         places = [(opened.append(draft), draft) for draft in every_kind()]
         written += [

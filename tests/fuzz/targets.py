@@ -37,6 +37,7 @@ from sprocket.store.config import StoreConfig
 from sprocket.store.state.checkpoint import marks_in
 from sprocket.store.state.snapshot import Snapshot
 from sprocket.store.store import Store
+from sprocket.store.views.tag_codes import TAGS_ONLY
 from sprocket.testing.clock import ManualClock
 from sprocket.testing.disk import MemoryDisk
 
@@ -159,7 +160,12 @@ def stores(data: bytes) -> None:
 
 async def _read_all(disk: MemoryDisk) -> None:
     store = await Store.open(
-        disk=disk, clock=ManualClock(), root=_ROOT, config=_SMALL, store_host=_HOST
+        disk=disk,
+        clock=ManualClock(),
+        root=_ROOT,
+        config=_SMALL,
+        store_host=_HOST,
+        tag_codes=TAGS_ONLY,
     )
     try:
         for topic, numbers in store.queues().items():
@@ -197,7 +203,12 @@ def _made_store() -> MemoryDisk:
 
 async def _fill(disk: MemoryDisk) -> None:
     store = await Store.open(
-        disk=disk, clock=ManualClock(), root=_ROOT, config=_SMALL, store_host=_HOST
+        disk=disk,
+        clock=ManualClock(),
+        root=_ROOT,
+        config=_SMALL,
+        store_host=_HOST,
+        tag_codes=TAGS_ONLY,
     )
     for number in range(30):
         draft = record.Draft(

@@ -8,6 +8,7 @@ from sprocket.message.hosts import pack
 from sprocket.message.record import Draft, StoredMessage, decode
 from sprocket.store.config import StoreConfig
 from sprocket.store.store import Store
+from sprocket.store.views.tag_codes import TAGS_ONLY
 from sprocket.testing.clock import ManualClock
 from sprocket.testing.disk import MemoryDisk
 
@@ -22,7 +23,12 @@ async def opened(
     disk: MemoryDisk, *, clock: ManualClock | None = None, config: StoreConfig = SMALL
 ) -> Store:
     return await Store.open(
-        disk=disk, clock=clock or ManualClock(), root=ROOT, config=config, store_host=HOST
+        disk=disk,
+        clock=clock or ManualClock(),
+        root=ROOT,
+        config=config,
+        store_host=HOST,
+        tag_codes=TAGS_ONLY,
     )
 
 

@@ -20,6 +20,7 @@ from sprocket.runtime.clock import SystemClock
 from sprocket.runtime.disk import SystemDisk
 from sprocket.store.config import StoreConfig
 from sprocket.store.store import Store
+from sprocket.store.views.tag_codes import TAGS_ONLY
 from tests.store.making import HOST, messages
 from tests.support import run
 
@@ -92,6 +93,7 @@ async def stored(path: Path) -> Acknowledged:
         root=str(path),
         config=StoreConfig(**SIZES),  # type: ignore[arg-type]
         store_host=HOST,
+        tag_codes=TAGS_ONLY,
     )
     found = {
         message.body: (number, message.queue_offset)

@@ -14,6 +14,7 @@ from sprocket.runtime.disk import SystemDisk
 from sprocket.store.config import StoreConfig
 from sprocket.store.log.drafts import IllegalDraft
 from sprocket.store.store import Store
+from sprocket.store.views.tag_codes import TAGS_ONLY
 from sprocket.testing.clock import ManualClock
 from sprocket.testing.disk import FaultyDisk, MemoryDisk
 from sprocket.testing.loop import simulate
@@ -45,6 +46,7 @@ def test_a_store_on_the_real_disk_keeps_its_messages(tmp_path: Path) -> None:
                 root=str(tmp_path / "store"),
                 config=SMALL,
                 store_host=HOST,
+                tag_codes=TAGS_ONLY,
             )
             assert bodies(store) == [b"%d" % n for n in range(start)]
             kept = store.read("orders", 0, 0, count_max=8, bytes_max=9999)

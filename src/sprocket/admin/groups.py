@@ -136,6 +136,8 @@ async def online(caller: Caller, group: str) -> Online:
     """
     seen: Online | None = None
     members: dict[str, GroupMember] = {}
+    # Each broker knows only the members that are connected to it, and each keeps a subscription
+    # table of its own. A member that is connected to several brokers is one member.
     for broker, address in (await caller.masters()).items():
         try:
             reply = await caller.ask(address, ConsumerConnections(consumer_group=group))

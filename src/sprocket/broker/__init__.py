@@ -1,1 +1,1 @@
-"""Takes messages in, hands them out."""
+"""The broker: stores messages and gives them to consumers."""

@@ -1,10 +1,11 @@
-"""The broker: what it is made of, how it starts, how it stops.
+"""The broker: how it starts, how it stops, and its background tasks.
 
-A request comes in through `dispatch`, which knows the function for each code: `send` and `retries`
-let messages in through `ingress`, `pull` gives them out, `positions` and `offsets` know how far
-consumers are, `membership` and `clients` who they are, `locks` who may consume in order, `operate`
-what operators ask. `registration` tells the name servers, `delay` delivers what had to wait,
-`tables` are what it knows, and `files` where that is kept. `parts` shows what each is given.
+Each request goes through `dispatch`, which calls the endpoint of the request code. `send` and
+`retries` store messages through `ingress`; `pull` reads them for consumers. `positions` and
+`offsets` keep the consumers' offsets, `membership` and `clients` the connected clients, `locks` the
+leases of ordered consumers. `operate` answers the requests of operators, `registration` registers
+the broker at the name servers, `delay` delivers messages that are due. `tables` holds the broker's
+state and `files` writes it to state files. `parts` builds all of these.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ logger = logging.getLogger(__name__)
 _ANYWHERE = ("", "0.0.0.0", "::")
 #: How long a stop waits for the log to be on the disk, s.
 _FLUSH_SECONDS = 5.0
-#: So many topics are named in a line of the log.
+#: Topics that one log line names at most.
 _NAMED_MAX = 20
 
 
@@ -54,7 +55,10 @@ class Broker:
         config: settings of the broker.
         store: settings of its store.
         root: folder of its store and state files.
-        disk, clock, entropy: the world.
+        disk, clock, entropy: the ports to the machine.
+
+    Raises:
+        ConfigError: a setting is invalid.
     """
 
     def __init__(
@@ -72,7 +76,7 @@ class Broker:
         if addresses.bare(config.host) in _ANYWHERE and not config.advertised_host:
             raise ConfigError(
                 f"broker.host {config.host!r} opens the broker to every address: "
-                "broker.advertised_host (brokerIP1) must say which one clients are told"
+                "broker.advertised_host (brokerIP1) must name the one that clients connect to"
             )
         if config.id:
             raise ConfigError(
@@ -95,17 +99,17 @@ class Broker:
 
     @property
     def address(self) -> str:
-        """`host:port` that clients reach it at."""
+        """`host:port` at which clients reach the broker."""
         host = self._settings.config.advertised_host or self._settings.config.host
         return addresses.join(host, self._server.port)
 
     async def __aenter__(self) -> Self:
-        """Listens, opens the store, registers.
+        """Listens, opens the store and registers at the name servers.
 
         Raises:
-            UsageError: the address is in use or not ours.
-            DirectoryInUse: another process has the folder.
-            ConfigError: the store was made with other file sizes, or the delay levels are none.
+            UsageError: the address is in use, or does not belong to this machine.
+            DirectoryInUse: another process has locked the folder.
+            ConfigError: the store was made with other file sizes, or the delay levels are invalid.
             StoreError: the store or a state file cannot be opened.
         """
         self._failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -146,7 +150,7 @@ class Broker:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Leaves the routes, answers what is in flight, brings everything to the disk."""
+        """Unregisters, answers the requests in flight, and saves everything to the disk."""
         async with self._exit:
             await self._parts.registration.leave()
             self._parts.pulls.stop()
@@ -155,10 +159,10 @@ class Broker:
             await self._save()
 
     async def serve(self) -> None:
-        """Returns never; for whoever has nothing to do but keep the broker running.
+        """Waits until the broker fails; never returns otherwise.
 
         Raises:
-            StoreError: the disk failed; leave the broker.
+            StoreError: the disk failed; the caller leaves the broker.
         """
         await asyncio.shield(self._failure)
 
@@ -173,6 +177,9 @@ class Broker:
             await _packed(self.address),
         )
 
+    # The order matters. The files are loaded before anything may change a table, so that no save
+    # replaces a file that was not read. Delivery and transactions compare their positions with
+    # the log before the first request. The broker registers last, once it can serve.
     async def _start(self) -> None:
         parts = self._parts
         for file in parts.files:
@@ -210,14 +217,14 @@ class Broker:
                 self._failure.set_exception(error)
 
     async def _stop_running(self) -> None:
-        """Ends all background work."""
+        """Cancels all background tasks."""
         for task in self._running:
             task.cancel()
         await asyncio.gather(*self._running, return_exceptions=True)
         self._failure.cancel()
 
     async def _stop_timers(self) -> None:
-        """Saves the timers, once they deliver nothing any more."""
+        """Stops the timers and saves their state after the last delivery."""
         timers = self._parts.timers
         if timers is not None:
             was_in_use = timers.is_in_use
@@ -226,7 +233,7 @@ class Broker:
                 self._parts.files.timer_counts.save()
 
     async def _save(self) -> None:
-        """Saves the tables, once the log is on the disk."""
+        """Saves the tables after the log is flushed to the disk."""
         self._parts.settlement.write_op_records()
         try:
             async with asyncio.timeout(_FLUSH_SECONDS):
@@ -239,6 +246,8 @@ class Broker:
             for file in self._parts.files:
                 file.close()
 
+    # A client that sent to a new topic asks a name server for its route next. So replies to
+    # requests that changed topics wait until the name servers know; all others go out at once.
     def _answer_all(self, commands: Sequence[Command], peer: Peer) -> Sequence[EventualResponse]:
         if self._dispatch is None:
             error = ServiceNotAvailable("the broker is starting")
@@ -251,24 +260,24 @@ class Broker:
         return [None if each is None else self._announced(each) for each in outcomes]
 
     async def _announced(self, outcome: EventualResponse) -> Response:
-        """The answer to a request that made or changed a topic, once that is saved, and the name
-        servers know of it."""
+        """The reply to a request that created or changed a topic, after the topic is saved and the
+        name servers know it."""
         await self._parts.files.topics.saved()
         await self._parts.registration.announced()
         return await outcome if isinstance(outcome, Awaitable) else outcome
 
 
 def _retrieve(failure: asyncio.Future[None]) -> None:
-    """Whoever waits gets the failure; if nobody does, it has been logged."""
+    """Marks the failure as retrieved: asyncio warns otherwise, and it is in the log already."""
     if not failure.cancelled():
         failure.exception()
 
 
 async def _packed(address: str) -> bytes:
-    """An address as records carry it; a host's name is looked up.
+    """An address in the binary form of records; a host name is resolved.
 
     Raises:
-        ConfigError: nobody knows the name.
+        ConfigError: the host name cannot be resolved.
     """
     try:
         return pack(address)

@@ -1,4 +1,4 @@
-"""What can be set on a broker, under RocketMQ's names where it has them."""
+"""The settings of a broker, with RocketMQ's names where it has them."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ class BrokerConfig:
     )
     advertised_host: str | None = setting(
         None,
-        "Address that clients are told; the one listened at, if it is a single one.",
+        "Address that clients connect to; by default `host`, if that is a single address.",
         rocketmq="brokerIP1",
     )
     replication_port: int = setting(
         10912,
-        "TCP port that slaves are told; 0 means one above the broker's own.",
+        "TCP port that slaves connect to; 0 means one above the broker's own.",
         rocketmq="haListenPort",
         minimum=0,
         maximum=65535,
     )
     nameservers: tuple[str, ...] = setting(
-        (), "Name servers to register at: `host:port`, several.", rocketmq="namesrvAddr"
+        (), "Name servers to register at, each `host:port`.", rocketmq="namesrvAddr"
     )
     permission: int = setting(
         6,
@@ -56,19 +56,19 @@ class BrokerConfig:
     )
     auto_create_topics: bool = setting(
         True,
-        "Whether a send to an unknown topic makes it.",
+        "Whether a send to an unknown topic creates it.",
         rocketmq="autoCreateTopicEnable",
     )
     template_queues: int = setting(
         8,
-        "Queues that a topic made by a send has at most.",
+        "Queues that a topic created by a send has at most.",
         rocketmq="defaultTopicQueueNums",
         minimum=1,
         maximum=1024,
     )
     auto_create_groups: bool = setting(
         True,
-        "Whether an unknown consumer group that shows up is made.",
+        "Whether an unknown consumer group is created when it is first used.",
         rocketmq="autoCreateSubscriptionGroup",
     )
     cluster_topic: bool = setting(
@@ -82,82 +82,82 @@ class BrokerConfig:
         rocketmq="brokerTopicEnable",
     )
     trace_topic: bool = setting(
-        False, "Whether the topic of message traces is made.", rocketmq="traceTopicEnable"
+        False, "Whether the topic of message traces is created.", rocketmq="traceTopicEnable"
     )
     trace_topic_name: str = setting(
         "RMQ_SYS_TRACE_TOPIC", "Name of the topic of message traces.", rocketmq="msgTraceTopicName"
     )
     region: str = setting(
-        "DefaultRegion", "Region that messages are marked with.", rocketmq="regionId"
+        "DefaultRegion", "Region that is written into each message.", rocketmq="regionId"
     )
     trace_on: bool = setting(
-        True, "Whether clients are told that their traces are wanted.", rocketmq="traceOn"
+        True, "Whether the broker asks clients to write traces.", rocketmq="traceOn"
     )
     notify_members: bool = setting(
         True,
-        "Whether consumers are told at once that members of their group came or went.",
+        "Whether consumers are notified at once when a member joins or leaves their group.",
         rocketmq="notifyConsumerIdsChangedEnable",
     )
     client_expiry_ms: int = setting(
         120_000,
-        "A client that sent no heartbeat for so long is forgotten.",
+        "A client that sends no heartbeat for so long is removed.",
         rocketmq="channelExpiredTimeout",
         minimum=1_000,
     )
     client_scan_ms: int = setting(
-        10_000, "How often silent clients are looked for.", minimum=100, maximum=600_000
+        10_000, "Pause between two scans for silent clients.", minimum=100, maximum=600_000
     )
     lock_lease_ms: int = setting(
         60_000,
-        "How long an ordered consumer keeps a queue without renewing it.",
+        "How long an ordered consumer keeps its lock on a queue without renewing it.",
         minimum=1_000,
     )
     long_polling: bool = setting(
         True,
-        "Whether a pull that finds nothing waits as long as its client allows.",
+        "Whether a pull that finds no message waits as long as its client allows.",
         rocketmq="longPollingEnable",
     )
     short_polling_ms: int = setting(
         1_000,
-        "How long such a pull waits otherwise.",
+        "How long such a pull waits if long polling is off.",
         rocketmq="shortPollingTimeMills",
         minimum=1,
     )
     held_pulls_max: int = setting(
         100_000,
-        "Pulls that wait at the same time, of all clients together; more are told at once that the "
-        "broker is busy. Each takes some 3.5 KiB of memory.",
+        "Pulls of all clients together that may wait at the same time; further ones are refused at "
+        "once: the broker is busy. Each takes about 3.5 KiB of memory.",
         rocketmq="pullThreadPoolQueueCapacity",
         minimum=1,
     )
     pull_count_max: int = setting(
         32,
-        "Messages in one answer to a pull that does not say how many bytes it takes.",
+        "Messages in one reply to a pull that does not state how many bytes it accepts.",
         rocketmq="maxTransferCountOnMessageInMemory",
         minimum=1,
         maximum=10_000,
     )
     pull_bytes_max: int = setting(
         256 * 1024,
-        "Bytes in one answer to such a pull; a single larger message comes alone.",
+        "Bytes in one reply to such a pull; a single larger message is sent alone.",
         rocketmq="maxTransferBytesOnMessageInMemory",
         minimum=1024,
     )
     pull_asked_count_max: int = setting(
         8192,
-        "Messages in one answer to a pull that says how many bytes it takes.",
+        "Messages in one reply to a pull that states how many bytes it accepts.",
         minimum=1,
         maximum=10_000,
     )
     pull_asked_bytes_max: int = setting(
-        1024 * 1024, "Bytes in one answer to such a pull.", minimum=1024
+        1024 * 1024, "Bytes in one reply to such a pull.", minimum=1024
     )
     lite_pull: bool = setting(
-        True, "Whether lite pull consumers are served.", rocketmq="litePullMessageEnable"
+        True, "Whether lite pull consumers may pull.", rocketmq="litePullMessageEnable"
     )
     sql_filters: bool = setting(
         True,
-        "Whether consumers may choose messages by SQL92 over their properties.",
+        "Whether consumers may filter messages by SQL92 expressions over their properties.",
         rocketmq="enablePropertyFilter",
     )
     filter_workers: int = setting(
@@ -172,10 +172,10 @@ class BrokerConfig:
         "Networks whose clients may upload filters in Python without a signature.",
     )
     filter_secret: str | None = setting(
-        None, "Who signs an upload with it may upload from anywhere.", is_secret=True
+        None, "Secret; an upload signed with it is accepted from any address.", is_secret=True
     )
     filter_memory_bytes: int = setting(
-        128 << 20, "Address space of a filter's process.", minimum=64 << 20
+        128 << 20, "Address space of a filter's process, at most.", minimum=64 << 20
     )
     filter_cpu_ms: int = setting(
         1_000,
@@ -184,7 +184,7 @@ class BrokerConfig:
         maximum=60_000,
     )
     filter_failures_max: int = setting(
-        3, "Failures, one after the other, after which a filter is switched off.", minimum=1
+        3, "Successive failures after which a filter is switched off.", minimum=1
     )
     filter_pause_ms: int = setting(
         1_000,
@@ -194,18 +194,18 @@ class BrokerConfig:
     )
     filter_isolation: str = setting(
         "kernel",
-        "What shuts filters in: `kernel`: system calls are taken from them, on Linux; `limits`: "
-        "resource limits are enough, so filters must be trusted.",
+        "How filters are confined: `kernel` forbids them system calls, on Linux; `limits` only "
+        "limits their resources, so filters must be trusted.",
         choices=("kernel", "limits"),
     )
     server_side_reset: bool = setting(
         True,
-        "Whether consumers hear of a reset by their pulls alone; if not, by a request too.",
+        "Whether only replies to pulls notify consumers of a reset; if not, a request does too.",
         rocketmq="useServerSideResetOffset",
     )
     flush_timeout_ms: int = setting(
         5_000,
-        "How long a send waits for the disk with SYNC_FLUSH.",
+        "With SYNC_FLUSH, how long a send waits for the flush to the disk.",
         rocketmq="syncFlushTimeout",
         minimum=1,
     )
@@ -218,7 +218,7 @@ class BrokerConfig:
     )
     delay_save_ms: int = setting(
         10_000,
-        "Pause between two saves of how far delayed messages were delivered.",
+        "Pause between two saves of the progress of delayed messages.",
         rocketmq="flushDelayOffsetInterval",
         minimum=10,
         maximum=600_000,
@@ -232,7 +232,7 @@ class BrokerConfig:
     )
     registration_timeout_ms: int = setting(
         24_000,
-        "How long a name server may take to answer one.",
+        "How long a name server may take to answer a registration.",
         rocketmq="registerBrokerTimeoutMills",
         minimum=100,
     )
@@ -243,40 +243,42 @@ class BrokerConfig:
     )
     transaction_timeout_ms: int = setting(
         6_000,
-        "How long a producer may take to end a transaction before it is asked.",
+        "How long a producer may take to end a transaction before it is checked.",
         rocketmq="transactionTimeOut",
         minimum=100,
     )
     transaction_check_ms: int = setting(
         30_000,
-        "Pause between two questions about one transaction.",
+        "Pause between two checks of one transaction.",
         rocketmq="transactionCheckInterval",
         minimum=100,
     )
     transaction_checks_max: int = setting(
         15,
-        "Questions before a transaction that nobody ends is parked.",
+        "Checks after which a transaction that is still undecided is parked.",
         rocketmq="transactionCheckMax",
         minimum=1,
         maximum=100_000,
     )
     transactions_max: int = setting(
-        500_000, "Undecided transactions held; more half messages are refused.", minimum=1
+        500_000, "Undecided transactions at most; further half messages are refused.", minimum=1
     )
     recall: bool = setting(
         True,
-        "Whether messages that wait for their time can be taken back.",
+        "Whether messages that wait for their delivery time can be recalled.",
         rocketmq="recallMessageEnable",
     )
-    topics_max: int = setting(50_000, "Topics held at most.", minimum=32)
-    groups_max: int = setting(50_000, "Consumer groups held at most.", minimum=32)
+    topics_max: int = setting(50_000, "Topics at most.", minimum=32)
+    groups_max: int = setting(50_000, "Consumer groups at most.", minimum=32)
     members_max: int = setting(
-        100_000, "Producers and consumers known at the same time, at most.", minimum=1
+        100_000, "Producers and consumers connected at the same time, at most.", minimum=1
     )
     offsets_max: int = setting(
-        2_000_000, "Consumer offsets held at most: one a group and queue.", minimum=1
+        2_000_000, "Consumer offsets at most: one per group and queue.", minimum=1
     )
     frame_bytes_max: int = setting(
-        16 << 20, "Largest request that is read.", minimum=1 << 16, maximum=1 << 30
+        16 << 20, "Largest request that is accepted.", minimum=1 << 16, maximum=1 << 30
     )
-    drain_ms: int = setting(5_000, "How long requests may take to finish at the end.", minimum=0)
+    drain_ms: int = setting(
+        5_000, "How long requests in flight may take when the broker stops.", minimum=0
+    )

@@ -1,7 +1,7 @@
-"""From a request's code to the function that answers it, and from errors to response codes.
+"""Calls the endpoint of each request, and turns errors into response codes.
 
-The only place that turns an error into a code. Whatever an answer raises becomes a reply with a
-code and clear words, so that one request never costs another.
+This is the only place that turns an error into a code. Every error that an endpoint raises becomes
+a reply with a code and a clear remark, so that a failed request never harms another one.
 """
 
 from __future__ import annotations
@@ -21,24 +21,23 @@ from sprocket.base.errors import (
 )
 from sprocket.protocol.codes import ResponseCode
 from sprocket.protocol.command import Command, Header, Reply
-from sprocket.remoting.endpoints import EventualResponse, Response, join_frames
+from sprocket.remoting.endpoints import Endpoint, EventualResponse, Response, join_frames
 from sprocket.remoting.transport import Peer
 from sprocket.store.log.drafts import IllegalDraft
 
 logger = logging.getLogger(__name__)
 
-#: Answers one kind of request: at once, or later; None where nothing is answered.
-CodeEndpoint = Callable[[Command, Peer], EventualResponse]
-Endpoints = Mapping[int, CodeEndpoint]
+#: The endpoints of a part of the broker, by request code.
+Endpoints = Mapping[int, Endpoint]
 
 
 class SharedWait(NamedTuple):
-    """Answers that all wait for the same.
+    """Replies to several requests that all wait for one event, such as a flush of the log.
 
     Attributes:
-        size: of how many requests.
-        code: the response code of all of them, once it is known.
-        answers: the answers, given that.
+        size: how many requests.
+        code: awaitable of the response code that all of them get.
+        answers: makes the replies from that code.
     """
 
     size: int
@@ -46,15 +45,15 @@ class SharedWait(NamedTuple):
     answers: Callable[[int], Sequence[Response]]
 
 
-#: Answers the first of several requests together, as many as it can: maybe none. It raises a
-#: `SprocketError` only where it has done nothing.
+#: Endpoint that answers several requests of one code together: as many of the first as it can,
+#: perhaps none. It raises a `SprocketError` only if it has changed nothing.
 RunEndpoint = Callable[[Sequence[Command], Peer], Sequence[EventualResponse] | SharedWait]
 RunEndpoints = Mapping[int, RunEndpoint]
 
-#: Ends a remark where RocketMQ's own points to its questions and answers.
+#: The pointer to the FAQ with which some of RocketMQ's remarks end.
 FAQ = "See https://rocketmq.apache.org/docs/bestPractice/06FAQ for further details."
 
-#: What is no answer for later.
+#: Types of outcomes that need no task: the others are awaitables.
 _READY = frozenset({Reply, bytes, type(None)})
 _REMARK_MAX = 2000
 
@@ -68,16 +67,16 @@ _CODES: tuple[tuple[type[SprocketError], int], ...] = (
 
 
 class Dispatch:
-    """Answers every request that comes to a broker.
+    """Answers every request that a broker receives.
 
     Args:
-        endpoints: what the broker can do, by request code.
-        refusals: headers that go with an error, by request code.
-        run_endpoints: what it can do quicker where requests come together, by request code.
+        endpoints: the endpoints of all parts, by request code.
+        refusals: headers of error replies, by request code.
+        run_endpoints: faster endpoints for requests that arrive together, by request code.
 
     Attributes:
-        counts: requests since the start, by code; unknown ones under -1.
-        failures: those among them that ended in an error.
+        counts: requests since the start, by code; unknown codes are counted under -1.
+        failures: how many of them ended in an error, by code.
     """
 
     def __init__(
@@ -93,11 +92,15 @@ class Dispatch:
         self.counts = dict.fromkeys([*endpoints, -1], 0)
         self.failures = dict.fromkeys([*endpoints, -1], 0)
 
+    # Sends that arrive in one read can share one append and one wait for the flush. A run endpoint
+    # takes as many requests as it can; the first one that it leaves goes to its own endpoint, so
+    # each turn of the loop answers at least one. After a refusal the rest is answered one by one:
+    # on a full disk each request would otherwise be tried twice, in a run and alone.
     def dispatch_all(self, commands: Sequence[Command], peer: Peer) -> list[EventualResponse]:
-        """The answers to requests that came together, in their order.
+        """The replies to requests that arrived together, in their order.
 
-        What ends a run is answered by itself. After a refusal there are no more runs, so that
-        nothing is tried again and again.
+        A request that a run endpoint leaves is answered alone. After a run endpoint has raised an
+        error, all further requests of the same read are answered alone.
         """
         outcomes: list[EventualResponse] = []
         runs = self._run_endpoints
@@ -113,9 +116,9 @@ class Dispatch:
                 ran = runs[code](left, peer)
                 done = self._share_wait(left, peer, ran) if isinstance(ran, SharedWait) else ran
                 self.counts[code] += len(done)
-            except SprocketError:  # the first is refused: by itself it is told why
+            except SprocketError:  # nothing is done yet: the first one, alone, gets the reason
                 runs = {}
-            except Exception as error:  # nobody knows what it had done
+            except Exception as error:  # it is unknown what was done, so nothing is repeated
                 done = [self._refusal(each, peer, error) for each in _alike(left)]
             if not _READY.issuperset(map(type, done)):
                 done = [
@@ -126,7 +129,7 @@ class Dispatch:
         return outcomes
 
     def __call__(self, command: Command, peer: Peer) -> EventualResponse:
-        """The answer to a request, now or later."""
+        """The reply to one request, or an awaitable of it."""
         code = command.code
         answer = self._endpoints.get(code)
         if answer is None:
@@ -134,7 +137,7 @@ class Dispatch:
         self.counts[code] += 1
         try:
             outcome = answer(command, peer)
-        except Exception as error:  # every error becomes an answer here, and only here
+        except Exception as error:  # every error becomes a reply here, and only here
             return self._refusal(command, peer, error)
         if type(outcome) in _READY:
             return outcome
@@ -143,7 +146,7 @@ class Dispatch:
     def _share_wait(
         self, commands: Sequence[Command], peer: Peer, together: SharedWait
     ) -> list[EventualResponse]:
-        """One task for all of them: the first has the answers to the others with its own."""
+        """One task for all of them: the first outcome holds all replies, the others are None."""
         asked = commands[: together.size]
 
         async def answered() -> bytes:
@@ -187,10 +190,10 @@ class Dispatch:
 
 
 def _alike(commands: Sequence[Command]) -> Iterable[Command]:
-    """The first of some requests that ask for the same."""
+    """The first requests, as long as they have the same code."""
     return takewhile(lambda command: command.code == commands[0].code, commands)
 
 
 def _short(remark: str) -> str:
-    """Names in a request may be as long as a frame; words about them need not be."""
+    """A remark cut to a fixed length: a name in a request may be as long as a whole frame."""
     return remark if len(remark) <= _REMARK_MAX else f"{remark[:_REMARK_MAX]}…"

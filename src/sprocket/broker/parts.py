@@ -1,8 +1,4 @@
-"""The parts of a broker and what each of them is given.
-
-Nothing happens here: parts are made, in the order in which they need each other, and their answers
-are put into one table.
-"""
+"""Builds the parts of a broker and gives each the others that it needs; nothing runs here."""
 
 from __future__ import annotations
 
@@ -64,7 +60,7 @@ _PROCESSES = 1 << 16
 
 
 class Ports(NamedTuple):
-    """The ports that a broker gets."""
+    """The ports through which a broker reaches the machine."""
 
     disk: Disk
     clock: Clock
@@ -72,12 +68,12 @@ class Ports(NamedTuple):
 
 
 class Location(NamedTuple):
-    """Where a broker is.
+    """Where a broker keeps its files and where it is reached.
 
     Attributes:
         root: its folder.
-        address, ha_address: where clients and slaves reach it.
-        packed: the address as records carry it.
+        address, ha_address: `host:port` for clients and for slaves.
+        packed: the address in the binary form of records.
     """
 
     root: str
@@ -87,16 +83,18 @@ class Location(NamedTuple):
 
 
 class BrokerParts:
-    """Everything between the connections and the store.
+    """All parts between the connections and the store.
 
     Args:
-        store: open.
+        store: the opened store.
         pool: connections to the name servers.
 
     Attributes:
-        dispatch: answers requests.
+        dispatch: calls the endpoint of each request.
     """
 
+    # The lines are in the order of dependencies: ingress needs the timers, settlement and delivery
+    # need ingress, the figures need all. The tables call back only after all parts exist.
     def __init__(
         self,
         store: Store,
@@ -107,9 +105,10 @@ class BrokerParts:
         place: Location,
         pool: Pool,
     ) -> None:
+        clock, host = world.clock, place.packed
         tables = self.tables = Tables(
             settings,
-            world.clock,
+            clock,
             levels=levels,
             on_topic=self._topic_changed,
             on_group=self._group_changed,
@@ -135,12 +134,10 @@ class BrokerParts:
             ledger=tables.ledger,
             timers=self.timers,
         )
-        self.settlement = self._settlement(store, clock=world.clock, host=place.packed)
-        self.check_loop = self._asking(
-            self.settlement, settings, clock=world.clock, host=place.packed
-        )
-        self.delivery = self._delivery(store, levels, clock=world.clock)
-        self.timed_delivery = self._timed_delivery(store, settings, clock=world.clock)
+        self.settlement = self._settlement(store, clock=clock, host=host)
+        self.check_loop = self._check_loop(self.settlement, settings, clock=clock, host=host)
+        self.delivery = self._delivery(store, levels, clock=clock)
+        self.timed_delivery = self._timed_delivery(store, settings, clock=clock)
         self.membership = MembershipRequests(
             tables.clients,
             topics=tables.topics,
@@ -149,21 +146,18 @@ class BrokerParts:
             clock=world.clock,
         )
         self.pulls = self._pulls(store, settings)
-        self.state = self._state(store, clock=world.clock)
+        self.state = self._state(store, clock=clock)
         self.stamp = Stamp(settings.config, ids=_ids(world.entropy, place))
-        self.acknowledgement = Acknowledgement(store, settings, store_host=place.packed)
+        self.acknowledgement = Acknowledgement(store, settings, store_host=host)
         messages, runs = self._messages(store, settings, world=world, address=place.address)
-        answers = {
-            **messages,
-            **self._consumers(store),
-            **self._operators(store, settings, clock=world.clock, address=place.address),
-        }
+        table = {**messages, **self._consumers(store)}
+        table |= self._operators(store, settings, clock=clock, address=place.address)
         self.dispatch = Dispatch(
-            answers, refusals=self.acknowledgement.refusals(), run_endpoints=runs
+            table, refusals=self.acknowledgement.refusals(), run_endpoints=runs
         )
 
     def _pulls(self, store: Store, settings: BrokerSettings) -> PullRequests:
-        """How messages go out."""
+        """Endpoints of pulls."""
         tables = self.tables
         access = ReadAccess(
             tables.topics,
@@ -178,7 +172,7 @@ class BrokerParts:
     def _timers(
         self, store: Store, settings: BrokerSettings, *, world: Ports, root: str
     ) -> Timers | None:
-        """What waits for a time of its own, if the broker keeps times."""
+        """The timers of messages with a delivery time of their own; None if they are off."""
         if not settings.store.timers:
             return None
         shape = Shape.of(settings.store)
@@ -187,14 +181,14 @@ class BrokerParts:
         )
 
     def _delivery(self, store: Store, levels: DelayLevels, *, clock: Clock) -> LevelDelivery:
-        """How what waited for a delay level is delivered."""
+        """Delivery of messages with a delay level."""
         accept, progress = self.ingress.accept_due, self.tables.progress
         return LevelDelivery(store, accept, levels=levels, progress=progress, clock=clock)
 
     def _timed_delivery(
         self, store: Store, settings: BrokerSettings, *, clock: Clock
     ) -> TimedDelivery | None:
-        """How what waited for a time of its own is delivered."""
+        """Delivery of messages with a delivery time of their own; None if timers are off."""
         if self.timers is None:
             return None
         return TimedDelivery(
@@ -206,7 +200,7 @@ class BrokerParts:
         )
 
     def _state(self, store: Store, *, clock: Clock) -> BrokerFigures:
-        """What the broker reports of itself."""
+        """Figures that the broker reports about itself."""
         timers = None
         if self.timers is not None and self.timed_delivery is not None:
             timers = TimerFigures(self.timers, self.timed_delivery, clock)
@@ -221,7 +215,7 @@ class BrokerParts:
         )
 
     def _settlement(self, store: Store, *, clock: Clock, host: bytes) -> Settlement:
-        """How transactions end."""
+        """Commit and rollback of transactions."""
         tables = self.tables
         return Settlement(
             store,
@@ -232,10 +226,10 @@ class BrokerParts:
             host=host,
         )
 
-    def _asking(
+    def _check_loop(
         self, settlement: Settlement, settings: BrokerSettings, *, clock: Clock, host: bytes
     ) -> CheckLoop:
-        """Who is asked how a transaction ended."""
+        """The checks that ask producers how an undecided transaction ended."""
         tables = self.tables
 
         def rules() -> CheckRules:
@@ -267,7 +261,7 @@ class BrokerParts:
     def _messages(
         self, store: Store, settings: BrokerSettings, *, world: Ports, address: str
     ) -> tuple[Endpoints, RunEndpoints]:
-        """Messages in and out; and what answers sends that arrive together."""
+        """Endpoints that store and read messages, and those for sends that arrive together."""
         tables = self.tables
         rules = GroupRules(
             tables.topics,
@@ -298,15 +292,14 @@ class BrokerParts:
             clock=world.clock,
             address=address,
         )
-        answers = {
+        transactions = TransactionRequests(store, self.acknowledgement, settlement=self.settlement)
+        endpoints = {
             **sends.endpoints(),
             **replies.endpoints(),
             **send_backs.endpoints(),
             **self.pulls.endpoints(),
             **QueryRequests(store).endpoints(),
-            **TransactionRequests(
-                store, self.acknowledgement, settlement=self.settlement
-            ).endpoints(),
+            **transactions.endpoints(),
             **TimerRequests(
                 self.timers,
                 self.ingress,
@@ -316,10 +309,10 @@ class BrokerParts:
                 clock=world.clock,
             ).endpoints(),
         }
-        return answers, sends.runs()
+        return endpoints, sends.runs()
 
     def _consumers(self, store: Store) -> Endpoints:
-        """Who is there, how far they are, who has which queue."""
+        """Endpoints for heartbeats, filters, consumer offsets and queue locks."""
         tables = self.tables
         positions = OffsetRequests(
             store,
@@ -338,7 +331,7 @@ class BrokerParts:
     def _operators(
         self, store: Store, settings: BrokerSettings, *, clock: Clock, address: str
     ) -> Endpoints:
-        """What operators ask."""
+        """Endpoints for operators."""
         tables = self.tables
         queues = TopicQueueOffsets(tables.topics, store, broker_name=settings.config.name)
         save_offsets = self.files.offset_rounds.save_at_once
@@ -378,7 +371,7 @@ class BrokerParts:
     def _positions(
         self, queues: TopicQueueOffsets, settings: BrokerSettings, *, clock: Clock, address: str
     ) -> Endpoints:
-        """How far consumers are, and where they are to go on."""
+        """Endpoints that show and reset consumer offsets."""
         tables = self.tables
         progress = ProgressRequests(
             queues,
@@ -402,8 +395,5 @@ class BrokerParts:
 
 
 def _ids(entropy: Entropy, place: Location) -> UniqueIds:
-    return UniqueIds(
-        address=place.packed[:-4],
-        process=entropy.below(_PROCESSES),
-        token=entropy.token(4),
-    )
+    process, token = entropy.below(_PROCESSES), entropy.token(4)
+    return UniqueIds(address=place.packed[:-4], process=process, token=token)

@@ -1,6 +1,6 @@
-"""The broker's settings while it runs: some can be changed by an operator.
+"""The broker's settings while it runs; an operator can change some of them.
 
-Parts keep this object and read `config` each time, so that a change is seen at once.
+Parts keep this object and read `config` at each use, so that a change has effect at once.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from sprocket.store.config import StoreConfig
 
 logger = logging.getLogger(__name__)
 
-#: What is looked at again on each use. The rest counts from the next start on.
+#: Settings that are read at each use. All others have effect only after a restart.
 _LIVE = frozenset(
     {
         "permission",
@@ -53,8 +53,8 @@ class BrokerSettings:
     """The settings in force.
 
     Attributes:
-        config: of the broker; replaced as a whole by a change.
-        store: of the store; these stay as they are.
+        config: settings of the broker; a change replaces the whole object.
+        store: settings of the store; they never change while the broker runs.
     """
 
     __slots__ = ("config", "store")
@@ -64,21 +64,23 @@ class BrokerSettings:
         self.store = store
 
     def change(self, text: str) -> None:
-        """Takes over lines of `key=value` in RocketMQ's names. Unknown keys change nothing.
+        """Applies lines of `key=value` with RocketMQ's names. Unknown keys are ignored.
 
         Raises:
-            InvalidParameter: a value cannot be, or cannot change while the broker runs.
+            InvalidParameter: a value is invalid, or cannot change while the broker runs.
         """
         by_name = {
             name: declared
             for declared in settings_of(BrokerConfig).values()
             for name in declared.rocketmq_names
         }
+        # All lines are checked before any is applied, so that a request changes all or nothing.
+        # Unknown names are no error: tools send whole files that name settings of Java's parts.
         asked: dict[str, str] = {}
         for _, key, value in properties(text):
             declared = by_name.get(key)
             if declared is None:
-                logger.info("setting %r is not known here and changes nothing", key)
+                logger.info("setting %r is unknown and is ignored", key)
             elif declared.name not in _LIVE:
                 raise InvalidParameter(f"{key} cannot be changed while the broker runs")
             else:
@@ -93,7 +95,7 @@ class BrokerSettings:
             logger.warning("settings changed: %s", ", ".join(sorted(names)))
 
     def lines(self) -> list[str]:
-        """All settings as `key=value`, in RocketMQ's names, sorted."""
+        """All settings as `key=value` with RocketMQ's names, sorted."""
         return sorted(f"{key}={value}" for key, value in self._texts())
 
     def _texts(self) -> Iterator[tuple[str, str]]:

@@ -1,8 +1,9 @@
-"""Which member of a group reads which queues: the strategies, as plain functions.
+"""Assignment strategies: which member of a group reads which queues.
 
-Every member computes the same answer by itself, so all must sort alike and use one strategy; a
-group may hold Java members too, whose results these are. Members sort by Java's text order,
-queues by topic, broker and number. A member that is not in the list gets nothing.
+A strategy is a function. Every member computes the assignment by itself, so all members must sort
+alike and use one strategy. A group may have Java members too; the results equal theirs. Members are
+sorted in Java's text order, queues by topic, broker and number. A member that is not in the list
+gets no queues.
 
 Pure. Source: AllocateMessageQueueAveragely, …AveragelyByCircle, …ConsistentHash, …ByMachineRoom,
 AllocateMachineRoomNearby of RocketMQ 5.x.
@@ -17,17 +18,17 @@ from hashlib import md5
 from sprocket.base.errors import ConfigError
 from sprocket.message.queue import QueueId
 
-#: (this member, all queues of a topic, all members) to the queues of this member.
+#: Takes this member, all queues of a topic and all members; returns the queues of this member.
 Strategy = Callable[[str, Sequence[QueueId], Sequence[str]], list[QueueId]]
 
 
 def sort_members(members: Iterable[str]) -> list[str]:
-    """Client ids in the order that Java gives them: by UTF-16 units."""
+    """Returns client ids in Java's order of strings: by UTF-16 units."""
     return sorted(members, key=lambda member: member.encode("utf-16-be", "surrogatepass"))
 
 
 def average(member: str, queues: Sequence[QueueId], members: Sequence[str]) -> list[QueueId]:
-    """Neighbouring queues for each member, the first members having one more. Java's default."""
+    """Gives each member consecutive queues; the first ones get one more. Java's default."""
     if member not in members:
         return []
     share, more = divmod(len(queues), len(members))
@@ -37,17 +38,17 @@ def average(member: str, queues: Sequence[QueueId], members: Sequence[str]) -> l
 
 
 def circle(member: str, queues: Sequence[QueueId], members: Sequence[str]) -> list[QueueId]:
-    """Queues dealt out one by one, as cards are."""
+    """Deals the queues out one by one, like cards."""
     if member not in members:
         return []
     return list(queues[members.index(member) :: len(members)])
 
 
 class ConsistentHash:
-    """Queues go to the next member on a ring, so that a change moves few of them.
+    """Gives each queue to the next member on a hash ring, so that a new member moves few queues.
 
     Args:
-        points: places of each member on the ring; all members need the same number.
+        points: how many points each member has on the ring; all members need the same number.
     """
 
     def __init__(self, points: int = 10) -> None:
@@ -74,10 +75,10 @@ def _place(key: str) -> int:
 
 
 class ByConfig:
-    """Each member gets the queues that were set for it by hand, whoever else is there.
+    """Gives this member the queues that are configured for it, whatever the other members are.
 
     Args:
-        queues: by topic, this member's queues.
+        queues: this member's queues by topic.
     """
 
     def __init__(self, queues: Mapping[str, Sequence[QueueId]]) -> None:
@@ -91,10 +92,10 @@ class ByConfig:
 
 
 class MachineRooms:
-    """Only queues of certain machine rooms, shared evenly; others are read by nobody.
+    """Shares the queues of certain machine rooms evenly; nobody reads the others.
 
     Args:
-        rooms: the rooms whose queues count. A broker's room stands before the `@` of its name.
+        rooms: the rooms whose queues are read. A broker's room is the part of its name before `@`.
     """
 
     def __init__(self, rooms: Collection[str]) -> None:
@@ -120,11 +121,12 @@ def _is_in(rooms: frozenset[str], broker: str) -> bool:
 
 
 class Nearest:
-    """Queues go to members of their own machine room; where there is none, to all.
+    """Gives queues to members in their own machine room; if the room has none, to all members.
 
     Args:
-        inside: how queues are shared among the members of a room.
-        room_of_broker, room_of_member: find the room by broker name and by client id.
+        inside: the strategy that shares queues among the members of a room.
+        room_of_broker: returns the room for a broker name.
+        room_of_member: returns the room for a client id.
     """
 
     def __init__(
@@ -157,7 +159,7 @@ class Nearest:
         return mine
 
 
-#: Those that need to be told nothing, by RocketMQ's names for them.
+#: Strategies that need no arguments, by their names in RocketMQ.
 STRATEGIES: dict[str, Strategy] = {
     "AVG": average,
     "AVG_BY_CIRCLE": circle,
@@ -166,10 +168,10 @@ STRATEGIES: dict[str, Strategy] = {
 
 
 def strategy_of(given: Strategy | str) -> Strategy:
-    """A strategy by its name, or as it is.
+    """Returns the strategy of that name; a function is returned unchanged.
 
     Raises:
-        ConfigError: there is none of that name.
+        ConfigError: no strategy has this name.
     """
     if not isinstance(given, str):
         return given

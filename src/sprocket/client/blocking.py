@@ -1,9 +1,10 @@
 """The same clients for programs without an event loop.
 
-Each method waits for its asynchronous namesake, which runs on one event loop in one background
-thread of this process: there is no second implementation, and any number of threads may use one
-client. A producer or pull consumer that a forked child inherited starts anew in the child by
-itself; a push consumer does not, for a child has not joined the group.
+Each method waits for the asynchronous method of the same name, which runs on one event loop in one
+background thread of this process. There is no second implementation, and any number of threads may
+use one client. If a forked child inherits a producer or a pull consumer, it starts again in the
+child automatically. A push or lite pull consumer does not, because the child has not joined its
+group: its methods raise ClosedError there.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ B = TypeVar("B", bound=BatchListener)
 
 
 class Producer(BlockingClient[producer.Producer]):
-    """Sends messages; see `sprocket.Producer` for what each method does.
+    """Sends messages. `sprocket.Producer` describes the methods.
 
     Example::
 
@@ -52,7 +53,7 @@ class Producer(BlockingClient[producer.Producer]):
 
     @opened_by(producer.Producer)
     def __init__(self) -> None:
-        """Its arguments are those of the asynchronous one."""
+        """Takes the arguments of the asynchronous client."""
 
     send = waiting(producer.Producer.send)
     send_batch = waiting(producer.Producer.send_batch)
@@ -64,18 +65,18 @@ class Producer(BlockingClient[producer.Producer]):
 
 
 class TransactionalProducer(BlockingClient[transactional.TransactionalProducer]):
-    """Sends messages in transactions; see `sprocket.TransactionalProducer`.
+    """Sends messages in transactions. `sprocket.TransactionalProducer` describes the methods.
 
     Example::
 
         with TransactionalProducer("shop", nameservers="127.0.0.1:9876", check=was_stored) as shop:
             with shop.transaction(Message("orders", b"one book", keys=["o-1"])):
-                orders.store("o-1")  # the message is seen if this succeeds
+                orders.store("o-1")  # consumers receive the message if this succeeds
     """
 
     @opened_by(transactional.TransactionalProducer)
     def __init__(self) -> None:
-        """Its arguments are those of the asynchronous one."""
+        """Takes the arguments of the asynchronous client."""
 
     send = waiting(transactional.TransactionalProducer.send)
     send_batch = waiting(transactional.TransactionalProducer.send_batch)
@@ -96,13 +97,13 @@ class TransactionalProducer(BlockingClient[transactional.TransactionalProducer])
         immunity_s: int | None = None,
         timeout_ms: float | None = None,
     ) -> Iterator[transactional.Transaction]:
-        """A transaction, to be used with `with`; arguments as for the asynchronous one."""
+        """Opens a transaction, for use with `with`; arguments as for the asynchronous method."""
         opened = self._run(
             _begin, message, key=key, queue=queue, immunity_s=immunity_s, timeout_ms=timeout_ms
         )
         try:
             yield opened
-        except BaseException as error:  # the caller's own work, or whatever ended it
+        except BaseException as error:  # of the caller's work, or what interrupted it
             self._run(_end, opened, error)
             raise
         self._run(_end, opened, None)
@@ -123,9 +124,9 @@ async def _end(
 
 
 class PushConsumer(BlockingClient[consumer.PushConsumer]):
-    """A member of a consumer group; see `sprocket.PushConsumer` for what each method does.
+    """A member of a consumer group. `sprocket.PushConsumer` describes the methods.
 
-    Plain functions as listeners run in threads of their own, several at once. Example::
+    Listeners that are plain functions run in threads, several at once. Example::
 
         from sprocket.client.blocking import PushConsumer
 
@@ -149,7 +150,7 @@ class PushConsumer(BlockingClient[consumer.PushConsumer]):
 
     @opened_by(consumer.PushConsumer)
     def __init__(self) -> None:
-        """Its arguments are those of the asynchronous one."""
+        """Takes the arguments of the asynchronous client."""
 
     subscribe = on_the_loop(consumer.PushConsumer.subscribe)
     unsubscribe = on_the_loop(consumer.PushConsumer.unsubscribe)
@@ -171,7 +172,7 @@ class PushConsumer(BlockingClient[consumer.PushConsumer]):
     def on(
         self, topic: Topics, *, batch: int | None = None, **choice: Unpack[MessageSelector]
     ) -> Any:
-        """Decorates the function that gets a topic's messages, as the asynchronous `on`."""
+        """Decorates the function that receives a topic's messages, as the asynchronous `on`."""
 
         async def subscribe(client: consumer.PushConsumer, function: Any) -> Any:
             on: Any = client.on
@@ -181,12 +182,12 @@ class PushConsumer(BlockingClient[consumer.PushConsumer]):
 
     @property
     def queues(self) -> list[QueueId]:
-        """Queues that this member has now, sorted."""
+        """The queues that this member holds now, sorted."""
         return self._here.queues
 
     @property
     def client_id(self) -> str | None:
-        """The name by which brokers and other members know it; None before the start."""
+        """The id by which brokers and other members know it; None before the start."""
         return self._here.client_id
 
     def __iter__(self) -> Iterator[StoredMessage]:
@@ -215,7 +216,7 @@ async def _end_of(
 
 
 class LitePullConsumer(BlockingClient[lite.LitePullConsumer]):
-    """Returns messages to whoever polls; see `sprocket.LitePullConsumer` for each method.
+    """Returns messages to `poll`. `sprocket.LitePullConsumer` describes the methods.
 
     Example::
 
@@ -233,7 +234,7 @@ class LitePullConsumer(BlockingClient[lite.LitePullConsumer]):
 
     @opened_by(lite.LitePullConsumer)
     def __init__(self) -> None:
-        """Its arguments are those of the asynchronous one."""
+        """Takes the arguments of the asynchronous client."""
 
     subscribe = on_the_loop(lite.LitePullConsumer.subscribe)
     unsubscribe = on_the_loop(lite.LitePullConsumer.unsubscribe)
@@ -254,17 +255,17 @@ class LitePullConsumer(BlockingClient[lite.LitePullConsumer]):
 
     @property
     def assignment(self) -> list[QueueId]:
-        """Queues that it reads now, sorted."""
+        """The queues that this consumer reads now, sorted."""
         return self._here.assignment
 
     @property
     def client_id(self) -> str | None:
-        """The name by which brokers and other members know it; None before the start."""
+        """The id by which brokers and other members know it; None before the start."""
         return self._here.client_id
 
 
 class PullConsumer(BlockingClient[manual.PullConsumer]):
-    """Reads queues by hand; see `sprocket.PullConsumer` for what each method does.
+    """Reads queues from offsets that the caller keeps. `sprocket.PullConsumer` has the details.
 
     Example::
 
@@ -279,7 +280,7 @@ class PullConsumer(BlockingClient[manual.PullConsumer]):
 
     @opened_by(manual.PullConsumer)
     def __init__(self) -> None:
-        """Its arguments are those of the asynchronous one."""
+        """Takes the arguments of the asynchronous client."""
 
     queues = waiting(manual.PullConsumer.queues)
     pull = waiting(manual.PullConsumer.pull)

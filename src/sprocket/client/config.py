@@ -1,4 +1,4 @@
-"""What can be set on a producer or consumer, with Java's defaults.
+"""The settings of producers and consumers. Their defaults are those of the Java client.
 
 Sizes are in bytes, times in milliseconds.
 """
@@ -17,54 +17,54 @@ from sprocket.protocol.signing import Signer
 _KIB = 1024
 _MIB = 1024 * 1024
 
-#: Where name servers are looked for when none are given: the first variable that is set.
+#: Environment variables with the name servers, if none are given; the first that is set is used.
 NAMESERVER_VARIABLES = ("SPROCKET_NAMESERVERS", "NAMESRV_ADDR")
 
 
 @dataclass(frozen=True, slots=True)
 class ClientConfig:
-    """What producers and consumers have in common; those that agree share their connections."""
+    """Settings of all producers and consumers. Clients with equal settings share connections."""
 
     instance: str | None = setting(
         None,
-        "Last part of the client id. Without it: process number and a random part, so that no two "
-        "clients ever have the same id.",
+        "Last part of the client id. None: the process number and a random part, so that no two "
+        "clients have the same id.",
         rocketmq="instanceName",
     )
     heartbeat_ms: int = setting(
         30_000,
-        "How often brokers are told that we are here.",
+        "How often heartbeats are sent to the brokers.",
         rocketmq="heartbeatBrokerInterval",
         minimum=100,
     )
     route_refresh_ms: int = setting(
         30_000,
-        "How often routes are fetched again.",
+        "How often routes are fetched from the name servers.",
         rocketmq="pollNameServerInterval",
         minimum=100,
     )
     call_timeout_ms: int = setting(
         3_000,
-        "How long name servers and brokers may take for a question, sends and pulls excepted.",
+        "How long a call to a name server or broker may take, sends and pulls excepted.",
         rocketmq="mqClientApiTimeout",
         minimum=1,
     )
-    header: str = setting("json", "How request headers are written.", choices=("json", "binary"))
+    header: str = setting("json", "Encoding of request headers.", choices=("json", "binary"))
     access_key: str | None = setting(
-        None, "Who we are, for brokers with access control.", rocketmq="accessKey"
+        None, "The user's name at brokers with access control.", rocketmq="accessKey"
     )
     secret_key: str | None = setting(
-        None, "What requests are signed with.", rocketmq="secretKey", is_secret=True
+        None, "The key that signs requests.", rocketmq="secretKey", is_secret=True
     )
     security_token: str | None = setting(
-        None, "What goes with keys that were lent for a time.", is_secret=True
+        None, "The token that belongs to temporary keys.", is_secret=True
     )
 
     def __post_init__(self) -> None:
         check(self)
 
     def signer(self) -> Signer | None:
-        """What signs our requests; None if there are no keys.
+        """Returns the signer of requests; None if there are no keys.
 
         Raises:
             ConfigError: one key is given without the other.
@@ -72,7 +72,7 @@ class ClientConfig:
         return Signer.of(self.access_key, self.secret_key, self.security_token)
 
     def shared(self) -> ClientConfig:
-        """The part of it that clients must agree on to share connections."""
+        """Returns the settings that must be equal for clients to share connections."""
         return ClientConfig(
             instance=self.instance,
             heartbeat_ms=self.heartbeat_ms,
@@ -91,46 +91,49 @@ class ProducerConfig(ClientConfig):
 
     send_timeout_ms: int = setting(
         3_000,
-        "How long a send may take, all its attempts together.",
+        "How long a send may take, including all its attempts.",
         rocketmq="sendMsgTimeout",
         minimum=1,
     )
     retries: int = setting(
         2,
-        "How many times a failed send is tried again, at another broker if there is one.",
+        "How many times a failed send is repeated, at another broker if there is one.",
         rocketmq="retryTimesWhenSendFailed",
         minimum=0,
         maximum=16,
     )
     body_bytes_max: int = setting(
         JAVA_PACKING.body_bytes_max,
-        "Largest body, before compression; not above what the broker takes.",
+        "Largest body, before compression; must not be above the broker's own limit.",
         rocketmq="maxMessageSize",
         minimum=1,
         maximum=15 * _MIB,
     )
     compression: str = setting(
         JAVA_PACKING.compression,
-        "How large bodies are compressed.",
+        "Compression of large bodies.",
         choices=("none", "zlib", "lz4", "zstd"),
     )
     compression_level: int = setting(
-        JAVA_PACKING.compression_level, "Effort, 1 to 9.", minimum=1, maximum=9
+        JAVA_PACKING.compression_level,
+        "Level of compression: 1 is the fastest, 9 gives the smallest bodies.",
+        minimum=1,
+        maximum=9,
     )
     compress_over_bytes: int = setting(
         JAVA_PACKING.compress_over_bytes,
-        "Bodies of at least this size are compressed, those of batches excepted.",
+        "Bodies of at least this size are compressed, except those of batches.",
         rocketmq="compressMsgBodyOverHowmuch",
         minimum=1,
     )
     avoid_faults: bool = setting(
         True,
-        "Whether brokers that failed or were slow are left out for a while where there are others.",
+        "Whether brokers that failed or were slow are avoided for a while if there are others.",
         rocketmq="sendLatencyFaultEnable",
     )
     new_topic_queues: int = setting(
         NEW_TOPIC_QUEUES,
-        "How many queues a topic gets that is made by the first send.",
+        "How many queues a topic gets if the first send creates it.",
         rocketmq="defaultTopicQueueNums",
         minimum=1,
     )
@@ -138,68 +141,75 @@ class ProducerConfig(ClientConfig):
 
 @dataclass(frozen=True, slots=True)
 class FetchConfig(ClientConfig):
-    """What consumers have in common that hold queues and fetch from them."""
+    """Settings of consumers that hold queues and fetch from them in the background."""
 
     pull_batch: int = setting(
         32,
-        "Messages that one pull asks for; brokers give 32 at most unless set otherwise.",
+        "Messages that one pull requests; brokers return 32 at most by default.",
         rocketmq="pullBatchSize",
         minimum=1,
         maximum=1024,
     )
     pull_bytes_max: int = setting(
-        256 * _KIB, "Bytes that one pull asks for.", rocketmq="pullBatchSizeInBytes", minimum=1
+        256 * _KIB, "Bytes that one pull requests.", rocketmq="pullBatchSizeInBytes", minimum=1
     )
     hold_ms: int = setting(
         15_000,
-        "How long a broker holds a pull for which it has nothing.",
+        "How long a broker holds a pull while it has no messages for it.",
         rocketmq="brokerSuspendMaxTimeMillis",
         minimum=1,
     )
     pull_timeout_ms: int = setting(
         30_000,
-        "How long a held pull may stay unanswered; must be above the hold time.",
+        "How long a held pull may take; must be above hold_ms.",
         rocketmq="consumerTimeoutMillisWhenSuspend",
         minimum=1,
     )
     pull_retry_ms: int = setting(
         3_000,
-        "Longest pause before the next pull after one that failed; the first is a tenth of it.",
+        "Longest pause after a pull that failed; the first pause is a tenth of it.",
         rocketmq="pullTimeDelayMillsWhenException",
         minimum=10,
     )
     window_count_max: int = setting(
         1000,
-        "Unfinished messages of one queue above which nothing more is fetched from it.",
+        "Unfinished messages of one queue at which fetching from it stops.",
         rocketmq="pullThresholdForQueue",
         minimum=1,
     )
-    window_bytes_max: int = setting(100 * _MIB, "The same in bytes of their bodies.", minimum=1)
+    window_bytes_max: int = setting(
+        100 * _MIB,
+        "Bytes of bodies of one queue's unfinished messages at which fetching from it stops.",
+        minimum=1,
+    )
     window_span_max: int = setting(
         2000,
-        "The same in distance between the first and the last of them.",
+        "Distance in offsets between the first and the last unfinished message of one queue above "
+        "which fetching from it stops.",
         rocketmq="consumeConcurrentlyMaxSpan",
         minimum=1,
     )
     topic_count_max: int | None = setting(
         None,
-        "Unfinished messages of one topic; its queues that are held share it evenly. None: only "
-        "the limit of each queue counts.",
+        "Limit for the unfinished messages of one topic; the queues of the topic that are held "
+        "share it evenly. None: only the limit of each queue applies.",
         rocketmq="pullThresholdForTopic",
         minimum=1,
     )
-    topic_bytes_max: int | None = setting(None, "The same in bytes of their bodies.", minimum=1)
+    topic_bytes_max: int | None = setting(
+        None, "Like topic_count_max, in bytes of their bodies.", minimum=1
+    )
     commit_ms: int = setting(
         5_000,
-        "How often positions are committed.",
+        "How often offsets are committed.",
         rocketmq="persistConsumerOffsetInterval",
         minimum=10,
     )
     rebalance_ms: int = setting(
-        20_000, "How often queues are shared out anew.", rocketmq="waitInterval", minimum=10
+        20_000, "How often the queues are rebalanced.", rocketmq="waitInterval", minimum=10
     )
-    #: Which member reads which queues: a function, or RocketMQ's name of one. See
-    #: `sprocket.client.assign`; all members of a group need the same.
+    #: The assignment strategy: a function, or the name of one in RocketMQ. See
+    #: `sprocket.client.assign`; all members of a group need the same one.
     assign: Strategy | str = field(default=average)
 
     def __post_init__(self) -> None:
@@ -214,75 +224,76 @@ class ConsumerConfig(FetchConfig):
 
     concurrency: int = setting(
         20,
-        "How many listener calls may be under way at once.",
+        "How many listener calls may run at once.",
         rocketmq="consumeThreadMin",
         minimum=1,
         maximum=10_000,
     )
     processes: int = setting(
         0,
-        "Listeners that are plain functions run in so many processes of their own, which is also "
-        "how many listener calls may be under way then; 0: in threads of this one.",
+        "In how many processes of their own listeners run that are plain functions; then this is "
+        "also the limit of listener calls at once. 0: they run in threads of this process.",
         minimum=0,
         maximum=256,
     )
     reconsume_max: int | None = setting(
         None,
-        "How many times a failing message is tried again before it becomes a dead letter. None: 16 "
-        "times; in ordered consumption without end.",
+        "How many times a message that fails is redelivered before it becomes a dead letter. None: "
+        "16 times; in ordered consumption without limit.",
         rocketmq="maxReconsumeTimes",
         minimum=0,
     )
     consume_timeout_ms: int = setting(
         15 * 60_000,
-        "How long a listener may have a message before it is given back to come again elsewhere; "
-        "not in ordered consumption, nor when iterating. The listener is not interrupted.",
+        "How long a listener may take for a message before the message is sent back to be "
+        "redelivered. The listener is not interrupted. Not used in ordered consumption, nor when "
+        "iterating.",
         minimum=10,
     )
     reoffer_ms: int = setting(
         5_000,
-        "When a failed message can be given back to no broker: pause before the listener gets it "
-        "again.",
+        "Pause before the listener gets a failed message again that could not be sent back to any "
+        "broker.",
         minimum=1,
     )
     suspend_ms: int = setting(
         1_000,
-        "Ordered consumption: how long a queue rests after a failure.",
+        "Ordered consumption: how long a queue pauses after a failure.",
         rocketmq="suspendCurrentQueueTimeMillis",
         minimum=10,
     )
     suspend_longest_ms: int = setting(
         1_000,
-        "Ordered consumption: what that pause grows to, twice as long each time that the same "
-        "message fails. It does not grow unless this is above suspend_ms.",
+        "Ordered consumption: the longest pause. The pause doubles each time the same message "
+        "fails, if this is above suspend_ms; otherwise it does not grow.",
         minimum=10,
     )
     auto_commit: bool = setting(
         True,
-        "Ordered consumption: whether a message that the listener is through with counts at once. "
-        "If not, it counts once the listener returns Outcome.COMMIT, and comes again after "
-        "Outcome.ROLLBACK.",
+        "Ordered consumption: whether a message is consumed as soon as the listener returns. If "
+        "not, messages are consumed when the listener returns Outcome.COMMIT, and are redelivered "
+        "after Outcome.ROLLBACK.",
         rocketmq="autoCommit",
     )
     lease_renewal_ms: int = setting(
         20_000,
-        "Ordered consumption: how often leases on queues are renewed; they are trusted for 30 s.",
+        "Ordered consumption: how often leases on queues are renewed; each is trusted for 30 s.",
         rocketmq="rebalance.lockInterval",
         minimum=100,
         maximum=25_000,
     )
     alike_only: bool = setting(
         False,
-        "Whether not to start in a group whose members, at this moment, subscribe otherwise. "
-        "Brokers keep one subscription of a group and topic, the newest.",
+        "Whether the start fails if members that are in the group now have other subscriptions. "
+        "Brokers keep one subscription for each group and topic, the newest.",
     )
     drain_ms: int = setting(
-        10_000, "How long stopping waits for listener calls under way.", minimum=0
+        10_000, "How long closing waits for listener calls that are running.", minimum=0
     )
     offsets_folder: str | None = setting(
         None,
-        "Broadcasting: where positions are kept on this machine. Without it ~/.rocketmq_offsets, "
-        "as for Java clients.",
+        "Broadcasting: folder for the offsets on this machine. None: ~/.rocketmq_offsets, as for "
+        "Java clients.",
         rocketmq="rocketmq.client.localOffsetStoreDir",
     )
 
@@ -293,12 +304,12 @@ class LitePullConfig(FetchConfig):
 
     auto_commit: bool = setting(
         True,
-        "Whether positions are committed by themselves: what a poll returned, once the next one "
-        "is asked for.",
+        "Whether offsets are committed automatically. The messages of a poll count as consumed "
+        "when the next poll begins.",
         rocketmq="autoCommit",
     )
     poll_batch: int = setting(
-        32, "Messages that one poll returns at most.", minimum=1, maximum=100_000
+        32, "How many messages one poll returns at most.", minimum=1, maximum=100_000
     )
 
 
@@ -306,16 +317,16 @@ class LitePullConfig(FetchConfig):
 class PullConfig(ClientConfig):
     """Settings of a `PullConsumer`."""
 
-    pull_bytes_max: int = setting(256 * _KIB, "Bytes that one pull asks for.", minimum=1)
+    pull_bytes_max: int = setting(256 * _KIB, "Bytes that one pull requests.", minimum=1)
     hold_ms: int = setting(
         20_000,
-        "How long a broker holds a blocking pull for which it has nothing.",
+        "How long a broker holds a blocking pull while it has no messages for it.",
         rocketmq="brokerSuspendMaxTimeMillis",
         minimum=1,
     )
     pull_timeout_ms: int = setting(
         30_000,
-        "How long a blocking pull may stay unanswered; must be above the hold time.",
+        "How long a blocking pull may take; must be above hold_ms.",
         rocketmq="consumerTimeoutMillisWhenSuspend",
         minimum=1,
     )
@@ -326,7 +337,7 @@ class PullConfig(ClientConfig):
 
 
 def _check_hold(hold_ms: int, pull_timeout_ms: int) -> None:
-    """A held pull is silent by design, so whoever gives up sooner throws answers away."""
+    """Raises ConfigError if a pull would time out while the broker may still hold it."""
     if pull_timeout_ms <= hold_ms:
         raise ConfigError(f"pull_timeout_ms ({pull_timeout_ms}) must be above hold_ms ({hold_ms})")
 
@@ -334,14 +345,15 @@ def _check_hold(hold_ms: int, pull_timeout_ms: int) -> None:
 def nameserver_addresses(
     given: str | Iterable[str] | None, environment: Mapping[str, str]
 ) -> tuple[str, ...]:
-    """Name servers as a sorted tuple of `host:port`.
+    """Returns the name servers as a sorted tuple of `host:port`.
 
     Args:
-        given: `host:port`, several with `;` or `,` between them or as a list. None: from the
+        given: one `host:port`, or several, separated by `;` or `,` or as a list. None: those of the
             environment.
+        environment: the variables; see `NAMESERVER_VARIABLES`.
 
     Raises:
-        ConfigError: none are given and none are set, or one has no port.
+        ConfigError: there is no name server, or an address is not `host:port`.
     """
     found = given
     if found is None:
@@ -350,7 +362,7 @@ def nameserver_addresses(
     pieces = list(pieces) if isinstance(pieces, Iterable) else [pieces]
     if not all(isinstance(each, str) for each in pieces):
         raise ConfigError(
-            f"name servers are host:port as a text, or a list of those, not {found!r}"
+            f"name servers are host:port in a string, or a list of such strings, not {found!r}"
         )
     texts = {text.strip() for piece in pieces for text in piece.replace(";", ",").split(",")}
     addresses = tuple(sorted(texts - {""}))

@@ -1,10 +1,9 @@
-"""The lite pull consumer: a member of a group, or a reader of chosen queues, that asks for messages
-when it wants them.
+"""The lite pull consumer: a member of a group, or a reader of assigned queues, that polls messages.
 
-It fetches ahead in the background, as the push consumer does, and shares queues, keeps positions
-and bounds memory by the same parts. What a poll returned is done when the next poll, or a commit,
-is asked for: until then the position stays before it. What belongs to a queue that was taken away,
-or was fetched before a seek, is neither returned nor moves the position.
+It fetches ahead in the background, and shares queues, commits offsets and limits memory with the
+parts of the push consumer. The messages of a poll are consumed when the next poll or a commit
+begins; until then the position stays before them. Messages of a released queue, and those fetched
+before a seek, are not returned and move no position.
 
 Source: DefaultLitePullConsumerImpl of RocketMQ 5.x. It pulls with code 11, which all brokers know.
 """
@@ -43,10 +42,10 @@ from sprocket.message.topic import check_group, check_topic
 
 
 class LitePullConsumer(Lifecycle):
-    """Returns messages to whoever polls for them.
+    """A consumer that returns messages to `poll`.
 
-    Either topics are subscribed, and the group's members share their queues; or queues are
-    assigned by hand, and then it is no member, only the positions are the group's::
+    Either subscribe to topics: the members of the group share their queues. Or assign queues by
+    hand: then the consumer is not a member, but the committed offsets are those of the group::
 
         import asyncio
         from sprocket import LitePullConsumer
@@ -63,18 +62,18 @@ class LitePullConsumer(Lifecycle):
 
     Args:
         group: the consumer group's name.
-        nameservers: `host:port`, several with `;` between them or as a list. Without them the
-            variable SPROCKET_NAMESERVERS or NAMESRV_ADDR counts.
-        start: where a group begins that never consumed here: `"last"`, `"first"`, a datetime or ms
-            since 1970.
-        config: sizes, times, and whether positions are committed by themselves.
+        nameservers: `host:port`, or several, separated by `;` or as a list. None: the environment
+            variable SPROCKET_NAMESERVERS, or else NAMESRV_ADDR.
+        start: where a group without committed offsets starts: as for `PushConsumer`.
+        config: sizes, times, and whether offsets are committed automatically.
         world: clock and randomness, for simulations.
 
     Raises:
-        UsageError: the group's name or the start cannot be, or no name server is known.
+        UsageError: the group's name or the start is invalid.
+        ConfigError: there is no name server, or an address is invalid.
 
-    Its methods raise `ClosedError` if it was not started. It belongs to the event loop it was
-    started in, and to one task at a time. `sprocket.client.blocking` has the same without a loop.
+    Methods raise `ClosedError` if it is not started. It belongs to the event loop in which it was
+    started, and only one task may use it. `sprocket.client.blocking` has the same without a loop.
     """
 
     def __init__(
@@ -94,31 +93,31 @@ class LitePullConsumer(Lifecycle):
         self._world = world
         self._subscriptions = Subscriptions()
         self._discovery: Discovery | None = None
-        #: Queues that were assigned by hand; None while topics are subscribed, or nothing is.
+        #: The queues that are assigned by hand; None without an assignment by hand.
         self._chosen: set[QueueId] | None = None
         self._on_share: OnShare | None = None
         self._pauses = Pauses()
         self._counters = Counters(group)
         self._session: Session | None = None
         self._joining: asyncio.Task[Membership] | None = None
-        #: Something came, or a queue came: whoever waits looks again.
+        #: Set when messages or a queue have arrived, so that a waiting method checks again.
         self._changed = asyncio.Event()
         self._polled = PolledMessages(self._counters)
         self._is_polling = False
 
     @property
     def assignment(self) -> list[QueueId]:
-        """Queues that it reads now, sorted."""
+        """The queues that this consumer reads now, sorted."""
         member = self._joined()
         return [] if member is None else member.queues
 
     @property
     def client_id(self) -> str | None:
-        """The name by which brokers and other members know it; None before the start."""
+        """The id by which brokers and other members know it; None before the start."""
         return self._session.client_id if self._session is not None else None
 
     async def start(self) -> None:
-        """Begins. Servers that are not there yet are waited for in the background."""
+        """Starts. Servers that do not run yet are contacted again in the background."""
         if self._session is None:
             self._session = Session.join(
                 self._nameservers, self.config, self._world, group=self.group
@@ -126,8 +125,8 @@ class LitePullConsumer(Lifecycle):
             self._begin()
 
     async def close(self) -> None:
-        """Ends. With `auto_commit` it commits what was returned, the last poll's excepted, which
-        comes again; call `commit` before to have it committed too."""
+        """Leaves the group. With `auto_commit` all polled messages are committed except those of
+        the last poll, which are delivered again; call `commit` before to commit these too."""
         session, self._session = self._session, None
         joining, self._joining = self._joining, None
         self._changed.set()
@@ -145,14 +144,14 @@ class LitePullConsumer(Lifecycle):
         self._polled = PolledMessages(self._counters)
 
     def subscribe(self, topic: Topics, **choice: Unpack[MessageSelector]) -> None:
-        """Subscribes a topic, or all that match a pattern; the group's members share their queues.
+        """Subscribes to a topic, or to all that match a pattern; the members share their queues.
 
         Args:
             choice: which messages: by `tags`, `sql` or `code`, see `MessageSelector`.
 
         Raises:
-            SubscriptionInvalid: the tags or the sql cannot be read.
-            UsageError: the topic's name cannot be, or queues were assigned.
+            SubscriptionInvalid: the tags or the SQL cannot be parsed.
+            UsageError: the topic's name is invalid, or queues are assigned by hand.
         """
         if self._chosen is not None:
             raise UsageError("queues are assigned by hand; topics cannot be subscribed too")
@@ -160,16 +159,16 @@ class LitePullConsumer(Lifecycle):
         self._reassign()
 
     def unsubscribe(self, topic: Topics) -> None:
-        """Gives the queues up of a topic, or of what a pattern found, if that is subscribed."""
+        """Unsubscribes from a topic or pattern, and releases its queues; else does nothing."""
         if self._subscriptions.drop(topic):
             self._reassign()
 
     def assign(self, queues: Iterable[QueueId], **choice: Unpack[MessageSelector]) -> None:
-        """Reads these queues and no others, whoever else does.
+        """Reads exactly these queues, whether or not other consumers read them.
 
         Raises:
-            SubscriptionInvalid: the tags or the sql cannot be read.
-            UsageError: topics were subscribed.
+            SubscriptionInvalid: the tags or the SQL cannot be parsed.
+            UsageError: topics are subscribed.
         """
         if self._chosen is None and not self._subscriptions.is_empty:
             raise UsageError("topics are subscribed; queues cannot be assigned too")
@@ -181,30 +180,30 @@ class LitePullConsumer(Lifecycle):
         self._reassign()
 
     def on_assignment(self, function: Callable[[str, Sequence[QueueId]], None]) -> None:
-        """Has a function told a topic, and its queues that this consumer reads from now on."""
-        arguments.check_takes(function, "topic", "queues", what="what is told of an assignment")
+        """Sets a function to call with a topic and its queues whenever its assignment changes."""
+        arguments.check_takes(function, "topic", "queues", what="a listener for assignments")
         self._on_share = function
 
     def pause(self, queues: Iterable[QueueId]) -> None:
-        """Fetches and returns nothing more of these queues, which stay this consumer's."""
+        """Stops fetching and returning messages of these queues; the consumer keeps them."""
         self._pauses.pause_queues(queues)
 
     def resume(self, queues: Iterable[QueueId]) -> None:
-        """Goes on with these queues."""
+        """Continues with these queues."""
         self._pauses.resume_queues(queues)
         self._changed.set()
 
     async def poll(self, timeout_ms: float = 5_000) -> list[StoredMessage]:
-        """Returns up to `config.poll_batch` messages; an empty list if none come in time.
+        """Returns up to `config.poll_batch` messages; an empty list if none arrive in time.
 
-        What the poll before returned counts as consumed from now on.
+        The messages of the previous poll count as consumed from now on.
 
         Raises:
-            UsageError: nothing is subscribed or assigned, or another poll is under way.
+            UsageError: nothing is subscribed or assigned, or another poll is running.
         """
         member = await self._member()
         if self._is_polling:
-            raise UsageError("one poll at a time: it says that the last one's messages are done")
+            raise UsageError("one poll at a time: a poll finishes the messages of the last one")
         self._polled.finish()
         deadline = Deadline.after_ms(arguments.milliseconds("timeout_ms", timeout_ms))
         self._is_polling = True
@@ -221,10 +220,10 @@ class LitePullConsumer(Lifecycle):
     # Positions.
 
     async def commit(self, offsets: Mapping[QueueId, int] | None = None) -> None:
-        """Commits for the group: everything that was returned, the last poll's too.
+        """Commits all messages that polls have returned, including those of the last poll.
 
         Args:
-            offsets: commit these instead: where the group goes on, by queue.
+            offsets: commits these instead: by queue, the next offset to consume.
 
         Raises:
             TransportError, ReplyError: a broker could not be reached, or refused.
@@ -244,7 +243,7 @@ class LitePullConsumer(Lifecycle):
                 feeds[queue].committed = QueueOffset(offset)
 
     async def committed(self, queue: QueueId) -> QueueOffset | None:
-        """The group's committed offset: the next one to consume; None if it has none.
+        """Returns the group's committed offset, the next one to consume; None if it has none.
 
         Raises:
             TransportError, ReplyError: the broker could not be reached, or refused.
@@ -252,7 +251,7 @@ class LitePullConsumer(Lifecycle):
         return await (await self._offsets(queue)).committed(queue)
 
     async def position(self, queue: QueueId) -> QueueOffset:
-        """The offset of the queue's next message that a poll returns, as far as is known.
+        """Returns the offset of the queue's next message for a poll, as far as it is known.
 
         Raises:
             UsageError: this consumer does not read the queue.
@@ -261,10 +260,10 @@ class LitePullConsumer(Lifecycle):
         return window.next_to_take
 
     async def seek(self, queue: QueueId, offset: int) -> None:
-        """Goes on from an offset. What was fetched before counts no more.
+        """Continues at an offset; messages that were fetched before are dropped.
 
         Raises:
-            UsageError: this consumer does not read the queue, or the offset is outside of it.
+            UsageError: this consumer does not read the queue, or the offset is not in the queue.
             TransportError, ReplyError: the broker could not be reached, or refused.
         """
         arguments.check_offset(offset)
@@ -275,15 +274,15 @@ class LitePullConsumer(Lifecycle):
         await self._seek(queue, offset)
 
     async def seek_to_begin(self, queue: QueueId) -> None:
-        """Goes on from the first message that is still there. Errors as for `seek`."""
+        """Continues at the oldest message in the queue. Errors as for `seek`."""
         await self._seek(queue, await (await self._offsets(queue)).first(queue))
 
     async def seek_to_end(self, queue: QueueId) -> None:
-        """Goes on after the last message that is there now. Errors as for `seek`."""
+        """Continues after the newest message in the queue. Errors as for `seek`."""
         await self._seek(queue, await (await self._offsets(queue)).end(queue))
 
     async def seek_to_time(self, queue: QueueId, at: datetime | int) -> None:
-        """Goes on from what was stored at a time (or ms since 1970) or later.
+        """Continues at the first message that was stored at a time (or ms since 1970) or later.
 
         Errors as for `seek`.
         """
@@ -291,10 +290,10 @@ class LitePullConsumer(Lifecycle):
         await self._seek(queue, await (await self._offsets(queue)).at(queue, at_ms))
 
     async def queues(self, topic: str) -> list[QueueId]:
-        """The topic's readable queues, sorted; asked anew each time.
+        """Fetches and returns the topic's readable queues, sorted.
 
         Raises:
-            RouteNotFound: no broker has the topic.
+            RouteNotFound: the topic does not exist.
             TransportError: no name server answered in time.
         """
         check_topic(topic)
@@ -302,7 +301,7 @@ class LitePullConsumer(Lifecycle):
         return list((await self._running().routes.fetch(topic, deadline)).readable)
 
     def statistics(self) -> Statistics:
-        """Rates and times by topic, and how much waits in memory."""
+        """Returns rates and times by topic, and how many messages are in memory."""
         member = self._joined()
         windows = () if member is None else member.windows
         return self._counters.snapshot(asyncio.get_running_loop().time(), windows)
@@ -317,7 +316,7 @@ class LitePullConsumer(Lifecycle):
         self._subscriptions.set(topic, wanted, None, version=now_ms)
 
     def _reassign(self, fresh: Sequence[str] = ()) -> None:
-        """What to read is another now."""
+        """Applies a change of the subscriptions or of the assignment by hand."""
         self._begin()
         if self._discovery is not None:
             self._discovery.discover_soon()
@@ -326,7 +325,7 @@ class LitePullConsumer(Lifecycle):
             member.subscribed(fresh)
 
     def _begin(self) -> None:
-        """Becomes a member, or a reader, once it is known which of both."""
+        """Joins, as soon as topics are subscribed or queues are assigned."""
         is_known = self._chosen is not None or not self._subscriptions.is_empty
         if self._session is not None and self._joining is None and is_known:
             self._joining = asyncio.ensure_future(self._join(self._session))
@@ -381,7 +380,7 @@ class LitePullConsumer(Lifecycle):
         return BrokerOffsets(session, self.group, self.config.call_timeout_ms)
 
     async def _held(self, queue: QueueId) -> Feed:
-        """The queue as it is read; one that was assigned just now is waited for."""
+        """Returns the feed of a queue; waits for one that was assigned just now."""
         member = await self._member()
         arguments.check_queue(queue)
         deadline = Deadline.after_ms(self.config.call_timeout_ms)

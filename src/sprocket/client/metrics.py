@@ -1,7 +1,7 @@
 """A consumer's statistics as metrics, in the text format that Prometheus reads. Pure.
 
-Totals end in `_total`, times are in seconds. Source: the text-based
-exposition format 0.0.4 of Prometheus.
+The names of totals end in `_total`; times are in seconds. Source: the text-based exposition format
+0.0.4 of Prometheus.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from sprocket.client.fetching.statistics import Statistics, TopicStatistics, WindowStatistics
 
-#: What a web server says of it.
+#: The content type for a web server that serves the metrics.
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 _PREFIX = "sprocket_consumer_"
@@ -25,26 +25,26 @@ class _Sample(NamedTuple):
 
 _KINDS: dict[str, tuple[str, str]] = {
     "queues": ("gauge", "Queues that the consumer holds."),
-    "pulled_total": ("counter", "Messages that pulls brought."),
+    "pulled_total": ("counter", "Messages that pulls returned."),
     "consumed_total": ("counter", "Messages whose listener succeeded."),
-    "failed_total": ("counter", "Messages whose listener failed, or said later."),
-    "expired_total": ("counter", "Messages given back since their listener took too long."),
+    "failed_total": ("counter", "Messages whose listener failed or returned Later."),
+    "expired_total": ("counter", "Messages sent back because their listener took too long."),
     "throttled_total": ("counter", "How often fetching from a queue stopped at a limit."),
-    "pull_seconds": ("gauge", "Time of a pull that had messages, on average of the last minute."),
-    "listener_seconds": ("gauge", "Time of a listener call, on average of the last minute."),
-    "window_messages": ("gauge", "Messages of a queue that were fetched and are not finished."),
-    "window_bytes": ("gauge", "Their bodies."),
+    "pull_seconds": ("gauge", "Average time of a pull with messages in the last minute."),
+    "listener_seconds": ("gauge", "Average time of a listener call in the last minute."),
+    "window_messages": ("gauge", "Messages of a queue that are fetched and not finished."),
+    "window_bytes": ("gauge", "Bytes of the bodies of these messages."),
     "window_span": ("gauge", "Distance in offsets between the first and the last of them."),
-    "window_full": ("gauge", "Whether a limit keeps more from being fetched."),
+    "window_full": ("gauge", "Whether fetching is stopped by a limit."),
     "position": ("gauge", "Offset of the queue's first message that is not finished."),
 }
 
 
 def exposition(statistics: Statistics | Iterable[Statistics]) -> str:
-    """The metrics of one consumer, or of several, ready to be served.
+    """Returns the metrics of one or several consumers as text.
 
     Args:
-        statistics: what `consumer.statistics()` tells; at most one of each group.
+        statistics: the results of `consumer.statistics()`; at most one for each group.
     """
     given = [statistics] if isinstance(statistics, Statistics) else list(statistics)
     samples: dict[str, list[_Sample]] = {name: [] for name in _KINDS}
@@ -63,22 +63,22 @@ def exposition(statistics: Statistics | Iterable[Statistics]) -> str:
 def _samples(statistics: Statistics) -> Iterator[_Sample]:
     group = {"group": statistics.group}
     yield _Sample("queues", group, statistics.queues)
-    for topic, told in statistics.topics.items():
-        yield from _of_topic({**group, "topic": topic}, told)
+    for topic, counted in statistics.topics.items():
+        yield from _of_topic({**group, "topic": topic}, counted)
     for window in statistics.windows:
         queue = {"topic": window.queue.topic, "broker": window.queue.broker}
         yield from _of_window({**group, **queue, "queue": str(window.queue.number)}, window)
 
 
-def _of_topic(labels: dict[str, str], told: TopicStatistics) -> Iterator[_Sample]:
-    yield _Sample("pulled_total", labels, told.pulled)
-    yield _Sample("consumed_total", labels, told.consumed)
-    yield _Sample("failed_total", labels, told.failed)
-    yield _Sample("expired_total", labels, told.expired)
-    for limit, times in sorted(told.throttled.items()):
+def _of_topic(labels: dict[str, str], counted: TopicStatistics) -> Iterator[_Sample]:
+    yield _Sample("pulled_total", labels, counted.pulled)
+    yield _Sample("consumed_total", labels, counted.consumed)
+    yield _Sample("failed_total", labels, counted.failed)
+    yield _Sample("expired_total", labels, counted.expired)
+    for limit, times in sorted(counted.throttled.items()):
         yield _Sample("throttled_total", {**labels, "limit": limit}, times)
-    yield _Sample("pull_seconds", labels, told.pull_ms / 1000)
-    yield _Sample("listener_seconds", labels, told.listener_ms / 1000)
+    yield _Sample("pull_seconds", labels, counted.pull_ms / 1000)
+    yield _Sample("listener_seconds", labels, counted.listener_ms / 1000)
 
 
 def _of_window(labels: dict[str, str], window: WindowStatistics) -> Iterator[_Sample]:

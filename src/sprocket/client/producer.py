@@ -1,4 +1,4 @@
-"""Sends messages."""
+"""The producer: sends messages, and requests with replies."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ __all__ = ["Producer", "QueueSelector", "SendStatus", "Sent"]
 class Producer(Lifecycle):
     """Sends messages to topics.
 
-    Sends that run at the same time share one connection per broker and are written together, so
-    concurrency is all it takes for speed::
+    Sends that run at the same time share one connection to each broker and are written together. So
+    run many sends at once for a high throughput::
 
         import asyncio
         from sprocket import Message, Producer
@@ -41,23 +41,24 @@ class Producer(Lifecycle):
                 orders = [Message("orders", b"no %d" % number) for number in range(1000)]
                 await asyncio.gather(*(producer.send(order) for order in orders))
 
-                # messages of one key go to one queue, in order if each send is awaited
+                # messages with one key go to one queue, in order if each send is awaited
                 await producer.send(Message("orders", b"paid", tag="paid"), key="o-1")
 
         asyncio.run(main())
 
     Args:
         group: the producer group's name.
-        nameservers: `host:port`, several with `;` between them or as a list. Without them the
-            variable SPROCKET_NAMESERVERS or NAMESRV_ADDR counts.
+        nameservers: `host:port`, or several, separated by `;` or as a list. None: the environment
+            variable SPROCKET_NAMESERVERS, or else NAMESRV_ADDR.
         config: timeouts, retries, compression and limits.
         world: clock and randomness, for simulations.
 
     Raises:
-        UsageError: the group's name cannot be, or no name server is known.
+        UsageError: the group's name is invalid.
+        ConfigError: there is no name server, or an address is invalid.
 
-    It belongs to the event loop it was started in. `sprocket.client.blocking` has the same
-    without a loop.
+    A producer belongs to the event loop in which it was started. `sprocket.client.blocking` has the
+    same class for programs without a loop.
     """
 
     def __init__(
@@ -78,7 +79,7 @@ class Producer(Lifecycle):
         self._requests: RequestReply | None = None
 
     async def start(self) -> None:
-        """Joins the connections of this process. No server needs to be there yet."""
+        """Starts the producer. It connects when needed, so no server has to run yet."""
         if self._session is not None:
             return
         self._clock = asyncio.get_running_loop().time
@@ -88,7 +89,7 @@ class Producer(Lifecycle):
         self._requests = RequestReply(self._session, self._sender)
 
     async def close(self) -> None:
-        """Leaves the brokers and, if it was the last client, closes the connections."""
+        """Unregisters at the brokers; the last client of the process closes the connections."""
         session, self._session = self._session, None
         self._sender = None
         if session is not None:
@@ -106,21 +107,24 @@ class Producer(Lifecycle):
     ) -> Sent:
         """Sends a message and returns where the broker stored it.
 
-        Without `key`, `queue` or `queue_selector`, queues take turns, and a send that failed is
-        tried again at another broker. With one of them there is no other queue, and one attempt.
+        By default the queues are used in round robin, and a failed send is repeated at another
+        broker. With `key`, `queue` or `queue_selector`, of which only one may be given, the queue
+        is fixed and there is one attempt.
 
         Args:
-            key: messages of equal keys go to one queue, the same as from Java producers.
-            queue: the very queue.
-            queue_selector: given all queues and the message, returns one of them.
-            timeout_ms: for all attempts; the configured time-out by default.
+            message: the message.
+            key: messages with equal keys go to one queue, the same one as from Java producers.
+            queue: the queue for the message.
+            queue_selector: a function that takes all queues and the message, and returns a queue.
+            timeout_ms: limit for all attempts together; by default `config.send_timeout_ms`.
 
         Raises:
-            UsageError: the message cannot be sent; nothing was.
-            RouteNotFound: the topic does not exist, and no broker makes topics.
-            SendFailed: no attempt succeeded in time. It may have been stored nevertheless.
-            ReplyError: the broker refused it.
-            ClosedError: the producer was not started, or is closed.
+            UsageError: the message or an argument is invalid; nothing was sent.
+            RouteNotFound: the topic does not exist and no broker creates it automatically, or no
+                broker accepts messages for it.
+            SendFailed: no attempt succeeded in time. The message may be stored nevertheless.
+            ReplyError: the broker refused the message.
+            ClosedError: the producer is not started, or is closed.
         """
         session, sender = self._joined()
         envelope = seal(message, session.ids, session.world.clock.now_ms(), self.config)
@@ -139,10 +143,11 @@ class Producer(Lifecycle):
         queue: QueueId | None = None,
         timeout_ms: float | None = None,
     ) -> list[Sent]:
-        """Sends several messages of one topic in one request; all are stored, or none.
+        """Sends several messages of one topic in one request; the broker stores all or none.
 
-        They go to one queue and get offsets in a row. Together they may have as many bytes as one
-        message. Arguments, results and errors are those of `send`.
+        They go to one queue and get consecutive offsets. All together may be as large as one
+        message. Other arguments and the errors are those of `send`; there is one result for each
+        message, in the same order.
         """
         session, sender = self._joined()
         envelope = seal_batch(messages, session.ids, session.world.clock.now_ms(), self.config)
@@ -161,14 +166,14 @@ class Producer(Lifecycle):
         queue: QueueId | None = None,
         timeout_ms: float | None = None,
     ) -> str:
-        """Sends a message that nobody confirms: fastest, and lost without a word if it is lost.
+        """Sends a message without a confirmation: the fastest way, but a loss is not noticed.
 
         Returns:
-            The unique id that it was given.
+            The unique id of the message.
 
         Raises:
-            UsageError, RouteNotFound, ClosedError: as `send`.
-            SendFailed: it did not even go out.
+            UsageError, RouteNotFound, ClosedError: as for `send`.
+            SendFailed: the message could not be written to a connection.
         """
         session, sender = self._joined()
         envelope = seal(message, session.ids, session.world.clock.now_ms(), self.config)
@@ -181,37 +186,40 @@ class Producer(Lifecycle):
         return envelope.message_id
 
     async def recall(self, topic: str, handle: str, *, timeout_ms: float | None = None) -> str:
-        """Takes a message back that waits for its time (`delay` or `deliver_at`).
+        """Recalls a delayed message (one with `delay` or `deliver_at`) before it is delivered.
 
-        The broker notes it; should the message have come or been taken back before, nobody says.
+        The broker accepts the recall without a check, so this succeeds as well if the message has
+        been delivered or recalled already.
 
         Args:
-            handle: the `recall_handle` of the `Sent` that sending returned.
+            topic: the topic of the message.
+            handle: the `recall_handle` of the `Sent` that the send returned.
+            timeout_ms: by default `config.send_timeout_ms`.
 
         Returns:
-            The message's unique id.
+            The unique id of the message.
 
         Raises:
-            UsageError: that is no handle, or one for another topic.
-            ReplyError: the broker refused: it is too late, or it takes nothing back.
-            TransportError: the broker did not answer.
-            RouteNotFound, ClosedError: as `send`.
+            UsageError: the handle is invalid or belongs to another topic.
+            ReplyError: the broker refused, because it is too late or recalls are switched off.
+            TransportError: the broker did not reply in time.
+            RouteNotFound, ClosedError: as for `send`.
         """
         _, sender = self._joined()
         check_topic(topic)
         return await sender.recall(topic, handle, self._deadline(timeout_ms))
 
     async def request(self, message: Message, *, timeout_ms: float = 3_000) -> Message:
-        """Sends a message that asks for a reply, and returns the reply.
-
-        Whoever consumes the message answers it with `reply`.
+        """Sends a request message, and waits for the reply that its consumer sends with `reply`.
 
         Args:
-            timeout_ms: for sending, consuming and replying together.
+            message: the request.
+            timeout_ms: limit for sending, consuming and replying together; 3 s by default.
 
         Raises:
-            CallTimeout: it was sent, and nobody replied in time. It may be consumed nevertheless.
-            UsageError, RouteNotFound, SendFailed, ReplyError, ClosedError: as `send`.
+            CallTimeout: the request was sent, and nobody replied in time. It may be consumed
+                nevertheless.
+            UsageError, RouteNotFound, SendFailed, ReplyError, ClosedError: as for `send`.
         """
         session, _ = self._joined()
         envelope = seal(message, session.ids, session.world.clock.now_ms(), self.config)
@@ -225,21 +233,25 @@ class Producer(Lifecycle):
         """Replies to a message that was sent by `request`.
 
         Args:
+            request: the consumed message.
+            body: body of the reply.
             properties: user properties of the reply.
 
         Raises:
-            UsageError: the message asks for no reply, or the reply cannot be sent.
-            SendFailed: the broker could not be reached, or could not reach who asked.
-            RouteNotFound, ReplyError, ClosedError: as `send`.
+            UsageError: the message requests no reply, or the reply is invalid.
+            SendFailed: the broker could not be reached, or could not reach the requester.
+            RouteNotFound, ReplyError, ClosedError: as for `send`.
         """
         session, _ = self._joined()
         return await Responder(session, self.group).reply(request, body, properties=properties)
 
     async def queues(self, topic: str) -> list[QueueId]:
-        """The topic's queues that take messages, sorted; also those of a topic not yet made.
+        """Returns the topic's writable queues, sorted.
+
+        For a topic that a send will create, these are the queues that it will have.
 
         Raises:
-            RouteNotFound, SendFailed, ClosedError: as `send`.
+            RouteNotFound, SendFailed, ClosedError: as for `send`.
         """
         _, sender = self._joined()
         check_topic(topic)

@@ -1,4 +1,4 @@
-"""The pull consumer: reads the queues it likes, from the offsets it likes, when it likes."""
+"""The pull consumer: reads any queues from any offsets, with one request for each call."""
 
 from __future__ import annotations
 
@@ -42,14 +42,15 @@ from sprocket.protocol.requests.pull import SUBSCRIPTION, SUSPEND, PullMessage
 
 
 class Pulled(NamedTuple):
-    """What came of a pull.
+    """The result of a pull.
 
     Attributes:
         status: see `PullStatus`.
-        messages: in the order of their offsets; empty unless `FOUND`. Even then it may be empty:
-            if only the hashes of tags agreed.
-        next_offset: where to go on.
-        min_offset, max_offset: the queue's first offset, and the one after its last.
+        messages: in order of their offsets; empty unless the status is `FOUND`. It may be empty
+            even then, if the broker found equal hashes of tags but the tags differ.
+        next_offset: the offset for the next pull.
+        min_offset: the offset of the oldest message in the queue.
+        max_offset: the offset after its newest message.
     """
 
     status: PullStatus
@@ -60,7 +61,7 @@ class Pulled(NamedTuple):
 
 
 class PullConsumer(Lifecycle):
-    """Reads queues by hand. Nothing is shared out, and nothing is committed by itself.
+    """Reads queues on request; it shares no queues and commits nothing automatically.
 
     Example::
 
@@ -83,16 +84,18 @@ class PullConsumer(Lifecycle):
 
     Args:
         group: the consumer group's name; committed offsets belong to it.
-        nameservers: `host:port`, several with `;` between them or as a list. Without them the
-            variable SPROCKET_NAMESERVERS or NAMESRV_ADDR counts.
+        nameservers: `host:port`, or several, separated by `;` or as a list. None: the environment
+            variable SPROCKET_NAMESERVERS, or else NAMESRV_ADDR.
         config: sizes and times.
         world: clock and randomness, for simulations.
 
     Raises:
-        UsageError: the group's name cannot be, or no name server is known.
+        UsageError: the group's name is invalid.
+        ConfigError: there is no name server, or an address is invalid.
 
-    Its methods raise `ClosedError` if it was not started, `RouteNotFound` and `TransportError` if
-    a topic or broker cannot be found or reached, `ReplyError` if a broker refuses.
+    Methods raise `UsageError` for invalid arguments, `ClosedError` if the consumer is not started,
+    `RouteNotFound` and `TransportError` if a topic or a broker cannot be found or reached, and
+    `ReplyError` if a broker refuses.
     """
 
     def __init__(
@@ -111,18 +114,18 @@ class PullConsumer(Lifecycle):
         self._session: Session | None = None
 
     async def start(self) -> None:
-        """Joins the connections of this process. No server needs to be there yet."""
+        """Starts the consumer. It connects when needed, so no server has to run yet."""
         if self._session is None:
             self._session = Session.join(self._nameservers, self.config, self._world)
 
     async def close(self) -> None:
-        """Leaves and, if it was the last client, closes the connections."""
+        """Closes the consumer; the last client of the process closes the connections."""
         session, self._session = self._session, None
         if session is not None:
             await session.leave()
 
     async def queues(self, topic: str) -> list[QueueId]:
-        """The topic's readable queues, sorted by broker name and number; asked anew each time."""
+        """Fetches and returns the topic's readable queues, sorted by broker name and number."""
         check_topic(topic)
         deadline = Deadline.after_ms(self.config.call_timeout_ms)
         return list((await self._joined().routes.fetch(topic, deadline)).readable)
@@ -135,11 +138,12 @@ class PullConsumer(Lifecycle):
         count: int = 32,
         **choice: Unpack[MessageSelector],
     ) -> Pulled:
-        """Asks for what lies at `offset` and behind, and returns at once.
+        """Requests messages from `offset` on; the broker replies at once.
 
         Args:
-            offset: the first one wanted.
-            count: how many messages at most; brokers give 32 at most unless set otherwise.
+            queue: the queue to read.
+            offset: the offset of the first message.
+            count: how many messages at most; brokers return 32 at most by default.
             choice: which messages: by `tags`, `sql` or `code`, see `MessageSelector`.
         """
         deadline = Deadline.after_ms(self.config.pull_timeout_ms - self.config.hold_ms)
@@ -155,10 +159,10 @@ class PullConsumer(Lifecycle):
         wait_ms: int | None = None,
         **choice: Unpack[MessageSelector],
     ) -> Pulled:
-        """As `pull`, but if there is nothing the broker waits until something comes.
+        """As `pull`, but the broker waits for a message if there is none.
 
         Args:
-            wait_ms: how long it waits; the configured hold time by default, and at most.
+            wait_ms: how long the broker waits; `config.hold_ms` is the default and the maximum.
         """
         hold_ms = self.config.hold_ms if wait_ms is None else int(milliseconds("wait_ms", wait_ms))
         if hold_ms > self.config.hold_ms:
@@ -171,31 +175,31 @@ class PullConsumer(Lifecycle):
         return await self._pull(request, chosen(choice), deadline)
 
     async def committed(self, queue: QueueId) -> QueueOffset | None:
-        """The group's committed offset: the next one to consume; None if it has none."""
+        """Returns the group's committed offset, the next one to consume; None if it has none."""
         return await (await self._offsets(queue)).committed(queue)
 
     async def commit(self, queue: QueueId, offset: int) -> None:
-        """Commits for the group: it goes on at `offset`, the first it has not consumed."""
+        """Commits the offset of the first message that the group has not consumed."""
         check_offset(offset)
         offsets = await self._offsets(queue)
         try:
             await offsets.commit(queue, offset)
         except GroupNotFound:
-            await self.pull(queue, offset, count=1)  # makes the group, as to commit does not
+            await self.pull(queue, offset, count=1)  # creates the group, which a commit does not
             await offsets.commit(queue, offset)
 
     async def min_offset(self, queue: QueueId) -> QueueOffset:
-        """The offset of the first message that is still there."""
+        """Returns the offset of the oldest message in the queue."""
         return await (await self._offsets(queue)).first(queue)
 
     async def max_offset(self, queue: QueueId) -> QueueOffset:
-        """The offset after the last message, which the next one will get."""
+        """Returns the offset after the newest message, which the next message will get."""
         return await (await self._offsets(queue)).end(queue)
 
     async def offset_at(self, queue: QueueId, at: datetime | int) -> QueueOffset:
-        """The offset of the first message stored at a time (or ms since 1970) or later.
+        """Returns the offset of the first message stored at a time (or ms since 1970) or later.
 
-        The queue's end if there is none, its first offset if all are younger.
+        If there is none, it is the queue's end; if all messages are newer, its first offset.
         """
         at_ms = moment_ms(at)
         return await (await self._offsets(queue)).at(queue, at_ms)
@@ -234,7 +238,7 @@ class PullConsumer(Lifecycle):
         await self._offsets(QueueId(request.topic, broker, request.queue_id))
         where = session.routes.nearest(broker, MASTER)
         if where is None:
-            raise ConnectFailed(f"no route says where broker {broker!r} is")
+            raise ConnectFailed(f"no route has the address of broker {broker!r}")
         reply = await session.pool.call(where[1], request, deadline=deadline)
         if reply.code == FilterMissing.code:
             await self._upload_filter(reply, where[1], request.topic, wanted)

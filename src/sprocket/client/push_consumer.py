@@ -1,4 +1,4 @@
-"""The push consumer: messages come to a listener, or to a loop, shared among a group's members."""
+"""The push consumer: a member of a group whose messages go to listeners, or to a loop."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from sprocket.message.topic import check_group, retry_topic
 
 __all__ = ["Later", "PushConsumer", "Start"]
 
-#: The last part of a broadcasting consumer's client id unless one is set, as for Java clients.
+#: The default instance of a broadcasting consumer, the last part of its client id, as in Java.
 _BROADCASTING_INSTANCE = "DEFAULT"
 
 M = TypeVar("M", bound=MessageListener)
@@ -47,11 +47,12 @@ B = TypeVar("B", bound=BatchListener)
 
 
 class PushConsumer(Lifecycle):
-    """A member of a consumer group. The group's members share the queues of its topics.
+    """A member of a consumer group; the members of the group share the queues of its topics.
 
-    Each message goes to one member, at least once. A listener that returns has consumed it; one
-    that raises, or returns `Later()`, gets it again: after 10 s, then 30 s, … up to 2 h, and after
-    16 times it becomes a dead letter in `%DLQ%group`::
+    Each message goes to one member, at least once. When the listener returns, the message is
+    consumed. If the listener raises an exception or returns `Later()`, the message is redelivered
+    after 10 s, then 30 s, … up to 2 h; after 16 redeliveries it becomes a dead letter in
+    `%DLQ%group`::
 
         import asyncio
         from sprocket import PushConsumer
@@ -67,8 +68,9 @@ class PushConsumer(Lifecycle):
 
         asyncio.run(main())
 
-    A plain function works too; it runs in a thread. Or iterate: a message counts as consumed when
-    the next one is asked for, and comes again if the loop is left before::
+    A listener may be a plain function too; it runs in a thread. Or iterate over the consumer: a
+    message is consumed when the loop requests the next one, and is redelivered if the loop ends
+    before that::
 
         async with PushConsumer("billing", nameservers="127.0.0.1:9876") as consumer:
             consumer.subscribe("orders")
@@ -77,28 +79,29 @@ class PushConsumer(Lifecycle):
 
     Args:
         group: the consumer group's name.
-        nameservers: `host:port`, several with `;` between them or as a list. Without them the
-            variable SPROCKET_NAMESERVERS or NAMESRV_ADDR counts.
-        start: where a group begins that never consumed here: `"last"` with messages sent from now
-            on, `"first"` with the oldest there are, a datetime (or ms since 1970) with what was
-            stored from then on.
-        ordered: whether each queue's messages come strictly one after the other, in the order they
-            were stored. Then a queue is read under a lease, and a message that fails holds up its
-            queue: it is tried again every second, without end unless `reconsume_max` says so.
-            `Later(-1)` makes it a dead letter.
-        broadcasting: whether every member gets every message. Then positions are kept in a file of
-            this machine (see `config.offsets_folder`) under the client id, which is
+        nameservers: `host:port`, or several, separated by `;` or as a list. None: the environment
+            variable SPROCKET_NAMESERVERS, or else NAMESRV_ADDR.
+        start: where a group without committed offsets starts. `"last"`: with messages that are sent
+            from now on. `"first"`: with the oldest messages. A datetime or ms since 1970 UTC: with
+            messages that were stored at this time or later.
+        ordered: whether each queue's messages are delivered one after the other, in the order in
+            which they were stored. A queue is read under a lease then, and a message that fails
+            blocks its queue: it is redelivered every second, without limit unless
+            `config.reconsume_max` sets one. `Later(-1)` makes it a dead letter.
+        broadcasting: whether every member receives every message. Offsets are then stored in a file
+            on this machine (see `config.offsets_folder`) under the client id, which is
             `address@DEFAULT`, as for Java clients, or `address@instance`; members on one machine
-            need an `instance` each. A message that fails is dropped with a warning: nothing is
-            given back.
+            need different `config.instance`. A message that fails is dropped with a warning,
+            because broadcasting has no redelivery.
         config: concurrency, limits and times.
         world: clock and randomness, for simulations.
 
     Raises:
-        UsageError: the group's name or the start cannot be, or no name server is known.
+        UsageError: the group's name or the start is invalid.
+        ConfigError: there is no name server, or an address is invalid.
 
-    It belongs to the event loop it was started in. `sprocket.client.blocking` has the same
-    without a loop.
+    A consumer belongs to the event loop in which it was started. `sprocket.client.blocking` has the
+    same class for programs without a loop.
     """
 
     def __init__(
@@ -140,12 +143,12 @@ class PushConsumer(Lifecycle):
 
     @property
     def queues(self) -> list[QueueId]:
-        """Queues that this member has now, sorted."""
+        """The queues that this member holds now, sorted."""
         return self._membership.queues if self._membership is not None else []
 
     @property
     def client_id(self) -> str | None:
-        """The name by which brokers and other members know it; None before the start."""
+        """The id by which brokers and other members know it; None before the start."""
         return self._session.client_id if self._session is not None else None
 
     @overload
@@ -159,19 +162,19 @@ class PushConsumer(Lifecycle):
     def on(
         self, topic: Topics, *, batch: int | None = None, **choice: Unpack[MessageSelector]
     ) -> Any:
-        """Decorates the function that gets a topic's messages; before or after the start.
+        """Subscribes the decorated function to a topic's messages; before or after the start.
 
         Args:
             topic: its name, or a pattern (`re.compile("orders-.*")`) for all topics whose whole
-                names match; those that appear later are found within `config.route_refresh_ms`.
-            batch: None: it gets one message. A number: it gets a list of up to so many, and may
-                return a list that says of each: None or `Later`.
+                names match; topics that appear later are found within `config.route_refresh_ms`.
+            batch: None: the function takes one message. A number: it takes a list with at most so
+                many messages, and may return a list with None or `Later` for each.
             choice: which messages: `tags="new || paid"`, `sql="amount > 5 AND region = 'eu'"`, or
                 `code=` a function that the broker runs; see
                 `sprocket.filter.choice.MessageSelector`.
 
         Raises:
-            UsageError: as `subscribe`.
+            UsageError, SubscriptionInvalid: as for `subscribe`.
         """
 
         def subscribe(function: Any) -> Any:
@@ -188,17 +191,18 @@ class PushConsumer(Lifecycle):
         batch: int | None = None,
         **choice: Unpack[MessageSelector],
     ) -> None:
-        """Subscribes a topic; before or after the start.
+        """Subscribes to a topic; before or after the start.
 
-        All members of a group should subscribe alike: brokers keep one subscription of a group.
+        All members of a group need the same subscriptions, because brokers keep one for a group.
 
         Args:
             topic, batch, choice: as for `on`.
-            listener: gets the messages. Without one they are iterated over.
+            listener: receives the messages; None: they are iterated over.
 
         Raises:
-            SubscriptionInvalid: the tags or the sql cannot be read.
-            UsageError: the topic's name cannot be; or some topics have a listener and some not.
+            SubscriptionInvalid: the tags or the SQL cannot be parsed.
+            UsageError: the topic's name or the listener is invalid, or some topics have a listener
+                and others have none.
         """
         if batch is not None and listener is None:
             raise UsageError("batch goes with a listener")
@@ -206,7 +210,7 @@ class PushConsumer(Lifecycle):
         self._subscribe(topic, chosen(choice), found)
 
     def unsubscribe(self, topic: Topics) -> None:
-        """Gives the queues up of a topic, or of what a pattern found, if that is subscribed."""
+        """Unsubscribes from a topic or pattern, and releases its queues; else does nothing."""
         if self._subscriptions.drop(topic):
             self._changed()
 
@@ -226,13 +230,16 @@ class PushConsumer(Lifecycle):
             self._membership.subscribed(fresh)
 
     def later(self, message: StoredMessage, delay_level: int = 0) -> None:
-        """Has the message that is being iterated over come again later.
+        """Marks the current message of a loop over the consumer for redelivery.
 
         Args:
+            message: the message that the loop received last.
             delay_level: as in `Later`.
 
         Raises:
-            UsageError: messages go to listeners; they return `Later()` instead.
+            UsageError: it is not the current message of a loop, or messages go to listeners, which
+                return `Later()` instead.
+            ClosedError: the consumer is not started, or is closed.
         """
         self._iterated().mark(message, Later(delay_level))
 
@@ -245,7 +252,13 @@ class PushConsumer(Lifecycle):
         return self._dispatcher.iterated
 
     async def start(self) -> None:
-        """Joins the group. Servers that are not there yet are waited for in the background."""
+        """Joins the group. Servers that do not run yet are contacted again in the background.
+
+        Raises:
+            UsageError: with `config.alike_only`, members of the group have other subscriptions.
+            DirectoryInUse, StoreError, OSError: in broadcasting, the file of offsets is in use, is
+                broken, or cannot be accessed.
+        """
         if self._session is not None:
             return
         self._closed.clear()
@@ -276,12 +289,12 @@ class PushConsumer(Lifecycle):
                 clock=session.world.clock,
             )
             await membership.start()
-        except BaseException:  # goes on up; only nothing must stay half open
+        except BaseException:  # raised again; only nothing must stay half open
             await self.close()
             raise
 
     def _joined_as(self) -> ConsumerConfig:
-        """The configuration, with a client id that stays the same if positions depend on it."""
+        """Returns the configuration; in broadcasting, with a fixed client id for the offsets."""
         if not self.broadcasting or self.config.instance is not None:
             return self.config
         return replace(self.config, instance=_BROADCASTING_INSTANCE)
@@ -309,10 +322,14 @@ class PushConsumer(Lifecycle):
         return Membership(self._subscriptions.by_topic, self._beginning, parts, options=options)
 
     def pause(self, topic: str | None = None) -> None:
-        """Fetches nothing more, of one topic or at all; what was fetched is still delivered.
+        """Stops fetching from one topic, or from all; fetched messages are still delivered.
 
-        The consumer stays a member and keeps its queues, whose messages wait at the brokers. What
-        failed and comes again, by the retry topic that all topics share, waits in memory.
+        The consumer stays a member and keeps its queues; new messages wait at the brokers.
+        Redelivered messages of a paused topic wait in memory, because all topics share one retry
+        topic.
+
+        Args:
+            topic: None: all topics.
         """
         if topic is None:
             self._pauses.pause_all()
@@ -320,7 +337,7 @@ class PushConsumer(Lifecycle):
             self._pauses.pause_topic(topic)
 
     def resume(self, topic: str | None = None) -> None:
-        """Goes on with one topic, or with all."""
+        """Continues to fetch from one topic; None: from all."""
         if topic is None:
             self._pauses.resume_all()
         else:
@@ -329,18 +346,21 @@ class PushConsumer(Lifecycle):
     async def reply(
         self, request: StoredMessage, body: bytes, *, properties: Mapping[str, str] | None = None
     ) -> Sent:
-        """Replies to a message that a producer sent by `request`; errors as for its `reply`."""
+        """Replies to a message that a producer sent by `request`; errors as `Producer.reply`."""
         if self._session is None:
             raise ClosedError("the consumer is not started, or is closed")
         return await Responder(self._session).reply(request, body, properties=properties)
 
     def statistics(self) -> Statistics:
-        """Rates, times and failures by topic, and how much waits in memory."""
+        """Returns rates, times and failures by topic, and how many messages are in memory."""
         windows = self._membership.windows if self._membership is not None else ()
         return self._counters.snapshot(asyncio.get_running_loop().time(), windows)
 
     async def close(self) -> None:
-        """Leaves the group: waits for listeners under way, commits, tells the brokers."""
+        """Leaves the group: waits for running listeners, commits, unregisters at the brokers.
+
+        The wait takes `config.drain_ms` at most; coroutines that still run are cancelled then.
+        """
         session, self._session = self._session, None
         membership, self._membership = self._membership, None
         delivery = self._dispatcher.close()
@@ -363,5 +383,5 @@ class PushConsumer(Lifecycle):
         self._closed.set()
 
     async def wait_closed(self) -> None:
-        """Returns when somebody closed the consumer; for programs that do nothing else."""
+        """Returns when the consumer is closed; for programs that do nothing else."""
         await self._closed.wait()

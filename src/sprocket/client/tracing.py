@@ -1,12 +1,13 @@
-"""What became of messages, told as Java's clients tell it: when each was sent and consumed.
+"""Message traces in the format of the Java clients: when each message was sent and consumed.
 
     async with Tracer(nameservers=names) as tracer:
         async with tracer.producer("order-senders", nameservers=names) as producer: ...
         consumer.subscribe("orders", listener=tracer.around("billing", listen))
 
-The events go, a hundred in a message, to `RMQ_SYS_TRACE_TOPIC`, where Java's tools and the pipeline
-`trace` find them. Tracing never holds up, changes or fails what it watches: events that cannot be
-sent, or that are too many, are dropped and counted. Who does not trace pays nothing.
+The events are sent to `RMQ_SYS_TRACE_TOPIC`, up to a hundred in a message, where Java's tools and
+the pipeline `trace` find them. Tracing never delays, changes or fails the traced sends and
+listeners: events that cannot be sent, or that are too many, are dropped and counted. Clients
+without tracing have no cost.
 
 Source: AsyncTraceDispatcher, TraceDataEncoder, SendMessageTraceHookImpl and
 ConsumeMessageTraceHookImpl of RocketMQ 5.x.
@@ -37,23 +38,23 @@ from sprocket.message.topic import TRACE
 
 logger = logging.getLogger(__name__)
 
-#: The group of those who send traces, as in Java.
+#: The producer group of traces, as in Java.
 GROUP = "_INNER_TRACE_PRODUCER"
 _REGION = "DefaultRegion"
 _FIELD_END, _EVENT_END = "\x01", "\x02"
-#: Events in one message.
+#: How many events one message has at most.
 _EVENTS_MAX = 100
-#: Bytes of the keys of one message: the ids by which a trace is found again.
+#: How many characters the keys of one message may have; a query finds a trace by these keys.
 _KEYS_MAX = 20_000
-#: Events that wait at most.
+#: How many events may wait to be sent.
 _WAITING_MAX = 10_000
 _PLAIN, _DELAYED = 0, 3
-#: How a consumption ended: numbers of Java's ConsumeReturnType.
+#: Results of a listener, as numbers of Java's ConsumeReturnType.
 _SUCCESS, _RAISED, _FAILED = 0, 2, 4
 
 
 class Tracer(Lifecycle):
-    """Notes when messages were sent and consumed, and sends that, now and then::
+    """Records when messages are sent and consumed, and sends these events periodically::
 
         async with Tracer(nameservers=servers) as tracer:
             async with tracer.producer("shop", nameservers=servers) as producer:
@@ -62,20 +63,21 @@ class Tracer(Lifecycle):
                 consumer.subscribe("orders", listener=tracer.around("billing", bill))
                 ...
 
-    Tracing never holds up or fails what it watches.
+    Tracing never delays or fails the traced sends and listeners. Up to 10,000 events wait in
+    memory; further ones are dropped.
 
     Args:
-        nameservers: as for `Producer`; usually those of the messages.
-        topic: where events go.
-        every_s: seconds between two sends.
-        config: of the producer that sends them.
+        nameservers: as for `Producer`; usually the same as for the traced clients.
+        topic: the topic for the events; by default `RMQ_SYS_TRACE_TOPIC`.
+        every_s: seconds between two sends of events.
+        config: settings of the producer that sends them.
         world: clock and randomness, for simulations.
 
     Attributes:
-        dropped: events that were not sent, because they were too many or nobody took them.
+        dropped: how many events were dropped, because too many waited or their send failed.
 
     Raises:
-        UsageError: no name server is known.
+        ConfigError: there is no name server, or an address is invalid.
     """
 
     def __init__(
@@ -98,13 +100,13 @@ class Tracer(Lifecycle):
         self.dropped = 0
 
     async def start(self) -> None:
-        """Begins to send."""
+        """Starts to send events in the background."""
         if self._sending is None:
             await self._producer.start()
             self._sending = asyncio.ensure_future(self._keep_sending())
 
     async def close(self) -> None:
-        """Sends what waits, and ends."""
+        """Sends the waiting events, and stops."""
         sending, self._sending = self._sending, None
         if sending is not None:
             sending.cancel()
@@ -113,18 +115,23 @@ class Tracer(Lifecycle):
             await self._producer.close()
 
     def producer(self, group: str, **given: Any) -> Producer:
-        """A producer whose sends are traced: `send` and `send_batch`, those that succeeded.
+        """Returns a producer that traces each successful `send` and `send_batch`.
 
         Args:
-            given: as for `Producer`.
+            group: the producer group.
+            given: further arguments, as for `Producer`.
         """
         return _TracedProducer(group, self, **given)
 
     def around(self, group: str, listener: MessageListener) -> MessageListener:
-        """A listener that does what another does, and traces it; not one that gets batches.
+        """Returns a listener that calls another one and traces it; not for batch listeners.
+
+        Args:
+            group: the consumer group.
+            listener: the listener to trace.
 
         Raises:
-            UsageError: it is no function.
+            UsageError: the listener is not a function of one message.
         """
         if not Listener.of(listener, None).is_blocking:
 
@@ -147,7 +154,13 @@ class Tracer(Lifecycle):
         return called
 
     def sent(self, group: str, messages: Sequence[Message], sent: Sequence[Sent], ms: int) -> None:
-        """Notes a send of one or more messages that began at a time, ms since 1970."""
+        """Records a send of one or more messages.
+
+        Args:
+            group: the producer group.
+            messages, sent: the messages, and the results of the send.
+            ms: when the send began, in ms since 1970 UTC.
+        """
         first, tag = messages[0], messages[0].tag or ""
         keys = " ".join(first.keys)
         ids = ",".join(one.message_id for one in sent)
@@ -207,7 +220,7 @@ class Tracer(Lifecycle):
                 logger.warning("a trace of %d events is dropped: %s", count, error)
 
     def _take(self) -> tuple[str, list[str], int]:
-        """The text of one message, its keys, and how many events it has."""
+        """Removes events for one message; returns its text, its keys and the number of events."""
         texts: list[str] = []
         keys: dict[str, None] = {}
         size = 0
@@ -226,7 +239,7 @@ class Tracer(Lifecycle):
 
 
 class _TracedProducer(Producer):
-    """Tells a tracer of its sends."""
+    """A producer that reports its sends to a tracer."""
 
     def __init__(self, group: str, tracer: Tracer, **given: Any) -> None:
         super().__init__(group, **given)

@@ -1,11 +1,11 @@
-"""Sends messages that are seen if, and only if, the sender's own work succeeded.
+"""Sends messages that consumers receive if, and only if, the sender's own work succeeds.
 
-A transaction's message is sent first, as a half message that no consumer sees. Then the sender does
-its own work, and says whether it succeeded. If the broker does not hear that, it asks: the producer
-that sent it, or another one of its group.
+The message of a transaction is sent first, as a half message that no consumer receives. Then the
+sender does its own work, and ends the transaction by commit or rollback. If the broker receives no
+end, it sends a transaction check to the producer, or to another one of its group.
 
 Source: DefaultMQProducerImpl.sendMessageInTransaction, checkTransactionState and endTransaction of
-RocketMQ 5.x. Java tells the end one-way; here the broker's word on it is waited for.
+RocketMQ 5.x. Java sends the end without a reply; this client waits for the broker's reply.
 """
 
 from __future__ import annotations
@@ -52,20 +52,20 @@ logger = logging.getLogger(__name__)
 #: The sender's own work, for `send_in_transaction`. A plain function runs in a thread.
 Execute = Callable[["Transaction"], Awaitable[Outcome]] | Callable[["Transaction"], Outcome]
 
-#: Ends that are remembered, to answer the broker if it asks.
+#: How many ends of transactions are remembered, to answer the checks of brokers.
 _REMEMBERED_MAX = 10_000
-#: The broker cannot say now; it will ask.
+#: Codes of a broker that cannot end the transaction now and will check it later.
 _LATER = frozenset({ResponseCode.SYSTEM_BUSY, ResponseCode.SERVICE_NOT_AVAILABLE})
 
 
 class Transaction:
-    """One message, and the work that decides whether it is seen. Use it with `async with`.
+    """One message and the work that decides whether it is delivered. Use it with `async with`.
 
     Attributes:
-        message: what is to be sent.
-        id: its unique id, by which a check may find the work; known inside `async with`.
-        sent: where the half message lies.
-        is_confirmed: whether the broker has said that it knows the end. If not, it will ask.
+        message: the message.
+        id: its unique id, by which `check` may find the work; set inside `async with`.
+        sent: where the half message is stored; None before that.
+        is_confirmed: whether the broker has confirmed the end. If not, it will send a check.
     """
 
     def __init__(
@@ -88,19 +88,19 @@ class Transaction:
         self._decided: Outcome | None = None
 
     def roll_back(self) -> None:
-        """The message is not to be seen, though no error is raised."""
+        """Has the block end with a rollback, although it raises no exception."""
         self._decided = Outcome.ROLLBACK
 
     def leave_open(self) -> None:
-        """The end is not known yet: the broker will ask, and `check` answers."""
+        """Leaves the end open: the broker will send a check, which `check` answers."""
         self._decided = Outcome.UNKNOWN
 
     def decide(self, outcome: Outcome) -> None:
-        """How it is to end."""
+        """Sets how the transaction ends."""
         self._decided = outcome
 
     async def __aenter__(self) -> Self:
-        """Sends the half message; errors as `Producer.send`."""
+        """Sends the half message; errors as for `Producer.send`."""
         await self._producer._begin(self)
         return self
 
@@ -110,7 +110,7 @@ class Transaction:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Commits; after an error rolls back; after a cancellation leaves it open."""
+        """Commits; rolls back after an exception; leaves it open after a cancellation."""
         outcome = self._decided or Outcome.COMMIT
         if kind is not None and outcome is not Outcome.UNKNOWN:
             is_error = issubclass(kind, Exception)
@@ -119,9 +119,9 @@ class Transaction:
 
 
 class TransactionalProducer(Producer):
-    """A producer whose messages can belong to transactions.
+    """A producer that can also send messages in transactions.
 
-    The message is seen after the block, not before, and not at all if the block raises::
+    The message is delivered after the block, and never if the block raises an exception::
 
         async def was_stored(message):
             return Outcome.COMMIT if await orders.has(message.keys[0]) else Outcome.ROLLBACK
@@ -131,10 +131,14 @@ class TransactionalProducer(Producer):
                 await orders.store("o-1")
 
     Args:
-        check: is asked how a transaction ended that this object does not remember: of a process
-            that died, or of another member of the group. Without it such questions stay open.
         group, nameservers, config, world: as for `Producer`. All members of a group must be able to
-            answer for each other.
+            answer checks for each other.
+        check: takes a half message and returns how its transaction ended; a plain function runs in
+            a thread. It is called for transactions that this object does not remember: those of a
+            process that died, or of another member of the group. None: these stay open.
+
+    Raises:
+        UsageError, ConfigError: as for `Producer`.
     """
 
     def __init__(
@@ -147,7 +151,7 @@ class TransactionalProducer(Producer):
         check: Check | None = None,
     ) -> None:
         super().__init__(group, nameservers=nameservers, config=config, world=world)
-        #: By unique id; None while the work goes on.
+        #: By unique id, how the transaction ended; None while its work is running.
         self._ends: OrderedDict[str, Outcome | None] = OrderedDict()
         self._checks = TransactionChecks(group, self._remembered, check)
 
@@ -159,7 +163,7 @@ class TransactionalProducer(Producer):
             self._session.checkers.setdefault(self.group, []).append(self._checks)
 
     async def close(self) -> None:
-        """As `Producer.close`. Transactions that are open stay so; another member is asked."""
+        """As `Producer.close`. Open transactions stay open; brokers check with other members."""
         if self._session is not None:
             checkers = self._session.checkers.get(self.group, [])
             if self._checks in checkers:
@@ -178,14 +182,19 @@ class TransactionalProducer(Producer):
         immunity_s: int | None = None,
         timeout_ms: float | None = None,
     ) -> Transaction:
-        """A transaction, to be used with `async with`.
+        """Returns a transaction for use with `async with`.
+
+        Inside the block `roll_back` and `leave_open` set another end than commit. Leaving the block
+        raises ReplyError if the broker refuses the commit for good.
 
         Args:
+            message: the message.
             key, queue, timeout_ms: as for `Producer.send`.
-            immunity_s: the broker is not to ask sooner, s; its own setting counts if that is more.
+            immunity_s: seconds before the first check; the broker's own setting applies if it is
+                longer.
 
-        Inside the block `roll_back` and `leave_open` decide otherwise than the block's end would.
-        Leaving it raises ReplyError if the broker refuses the commit for good.
+        Raises:
+            UsageError: the message is delayed, or `immunity_s` is below 0.
         """
         if message.waits:
             raise UsageError("a transaction's message cannot be delayed")
@@ -205,10 +214,14 @@ class TransactionalProducer(Producer):
         immunity_s: int | None = None,
         timeout_ms: float | None = None,
     ) -> Transaction:
-        """Sends a half message, calls `execute`, and ends the transaction as that returns.
+        """Sends a half message, calls `execute`, and ends the transaction with its result.
 
-        What `execute` raises is raised here, and leaves the transaction open. Arguments as for
-        `transaction`.
+        An exception of `execute` is raised again and leaves the transaction open. The other
+        arguments and the errors are those of `transaction` and `send`.
+
+        Args:
+            execute: does the sender's work: takes the transaction and returns an `Outcome`. A plain
+                function runs in a thread.
         """
         transaction = self.transaction(
             message, key=key, queue=queue, immunity_s=immunity_s, timeout_ms=timeout_ms
@@ -219,7 +232,7 @@ class TransactionalProducer(Producer):
         return transaction
 
     def _remembered(self, transaction_id: str) -> tuple[bool, Outcome]:
-        """Whether a transaction is known here, and how it ended so far."""
+        """Returns whether a transaction is known here, and how it has ended."""
         if transaction_id not in self._ends:
             return False, Outcome.UNKNOWN
         return True, self._ends[transaction_id] or Outcome.UNKNOWN
@@ -230,6 +243,9 @@ class TransactionalProducer(Producer):
         if len(self._ends) > _REMEMBERED_MAX:
             self._ends.popitem(last=False)
 
+    # The transaction is remembered before the send, because a check may arrive before the send
+    # returns. If the send fails, the broker may have stored the half message nevertheless; the
+    # caller's work has not begun, so a rollback is remembered as the answer to a check.
     async def _begin(self, transaction: Transaction) -> None:
         """Sends the half message."""
         if transaction.id:
@@ -242,7 +258,7 @@ class TransactionalProducer(Producer):
         self._remember(transaction.id, None)
         try:
             transaction.sent = await self._send_half(transaction, envelope)
-        except BaseException:  # the work has not begun: whatever was stored is not to be seen
+        except BaseException:  # raised again
             self._remember(transaction.id, Outcome.ROLLBACK)
             raise
         if transaction.sent.status is not SendStatus.OK:
@@ -270,15 +286,21 @@ class TransactionalProducer(Producer):
             route = await sender.route(envelope.topic, deadline)
             fixed = fixed_queue(route, transaction.message, key=key, queue=queue)
             sent = (await sender.send_to(fixed, envelope, deadline))[0]
-        # A broker asks those it has a heartbeat of.
+        # A broker sends checks to producers whose heartbeat it has.
         with contextlib.suppress(SprocketError):
             address = session.address(sent.queue.broker)
             if session.greeted(address) is None:
                 await session.register(address)
         return sent
 
+    # The outcome is remembered before it is sent, so a failure here loses nothing: the broker sends
+    # a check and gets the same answer. So only a refusal of a commit is an error for the caller.
     async def _end(self, transaction: Transaction, outcome: Outcome) -> None:
-        """Tells the broker how a transaction ended."""
+        """Sends the end of a transaction to the broker.
+
+        Raises:
+            ReplyError: the broker refuses the commit for good.
+        """
         if outcome is Outcome.UNKNOWN:
             self._ends.pop(transaction.id, None)
             return

@@ -1,1 +1,1 @@
-"""What every client decides, whatever its connections are: routes, queues, replies, attempts."""
+"""What all clients decide alike, whatever their connections: routes, queues, replies, attempts."""

@@ -1,4 +1,4 @@
-"""Whether a request that failed is sent again, and after which pause. Pure.
+"""Whether a failed request is sent again, and after which pause. Pure.
 
 Source: DefaultMQProducerImpl.sendDefaultImpl of RocketMQ 5.x, which has no pauses.
 """
@@ -11,7 +11,7 @@ from sprocket.base.errors import SprocketError
 
 
 def may_pass(error: SprocketError) -> bool:
-    """Whether the same request may succeed later, or elsewhere, or after a look at the route."""
+    """Whether the same request may succeed later, at another broker, or with a new route."""
     return error.retriable or error.refresh_route
 
 
@@ -24,7 +24,7 @@ class Attempts:
 
     Attributes:
         count: how many attempts failed.
-        failed_at: the broker of the last one; empty if it failed before a broker was chosen.
+        failed_at: the broker of the last failed attempt; empty if no broker was chosen yet.
     """
 
     __slots__ = ("_brokers", "_pauses", "_retries", "count", "failed_at")
@@ -37,10 +37,10 @@ class Attempts:
         self.failed_at = ""
 
     def another(self, error: SprocketError, broker: str = "") -> bool:
-        """Counts a failed attempt; whether there is to be another.
+        """Counts a failed attempt, and returns whether to try again.
 
         Args:
-            broker: where it failed; empty if no broker could be chosen.
+            broker: the broker of the attempt; empty if none could be chosen.
         """
         self.count += 1
         self.failed_at = broker
@@ -50,8 +50,8 @@ class Attempts:
     def pause(self, broker: str = "") -> float:
         """Seconds to wait before the next attempt, which goes to this broker.
 
-        A broker that has not failed is tried at once, because its health has nothing to do with the
-        others'. One that has failed gets time to recover: without a pause all attempts would be
-        used up within the milliseconds in which it refuses connections.
+        A broker that has not failed is tried at once, because the failures of others do not concern
+        it. One that has failed gets time to recover: without a pause all attempts would be used up
+        within the milliseconds in which it refuses connections.
         """
         return next(self._pauses) if broker in self._brokers else 0.0

@@ -1,4 +1,4 @@
-"""A message made ready to send: checked, named, compressed, its properties as text. Pure."""
+"""Messages made ready to send: checked, given an id, compressed, properties as text. Pure."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from sprocket.message.topic import check_topic, is_closed_topic, is_retry_topic
 from sprocket.protocol.requests.send import SendBatch, SendMessageV2, SendReplyMessageV2
 
 _COMPRESSIONS = {"zlib": Compression.ZLIB, "lz4": Compression.LZ4, "zstd": Compression.ZSTD}
-#: A character has four bytes at most, so shorter texts need not be counted in bytes.
+#: A character has at most four bytes, so shorter texts need not be encoded to count their bytes.
 _SURELY_SHORT = PROPERTIES_BYTES_MAX // 4
 
 
 class Packing(Protocol):
-    """How messages are made ready; `ProducerConfig` is one, and says what each value means."""
+    """How messages are made ready; `ProducerConfig` is one, and describes each value."""
 
     @property
     def body_bytes_max(self) -> int: ...
@@ -47,7 +47,7 @@ class Packing(Protocol):
 
 
 class JavaPacking(NamedTuple):
-    """As Java's producers do it unless they are set otherwise. Source: DefaultMQProducer."""
+    """The defaults of Java's producers. Source: DefaultMQProducer."""
 
     body_bytes_max: int = 4 * 1024 * 1024
     compress_over_bytes: int = 4 * 1024
@@ -55,21 +55,21 @@ class JavaPacking(NamedTuple):
     compression_level: int = 5
 
 
-#: How messages are made ready where nobody asks for anything else.
+#: How messages are made ready unless the caller asks for something else.
 JAVA_PACKING = JavaPacking()
 #: How many queues a topic gets that the first send creates. Source: DefaultMQProducer.
 NEW_TOPIC_QUEUES = 4
 
 
 class Envelope(NamedTuple):
-    """What goes to the broker.
+    """A message or batch that is ready to send.
 
     Attributes:
         born_ms: when it was made ready.
-        message_id: the unique id; of a batch, its own.
+        message_id: the unique id; a batch has one besides those of its messages.
         parts: unique ids of a batch's messages; empty for a single message.
         reconsume_times, reconsume_max: of a message that goes to a retry topic.
-        is_reply: whether it answers a request message.
+        is_reply: whether it replies to a request message.
     """
 
     topic: str
@@ -86,15 +86,15 @@ class Envelope(NamedTuple):
 
     @property
     def is_plain(self) -> bool:
-        """Whether it is one message for an ordinary topic, and no answer."""
+        """Whether it is a single message for an ordinary topic, and not a reply."""
         return not (self.parts or self.is_reply or self.reconsume_times or self.reconsume_max)
 
     def header(self, queue: QueueId, *, group: str, new_topic_queues: int) -> SendMessageV2:
-        """The header under which it goes to a queue.
+        """The header of the request that sends it to a queue.
 
         Args:
             group: the sender's producer group.
-            new_topic_queues: queues of the topic if sending makes it.
+            new_topic_queues: number of queues of the topic if this send creates it.
         """
         kind: type[SendMessageV2] = SendBatch if self.parts else SendMessageV2
         if self.is_reply:
@@ -119,7 +119,7 @@ def seal(message: Message, ids: UniqueIds, now_ms: int, packing: Packing) -> Env
     """Makes one message ready.
 
     Raises:
-        UsageError: the message cannot be sent; says why, with the limit that counts.
+        UsageError: the message cannot be sent; the text has the reason, and the limit if it is one.
     """
     try:
         check(message, packing.body_bytes_max)
@@ -142,10 +142,13 @@ def seal_batch(
     """Makes several messages ready to go in one request.
 
     Raises:
-        UsageError: one of them, or all together, cannot be sent; says why.
+        UsageError: one of them, or all together, cannot be sent; the text has the reason.
     """
     if not isinstance(messages, Sequence) or not messages:
         raise UsageError("a batch is a list of messages, at least one")
+    # A batch is one request to one queue, and its reply is one for all. So everything that decides
+    # where a message goes, or when its reply comes, must be the same for all of them. The checks of
+    # a message's types cost nothing here: they run only if encoding it has failed.
     first = messages[0]
     names = []
     parts = []
@@ -174,7 +177,7 @@ def seal_batch(
 
 
 def check(message: Message, body_bytes_max: int) -> None:
-    """Raises UsageError if the message's topic, body or keys cannot be."""
+    """Raises UsageError if the message's topic, body or keys are not valid."""
     _check_open(message.topic)
     body = message.body
     if type(body) is not bytes:
@@ -191,7 +194,7 @@ def _check_buffer(body: object) -> None:
     if not isinstance(body, bytes | bytearray | memoryview):
         raise UsageError(f"a body is bytes, not {type(body).__name__}")
     if isinstance(body, memoryview) and not (body.c_contiguous and body.itemsize == body.ndim == 1):
-        raise UsageError("a body that is a memoryview is one of bytes in a row; bytes(view) is")
+        raise UsageError("a memoryview as body must be of contiguous bytes; use bytes(view)")
 
 
 @lru_cache(maxsize=1024)

@@ -12,7 +12,7 @@ from sprocket.base.errors import UsageError
 from sprocket.message.hashing import java_hash
 from sprocket.message.queue import QueueId
 
-#: (a send took this long or longer, its broker is avoided so long), in seconds, longest first.
+#: (if a send took at least this long, its broker is avoided for that long), seconds, longest first.
 _AVOIDED: tuple[tuple[float, float], ...] = (
     (15.0, 30.0),
     (5.0, 10.0),
@@ -20,16 +20,16 @@ _AVOIDED: tuple[tuple[float, float], ...] = (
     (1.8, 5.0),
     (0.55, 2.0),
 )
-#: A quicker answer says nothing new of a broker that is not avoided.
+#: A quicker reply changes nothing for a broker that is not avoided.
 SLOW = _AVOIDED[-1][0]
-#: A send that failed counts as one that took so long.
+#: A failed send counts as one that took this long.
 _FAILURE = 10.0
 
 
 def by_key(queues: Sequence[QueueId], key: str | int) -> QueueId:
     """The queue of a key: its Java hash modulo the number of queues, as Java's selector does.
 
-    All producers choose alike as long as they see the same queues in the same order.
+    All producers choose the same queue as long as they see the same queues in the same order.
     """
     if isinstance(key, str):
         hashed = java_hash(key)
@@ -56,11 +56,11 @@ class Faults:
     __slots__ = ("until",)
 
     def __init__(self) -> None:
-        #: By broker name, the end of its time out.
+        #: By broker name, the time until which it is avoided.
         self.until: dict[str, float] = {}
 
     def answered(self, broker: str, seconds: float, now: float) -> None:
-        """Notes that a broker took so long to answer. A quick answer clears it."""
+        """Records how long a broker took to reply. A quick reply clears it."""
         if seconds < SLOW:
             if self.until:
                 self.until.pop(broker, None)
@@ -71,11 +71,11 @@ class Faults:
                 return
 
     def failed(self, broker: str, now: float) -> None:
-        """Notes that a broker did not answer, or refused for now."""
+        """Records that a broker did not reply, or refused for now."""
         self.answered(broker, _FAILURE, now)
 
     def is_avoided(self, broker: str, now: float) -> bool:
-        """Whether to keep away from a broker."""
+        """Whether a broker is to be avoided now."""
         until = self.until.get(broker)
         if until is None:
             return False
@@ -89,8 +89,8 @@ class QueueChooser:
     """Takes the queues of each topic in turn.
 
     Args:
-        start: where to begin; random, so that many producers do not begin alike.
-        faults: brokers to keep away from while there are others; None avoids none.
+        start: index to begin with; random, so that many producers do not begin with the same queue.
+        faults: brokers to avoid while there are others; None avoids none.
     """
 
     __slots__ = ("_faults", "_start", "_turns")

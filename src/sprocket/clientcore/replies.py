@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class SendStatus(Enum):
-    """How well a message that was stored is kept. All but `OK` occur in synchronous modes only."""
+    """How safely a message is stored. All but `OK` occur in synchronous modes only."""
 
     OK = "SEND_OK"
     FLUSH_DISK_TIMEOUT = "FLUSH_DISK_TIMEOUT"
@@ -42,8 +42,8 @@ class PullStatus(Enum):
     Members:
         FOUND: messages.
         NO_NEW: nothing; the offset is the queue's end.
-        NO_MATCHED: messages there were, but none that was asked for; go on at `next_offset`.
-        OFFSET_ILLEGAL: the offset lies outside the queue; `next_offset` is inside.
+        NO_MATCHED: only messages that do not match the subscription; continue at `next_offset`.
+        OFFSET_ILLEGAL: the offset is outside the queue; `next_offset` is inside.
     """
 
     FOUND = "FOUND"
@@ -61,12 +61,12 @@ _PULLED: dict[int, PullStatus] = {
 
 
 def is_stored(code: int) -> bool:
-    """Whether a code says that the message is stored, however well."""
+    """Whether a code means that the message is stored, however safely."""
     return code in _STORED
 
 
 def send_status(reply: Command) -> SendStatus:
-    """How the message is stored that this reply acknowledges.
+    """How safely the message that this reply acknowledges is stored.
 
     Raises:
         ReplyError: it is not stored.
@@ -78,13 +78,13 @@ def send_status(reply: Command) -> SendStatus:
 
 
 class PullAnswer(NamedTuple):
-    """A broker's answer to a pull.
+    """A broker's reply to a pull.
 
     Attributes:
-        next_offset: where the next pull is to begin.
+        next_offset: where the next pull begins.
         min_offset, max_offset: the queue's first offset, and the one after its last.
         broker_number: the process of the broker that the next pull should go to; 0 is the master.
-        records: of the messages found, one after the other; empty unless `FOUND`.
+        records: the records of the messages, one after the other; empty unless `FOUND`.
     """
 
     status: PullStatus
@@ -95,15 +95,15 @@ class PullAnswer(NamedTuple):
     records: Buffer
 
     def messages(self, broker: str, wanted: Filter) -> Iterator[StoredMessage]:
-        """The messages that match: brokers may have compared hashes of tags only.
+        """The messages that match; brokers may have compared only the hashes of tags.
 
         Args:
-            broker: the name of the broker that answered.
+            broker: the name of the broker that replied.
 
         Raises:
-            CorruptRecord: the bytes are no record; the messages before them were given already.
+            CorruptRecord: the bytes are no record; the messages before them were yielded already.
         """
-        # Tasks of Spark decode records to columns instead, and need not load this.
+        # Tasks of Spark decode records to columns instead, and need not import this.
         from sprocket.message.record import scan
 
         found = scan(self.records, broker, opens_bodies=True)
@@ -113,21 +113,22 @@ class PullAnswer(NamedTuple):
 
 
 def read_pull(reply: Command) -> PullAnswer:
-    """What a reply to a pull says.
+    """Reads the reply to a pull.
 
     Raises:
         ReplyError: the broker refused.
-        RemoteProtocolError: the next offset is negative, or messages were found but none is there.
+        RemoteProtocolError: the next offset is negative, or the code is that for found messages
+            and the reply contains none.
     """
     status = _PULLED.get(reply.code)
     if status is None:
         raise reply.error()
     fields = reply.read(PullReply)
     if fields.next_begin_offset < 0:
-        raise RemoteProtocolError(f"a pull goes on at {fields.next_begin_offset}")
+        raise RemoteProtocolError(f"the next offset of a pull is {fields.next_begin_offset}")
     is_found = status is PullStatus.FOUND
     if is_found and not reply.body:
-        raise RemoteProtocolError("a pull has found messages and brings none")
+        raise RemoteProtocolError("the reply to a pull that found messages contains none")
     return PullAnswer(
         status,
         fields.next_begin_offset,

@@ -1,4 +1,4 @@
-"""What the route of a topic means: its queues, where their brokers are, whom to ask for it. Pure.
+"""Routes: a topic's queues, the addresses of their brokers, the name servers to ask. Pure.
 
 All clients of one topic see the same queues in the same order, whatever name server they asked, so
 that two producers that hash the same key choose the same queue.
@@ -20,7 +20,7 @@ from sprocket.protocol.codes import MASTER
 if TYPE_CHECKING:
     from sprocket.protocol.bodies import Route
 
-#: More queues of one topic on one broker are nonsense from a broken name server.
+#: A name server that reports more queues of one topic on one broker is broken.
 _QUEUES_MAX = 65_536
 
 
@@ -42,11 +42,11 @@ class TopicRoute(NamedTuple):
 
 
 def read_route(topic: str, route: Route) -> TopicRoute:
-    """The queues and addresses that a name server's answer contains.
+    """The queues and addresses in a name server's reply.
 
-    Only a master takes messages, while any process of a broker can be read. An order configuration
-    replaces the writable queues: it keeps a key in its queue also while the broker of that queue is
-    away, which is why it is not compared with the brokers that are there.
+    Only a master accepts messages, while any process of a broker can be read. An order
+    configuration replaces the writable queues. It is not compared with the brokers in the reply, so
+    that a key keeps its queue even while the broker of that queue is away.
     """
     addresses = {each.broker_name: dict(each.broker_addrs) for each in route.broker_datas}
     writable: set[QueueId] = set()
@@ -76,10 +76,10 @@ def _ordered_queues(topic: str, configuration: str) -> Iterator[QueueId]:
 
 
 def promise(topic: str, template: TopicRoute, queues: int) -> TopicRoute:
-    """The route that a topic will have once the first send has created it after a template.
+    """The route that a topic will have after the first send has created it from a template.
 
     Args:
-        queues: how many queues the sender asks for on each broker, at most.
+        queues: the most queues that the sender asks for on each broker.
     """
     writable = tuple(
         queue._replace(topic=topic) for queue in template.writable if queue.number < queues
@@ -88,7 +88,7 @@ def promise(topic: str, template: TopicRoute, queues: int) -> TopicRoute:
 
 
 def nearest(numbers: Mapping[int, str] | None, wished: int = MASTER) -> tuple[int, str] | None:
-    """Number and address of the wished process of a broker, else of the one with the lowest number.
+    """Number and address of the wished process of a broker, or else of the lowest number.
 
     Args:
         numbers: the broker's addresses by number; None or empty if no route contains it.
@@ -102,11 +102,12 @@ def nearest(numbers: Mapping[int, str] | None, wished: int = MASTER) -> tuple[in
 class NameServers:
     """The name servers of a client, in the order in which it asks them.
 
-    The one that answered last is asked first, so that one that is away is not waited for each time.
+    The one that replied last is asked first, so that a client does not wait each time for one that
+    is away.
 
     Args:
         addresses: `host:port` of each, at least one.
-        first: index of the one to begin with.
+        first: index of the one to ask first.
     """
 
     def __init__(self, addresses: Sequence[str], first: int = 0) -> None:
@@ -117,18 +118,18 @@ class NameServers:
         return iter(self._addresses[self._current :] + self._addresses[: self._current])
 
     def answered(self, address: str) -> None:
-        """Notes which one gave the answer."""
+        """Records which one replied."""
         self._current = self._addresses.index(address)
 
 
 def no_route(topic: str, failures: Sequence[SprocketError]) -> SprocketError:
     """The error to raise when no name server gave the route of a topic.
 
-    That the topic does not exist counts more than that a server is away. It counts only after all
-    were asked: a name server that has just started does not know all brokers yet.
+    That the topic does not exist takes precedence over a server that is away. It counts only after
+    all name servers were asked, because one that has just started does not know all brokers yet.
 
     Args:
-        failures: one of each name server.
+        failures: one for each name server.
     """
     if any(isinstance(failure, TopicNotFound) for failure in failures):
         return RouteNotFound(f"no broker has topic {topic!r}")

@@ -1,6 +1,6 @@
-"""What is wrong with a message that cannot be made ready because something in it has a wrong type.
+"""Finds the value of a wrong type because of which a message cannot be made ready. Pure.
 
-Looked for only when that has failed: a message that is right costs nothing for it. Pure.
+It is searched for only after a failure, so that a valid message costs nothing.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ _NUMBERS = ("delay_level", "flag")
 
 
 def mistake(message: Any, error: Exception) -> UsageError:
-    """What to tell whoever gave the message.
+    """The error to raise for a message.
 
     Args:
-        error: how making it ready failed; told if nothing better is found.
+        error: raised while it was made ready; its text is used if no wrong type is found.
     """
     if not isinstance(message, Message):
-        return UsageError(f"a Message is sent, not {_kind(message)}")
+        return UsageError(f"expected a Message, not {_kind(message)}")
     return UsageError(next(_faults(message), None) or f"the message cannot be sent: {error}")
 
 

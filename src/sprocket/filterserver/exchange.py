@@ -1,4 +1,4 @@
-"""The frames between a broker and a filter's process, over two pipes.
+"""The frames between a broker and a filter's process, over two pipes. Pure.
 
     to the process                              back
     memory, CPU time, parent: as arguments      level: `kernel` or `limits`

@@ -25,50 +25,53 @@ class NameServerConfig:
     )
     kv_path: str | None = setting(
         None,
-        "File that keeps the key-value settings; without one they are forgotten at the end.",
+        "File of the key-value settings; without one they are lost when the name server stops.",
         rocketmq="kvConfigPath",
     )
     broker_expiry_ms: int = setting(
         120_000,
-        "A broker that was not heard of for so long is taken off the routes, unless it named "
-        "its own time.",
+        "A broker that sends no heartbeat or registration for so long is removed from the routes, "
+        "unless it sent its own timeout.",
         minimum=1_000,
     )
     scan_ms: int = setting(
         5_000,
-        "How often silent brokers are looked for.",
+        "Pause between two scans for silent brokers.",
         rocketmq="scanNotActiveBrokerInterval",
         minimum=10,
     )
     order_conf_in_routes: bool = setting(
         False,
-        "Whether a route carries the topic's order configuration.",
+        "Whether a route contains the topic's order configuration.",
         rocketmq="orderMessageEnable",
     )
     order_conf_to_brokers: bool = setting(
         True,
-        "Whether a registering broker is told the order configuration of all topics.",
+        "Whether the reply to a broker's registration contains the order configuration of all "
+        "topics.",
         rocketmq="returnOrderTopicConfigToBroker",
     )
     topics_absent_are_deleted: bool = setting(
         False,
-        "Whether a registration takes off the topics that it does not list.",
+        "Whether a registration removes the broker's topics that it does not list.",
         rocketmq="deleteTopicWithBrokerRegistration",
     )
     topic_lists: bool = setting(
         True,
-        "Whether the topics of a cluster or unit are listed to who asks.",
+        "Whether clients may list the topics of a cluster or unit.",
         rocketmq="enableTopicList",
     )
     all_topics_list: bool = setting(
         True,
-        "Whether all topics are listed to who asks.",
+        "Whether clients may list all topics.",
         rocketmq="enableAllTopicList",
     )
-    topics_max: int = setting(200_000, "Topics held at most.", minimum=1)
-    brokers_max: int = setting(10_000, "Broker processes held at most.", minimum=1)
-    kv_entries_max: int = setting(100_000, "Key-value settings held at most.", minimum=1)
+    topics_max: int = setting(200_000, "Topics at most.", minimum=1)
+    brokers_max: int = setting(10_000, "Broker processes at most.", minimum=1)
+    kv_entries_max: int = setting(100_000, "Key-value settings at most.", minimum=1)
     frame_bytes_max: int = setting(
-        16 << 20, "Largest request that is read.", minimum=1 << 16, maximum=1 << 30
+        16 << 20, "Largest request that is accepted.", minimum=1 << 16, maximum=1 << 30
     )
-    drain_ms: int = setting(3_000, "How long requests may take to finish at the end.", minimum=0)
+    drain_ms: int = setting(
+        3_000, "How long requests in flight may take when the name server stops.", minimum=0
+    )

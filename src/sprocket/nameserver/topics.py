@@ -58,6 +58,7 @@ class RouteRequests:
             order_topic_conf=order,
             queue_datas=[_queue_data(name, queues) for name, queues in found.queues.items()],
         )
+        # Clients before 4.9.4 read only fastjson's dialect, in which numbers are keys of objects.
         is_standard = command.version >= VERSION_STANDARD_JSON
         return Reply(
             body=body.encode(standard=is_standard or bool(asked.accept_standard_json_only))

@@ -1,4 +1,4 @@
-"""Settings of the store."""
+"""The settings of a store."""
 
 from __future__ import annotations
 
@@ -11,210 +11,212 @@ KIB = 1024
 MIB = 1024 * KIB
 GIB = 1024 * MIB
 
-#: The largest file of the log; its positions are signed 32-bit numbers in RocketMQ.
+#: The largest file of the log: RocketMQ keeps positions in a file as signed 32-bit numbers.
 _FILE_BYTES_MAX = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
 class StoreConfig:
-    """How messages are kept. File sizes must stay as they are once a store has files."""
+    """Settings of a store. File sizes must not change once a store has files."""
 
     path: str = setting(
-        "sprocket-data", "folder that a broker keeps everything in", rocketmq="storePathRootDir"
+        "sprocket-data", "Folder of all files of a broker.", rocketmq="storePathRootDir"
     )
     log_paths: tuple[str, ...] = setting(
         (),
-        "folders of the log, which may be on several disks; commitlog below the store's if none",
+        "Folders of the log, which may be on several disks; by default `commitlog` in the store's "
+        "folder.",
         rocketmq="storePathCommitLog",
     )
     log_read_only_paths: tuple[str, ...] = setting(
         (),
-        "folders of the log that get no new files",
+        "Folders of the log in which no new files are created.",
         rocketmq="readOnlyCommitLogStorePaths",
     )
     log_file_bytes: int = setting(
         GIB,
-        "size of one file of the log",
+        "Size of one file of the log.",
         rocketmq="mappedFileSizeCommitLog",
         minimum=4 * KIB,
         maximum=_FILE_BYTES_MAX,
     )
     queue_file_bytes: int = setting(
         300_000 * 20,
-        "size of one file of a consume queue; 20 bytes an entry",
+        "Size of one file of a consume queue; 20 bytes per entry.",
         rocketmq="mappedFileSizeConsumeQueue",
         minimum=20,
         maximum=_FILE_BYTES_MAX,
     )
     message_bytes_max: int = setting(
         4 * MIB,
-        "largest body of a message",
+        "Largest body of a message.",
         rocketmq="maxMessageSize",
         minimum=1,
         maximum=512 * MIB,
     )
     flush: str = setting(
         "ASYNC_FLUSH",
-        "whether a send is answered before (ASYNC_FLUSH) or after (SYNC_FLUSH) it is on the disk",
+        "Whether a send is answered before (ASYNC_FLUSH) or after (SYNC_FLUSH) it is on the disk.",
         rocketmq="flushDiskType",
         choices=("ASYNC_FLUSH", "SYNC_FLUSH"),
     )
     flush_interval_ms: int = setting(
         500,
-        "pause between two flushes of the log",
+        "Pause between two flushes of the log.",
         rocketmq="flushIntervalCommitLog",
         minimum=1,
         maximum=60_000,
     )
     flush_least_pages: int = setting(
         0,
-        "less than so many pages of 4 KiB wait for the thorough flush of the log; 0: nothing waits",
+        "Fewer unflushed pages of 4 KiB than this wait for the thorough flush; 0: none waits.",
         rocketmq="flushCommitLogLeastPages",
         minimum=0,
         maximum=262_144,
     )
     flush_thorough_interval_ms: int = setting(
         10_000,
-        "so often the log is flushed whatever there is",
+        "Pause between two thorough flushes, which flush any number of pages of the log.",
         rocketmq="flushCommitLogThoroughInterval",
         minimum=1,
         maximum=600_000,
     )
     queue_flush_interval_ms: int = setting(
         1000,
-        "pause between two flushes of the consume queues",
+        "Pause between two flushes of the consume queues.",
         rocketmq="flushIntervalConsumeQueue",
         minimum=1,
         maximum=600_000,
     )
     disk_check_interval_ms: int = setting(
         10_000,
-        "pause between two looks at how full the disk is",
+        "Pause between two checks of how full the disk is.",
         rocketmq="cleanResourceInterval",
         minimum=100,
         maximum=600_000,
     )
     disk_full_percent: int = setting(
         90,
-        "from here on messages are refused; reads go on",
+        "Percent of the disk from which on messages are refused; reads still work.",
         rocketmq="diskSpaceWarningLevelRatio",
         minimum=35,
         maximum=100,
     )
     kept_hours: int = setting(
         72,
-        "for so long messages are kept, in hours; then their files go",
+        "How long messages are kept, in hours; then their files expire and are deleted.",
         rocketmq="fileReservedTime",
         minimum=1,
         maximum=1_000_000,
     )
     log_bytes_max: int = setting(
         0,
-        "the log's files may have so many bytes together, then the oldest go, expired or not; 0 "
-        "for any number",
+        "Bytes of all files of the log; above it the oldest files are deleted, expired or not; 0: "
+        "no limit.",
         minimum=0,
     )
     files_removed_max: int = setting(
         10,
-        "files of the log that go at most at one look at the disk",
+        "Files of the log that one check of the disk deletes at most.",
         rocketmq="deleteFileBatchMax",
         minimum=1,
         maximum=1000,
     )
     delete_hours: str = setting(
         "04",
-        "hours of the day at which expired files go, separated by `;`",
+        "Hours of the day at which expired files are deleted, separated by `;`.",
         rocketmq="deleteWhen",
     )
     disk_used_percent: int = setting(
         75,
-        "above it expired files go at any hour",
+        "Percent of the disk above which expired files are deleted at any hour.",
         rocketmq="diskMaxUsedSpaceRatio",
         minimum=10,
         maximum=95,
     )
     disk_forced_percent: int = setting(
         85,
-        "above it the oldest files go, expired or not, consumed or not",
+        "Percent of the disk above which the oldest files are deleted, expired or not, consumed or "
+        "not.",
         rocketmq="diskSpaceCleanForciblyRatio",
         minimum=30,
         maximum=100,
     )
     may_force: bool = setting(
         True,
-        "whether files may go before they are expired",
+        "Whether files may be deleted before they expire.",
         rocketmq="cleanFileForciblyEnable",
     )
     index_keys: bool = setting(
-        True, "whether messages can be found by key and unique id", rocketmq="messageIndexEnable"
+        True, "Whether messages can be found by key and unique id.", rocketmq="messageIndexEnable"
     )
     index_slots: int = setting(
         5_000_000,
-        "slots of one file of the key index; 4 bytes each",
+        "Slots of one file of the key index; 4 bytes each.",
         rocketmq="maxHashSlotNum",
         minimum=1,
         maximum=100_000_000,
     )
     index_entries: int = setting(
         20_000_000,
-        "keys that one file of the key index holds; 20 bytes each",
+        "Keys in one file of the key index; 20 bytes each.",
         rocketmq="maxIndexNum",
         minimum=2,
         maximum=100_000_000,
     )
     on_damage: str = setting(
         "REFUSE",
-        "what a start does with a log that is damaged before its end: refuse, so that nothing is "
-        "lost unseen, or cut the log there and lose what lies behind",
+        "What a start does with a log that is damaged before its end: `REFUSE` to start, so that "
+        "no message is lost unnoticed, or `CUT` the log there and lose the messages behind.",
         choices=("REFUSE", "CUT"),
     )
     check_bodies: bool = setting(
         True,
-        "whether recovery compares each body with its checksum",
+        "Whether recovery compares each body with its checksum.",
         rocketmq="checkCRCOnRecover",
     )
     timers: bool = setting(
         True,
-        "whether messages may ask for a time of their own",
+        "Whether messages may ask for a delay or a delivery time of their own.",
         rocketmq="timerWheelEnable",
     )
     timer_slot_ms: int = setting(
         1000,
-        "width of a slot of the timers' wheel; must stay as it is while messages wait",
+        "Width of a slot of the timer wheel; must not change while messages wait.",
         rocketmq="timerPrecisionMs",
         minimum=10,
         maximum=60_000,
     )
     timer_delay_seconds_max: int = setting(
         3 * 86_400,
-        "how far ahead a message may be due, in seconds",
+        "How far ahead a message may be due, in seconds.",
         rocketmq="timerMaxDelaySec",
         minimum=1,
         maximum=100 * 366 * 86_400,
     )
     timer_roll_slots: int = setting(
         2 * 86_400,
-        "what is due later than so many slots from now is stored anew on the way",
+        "Messages that are due in more slots than this are stored again on the way.",
         rocketmq="timerRollWindowSlot",
         minimum=2,
         maximum=7 * 86_400 - 60,
     )
     timer_file_bytes: int = setting(
         100 * MIB,
-        "size of one file of the timer log; 52 bytes a message",
+        "Size of one file of the timer log; 52 bytes per message.",
         rocketmq="mappedFileSizeTimerLog",
         minimum=4 * KIB,
         maximum=_FILE_BYTES_MAX,
     )
     timer_flush_interval_ms: int = setting(
         1000,
-        "pause between two flushes of the timers' files",
+        "Pause between two flushes of the timers' files.",
         rocketmq="timerFlushIntervalMs",
         minimum=10,
         maximum=600_000,
     )
     delay_levels: str = setting(
         DELAY_LEVELS,
-        "the delays that messages can ask for by level, from level 1",
+        "The delays that messages can ask for by level, from level 1.",
         rocketmq="messageDelayLevel",
     )

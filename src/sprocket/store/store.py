@@ -3,13 +3,13 @@
     <root>/commitlog/       the log
     <root>/consumequeue/    the queues
     <root>/index/           where to find messages by key
-    <root>/checkpoint       how much is on the disk
-    <root>/abort            there while the store is open, so left over by a crash
+    <root>/checkpoint       how far log and views are on the disk
+    <root>/abort            exists while the store is open, so a crash leaves it behind
     <root>/lock             held while the store is open
     <root>/config/          state files of the broker, see `snapshot`
 
-Whatever else is in the folder is left as it is. Appending and reading are plain calls: between two
-awaits the caller owns the store.
+Other files in the folder are ignored. Appending and reading are plain calls: between two awaits the
+caller has the store for itself.
 
 Source: DefaultMessageStore and StorePathConfigHelper of RocketMQ 5.x.
 """
@@ -33,7 +33,7 @@ from sprocket.store.reading.cold import ColdReads, ReadPlan
 from sprocket.store.reading.finding import KeySearchRange, find
 from sprocket.store.reading.queue_reader import NO_QUEUE, ReadFilter, ReadResult, read_queue
 from sprocket.store.views.consume_queue import ConsumeQueue
-from sprocket.store.views.tag_codes import TAGS_ONLY, TagCodes
+from sprocket.store.views.tag_codes import TagCodes
 from sprocket.store.writing.appender import Appended
 
 
@@ -41,7 +41,7 @@ class Store:
     """Made by `open`; `run` must be running for anything to reach the disk before `close`.
 
     Attributes:
-        cold: brings into memory what is asked for next, if it is old.
+        cold: loads old messages into memory before they are read.
     """
 
     def __init__(
@@ -75,17 +75,17 @@ class Store:
         root: str,
         config: StoreConfig,
         store_host: bytes,
-        tag_codes: TagCodes = TAGS_ONLY,
+        tag_codes: TagCodes,
     ) -> Store:
-        """Opens the store in a folder, made if it is missing, and recovers it.
+        """Opens the store in a folder, which is made if it is missing, and recovers it.
 
         Args:
             store_host: packed address of the broker, 8 or 20 bytes, which its records carry.
-            tag_codes: what recovery writes into the queues' entries of topics whose entries hold
-                something else than the hash of a tag.
+            tag_codes: the rules by which recovery makes the tag codes of topics whose queue entries
+                do not hold the hash of a tag; `TAGS_ONLY` if there are no such topics.
 
         Raises:
-            DirectoryInUse: another process has it.
+            DirectoryInUse: another process has the store open.
             ConfigError: its files were made with other sizes.
             DamagedLog: its log is damaged, not only at its end.
             StoreError: it cannot be opened.
@@ -102,16 +102,16 @@ class Store:
         except OSError as error:
             lock.release()
             raise StoreError(f"cannot open the store in {root}: {error}") from error
-        except BaseException:  # the folder is given back whatever it was
+        except BaseException:  # the lock is released whatever the error is
             lock.release()
             raise
         return store
 
     async def close(self) -> None:
-        """Brings everything to the disk and gives the folder back. Appending ends at once.
+        """Flushes everything to the disk and unlocks the folder. Appending ends at once.
 
         Raises:
-            StoreError: the disk failed; the next opening recovers.
+            StoreError: the disk failed; the next `open` recovers the store.
         """
         if self._flags.is_closed:
             return
@@ -131,7 +131,7 @@ class Store:
             self._lock.release()
 
     async def run(self) -> None:
-        """Its background work, until cancelled.
+        """Does the background work, until cancelled.
 
         Raises:
             StoreError: the disk failed. Nothing is appended any more; close the store.
@@ -151,7 +151,7 @@ class Store:
             raise failure from errors
 
     def _failed(self, error: Exception) -> StoreError:
-        """Ends appending and waiting: what was written since the last good sync is unknown."""
+        """Ends appends and waits: it is unknown which writes since the last good sync were kept."""
         failure = StoreError(f"the disk of {self._root} failed: {error}")
         self._flags.fail(failure)
         self.flushed.fail(failure)
@@ -169,10 +169,10 @@ class Store:
         return self._appender.append(draft)
 
     def append_all(self, drafts: Sequence[Draft]) -> list[Appended]:
-        """Writes messages one after the other, and ends before the first that is refused.
+        """Writes messages one after the other, and stops before the first that is refused.
 
         Raises:
-            IllegalDraft, DiskFull, StoreError, ClosedError: as `append`, for the first of them.
+            IllegalDraft, DiskFull, StoreError, ClosedError: as `append`, if the first is refused.
         """
         return self._appender.append_all(drafts)
 
@@ -197,10 +197,10 @@ class Store:
         """Messages of a queue from an offset on.
 
         Args:
-            count_max: at most so many; one comes even if this is 0.
-            bytes_max: at most so long together; the first comes even if it is longer.
-            wants: which of them; None for all. A call then looks at a bounded number of entries;
-                `next_offset` below `max_offset` says there are more.
+            count_max: at most this many messages; one is returned even if this is 0.
+            bytes_max: at most this many bytes together; the first message may be longer.
+            wants: which of them; None for all. If set, a call checks a limited number of entries;
+                if `next_offset` is below `max_offset`, there are more.
         """
         queue = self._by_name.get((topic, queue_number))
         if queue is None:
@@ -225,7 +225,7 @@ class Store:
     async def load(
         self, topic: str, queue_number: int, offset: int, *, count: int, bytes_max: int
     ) -> None:
-        """Brings into memory what such a read looks at, and some of what comes next.
+        """Loads what such a read will use, and some of what comes next.
 
         Raises:
             StoreError: the disk failed.
@@ -239,7 +239,7 @@ class Store:
         return queue.max_offset if self._confirmed is None else self._confirmed.end_of(queue)
 
     def lookup(self, log_offset: int) -> memoryview:
-        """The whole record that begins at a log offset, also if readers do not see it yet.
+        """The record that begins at a log offset, even if readers do not see it yet.
 
         Raises:
             OffsetOutOfRange: no record begins there.
@@ -259,25 +259,25 @@ class Store:
         """Records of a topic that carry a key or unique id, stored between two times, newest first.
 
         Args:
-            end: log offset that they must lie before; `readable_end` for those that readers see.
+            end: only those before this log offset; `readable_end` for those that readers see.
         """
         span = KeySearchRange(begin_ms, end_ms, end)
         return find(self._log, self._index, topic, key=key, count_max=count_max, span=span)
 
     @property
     def readable_end(self) -> LogOffset:
-        """Log offset up to which readers see messages; those behind it may still be lost."""
+        """Log offset up to which readers see messages; later ones may still be lost."""
         return LogOffset(self._log.end if self._confirmed is None else self._confirmed.end)
 
     @property
     def index_end(self) -> tuple[int, int]:
-        """Time and log offset of the newest record that is found by key; zeros if none is."""
+        """Time and log offset of the newest record in the key index; zeros if there is none."""
         return self._index.end
 
     def arrivals(self, topic: str, queue_number: int) -> Watermark:
-        """The watermark that stands where a queue ends for readers. It need not have messages yet.
+        """The watermark at the offset where a queue ends for readers. It need not have messages.
 
-        Ask again after every wait: a topic that is deleted and made again has a new one.
+        Call it again after every wait: a topic that is deleted and made again has a new watermark.
 
         Raises:
             IllegalDraft: no queue can have that name.
@@ -295,7 +295,7 @@ class Store:
         return self._flush.flushed
 
     async def sync(self) -> None:
-        """Returns when all messages appended before the call are on the disk; `flushed` says so.
+        """Returns when all messages appended before the call are on the disk; `flushed` rises.
 
         Raises:
             StoreError: the disk failed. Nothing is appended any more; close the store.
@@ -307,12 +307,12 @@ class Store:
 
     @property
     def log_file_bytes(self) -> int:
-        """Bytes of a file of the log; no record lies in two of them."""
+        """Size of a file of the log; no record crosses the end of a file."""
         return self._config.log_file_bytes
 
     @property
     def log_start(self) -> LogOffset:
-        """Log offset of the first record there is."""
+        """Log offset of the first record."""
         return self._log.start
 
     @property
@@ -322,7 +322,7 @@ class Store:
 
     @property
     def oldest_ms(self) -> int:
-        """When the first record there is was stored, ms; -1 if there is none."""
+        """When the first record of the log was stored, ms; -1 if there is none."""
         start = self._log.start
         return self._log.stored_ms_at(start) if self._log.end > start else -1
 
@@ -332,7 +332,7 @@ class Store:
         return self._disk.usage(self._root)
 
     def queues(self) -> Mapping[str, list[int]]:
-        """Topics that have messages, or had, with the numbers of their queues."""
+        """Topics that have or had messages, with the numbers of their queues."""
         found: dict[str, list[int]] = {}
         for (topic, number), queue in self._by_name.items():
             if queue.has_files:
@@ -340,7 +340,7 @@ class Store:
         return found
 
     def min_offset(self, topic: str, queue_number: int) -> QueueOffset:
-        """The first message of a queue that is still there; 0 for a queue without messages."""
+        """The offset of a queue's first message; 0 for a queue that never had messages."""
         queue = self._by_name.get((topic, queue_number))
         return QueueOffset(0 if queue is None else queue.min_offset)
 
@@ -352,7 +352,7 @@ class Store:
     def offset_at_time(
         self, topic: str, queue_number: int, time_ms: int, boundary: Boundary = Boundary.LOWER
     ) -> QueueOffset:
-        """The offset of the message that a time means; 0 for a queue without messages."""
+        """The offset of the message for a time; 0 for a queue that does not exist."""
         queue = self._by_name.get((topic, queue_number))
         if queue is None:
             return QueueOffset(0)
@@ -373,7 +373,7 @@ class Store:
         """Removes the queues of a topic. Its records stay in the log until their files expire.
 
         Raises:
-            StoreError: the disk refuses to keep in mind that it was deleted; it is still there.
+            StoreError: the disk refuses the file of deleted topics; the topic still exists.
         """
         if any(name == topic for name, _ in self._by_name):
             try:

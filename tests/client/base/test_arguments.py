@@ -125,7 +125,7 @@ def test_a_lite_pull_consumer_checks_what_it_is_asked() -> None:
             for wrong in (None, "orders", queue, [None], ["orders"]):
                 for several in (consumer.assign, consumer.pause, consumer.resume):
                     refused("queue", several, wrong)
-            refused("an assignment", consumer.on_assignment, lambda: None)
+            refused("for assignments", consumer.on_assignment, lambda: None)
             consumer.assign([queue])
             for wrong in QUEUES:
                 for one in (consumer.committed, consumer.position, consumer.seek_to_end):

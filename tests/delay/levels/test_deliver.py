@@ -100,7 +100,7 @@ def test_progress_that_points_outside_its_queue_is_corrected_and_said(
 
     with caplog.at_level(logging.WARNING):
         simulate(lambda network: main())
-    assert f"go on at {told}" in caplog.text
+    assert f"the next offset was {told}," in caplog.text
 
 
 def test_a_due_message_waits_for_room_on_the_disk_and_comes_once() -> None:

@@ -151,7 +151,7 @@ def test_a_broker_that_leads_backwards_is_no_endless_loop(broker: FakeBroker) ->
     broker.fault = lambda request: (
         Reply(back, record(20)) if request.code == PullMessage.code else None
     )
-    with pytest.raises(ReadFailed, match="wants to go on at 20"):
+    with pytest.raises(ReadFailed, match="the next offset is 20"):
         offsets(broker, 20, 30)
 
 
@@ -164,7 +164,7 @@ def test_messages_that_an_answer_promises_and_does_not_bring_fail_the_task(
         suggest_which_broker_id=0, next_begin_offset=30, min_offset=20, max_offset=120
     )
     broker.fault = lambda request: Reply(empty) if request.code == PullMessage.code else None
-    with pytest.raises(ReadFailed, match=r"orders@broker-a:0 at offset 20: .*brings none"):
+    with pytest.raises(ReadFailed, match=r"orders@broker-a:0 at offset 20: .*contains none"):
         offsets(broker, 20, 30)
 
 

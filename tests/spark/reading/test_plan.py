@@ -157,7 +157,7 @@ def test_failures_that_pass_are_tried_again_as_often_as_asked(broker: FakeBroker
     assert len(planned(broker, subscribe="orders")) == 2
     count = iter(range(100))
     options = {"subscribe": "orders", "fetchOffset.numRetries": "1"}
-    with pytest.raises(SprocketError, match=f"offsets cannot be had through {broker.address}"):
+    with pytest.raises(SprocketError, match=f"offsets cannot be read through {broker.address}"):
         planned(broker, **options)
 
 

@@ -92,7 +92,7 @@ def test_a_store_that_somebody_has_open_is_looked_at_up_to_what_is_on_the_disk()
         store.append(a_draft(b"later"))
         found, verification = look(disk)
         assert [finding.text for finding in found] == [
-            f"a process has it open: looked at up to log offset {end}"
+            f"a process has it open: checked up to log offset {end}"
         ]
         assert not found[0].is_fault
         assert verification.log_end == end
@@ -232,7 +232,7 @@ CASES = {
         ("queue", FIRST, "behind the end of the log"),
     ),
     "an index file that is short": Case(short_index, ("index", "", "it has 100 bytes")),
-    "a wrong number of index entries": Case(index_count, ("index", "", "it says it has 99")),
+    "a wrong number of index entries": Case(index_count, ("index", "", "its header counts 99")),
     "index entries that lead astray": Case(index_astray, ("index", "", "1 entries do not lead")),
     "index slots that lead astray": Case(index_slot_astray, ("index", "", "1 slots lead nowhere")),
     "a short checkpoint": Case(
@@ -242,10 +242,10 @@ CASES = {
         replaced(f"{ROOT}/checkpoint", b""), ("checkpoint", "", "it has 0 bytes, not 4096")
     ),
     "a checkpoint of zeros": Case(
-        replaced(f"{ROOT}/checkpoint", bytes(4096)), ("checkpoint", "", "no mark of ours")
+        replaced(f"{ROOT}/checkpoint", bytes(4096)), ("checkpoint", "", "no fields of ours")
     ),
     "a checkpoint of noise": Case(
-        replaced(f"{ROOT}/checkpoint", b"\x7f" * 4096), ("checkpoint", "", "no mark of ours")
+        replaced(f"{ROOT}/checkpoint", b"\x7f" * 4096), ("checkpoint", "", "no fields of ours")
     ),
     "no checkpoint": Case(
         lambda disk, end: disk.remove(f"{ROOT}/checkpoint"), ("checkpoint", "", "it is missing")

@@ -86,7 +86,9 @@ def test_a_stopped_store_with_damage_is_still_a_stopped_store_after_a_refusal() 
         store = await filled(disk)
         await store.close()
         disk.remove(f"{ROOT}/commitlog/{2048:020d}")
-        with pytest.raises(DamagedLog, match="the file is missing; messages go on at log offset"):
+        with pytest.raises(
+            DamagedLog, match="the file is missing; the next message is at log offset"
+        ):
             await opened(disk)
         assert disk.size(f"{ROOT}/abort") is None
 

@@ -12,6 +12,7 @@ from sprocket.base.errors import OffsetOutOfRange, StoreError
 from sprocket.runtime.clock import SystemClock
 from sprocket.runtime.disk import SystemDisk
 from sprocket.store.store import Store
+from sprocket.store.views.tag_codes import TAGS_ONLY
 from sprocket.testing.disk import MemoryDisk
 from sprocket.testing.loop import simulate
 from sprocket.testing.network import Network
@@ -96,4 +97,5 @@ async def real(path: Path, **settings: int) -> Store:
         root=str(path),
         config=replace(SMALL, **settings),
         store_host=HOST,
+        tag_codes=TAGS_ONLY,
     )

@@ -31,7 +31,7 @@ def a_file(*bodies: bytes, start: int = 0, size: int = 4096) -> tuple[memoryview
 def test_a_record_of_another_place_is_not_whole() -> None:
     buffer, places = a_file(b"a", b"b", start=8192)
     assert checked(buffer, places[1], 8192 + places[1]).log_offset == 8192 + places[1]
-    with pytest.raises(CorruptRecord, match="log offset 8192 stands there"):
+    with pytest.raises(CorruptRecord, match="the record there carries log offset 8192"):
         checked(buffer, 0, 0)
 
 

@@ -20,6 +20,7 @@ from sprocket.runtime.disk import SystemDisk
 from sprocket.store.config import StoreConfig
 from sprocket.store.reading.queue_reader import ReadStatus
 from sprocket.store.store import Store
+from sprocket.store.views.tag_codes import TAGS_ONLY
 from sprocket.testing.clock import ManualClock
 from sprocket.testing.disk import FaultyDisk, MemoryDisk, MemoryMappedFile
 from sprocket.testing.loop import simulate
@@ -349,6 +350,7 @@ def test_a_real_disk_that_runs_full_is_an_error_and_not_the_end(small_disk: Path
             root=str(small_disk / "store"),
             config=config,
             store_host=HOST,
+            tag_codes=TAGS_ONLY,
         )
         work = asyncio.create_task(store.run())
         count = 0

@@ -1,1 +1,1 @@
-"""Who is connected: group membership, requests to clients, registration at name servers."""
+"""Membership of groups, requests to clients, and registration at name servers."""

@@ -1,4 +1,4 @@
-"""What a broker asks of its clients: told once, or asked for an answer.
+"""Requests that a broker sends to its clients: one-way, or with a reply.
 
 Source: Broker2Client of RocketMQ 5.x.
 """
@@ -21,14 +21,14 @@ from sprocket.protocol.requests.client import IdsChanged
 from sprocket.protocol.requests.offset import ResetClientOffset
 from sprocket.remoting.transport import Peer
 
-#: How long a client may take to answer what an operator asks through the broker.
+#: How long a client may take to answer a request that the broker passes on, ms.
 ANSWER_MS = 10_000
-#: Languages whose clients come of the one in C++; they read tables as lists of items.
+#: Languages whose clients are built on the one in C++; they expect lists in place of maps.
 _CPP_FAMILY = frozenset({"CPP", "PYTHON"})
 
 
 def notify_members(group: str, members: Iterable[ClientInfo]) -> None:
-    """Tells a group's members, one-way, that somebody came or left; they share the queues anew."""
+    """Notifies a group's members, one-way, that a member joined or left; they rebalance then."""
     for member in members:
         peer_of(member).send_oneway(IdsChanged(consumer_group=group))
 
@@ -36,9 +36,9 @@ def notify_members(group: str, members: Iterable[ClientInfo]) -> None:
 def send_reset(
     header: ResetClientOffset, offsets: Mapping[Queue, int], members: Iterable[ClientInfo]
 ) -> None:
-    """Tells a group's members, one-way, where an operator sends them; each in its own form.
+    """Sends the offsets of a reset to a group's members, one-way, in the form of each language.
 
-    Java's broker chooses the form by the language of the operator's tool.
+    Java's broker chooses the form by the language of the operator's tool instead.
     """
     table = ResetOffsetBody(offset_table=dict(offsets)).encode()
     items = ResetOffsetList(
@@ -58,10 +58,10 @@ def send_reset(
 
 
 async def call_client(client: ClientInfo, header: Header, *, body: Buffer = b"") -> Command:
-    """A client's answer to a request, as it came.
+    """Sends a request to a client and gives its response unchanged.
 
     Raises:
-        SystemFailure: it did not answer in time, or its connection broke.
+        SystemFailure: the client did not answer in time, or its connection broke.
     """
     try:
         deadline = Deadline.after_ms(ANSWER_MS)
@@ -71,6 +71,6 @@ async def call_client(client: ClientInfo, header: Header, *, body: Buffer = b"")
 
 
 def peer_of(client: ClientInfo) -> Peer:
-    """The connection that a member is known by."""
+    """The connection that identifies a member."""
     assert isinstance(client.connection, Peer)
     return client.connection

@@ -1,8 +1,8 @@
-"""Clients that come, stay and go: heartbeats (34), leaving (35), members of a group (38), and
-whether a subscription can be read (46). The table itself is in `clients`.
+"""Membership of clients in groups: heartbeats (34), unregistration (35), the members of a group
+(38), and the check of a subscription (46). The table itself is in `clients`.
 
-A consumer group's members are told at once when somebody comes or goes, so that they share its
-queues anew; the one that came too, and before it gets its own answer.
+When a member joins or leaves a consumer group, all its members are notified at once, so that they
+rebalance. The member that joins is notified too, before it gets the reply to its heartbeat.
 Source: ClientManageProcessor, ConsumerManageProcessor, DefaultConsumerIdsChangeListener of
 RocketMQ 5.x.
 """
@@ -47,38 +47,38 @@ from sprocket.remoting.transport import Peer
 
 logger = logging.getLogger(__name__)
 
-#: What is in a heartbeat is kept, so it must not be large.
+#: Largest body of a heartbeat: its content is kept as long as the member.
 _BODY_BYTES_MAX = 1 << 20
 _FROM_LAST = "CONSUME_FROM_LAST_OFFSET"
-#: Groups of one heartbeat before others have their turn; a new one takes a tenth of a millisecond.
+#: Groups of one heartbeat that are handled in one turn of the loop; a new group takes 0.1 ms.
 _GROUPS_AT_ONCE = 16
 G = TypeVar("G")
 
 
 class _Heartbeat:
-    """A heartbeat that is being taken in.
+    """A heartbeat that is being handled.
 
     Attributes:
-        is_to_be_told_again: whether the client is to say all its subscriptions again.
-        left: groups that the client left since the heartbeat came: as producer or not, and name.
+        must_resend: whether the next heartbeat must contain all subscriptions.
+        left: groups that the client has left since the heartbeat arrived: (is producer, name).
     """
 
-    __slots__ = ("body", "client", "is_to_be_told_again", "left")
+    __slots__ = ("body", "client", "left", "must_resend")
 
     def __init__(self, body: HeartbeatBody, client: ClientInfo) -> None:
         self.body = body
         self.client = client
-        self.is_to_be_told_again = not body.heartbeat_fingerprint
+        self.must_resend = not body.heartbeat_fingerprint
         self.left: set[tuple[bool, str | None]] = set()
 
     def reply(self) -> Reply:
-        """What the client is told."""
-        again = self.is_to_be_told_again
-        return Reply(HeartbeatReply(is_support_heart_beat_v2=True, is_sub_change=again))
+        """The reply to the heartbeat."""
+        must_resend = self.must_resend
+        return Reply(HeartbeatReply(is_support_heart_beat_v2=True, is_sub_change=must_resend))
 
 
 class MembershipRequests:
-    """Keeps the table of clients by what they say and do."""
+    """Keeps the table of clients up to date by their requests and the ends of their connections."""
 
     def __init__(
         self,
@@ -94,13 +94,13 @@ class MembershipRequests:
         self._groups = groups
         self._settings = settings
         self._clock = clock
-        #: By connection, heartbeats that are being taken in.
+        #: Heartbeats that are handled in several turns, by connection.
         self._beats: dict[Peer, list[_Heartbeat]] = {}
         #: Connections whose end is watched.
         self._watched: set[Peer] = set()
 
     def endpoints(self) -> Endpoints:
-        """By request code."""
+        """The endpoints, by request code."""
         return {
             RequestCode.HEART_BEAT: self.heartbeat,
             RequestCode.UNREGISTER_CLIENT: self.unregister,
@@ -109,7 +109,7 @@ class MembershipRequests:
         }
 
     def heartbeat(self, command: Command, peer: Peer) -> Reply | Awaitable[Reply]:
-        """A client is there, with all its groups; if they are many, others have turns in between.
+        """Records a client in all its groups; if they are many, in several turns of the loop.
 
         Raises:
             RemoteProtocolError: the body is no heartbeat.
@@ -135,6 +135,9 @@ class MembershipRequests:
         self._consumers(heartbeat, body.consumers)
         return heartbeat.reply()
 
+    # A heartbeat with thousands of groups would block the loop too long, so it yields between
+    # slices. Meanwhile the client may leave a group that is still to be handled: the heartbeat is
+    # kept in a list, and unregistration notes the group in `left`, so that it is not joined again.
     async def _in_turns(self, heartbeat: _Heartbeat, peer: Peer) -> Reply:
         beats = self._beats.setdefault(peer, [])
         beats.append(heartbeat)
@@ -164,7 +167,7 @@ class MembershipRequests:
             group = self._clients.group(data.group_name)
             has_other = group is not None and group.fingerprint != fingerprint
             seen = self._consumer(data, heartbeat.client, heartbeat.body)
-            heartbeat.is_to_be_told_again |= has_other or seen.is_unknown
+            heartbeat.must_resend |= has_other or seen.is_unknown
 
     def _consumer(
         self, data: ConsumerData, client: ClientInfo, body: HeartbeatBody
@@ -179,6 +182,9 @@ class MembershipRequests:
             sys_flag=UNIT_SUBSCRIPTION if data.unit_mode else 0,
             order=self._has_ordered_topic(data),
         )
+        # A heartbeat of the second version leaves out subscriptions that have not changed since the
+        # last one, and sends their fingerprint instead. If this broker does not know it, because it
+        # has restarted since, the reply asks for the whole heartbeat.
         is_left_out = bool(body.heartbeat_fingerprint) and bool(body.without_sub)
         seen = self._clients.consumer_heartbeat(
             name,
@@ -208,7 +214,7 @@ class MembershipRequests:
             notify_members(group.name, group.members.values())
 
     def unregister(self, command: Command, peer: Peer) -> Reply:
-        """A client leaves a group; no error if it was not in it."""
+        """Removes a client from a group; no error if it is no member."""
         header = command.read(Unregister)
         for heartbeat in self._beats.get(peer, ()):
             heartbeat.left |= {(True, header.producer_group), (False, header.consumer_group)}
@@ -222,10 +228,10 @@ class MembershipRequests:
         return Reply()
 
     def members(self, command: Command, peer: Peer) -> Reply:
-        """Client ids of a consumer group.
+        """The client ids of a consumer group's members.
 
         Raises:
-            SystemFailure: it has no members.
+            SystemFailure: the group has no members.
         """
         header = command.read(GroupMembers)
         group = self._clients.group(header.consumer_group)
@@ -234,11 +240,11 @@ class MembershipRequests:
         return Reply(body=GroupMemberList(consumer_id_list=group.client_ids()).encode())
 
     def check(self, command: Command, peer: Peer) -> Reply:
-        """Whether a consumer's subscription can be served.
+        """Checks that pulls with a consumer's subscription can be answered.
 
         Raises:
-            SubscriptionInvalid: its expression cannot be read.
-            SystemFailure: it filters in a way that is switched off.
+            SubscriptionInvalid: its expression cannot be parsed.
+            SystemFailure: its type of filter is switched off.
         """
         if not command.body:
             return Reply()
@@ -254,23 +260,23 @@ class MembershipRequests:
             peer.on_close(self._closed)
 
     def _closed(self, peer: Peer) -> None:
-        """A connection is gone, and its members with it."""
+        """Removes the members of a closed connection."""
         self._watched.discard(peer)
         for group in self._clients.closed(peer):
             logger.info("%s is gone from consumer group %s", peer.address, group.name)
             self._notify(group)
 
     def drop_silent(self) -> None:
-        """Lets go of clients that sent no heartbeat for too long."""
+        """Removes clients that sent no heartbeat for too long, and closes their connections."""
         before_ms = loop_ms() - self._settings.config.client_expiry_ms
         for client in self._clients.silent(before_ms):
-            logger.warning("%s (%s) is silent and let go", client.client_id, client.address)
+            logger.warning("%s (%s) sends no heartbeat: removed", client.client_id, client.address)
             peer = peer_of(client)
             self._closed(peer)
             peer.close()
 
     async def run(self) -> None:
-        """Looks for silent clients, until cancelled."""
+        """Removes silent clients periodically, until cancelled."""
         while True:
             await asyncio.sleep(self._settings.config.client_scan_ms / 1000)
             self.drop_silent()
@@ -282,23 +288,23 @@ def _slices(groups: Sequence[G]) -> Iterator[Sequence[G]]:
 
 
 def _log_changes(group: str, client: ClientInfo, seen: HeartbeatChange) -> None:
-    """Logs what an operator wants to find when messages go where nobody expected them."""
+    """Logs the changes that explain why messages reach unexpected consumers."""
     if seen.is_new:
-        logger.info("%s (%s) came to consumer group %s", client.client_id, client.address, group)
+        logger.info("%s (%s) joined consumer group %s", client.client_id, client.address, group)
     if seen.clashing is not None:
         logger.warning(
             "two clients of consumer group %s call themselves %s: %s and %s; they will consume "
             "the same queues",
             group, client.client_id, seen.clashing.address, client.address,
         )  # fmt: skip
-    for told, kept in seen.outdated:
+    for sent, kept in seen.outdated:
         logger.warning(
-            "%s of consumer group %s subscribes %s as %r, the group as %r since later: that counts "
-            "for all its members",
-            client.client_id, group, told.topic, told.sub_string, kept.sub_string,
+            "%s of consumer group %s subscribes %s as %r; the group has the newer subscription %r, "
+            "which applies to all its members",
+            client.client_id, group, sent.topic, sent.sub_string, kept.sub_string,
         )  # fmt: skip
     for old, new in seen.replaced:
         logger.warning(
-            "consumer group %s subscribes %s now as %r and no longer as %r, since %s says so",
+            "consumer group %s subscribes %s now as %r and no longer as %r, by a heartbeat of %s",
             group, new.topic, new.sub_string, old.sub_string, client.client_id,
         )  # fmt: skip

@@ -1,9 +1,9 @@
-"""Tells the name servers what this broker holds: all of it regularly, a change at once.
+"""Registers this broker at the name servers: all topics periodically, a changed topic at once.
 
-Every name server hears of everything, whether the others answer or not. One that has the whole
-table is told a change alone; a name server that misses something gets the whole at the next round.
-A Java name server takes a first registration of exactly one topic for such a change and refuses it,
-so the first one is always whole.
+Each name server is served by itself, whether the others answer or not. One that has the whole table
+gets only the changed topics; one that missed something gets the whole table at the next
+registration. A Java name server takes a first registration with exactly one topic for a change and
+refuses it, so the first registration always contains the whole table.
 Source: BrokerOuterAPI.registerBrokerAll, BrokerController.registerIncrementBrokerData of RocketMQ
 5.x.
 """
@@ -27,13 +27,13 @@ from sprocket.remoting.transport import Peer
 
 logger = logging.getLogger(__name__)
 
-#: Pause before a name server that did not answer is tried again, s.
+#: Pause before a failed registration is tried again, s.
 _AGAIN_SECONDS = 2.0
-#: How long a broker that starts waits for its name servers, s.
+#: How long a starting broker waits for its name servers, s.
 _FIRST_SECONDS = 1.0
-#: How long an answer waits until the name servers know of a new topic, s.
+#: How long a reply waits at most until the name servers know a new topic, s.
 _ANNOUNCE_SECONDS = 1.0
-#: How long leaving may take, s.
+#: How long unregistration may take, s.
 _LEAVE_SECONDS = 2.0
 _READ_WRITE = 6
 
@@ -45,7 +45,7 @@ class Registration:
         address, ha_address: where clients and slaves reach the broker.
 
     Attributes:
-        changes: how often a topic was made, changed or removed.
+        changes: how often a topic was created, changed or removed.
     """
 
     def __init__(
@@ -66,28 +66,29 @@ class Registration:
         self.changes = 0
 
     def changed(self, topic: str) -> None:
-        """A topic was made, changed or removed: the name servers are told soon."""
+        """Registers a topic soon that was created, changed or removed."""
         self.changes += 1
         for link in self._links:
             link.mark_changed(topic)
 
     async def announced(self) -> None:
-        """Returns when the name servers know what changed before, or after a moment.
+        """Returns when the name servers know all changes so far, or after one second.
 
-        So that a client that is told of a new topic finds it there too.
+        A reply that waits for this lets the client find its new topic at the name servers.
         """
         deadline = Deadline.after(_ANNOUNCE_SECONDS)
         for link in self._links:
             if link.is_whole:
-                await link.heard.reach(self.changes, deadline)
+                await link.settled_changes.reach(self.changes, deadline)
 
     def register_all(self) -> None:
-        """Everything has changed: the name servers are told soon."""
+        """Registers the whole table at all name servers soon."""
         for link in self._links:
             link.start_over()
 
     async def first(self) -> None:
-        """Tells every name server everything; those that do not answer soon are left to `run`."""
+        """Registers at all name servers; those that do not answer within one second are left to
+        `run`."""
         try:
             async with asyncio.timeout(_FIRST_SECONDS):
                 await asyncio.gather(*(self._register(*pair) for pair in self._pairs()))
@@ -95,13 +96,14 @@ class Registration:
             logger.warning("not all name servers have answered yet")
 
     async def run(self) -> None:
-        """Keeps all name servers up to date, until cancelled."""
+        """Keeps the registration at all name servers up to date, until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             for address, link in self._pairs():
                 tasks.create_task(self._keep(address, link))
 
     async def leave(self) -> None:
-        """Takes the broker off the routes. A name server that does not answer finds out itself."""
+        """Unregisters the broker. A name server that cannot be reached notices the closed
+        connection or the missing registrations."""
         config = self._settings.config
         header = UnregisterBroker(
             broker_name=config.name,
@@ -119,7 +121,7 @@ class Registration:
         )
         for address, outcome in zip(config.nameservers, outcomes, strict=True):
             if isinstance(outcome, BaseException):
-                logger.info("name server %s was not told of the end: %s", address, outcome)
+                logger.info("cannot unregister at name server %s: %s", address, outcome)
 
     def _pairs(self) -> Iterable[tuple[str, _NameServerState]]:
         return zip(self._settings.config.nameservers, self._links, strict=True)
@@ -133,8 +135,11 @@ class Registration:
                 link.is_whole = False
             await self._register(address, link)
 
+    # `changes` is read before the request: what changes while it is under way is not in it and
+    # belongs to the next one. A failure raises the watermark too: replies wait for a name server
+    # that is slow, but not for one that is down. Failures are logged once, not at every try.
     async def _register(self, address: str, link: _NameServerState) -> None:
-        """Tells one name server what it has not heard, or everything."""
+        """Registers the changed topics at one name server, or the whole table."""
         changes = self.changes
         body = self._body(self._due_topics(link))
         config = self._settings.config
@@ -152,23 +157,23 @@ class Registration:
             await self._pool.ask(address, header, body=body, deadline=deadline)
             link.watch(await self._pool.peer(address, deadline))
         except SprocketError as error:
-            if not link.has_complained:
-                logger.warning("name server %s does not take the registration: %s", address, error)
-            link.has_complained, link.is_whole = True, False
-            link.heard.rise(changes)
+            if not link.is_failing:
+                logger.warning("cannot register at name server %s: %s", address, error)
+            link.is_failing, link.is_whole = True, False
+            link.settled_changes.rise(changes)
             return
-        if link.has_complained or not link.was_ever_whole:
+        if link.is_failing or not link.was_ever_whole:
             logger.info("registered at name server %s", address)
-        link.has_complained = False
+        link.is_failing = False
         link.is_whole = link.was_ever_whole = True
-        link.heard.rise(changes)
+        link.settled_changes.rise(changes)
 
     def _due_topics(self, link: _NameServerState) -> dict[str, TopicConfig]:
-        """The topics that a name server is to hear of next."""
-        news, link.news = link.news, set()
+        """The topics of the next registration: the changed ones if these suffice, otherwise all."""
+        changed, link.changed = link.changed, set()
         known = self._topics.by_name
-        if link.is_whole and news and all(name in known for name in news):
-            return {name: known[name] for name in sorted(news)}
+        if link.is_whole and changed and all(name in known for name in changed):
+            return {name: known[name] for name in sorted(changed)}
         return known
 
     def _body(self, topics: dict[str, TopicConfig]) -> bytes:
@@ -188,7 +193,7 @@ class Registration:
 
 
 def _limited(topic: TopicConfig, permission: int) -> TopicConfig:
-    """The topic as a broker shows it that may not be read, or not be written."""
+    """The topic with the permissions that the broker itself allows."""
     return TopicConfig(
         attributes=topic.attributes,
         order=topic.order,
@@ -202,47 +207,47 @@ def _limited(topic: TopicConfig, permission: int) -> TopicConfig:
 
 
 class _NameServerState:
-    """What one name server has heard.
+    """The state of the registration at one name server.
 
     Attributes:
-        is_whole: whether it has the whole table, as far as we know.
-        was_ever_whole: whether it had it once.
-        has_complained: whether it is known not to answer.
-        news: topics that changed since it was told.
-        heard: of how many changes it knows, or will not be waited for.
+        is_whole: whether the name server has the whole table, as far as is known.
+        was_ever_whole: whether it ever had it.
+        is_failing: whether the last registration failed.
+        changed: topics that changed since the last registration.
+        settled_changes: how many changes it knows, or has failed to accept.
     """
 
     __slots__ = (
         "_peer",
         "_wakeup",
-        "has_complained",
-        "heard",
+        "changed",
+        "is_failing",
         "is_whole",
-        "news",
+        "settled_changes",
         "was_ever_whole",
     )
 
     def __init__(self) -> None:
-        self.heard = Watermark()
+        self.settled_changes = Watermark()
         self.is_whole = False
         self.was_ever_whole = False
-        self.has_complained = False
-        self.news: set[str] = set()
+        self.is_failing = False
+        self.changed: set[str] = set()
         self._wakeup = asyncio.Event()
         self._peer: Peer | None = None
 
     def mark_changed(self, topic: str) -> None:
-        """A topic changed."""
-        self.news.add(topic)
+        """Notes a changed topic for the next registration, which follows soon."""
+        self.changed.add(topic)
         self._wakeup.set()
 
     def start_over(self) -> None:
-        """It is to be told everything."""
+        """Makes the next registration contain the whole table, soon."""
         self.is_whole = False
         self._wakeup.set()
 
     def watch(self, peer: Peer) -> None:
-        """It forgets a broker whose connection breaks, so it is told again when that happens."""
+        """Registers again when the connection breaks: the name server removes the broker then."""
         if peer is not self._peer:
             self._peer = peer
             peer.on_close(self._lost)
@@ -252,7 +257,7 @@ class _NameServerState:
             self.start_over()
 
     async def has_news(self, seconds: float) -> bool:
-        """Waits for a change; False if none came in time."""
+        """Waits for a change; False if there was none in time."""
         try:
             async with asyncio.timeout(seconds):
                 await self._wakeup.wait()

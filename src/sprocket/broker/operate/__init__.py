@@ -1,1 +1,1 @@
-"""What operators ask of a broker: one small function for each request code, by subject."""
+"""Requests of operators: one small endpoint for each request code, grouped by subject."""

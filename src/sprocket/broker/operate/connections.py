@@ -1,4 +1,4 @@
-"""Operators' requests about connected clients, and those that are passed on to them.
+"""Operators' requests about connected clients, and requests that the broker passes on to them.
 
 Source: AdminBrokerProcessor, Broker2Client of RocketMQ 5.x.
 """
@@ -41,7 +41,7 @@ from sprocket.store.store import Store
 
 
 class ConnectionRequests:
-    """Shows who is connected, and asks clients what they are doing."""
+    """Shows the connected clients, and passes requests on to them."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class ConnectionRequests:
         self._broker_name = broker_name
 
     def endpoints(self) -> Endpoints:
-        """By request code."""
+        """The endpoints, by request code."""
         return {
             RequestCode.GET_CONSUMER_CONNECTION_LIST: self.consumers,
             RequestCode.GET_PRODUCER_CONNECTION_LIST: self.producers,
@@ -70,10 +70,10 @@ class ConnectionRequests:
         }
 
     def consumers(self, command: Command, peer: Peer) -> Reply:
-        """Members of a consumer group, and what it subscribes.
+        """Members of a consumer group, and its subscriptions.
 
         Raises:
-            ConsumerOffline: it has no members.
+            ConsumerOffline: the group has no members.
         """
         name = command.read(ConsumerConnections).consumer_group
         group = self._clients.group(name)
@@ -92,7 +92,7 @@ class ConnectionRequests:
         """Members of a producer group.
 
         Raises:
-            SystemFailure: it has none.
+            SystemFailure: the group has no members.
         """
         name = command.read(ProducerConnections).producer_group
         members = self._clients.producers(name)
@@ -110,19 +110,19 @@ class ConnectionRequests:
         return Reply(body=ProducerTable(data=table).encode())
 
     def running(self, command: Command, peer: Peer) -> Awaitable[Reply]:
-        """What a consumer is doing, asked of itself.
+        """A consumer's state, which the consumer itself reports.
 
         Raises:
-            SystemFailure: it is not there, or does not answer.
+            SystemFailure: it is not connected, or does not answer.
         """
         header = command.read(ConsumerRunning)
         return _passed_on(self._member(header.consumer_group, header.client_id), header)
 
     def consume_directly(self, command: Command, peer: Peer) -> Awaitable[Reply]:
-        """Has a consumer consume a stored message now.
+        """Sends a stored message to a consumer, which consumes it at once.
 
         Raises:
-            SystemFailure: the consumer is not there, or there is no such message.
+            SystemFailure: the consumer is not connected, or there is no such message.
         """
         header = command.read(ConsumeDirectly)
         client = self._member(header.consumer_group, header.client_id or "")
@@ -139,10 +139,10 @@ class ConnectionRequests:
         return _passed_on(client, header, bytes(record))
 
     def status(self, command: Command, peer: Peer) -> Awaitable[Reply]:
-        """The offsets that a group's consumers hold of a topic, asked of them.
+        """The offsets in a topic that the consumers of a group report.
 
         Raises:
-            ConsumerOffline: there are none.
+            ConsumerOffline: the group has no such members.
         """
         header = command.read(ConsumeStatus)
         group = self._clients.group(header.group)
@@ -168,7 +168,7 @@ async def _passed_on(client: ClientInfo, header: Header, body: Buffer = b"") -> 
 
 
 async def _statuses(members: list[ClientInfo], header: ClientConsumeStatus) -> Reply:
-    """One answer after the other: whom an operator asks about is rarely many."""
+    """Asks one client after the other: an operator rarely asks about many."""
     table = {}
     for client in members:
         answer = await call_client(client, header)

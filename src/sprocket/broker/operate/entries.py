@@ -1,4 +1,4 @@
-"""Operators' requests for entries of a queue: which record each points to (321).
+"""Operators' requests for the entries of a consume queue (321).
 
 Source: AdminBrokerProcessor.queryConsumeQueue of RocketMQ 5.x.
 """
@@ -21,24 +21,24 @@ from sprocket.remoting.transport import Peer
 from sprocket.store.reading.queue_reader import ReadStatus
 from sprocket.store.store import Store
 
-#: Entries in one answer, and bytes of records that are looked at for it in one go.
+#: Entries in one reply, and bytes of records in one read.
 _COUNT_MAX = 1000
 _BYTES_MAX = 1 << 20
 
 
 class EntryRequests:
-    """Shows what a queue points to."""
+    """Shows the entries of a consume queue."""
 
     def __init__(self, store: Store, clients: ClientTable) -> None:
         self._store = store
         self._clients = clients
 
     def endpoints(self) -> Endpoints:
-        """By request code."""
+        """The endpoints, by request code."""
         return {RequestCode.QUERY_CONSUME_QUEUE: self.show}
 
     def show(self, command: Command, peer: Peer) -> Reply:
-        """Entries from an index on, and what a group subscribes of the topic.
+        """Entries from an index on, and a group's subscription to the topic.
 
         Raises:
             SystemFailure: there is no such queue.

@@ -1,4 +1,4 @@
-"""Operators' requests for figures: of queues and topics, and of the broker as a whole.
+"""Operators' requests for statistics of queues and topics, and of the broker as a whole.
 
 Source: AdminBrokerProcessor.prepareRuntimeInfo, getTopicStatsInfo, queryConsumeTimeSpan,
 queryConsumeQueue of RocketMQ 5.x.
@@ -39,7 +39,7 @@ _SAMPLE_SECONDS = 5.0
 
 
 class FigureRequests:
-    """Tells where queues begin and end, and what the broker has done."""
+    """Shows offsets and times of queues, and the broker's counters."""
 
     def __init__(
         self, queues: TopicQueueOffsets, offsets: ConsumerOffsets, *, state: BrokerFigures
@@ -49,7 +49,7 @@ class FigureRequests:
         self._state = state
 
     def endpoints(self) -> Endpoints:
-        """By request code."""
+        """The endpoints, by request code."""
         return {
             RequestCode.GET_TOPIC_STATS_INFO: self.topic,
             RequestCode.QUERY_CONSUME_TIME_SPAN: self.time_spans,
@@ -57,7 +57,7 @@ class FigureRequests:
         }
 
     def topic(self, command: Command, peer: Peer) -> Reply:
-        """First and last offsets of a topic's queues.
+        """The first and last offsets of a topic's queues.
 
         Raises:
             TopicNotFound: there is no such topic.
@@ -80,7 +80,7 @@ class FigureRequests:
         return Reply(body=TopicStatsTable(offset_table=table, topic_put_tps=rate).encode())
 
     async def time_spans(self, command: Command, peer: Peer) -> Reply:
-        """When the first, the last, and a group's next message of each queue were stored.
+        """When the first, the last, and a group's next message in each queue were stored.
 
         Raises:
             TopicNotFound: there is no such topic.
@@ -116,18 +116,18 @@ class FigureRequests:
         )
 
     def broker(self, command: Command, peer: Peer) -> Reply:
-        """Counters and state, as far as RocketMQ's tools look at them."""
+        """Counters and state, as far as RocketMQ's tools read them."""
         return Reply(body=KvTable(table=self._state.table()).encode())
 
 
 def _text(time_ms: int) -> str:
-    """A time as RocketMQ's tools show it; in UTC. Source: UtilAll.timeMillisToHumanString2."""
+    """A time in the form of RocketMQ's tools, in UTC. Source: UtilAll.timeMillisToHumanString2."""
     moment = datetime.fromtimestamp(time_ms / 1000, UTC)
     return f"{moment:%Y-%m-%d#%H:%M:%S}:{time_ms % 1000:03d}"
 
 
 class BrokerFigures:
-    """What the broker has done since its start."""
+    """Counters and rates of the broker since its start."""
 
     def __init__(
         self,
@@ -154,11 +154,11 @@ class BrokerFigures:
         self._delivered = Rates(self._started_ms)
 
     def now_ms(self) -> int:
-        """What time it is, ms."""
+        """The present time, ms since 1970."""
         return self._clock.now_ms()
 
     async def run(self) -> None:
-        """Notes the counters now and then, until cancelled."""
+        """Samples the counters every five seconds, until cancelled."""
         while True:
             await asyncio.sleep(_SAMPLE_SECONDS)
             now_ms = self._clock.now_ms()
@@ -170,12 +170,14 @@ class BrokerFigures:
             self._volumes.sample(now_ms)
 
     def puts_per_second(self, topic: str) -> float:
-        """Messages of a topic that came in each second of the last minute."""
+        """Messages per second stored in a topic, over the last minute."""
         flow = self._volumes.of_topic(topic)
         return 0.0 if flow is None else flow.in_last(MINUTE, self._clock.now_ms()).per_second
 
+    # RocketMQ's tools parse many of these entries as numbers. So the table begins with zeros for
+    # those without a meaning here; later parts replace what they know, such as rates of timers.
     def table(self) -> dict[str, str]:
-        """By RocketMQ's names."""
+        """All figures, by RocketMQ's names."""
         now_ms = self._clock.now_ms()
         put, got = self._ingress.count, self._pulls.count
         rates = " ".join(f"{rate:.2f}" for rate in self._got.per_second(now_ms, got))
@@ -219,8 +221,8 @@ class BrokerFigures:
         }
 
 
-#: What RocketMQ's tools read as a number and has no meaning here: there are no thread pools, and
-#: no counters from before the start.
+#: Entries that RocketMQ's tools parse as numbers and that have no meaning here: there are no
+#: thread pools, and no counters from before the start.
 _ZEROS = (
     "ackThreadPoolQueueHeadWaitTimeMills",
     "ackThreadPoolQueueSize",

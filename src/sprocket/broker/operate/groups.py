@@ -39,7 +39,7 @@ from sprocket.remoting.transport import Peer
 
 
 class GroupRequests:
-    """Makes, changes, shows and deletes consumer groups."""
+    """Creates, changes, shows and deletes consumer groups."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class GroupRequests:
         self._save_offsets = save_offsets
 
     def endpoints(self) -> Endpoints:
-        """By request code."""
+        """The endpoints, by request code."""
         return {
             RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP: self.create,
             RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST: self.create_several,
@@ -78,16 +78,16 @@ class GroupRequests:
         }
 
     def create(self, command: Command, peer: Peer) -> Reply:
-        """Makes a group, or changes it.
+        """Creates or changes a group.
 
         Raises:
-            InvalidParameter: its name or numbers cannot be.
+            InvalidParameter: its name or numbers are invalid.
         """
         self._groups.put(GroupConfig.decode(command.body))
         return Reply()
 
     def create_several(self, command: Command, peer: Peer) -> Reply:
-        """Makes or changes groups, one after the other; ends at the first that cannot be."""
+        """Creates or changes groups, one after the other; stops at the first invalid one."""
         for group in GroupConfigList.decode(command.body).group_config_list:
             self._groups.put(group)
         return Reply()
@@ -105,7 +105,7 @@ class GroupRequests:
         """One group.
 
         Raises:
-            GroupNotFound: there is none.
+            GroupNotFound: there is no such group.
         """
         name = command.read(GroupConfigOf).group
         group = self._groups.get(name)
@@ -114,12 +114,12 @@ class GroupRequests:
         return Reply(body=group.encode())
 
     async def delete(self, command: Command, peer: Peer) -> Reply:
-        """Deletes a group, and its offsets if asked; no error if there is none.
+        """Deletes a group, and its offsets if requested; no error if there is no such group.
 
         The reply is sent once the files no longer contain them.
 
         Raises:
-            StoreError, ClosedError: it is deleted, but its offsets cannot be saved.
+            StoreError, ClosedError: the group is deleted, but this cannot be saved.
         """
         header = command.read(DeleteGroup)
         self._groups.remove(header.group_name)
@@ -132,7 +132,7 @@ class GroupRequests:
         return Reply()
 
     def forbid(self, command: Command, peer: Peer) -> Reply:
-        """Keeps a group from reading a topic, or lets it; without a wish it only tells."""
+        """Forbids or allows a group to read a topic; without `readable` it only shows the state."""
         header = command.read(ForbidGroup)
         if header.readable is not None:
             self._groups.forbid(header.group, header.topic, readable=header.readable)
@@ -141,12 +141,12 @@ class GroupRequests:
         return Reply(body=answer.encode())
 
     def topics(self, command: Command, peer: Peer) -> Reply:
-        """Topics that a group has offsets of."""
+        """Topics in which a group has offsets."""
         topics = self._offsets.topics_of(command.read(GroupTopics).group)
         return Reply(body=TopicList(broker_addr=self._address, topic_list=topics).encode())
 
     def subscription(self, command: Command, peer: Peer) -> Reply:
-        """What a group subscribes of a topic, as far as it is online."""
+        """A group's subscription to a topic, if the group is online."""
         header = command.read(GroupSubscription)
         group = self._clients.group(header.group)
         found = None if group is None else group.subscriptions.get(header.topic or "")
@@ -154,16 +154,16 @@ class GroupRequests:
         return Reply(body=answer.encode())
 
     def set_mode(self, command: Command, peer: Peer) -> Reply:
-        """Agrees that a group pulls, which it does anyway.
+        """Accepts only the mode PULL, which all groups have already.
 
         Raises:
-            InvalidParameter: it is to pop, or the body says nothing of the kind.
+            InvalidParameter: the mode is another one, or missing.
         """
         wanted = RequestMode.decode(command.body)
         if wanted.mode != "PULL":
-            raise InvalidParameter(f"groups of this broker pull; mode {wanted.mode!r} is not known")
+            raise InvalidParameter(f"this broker only knows mode 'PULL', not {wanted.mode!r}")
         return Reply()
 
     def modes(self, command: Command, peer: Peer) -> Reply:
-        """Groups that do not pull: none."""
+        """Groups with another mode than PULL: none."""
         return Reply(body=RequestModes().encode())

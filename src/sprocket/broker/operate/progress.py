@@ -1,4 +1,4 @@
-"""Operators' requests about how far consumers are.
+"""Operators' requests for consumer progress.
 
 Source: AdminBrokerProcessor of RocketMQ 5.x.
 """
@@ -31,7 +31,7 @@ from sprocket.remoting.transport import Peer
 
 
 class ProgressRequests:
-    """Shows consumer offsets."""
+    """Shows consumer offsets and lag."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class ProgressRequests:
         self._address = address
 
     def endpoints(self) -> Endpoints:
-        """By request code."""
+        """The endpoints, by request code."""
         return {
             RequestCode.GET_CONSUME_STATS: self.stats,
             RequestCode.GET_BROKER_CONSUME_STATS: self.every_stats,
@@ -62,7 +62,7 @@ class ProgressRequests:
         }
 
     async def stats(self, command: Command, peer: Peer) -> Reply:
-        """How far a group is in each queue of its topics, or of some."""
+        """A group's progress in each queue of its topics, or of the topics requested."""
         header = command.read(ConsumeStatsOf)
         group = header.consumer_group
         if header.topic:
@@ -83,7 +83,7 @@ class ProgressRequests:
         return Reply(body=stats.encode())
 
     def every_stats(self, command: Command, peer: Peer) -> Reply:
-        """How far all groups are."""
+        """The progress of all groups."""
         listed, behind = [], 0
         for group in self._groups.by_name:
             stats = [self._stats(group, [topic]) for topic in self._offsets.topics_of(group)]
@@ -124,7 +124,7 @@ class ProgressRequests:
         return table
 
     def every_offset(self, command: Command, peer: Peer) -> Reply:
-        """All committed offsets, as slaves copy them."""
+        """All committed offsets, in the form that slaves copy."""
         state = self._offsets.to_json()
         table = OffsetTable(
             data_version=self._offsets.version,
@@ -134,10 +134,10 @@ class ProgressRequests:
         return Reply(body=table.encode())
 
     def correction(self, command: Command, peer: Peer) -> Reply:
-        """The lowest offset of all groups in each queue of a topic.
+        """The lowest committed offset of all groups in each queue of a topic.
 
-        Where the group to compare with is behind it, the highest number there is: it has nothing
-        to be corrected there.
+        Where the offset of `compare_group` is lower still, the reply has the largest long integer:
+        there it needs no correction.
         """
         header = command.read(QueryCorrectionOffset)
         topic = header.topic or ""

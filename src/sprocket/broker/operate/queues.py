@@ -1,4 +1,4 @@
-"""The queues of a topic as operators see them."""
+"""The queues of a topic, for the requests of operators."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sprocket.store.store import Store
 
 
 class TopicQueueOffsets:
-    """Names a topic's queues and tells where they begin and end."""
+    """Lists a topic's queues with their first and last offsets and times."""
 
     def __init__(self, topics: Topics, store: Store, *, broker_name: str) -> None:
         self._topics = topics
@@ -39,26 +39,26 @@ class TopicQueueOffsets:
         ]
 
     def low(self, queue: Queue) -> int:
-        """The first message that is still there."""
+        """The offset of the first message that is still stored."""
         return self._store.min_offset(queue.topic, queue.queue_id)
 
     def high(self, queue: Queue) -> int:
-        """Where the next message goes."""
+        """The offset that the next message gets."""
         return self._store.max_offset(queue.topic, queue.queue_id)
 
     def time_of(self, queue: Queue, offset: int) -> int:
-        """When a message was stored, ms; -1 if it is not there."""
+        """When a message was stored, ms since 1970; -1 if there is no such message."""
         return self._store.time_of(queue.topic, queue.queue_id, offset)
 
     async def load_times(self, queue: Queue, *offsets: int) -> None:
-        """Brings into memory what tells when messages were stored."""
+        """Loads into memory what `time_of` reads for these offsets."""
         for offset in offsets:
             await self._store.cold.load_time(queue.topic, queue.queue_id, offset)
 
     async def load_search(self, queue: Queue, time_ms: int) -> None:
-        """Brings into memory what `offset_at` looks at."""
+        """Loads into memory what `offset_at` reads for this time."""
         await self._store.cold.load_search(queue.topic, queue.queue_id, time_ms)
 
     def offset_at(self, queue: Queue, time_ms: int) -> int:
-        """The first message stored at a time or after."""
+        """The offset of the first message stored at a time or after."""
         return self._store.offset_at_time(queue.topic, queue.queue_id, time_ms, Boundary.LOWER)

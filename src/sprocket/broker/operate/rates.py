@@ -4,26 +4,26 @@ from __future__ import annotations
 
 from collections import deque
 
-#: Spans that RocketMQ's tools show, s.
+#: The periods that RocketMQ's tools show, s.
 SPANS_SECONDS = (10, 60, 600)
 
 
 class Rates:
-    """Remembers how a counter stood."""
+    """Remembers earlier values of a counter."""
 
     def __init__(self, now_ms: int, count: int = 0) -> None:
         #: (ms, count), the oldest first.
         self._samples: deque[tuple[int, int]] = deque([(now_ms, count)])
 
     def sample(self, now_ms: int, count: int) -> None:
-        """Notes how the counter stands; call it every few seconds."""
+        """Remembers the counter's value; to be called every few seconds."""
         self._samples.append((now_ms, count))
         oldest_ms = now_ms - 1000 * SPANS_SECONDS[-1]
         while len(self._samples) > 1 and self._samples[1][0] <= oldest_ms:
             self._samples.popleft()
 
     def per_second(self, now_ms: int, count: int) -> list[float]:
-        """The rate over each span, or since the start where that is shorter."""
+        """The rate over each period, or since the start if that is shorter."""
         rates = []
         for seconds in SPANS_SECONDS:
             since_ms, before = self._samples[0]

@@ -1,8 +1,9 @@
-"""Operators' requests that move a group: to a time or an offset (222), to where another is (314).
+"""Operators' requests to reset a group's offsets: to a time or an offset (222), or to the offsets
+of another group (314).
 
-The broker holds the new position at once and ends the group's held pulls; its consumers hear of it
-by their pulls, and what they commit before that does not count. With the setting
-`server_side_reset` off, they are told by request 220 besides, as older brokers do.
+The new offset is in force at once, and the group's held pulls end. Consumers get the new offset in
+the replies to their pulls; their commits before that are ignored. If `server_side_reset` is off,
+request 220 sends it to them as well, as older brokers do.
 Source: AdminBrokerProcessor.resetOffsetInner and cloneGroupOffset, Broker2Client.resetOffset of
 RocketMQ 5.x.
 """
@@ -31,7 +32,7 @@ logger = logging.getLogger(__name__)
 
 
 class ResetRequests:
-    """Sets and copies consumer offsets."""
+    """Resets and copies consumer offsets."""
 
     def __init__(
         self,
@@ -53,20 +54,24 @@ class ResetRequests:
         self._save = save
 
     def endpoints(self) -> Endpoints:
-        """By request code."""
+        """The endpoints, by request code."""
         return {
             RequestCode.INVOKE_BROKER_TO_RESET_OFFSET: self.reset,
             RequestCode.CLONE_GROUP_OFFSET: self.clone,
         }
 
+    # All offsets are computed and checked before the first one changes, so a refused request
+    # changes nothing. What `offset_at` reads is loaded before, since nothing may change between the
+    # check and the reset. The members are notified first: if there are none, that is a refusal too.
     async def reset(self, command: Command, peer: Peer) -> Reply:
-        """Sends a group to an offset or a time. The answer comes once that is in the file.
+        """Resets a group to an offset or a time. The reply is sent after the offsets are saved.
 
         Raises:
             TopicNotFound, GroupNotFound: there is no such topic or group.
-            SystemFailure: there is no such queue, or the offset lies outside it.
-            ConsumerOffline: its consumers are to be told, and there are none.
-            StoreError, ClosedError: it is so, but the disk refuses to save it.
+            SystemFailure: there is no such queue, or the offset is outside it.
+            ConsumerOffline: consumers must be notified (`server_side_reset` is off) and none is
+                online.
+            StoreError, ClosedError: the offsets are set, but cannot be saved.
         """
         header = command.read(ResetOffset)
         queues = self._queues.readable(header.topic)
@@ -111,8 +116,8 @@ class ResetRequests:
                 f"Consumer not online, so can not reset offset, Group: {header.group} "
                 f"Topic: {header.topic} Timestamp: {header.timestamp}"
             )
-        told = ResetClientOffset(topic=header.topic, group=header.group, timestamp=header.timestamp)
-        send_reset(told, wanted, group.members.values())
+        sent = ResetClientOffset(topic=header.topic, group=header.group, timestamp=header.timestamp)
+        send_reset(sent, wanted, group.members.values())
 
     def _move(self, group: str, wanted: Mapping[Queue, int], *, ends_held: bool) -> None:
         for queue, offset in wanted.items():
@@ -122,13 +127,13 @@ class ResetRequests:
                 self._pulls.end_held(group, topic, number)
 
     async def clone(self, command: Command, peer: Peer) -> Reply:
-        """Sends a group to where another is, in one topic or in all of the other's.
+        """Copies the offsets of another group, in one topic or in all topics of that group.
 
-        Topics that the other group does not subscribe any more are left out, unless all are wanted.
-        The reply is sent once that is in the file.
+        Topics that the other group no longer subscribes to are left out, unless the request
+        includes them (`offline`). The reply is sent once the offsets are in the file.
 
         Raises:
-            StoreError, ClosedError: it is so, but the disk refuses to save it.
+            StoreError, ClosedError: the offsets are copied, but cannot be saved.
         """
         header = command.read(CloneOffset)
         source = self._clients.group(header.src_group)

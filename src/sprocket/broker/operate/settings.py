@@ -1,4 +1,4 @@
-"""Operators' requests about the broker's settings, and cleaning that needs no answer.
+"""Operators' requests about the broker's settings, and requests to clean that need no action.
 
 Source: AdminBrokerProcessor of RocketMQ 5.x.
 """
@@ -30,7 +30,7 @@ class SettingRequests:
         self._changes = 0
 
     def endpoints(self) -> Endpoints:
-        """By request code."""
+        """The endpoints, by request code."""
         return {
             RequestCode.GET_BROKER_CONFIG: self.show,
             RequestCode.UPDATE_BROKER_CONFIG: self.change,
@@ -39,16 +39,16 @@ class SettingRequests:
         }
 
     def show(self, command: Command, peer: Peer) -> Reply:
-        """All settings, one a line, under RocketMQ's names."""
+        """All settings, one per line, with RocketMQ's names."""
         version = DataVersion(counter=self._changes).encode().decode()
         body = "".join(f"{line}\n" for line in self._settings.lines()).encode()
         return Reply(BrokerConfigReply(version=version), body)
 
     def change(self, command: Command, peer: Peer) -> Reply:
-        """Takes over lines of `key=value`; unknown keys change nothing.
+        """Applies lines of `key=value`; unknown keys are ignored.
 
         Raises:
-            InvalidParameter: a value cannot be, or not while the broker runs.
+            InvalidParameter: a value is invalid, or cannot change while the broker runs.
         """
         try:
             text = bytes(command.body).decode()
@@ -62,5 +62,5 @@ class SettingRequests:
         return Reply()
 
     def nothing_to_do(self, command: Command, peer: Peer) -> Reply:
-        """What the store does by itself in its own time."""
+        """Success without an action: the store cleans by itself."""
         return Reply()

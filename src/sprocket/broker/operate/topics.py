@@ -37,7 +37,7 @@ _FILTER_TYPES = ("SINGLE_TAG", "MULTI_TAG")
 
 
 class TopicRequests:
-    """Makes, changes, shows and deletes topics."""
+    """Creates, changes, shows and deletes topics."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class TopicRequests:
         self._save_offsets = save_offsets
 
     def endpoints(self) -> Endpoints:
-        """By request code."""
+        """The endpoints, by request code."""
         return {
             RequestCode.UPDATE_AND_CREATE_TOPIC: self.create,
             RequestCode.UPDATE_AND_CREATE_TOPIC_LIST: self.create_several,
@@ -70,11 +70,11 @@ class TopicRequests:
         }
 
     def create(self, command: Command, peer: Peer) -> Reply:
-        """Makes a topic, or changes it.
+        """Creates or changes a topic.
 
         Raises:
-            InvalidParameter: its name or numbers cannot be.
-            SystemFailure: its filter type or attributes cannot be.
+            InvalidParameter: its name or numbers are invalid.
+            SystemFailure: its filter type or attributes are invalid.
         """
         header = command.read(CreateTopic)
         if header.topic_filter_type not in _FILTER_TYPES:
@@ -94,7 +94,7 @@ class TopicRequests:
         return Reply()
 
     def create_several(self, command: Command, peer: Peer) -> Reply:
-        """Makes or changes topics, one after the other; ends at the first that cannot be."""
+        """Creates or changes topics, one after the other; stops at the first invalid one."""
         for topic in TopicConfigList.decode(command.body).topic_config_list:
             asked = {
                 key if key[:1] in ("+", "-") else f"+{key}": value
@@ -123,7 +123,7 @@ class TopicRequests:
         """One topic.
 
         Raises:
-            TopicNotFound: there is none.
+            TopicNotFound: there is no such topic.
         """
         name = command.read(TopicConfigOf).topic
         topic = self._topics.get(name)
@@ -132,13 +132,13 @@ class TopicRequests:
         return Reply(body=topic.encode())
 
     async def delete(self, command: Command, peer: Peer) -> Reply:
-        """Deletes a topic with its queues and offsets; no error if there is none.
+        """Deletes a topic with its queues and offsets; no error if there is no such topic.
 
         The reply is sent once the files no longer contain them.
 
         Raises:
-            InvalidParameter: it is the broker's own, or no name.
-            StoreError, ClosedError: the disk refuses to save that it is deleted.
+            InvalidParameter: the topic is the broker's own, or the name is invalid.
+            StoreError, ClosedError: the deletion cannot be saved.
         """
         name = command.read(DeleteTopic).topic
         if any(sign in name for sign in "/\\\0"):
@@ -157,11 +157,11 @@ class TopicRequests:
         return Reply(body=GroupList(group_list=sorted(groups)).encode())
 
     def own(self, command: Command, peer: Peer) -> Reply:
-        """Topics that the broker has for itself."""
+        """The broker's own topics."""
         return Reply(body=TopicList(topic_list=sorted(self._topics.own_names)).encode())
 
     def clean(self, command: Command, peer: Peer) -> Reply:
-        """Removes queues of topics that are gone."""
+        """Deletes the queues of topics that no longer exist."""
         for name in self._store.queues():
             if self._topics.get(name) is None and not self._topics.is_own(name):
                 self._store.delete_topic(name)

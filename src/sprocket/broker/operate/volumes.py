@@ -1,4 +1,4 @@
-"""Operators' requests for volumes: how much of a topic came in, how much went out to a group (315).
+"""Operators' requests for counts of messages and bytes, by topic and group (315).
 
 Source: AdminBrokerProcessor.ViewBrokerStatsData, BrokerStatsManager of RocketMQ 5.x.
 """
@@ -25,17 +25,17 @@ from sprocket.protocol.command import Command, Reply
 from sprocket.protocol.requests.admin import BrokerStats
 from sprocket.remoting.transport import Peer
 
-#: What a statistic is of, by the beginning of its name.
+#: The beginnings of the statistics' names.
 _TOPIC, _GROUP, _RETURNS = "TOPIC_PUT", "GROUP_GET", "SNDBCK_PUT"
 _PUT, _GOT = "BROKER_PUT", "BROKER_GET"
 _COUNT, _SIZE = "_NUMS", "_SIZE"
 
 
 class VolumeRequests:
-    """Tells volumes by RocketMQ's names: `TOPIC_PUT_NUMS`, `GROUP_GET_SIZE` and the like.
+    """Shows statistics with RocketMQ's names: `TOPIC_PUT_NUMS`, `GROUP_GET_SIZE` and the like.
 
     Args:
-        cluster: the key of what concerns the whole broker.
+        cluster: name of the cluster: the key of statistics of the whole broker.
     """
 
     def __init__(self, volumes: Volumes, clock: Clock, *, cluster: str) -> None:
@@ -44,14 +44,14 @@ class VolumeRequests:
         self._cluster = cluster
 
     def endpoints(self) -> Endpoints:
-        """By request code."""
+        """The endpoints, by request code."""
         return {RequestCode.VIEW_BROKER_STATS_DATA: self.show}
 
     def show(self, command: Command, peer: Peer) -> Reply:
         """One statistic over the last minute, hour and day.
 
         Raises:
-            SystemFailure: there is none of that name, or nothing went through lately.
+            SystemFailure: there is no statistic of that name, or nothing was counted for a day.
         """
         header = command.read(BrokerStats)
         name, key = header.stats_name, header.stats_key

@@ -1,1 +1,1 @@
-"""How messages and positions are read from a broker."""
+"""Requests that read messages and offsets."""

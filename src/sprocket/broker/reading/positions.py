@@ -1,5 +1,5 @@
-"""Questions about offsets: a group's committed one (14, 15), a queue's ends (30, 31, 32), and the
-offset at a time (29).
+"""Requests for offsets: a group's committed offset (14, 15), the first and last offset of a queue
+(30, 31, 32), and the offset at a time (29).
 
 Source: ConsumerManageProcessor, AdminBrokerProcessor of RocketMQ 5.x.
 """
@@ -36,7 +36,7 @@ from sprocket.store.store import Store
 
 
 class OffsetRequests:
-    """Answers questions about offsets."""
+    """Answers requests for offsets."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class OffsetRequests:
         self._clients = clients
 
     def endpoints(self) -> Endpoints:
-        """By request code."""
+        """The endpoints, by request code."""
         return {
             RequestCode.QUERY_CONSUMER_OFFSET: self.query,
             RequestCode.UPDATE_CONSUMER_OFFSET: self.update,
@@ -65,13 +65,13 @@ class OffsetRequests:
         }
 
     def query(self, command: Command, peer: Peer) -> Reply:
-        """Where a group goes on.
+        """A group's committed offset.
 
-        A group without an offset begins at 0 where the queue still does and has messages, unless
-        the client says that it wants to know; so the start that new clients configure counts.
+        A group without one gets 0 if the queue has messages and still begins at 0, unless the
+        client asks not to; for such clients the start that they configure applies.
 
         Raises:
-            QueryNotFound: the group has no offset there.
+            QueryNotFound: the group has no offset in the queue.
         """
         header = command.read(QueryOffset)
         self._groups.find(header.consumer_group)
@@ -92,7 +92,7 @@ class OffsetRequests:
 
         Raises:
             GroupNotFound, TopicNotFound: there is no such group or topic.
-            InvalidParameter: there is no offset, or it is below 0.
+            InvalidParameter: the offset is missing or below 0.
         """
         header = command.read(UpdateOffset)
         group, topic = header.consumer_group, header.topic
@@ -117,10 +117,10 @@ class OffsetRequests:
         return Reply(remark=None if was_taken else "Offset has been previously reset")
 
     async def search(self, command: Command, peer: Peer) -> Reply:
-        """The offset that a time means."""
+        """The offset at a time."""
         header = command.read(SearchOffset)
         boundary = Boundary.UPPER if header.boundary_type == UPPER else Boundary.LOWER
-        # The last one at or before a time is found by the first one after it.
+        # The last message at or before a time is found as the one before the first later message.
         first_ms = header.timestamp + (boundary is Boundary.UPPER)
         await self._store.cold.load_search(header.topic, header.queue_id, first_ms)
         return _offset(
@@ -128,17 +128,17 @@ class OffsetRequests:
         )
 
     def maximum(self, command: Command, peer: Peer) -> Reply:
-        """Where the next message of a queue goes; 0 if there is no such queue."""
+        """The offset that the next message of a queue gets; 0 if there is no such queue."""
         header = command.read(MaxOffset)
         return _offset(self._store.max_offset(header.topic, header.queue_id))
 
     def minimum(self, command: Command, peer: Peer) -> Reply:
-        """The first message that a queue still has; 0 if there is no such queue."""
+        """The offset of the first message that a queue still has; 0 if there is no such queue."""
         header = command.read(MinOffset)
         return _offset(self._store.min_offset(header.topic, header.queue_id))
 
     async def earliest(self, command: Command, peer: Peer) -> Reply:
-        """When the first message of a queue was stored; -1 if there is none."""
+        """When the first message of a queue was stored, ms since 1970; -1 if there is none."""
         header = command.read(EarliestTime)
         low = self._store.min_offset(header.topic, header.queue_id)
         await self._store.cold.load_time(header.topic, header.queue_id, low)

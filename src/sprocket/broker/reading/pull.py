@@ -1,8 +1,8 @@
-"""Pulling (codes 11 and 361), with long polling.
+"""Pulls (codes 11 and 361), with long polling.
 
-What is there is answered at once. A pull that finds nothing and may wait becomes a coroutine that
-waits on its queue's arrival watermark: the suspended coroutine is the held request. It ends with
-messages, at its deadline, when an operator resets its group, or when the broker stops.
+A pull that finds messages is answered at once. One that finds none and may wait becomes a coroutine
+that waits on the arrival watermark of its queue: the suspended coroutine is the held request. It
+ends with messages, at its deadline, when an operator resets its group, or when the broker stops.
 Source: PullMessageProcessor, DefaultPullMessageResultHandler, PullRequestHoldService of RocketMQ
 5.x.
 """
@@ -33,9 +33,9 @@ from sprocket.remoting.transport import Peer
 from sprocket.store.reading.queue_reader import ReadFilter, ReadResult, ReadStatus
 from sprocket.store.store import Store
 
-#: No pull is held longer, whatever its client says.
+#: No pull is held longer, whatever its client asks for, ms.
 HOLD_MS_MAX = 300_000
-#: A scan that finds nothing goes on for so long, and so many reads, before others have their turn.
+#: A scan that finds no match runs for so long (s), and so many reads, in one turn of the loop.
 _TURN_SECONDS = 0.002
 _TURN_READS = 16
 
@@ -51,9 +51,9 @@ _CODES = {
     ReadStatus.OFFSET_OVERFLOW_BADLY: ResponseCode.PULL_OFFSET_MOVED,
     ReadStatus.OFFSET_TOO_SMALL: ResponseCode.PULL_OFFSET_MOVED,
 }
-#: A queue without messages: as if they had not come yet, unless the pull is beyond that.
+#: The queue has no messages: a pull from offset 0 waits for them, any other offset is wrong.
 _EMPTY = (ReadStatus.NO_MESSAGE_IN_QUEUE, ReadStatus.NO_MATCHED_LOGIC_QUEUE)
-#: Nothing there yet.
+#: The queue has no message at the offset yet.
 _AT_THE_END = (*_EMPTY, ReadStatus.OFFSET_OVERFLOW_ONE, ReadStatus.OFFSET_FOUND_NULL)
 
 
@@ -61,7 +61,7 @@ class PullRequests:
     """Answers pulls.
 
     Attributes:
-        count: messages given out since the start.
+        count: messages pulled since the start.
     """
 
     def __init__(
@@ -78,43 +78,45 @@ class PullRequests:
         self._access = access
         self._offsets = offsets
         self._settings = settings
-        #: Long scans take turns: one of them goes on for a moment in each turn of the loop.
+        #: Long scans take turns: one of them at most continues in each turn of the loop.
         self._turns = asyncio.Semaphore(1)
         self._is_stopping = False
         self._held_count = 0
         self.count = 0
-        #: Time limits of held pulls, by group, topic and queue number; in the order of coming.
+        #: Time limits of held pulls, by group, topic and queue number; in the order of arrival.
         self._held: dict[tuple[str, str, int], dict[asyncio.Timeout, None]] = {}
 
     def endpoints(self) -> Endpoints:
-        """By request code."""
+        """The endpoints, by request code."""
         return {RequestCode.PULL_MESSAGE: self.pull, RequestCode.LITE_PULL_MESSAGE: self.lite_pull}
 
     @property
     def held_count(self) -> int:
-        """How many pulls wait."""
+        """How many pulls are held."""
         return self._held_count
 
     def pull(self, command: Command, peer: Peer) -> Reply | Awaitable[Reply]:
-        """Messages of a queue, now or when they come."""
+        """Messages of a queue, at once or when they arrive."""
         return self._pull(command.read(PullMessage), peer)
 
     def lite_pull(self, command: Command, peer: Peer) -> Reply | Awaitable[Reply]:
-        """The same for consumers that choose their queues themselves."""
+        """The same, for lite pull consumers, which choose their queues themselves."""
         return self._pull(command.read(LitePullMessage), peer)
 
     def end_held(self, group: str, topic: str, queue_number: int) -> None:
-        """Lets a group's held pulls of a queue look again, now."""
+        """Ends the wait of a group's held pulls of a queue, so that they are answered now."""
         for limit in self._held.get((group, topic, queue_number), ()):
             _end(limit)
 
     def stop(self) -> None:
-        """Ends all held pulls, with nothing found, and holds no more."""
+        """Answers all held pulls with "not found", and holds no further ones."""
         self._is_stopping = True
         for limits in self._held.values():
             for limit in limits:
                 _end(limit)
 
+    # Most pulls find messages in memory and have no filter in Python. They are answered without a
+    # coroutine and a task. Only a pull that must wait for a file, or for a filter, gets one.
     def _pull(self, header: PullMessage, peer: Peer) -> Reply | Awaitable[Reply]:
         permit = self._access.permit(header, peer)
         reset = self._reset(header, permit, peer)
@@ -127,7 +129,7 @@ class PullRequests:
         )
 
     async def _wait_and_read(self, header: PullMessage, peer: Peer, permit: Permit) -> Reply:
-        """As `_pull`, where the messages or the group's filter must be waited for."""
+        """As `_pull`, if the messages must be loaded or a filter in Python must run."""
         found = await self._chosen(header, header.queue_offset, permit)
         reply = self._answered(header, peer, permit, found)
         return reply if isinstance(reply, Reply) else await reply
@@ -135,7 +137,7 @@ class PullRequests:
     def _answered(
         self, header: PullMessage, peer: Peer, permit: Permit, found: ReadResult
     ) -> Reply | Awaitable[Reply]:
-        """The answer after the first read: at once, or when something comes."""
+        """The reply after the first read: at once, or when messages arrive."""
         self._count(header, peer, found)
         if found.status is _FOUND:
             return _reply(found, permit)
@@ -172,7 +174,7 @@ class PullRequests:
         return self._counted(header, found)
 
     async def _chosen(self, header: PullMessage, offset: int, permit: Permit) -> ReadResult:
-        """Loads a slice, reads it, and leaves of it what the group's filter wants."""
+        """Loads a slice of the queue, reads it, and gives the messages that match the filter."""
         await self._store.load(
             header.topic, header.queue_id, offset, **self._sought(header, permit)
         )
@@ -193,7 +195,7 @@ class PullRequests:
         return self._counted(header, found)
 
     def _scanned(self, header: PullMessage, offset: int, permit: Permit) -> ReadResult:
-        """Reads on for a moment while nothing is wanted and what comes next is in memory."""
+        """Reads as long as nothing matches and the next entries are in memory, for 2 ms at most."""
         time = asyncio.get_running_loop().time
         until = time() + _TURN_SECONDS
         found = self._read(header, offset, permit.wants)
@@ -213,7 +215,7 @@ class PullRequests:
         return self._store.is_cold(header.topic, header.queue_id, offset, **sought)
 
     def _sought(self, header: PullMessage, permit: Permit) -> dict[str, int]:
-        """How many entries a read looks at, and how many bytes of records at most."""
+        """How many queue entries and bytes of records a read may examine."""
         count, bytes_max = self._limits(header.max_msg_bytes or 0)
         count = max(1, min(header.max_msg_nums, count))
         if permit.wants is not None:
@@ -231,8 +233,8 @@ class PullRequests:
         return found
 
     def _limits(self, asked_bytes: int) -> tuple[int, int]:
-        """How many messages, and bytes, an answer may have. Whoever says its bytes may ask for more
-        than RocketMQ gives: a million messages in answers of 32 are mostly waiting.
+        """The limits of messages and of bytes in one reply. A client that states its bytes may get
+        more than RocketMQ's 32: a million messages in replies of 32 take mostly waiting time.
         """
         config = self._settings.config
         if asked_bytes <= 0:
@@ -245,10 +247,14 @@ class PullRequests:
             return min(header.suspend_timeout_millis, HOLD_MS_MAX)
         return config.short_polling_ms
 
+    # While a pull is held, its topic or group may lose its permission, its subscription may change,
+    # and an operator may reset the group. So permission and reset are checked before each read
+    # and before the last reply. A message that does not match the filter only moves the offset
+    # on: the pull waits again, and the client does not send a new one for each such message.
     async def _hold(
         self, header: PullMessage, peer: Peer, *, found: ReadResult, deadline: Deadline
     ) -> Reply:
-        """Reads again whenever something comes, until it is wanted or the time is over."""
+        """Reads after each arrival, until a message matches or the deadline is over."""
         if self._held_count >= self._settings.config.held_pulls_max:
             raise SystemBusy(f"{self._held_count} pulls are held, the broker's limit")
         self._held_count += 1
@@ -267,10 +273,10 @@ class PullRequests:
             self._held_count -= 1
 
     async def _has_more(self, header: PullMessage, found: ReadResult, deadline: Deadline) -> bool:
-        """Waits for what lies behind a read; False if the time is over or the wait was ended."""
+        """Waits for messages behind a read; False at the deadline or if the wait was ended."""
         if _is_unfinished(found):
             async with self._turns:
-                await asyncio.sleep(0)  # a long scan goes on at once, but lets others have theirs
+                await asyncio.sleep(0)  # a long scan continues at once, but in turn with others
             return deadline.left() > 0 and not self._is_stopping
         key = (header.consumer_group, header.topic, header.queue_id)
         limit = asyncio.timeout_at(deadline.at)
@@ -288,7 +294,7 @@ class PullRequests:
                 del self._held[key]
 
     def _reset(self, header: PullMessage, permit: Permit, peer: Peer) -> Reply | None:
-        """The answer that sends a consumer to where an operator wants its group."""
+        """The reply that moves a consumer to the offset of a reset; None if there is none."""
         group, topic, number = header.consumer_group, header.topic, header.queue_id
         offset = self._offsets.pull_at(
             group, topic, queue_number=number, offset=header.queue_offset, address=peer.address
@@ -296,7 +302,7 @@ class PullRequests:
         return None if offset is None else self._moved(header, permit, offset)
 
     def _reset_while_held(self, header: PullMessage, permit: Permit, peer: Peer) -> Reply | None:
-        """The same for a pull that was there before the operator's word."""
+        """The same for a pull that was held when the reset came."""
         offset = self._offsets.held_at(
             header.consumer_group, header.topic, header.queue_id, address=peer.address
         )
@@ -318,14 +324,14 @@ def _end(limit: asyncio.Timeout) -> None:
 
 
 def _may_hold(found: ReadResult, header: PullMessage) -> bool:
-    """Whether what a pull asks for may still come, or may lie behind what was looked at."""
+    """Whether matching messages may still arrive, or may be behind those that were examined."""
     if found.status in _EMPTY:
         return header.queue_offset == 0
     return found.status in _AT_THE_END or _is_unfinished(found)
 
 
 def _is_unfinished(found: ReadResult) -> bool:
-    """Whether a read matched nothing so far, and has more to look at."""
+    """Whether a read has matched nothing so far, and the queue has more messages."""
     return found.status is ReadStatus.NO_MATCHED_MESSAGE and found.next_offset < found.max_offset
 
 
@@ -335,7 +341,7 @@ def _reply(found: ReadResult, permit: Permit) -> Reply:
 
 
 def _answer(found: ReadResult, permit: Permit, asked: int) -> Reply:
-    """The answer for any status; `asked` is the offset that the client asked for."""
+    """The reply for any status; `asked` is the offset that the client asked for."""
     if found.status is _FOUND:
         return _reply(found, permit)
     status, remark = found.status, found.status.value

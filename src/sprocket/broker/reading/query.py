@@ -1,4 +1,4 @@
-"""Finding single messages: by their place in the log (33), by key or unique key (12).
+"""Finds single messages: by log offset (33), by key or unique key (12).
 
 Source: QueryMessageProcessor of RocketMQ 5.x.
 """
@@ -13,20 +13,20 @@ from sprocket.protocol.requests.query import QueryMessage, QueryReply, ViewMessa
 from sprocket.remoting.transport import Peer
 from sprocket.store.store import Store
 
-#: Messages in one answer, and bytes; a single larger message comes alone.
+#: Messages and bytes in one reply; a single larger message is sent alone.
 #: Source: maxMsgsNumBatch.
 _COUNT_MAX = 64
 _BYTES_MAX = 8 << 20
 
 
 class QueryRequests:
-    """Answers questions for messages."""
+    """Answers queries for messages."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
     def endpoints(self) -> Endpoints:
-        """By request code."""
+        """The endpoints, by request code."""
         return {
             RequestCode.VIEW_MESSAGE_BY_ID: self.view,
             RequestCode.QUERY_MESSAGE: self.by_key,
@@ -36,7 +36,7 @@ class QueryRequests:
         """The record that begins at a log offset.
 
         Raises:
-            SystemFailure: none begins there.
+            SystemFailure: no record begins there.
         """
         header = command.read(ViewMessage)
         await self._store.cold.load_record(header.offset)
@@ -49,10 +49,10 @@ class QueryRequests:
         return Reply(body=record)
 
     async def by_key(self, command: Command, peer: Peer) -> Reply:
-        """Messages of a topic that carry a key, stored between two times, newest first.
+        """Messages of a topic that have a key, stored between two times, newest first.
 
         Raises:
-            QueryNotFound: there are none.
+            QueryNotFound: there are no such messages.
         """
         header = command.read(QueryMessage)
         count_max = min(header.max_num, _COUNT_MAX)
@@ -83,7 +83,7 @@ class QueryRequests:
 
 
 def _within(found: list[memoryview]) -> list[memoryview]:
-    """As many records as one answer may hold, at least one."""
+    """As many records as one reply may hold, at least one."""
     total = 0
     for count, record in enumerate(found):
         total += len(record)

@@ -1,1 +1,1 @@
-"""How messages enter a broker: sends, retries, transactions, timers, the one door to the log."""
+"""Requests that store messages: sends, retries, transactions, timers; and the way to the log."""

@@ -1,7 +1,7 @@
-"""The replies to sends: of one, of a batch, and of many that came in one read.
+"""The replies to sends: to a single send, to a batch, and to many sends of one read.
 
-A reply says where the message is stored. Where the broker has to wait for its disk, it goes out
-after that; replies that wait for the same share one wait.
+A reply contains the offsets of the stored message. With SYNC_FLUSH it is sent after the flush to
+the disk; replies to sends of one read share one wait.
 Source: SendMessageProcessor of RocketMQ 5.x.
 """
 
@@ -13,7 +13,6 @@ from functools import partial
 import msgspec
 
 from sprocket.base.deadline import Deadline
-from sprocket.base.errors import LocalProtocolError
 from sprocket.broker.dispatch import SharedWait
 from sprocket.broker.sending.destination import Destination
 from sprocket.broker.sending.ingress import Receipt
@@ -30,7 +29,7 @@ from sprocket.store.writing.appender import Appended
 
 
 class Marks(Header, kw_only=True):
-    """What a refused send says besides its code."""
+    """The header of a reply that refuses a send."""
 
     msg_region: str = msgspec.field(name="MSG_REGION")
     trace_on: str | None = msgspec.field(default=None, name="TRACE_ON")
@@ -40,7 +39,7 @@ class Acknowledgement:
     """Writes replies to sends.
 
     Args:
-        store_host: packed address that offset ids carry.
+        store_host: the broker's address in binary form, for offset ids.
     """
 
     def __init__(self, store: Store, settings: BrokerSettings, *, store_host: bytes) -> None:
@@ -52,7 +51,7 @@ class Acknowledgement:
         self._form = SentForm(store_host=store_host, region=self._region, trace_on=self._trace)
 
     def refusals(self) -> dict[int, Header]:
-        """The headers that go with errors, by request code."""
+        """The headers of error replies, by request code."""
         marks = Marks(msg_region=self._region, trace_on=self._trace)
         sends = (
             RequestCode.SEND_MESSAGE,
@@ -65,7 +64,7 @@ class Acknowledgement:
         }
 
     def of_one(self, command: Command, receipt: Receipt) -> EventualResponse:
-        """The reply to a send or a batch, now or once the disk has all of it."""
+        """The reply to a send or a batch, at once or after it is flushed to the disk."""
         settled = self.settled(receipt.last, is_awaited=receipt.destination.is_awaited)
         if settled is not None:
             return replied(settled, self.header(receipt))
@@ -79,9 +78,9 @@ class Acknowledgement:
         appended: Sequence[Appended],
         destinations: Sequence[Destination],
     ) -> list[EventualResponse] | SharedWait:
-        """The replies to the first of some sends: as many as were stored.
+        """The replies to the first sends of a run: as many as were stored.
 
-        The last of them is written last, so one wait for it is enough for all.
+        The last of them is written last, so one wait for its flush is enough for all.
         """
         if self._is_settling:
             if not all(each.is_awaited for each in destinations):
@@ -102,9 +101,9 @@ class Acknowledgement:
         return replied(self._flushed(end)) if self._is_settling else Reply()
 
     def header(self, receipt: Receipt) -> SendReply:
-        """The header that says where a message is stored.
+        """The header of a successful reply.
 
-        Of a batch: all offset ids, the first queue offset, the batch's unique key.
+        For a batch it has all offset ids, the first queue offset, and the batch's unique key.
         """
         header = self._header_of(receipt.stored[0], receipt.destination)
         if receipt.is_batch:
@@ -129,13 +128,10 @@ class Acknowledgement:
     def _at_once(self, command: Command, appended: Appended, destination: Destination) -> Response:
         if command.flag & ONEWAY:
             return None
-        if command.serialization == JSON:
-            number, handle = destination.queue_number, destination.handle
-            try:
-                return self._form.frame(command.opaque, appended, number, handle)
-            except LocalProtocolError:  # it cannot be written at all, which its connection reports
-                pass
-        return Reply(self._header_of(appended, destination))
+        if command.serialization != JSON or not appended.unique_key.isascii():
+            return Reply(self._header_of(appended, destination))
+        number, handle = destination.queue_number, destination.handle
+        return self._form.frame(command.opaque, appended, number, handle)
 
     def _together(
         self,
@@ -144,14 +140,14 @@ class Acknowledgement:
         destinations: Sequence[Destination],
         code: int,
     ) -> list[Response]:
-        """The replies to sends that waited together, once their response code is known."""
+        """The replies to sends that waited together, from their response code."""
         if code == ResponseCode.SUCCESS:
             return list(map(self._at_once, commands, appended, destinations))
         headers = map(self._header_of, appended, destinations)
         return [Reply(header, code=code) for header in headers]
 
     def settled(self, appended: Appended, *, is_awaited: bool = True) -> Awaitable[int] | None:
-        """What a reply has to wait for: a response code once it is known; None for nothing."""
+        """An awaitable of the response code that a reply waits for; None if it need not wait."""
         if not self._is_settling or not is_awaited:
             return None
         return self._flushed(appended.end)
@@ -164,5 +160,5 @@ class Acknowledgement:
 
 
 async def replied(settled: Awaitable[int], header: Header | None = None) -> Reply:
-    """The reply once it is known whether the message is where it has to be."""
+    """The reply with the response code that `settled` gives."""
     return Reply(header, code=await settled)

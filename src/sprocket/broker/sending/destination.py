@@ -1,10 +1,11 @@
-"""What comes in as one value, and where it goes: one pure decision for every message.
+"""Decides where each message is stored: one function from `Intake` to `Destination`. Pure.
 
-A message is stored where it was sent to; or it waits first: as a half message for the end of its
-transaction, in the queue of its delay level, or on the timer's wheel. One that a consumer gives
-back goes to its group's retry topic, and may wait there too, or becomes a dead letter.
+A message is stored in the topic to which it was sent; or it waits first: as a half message for the
+end of its transaction, in the queue of its delay level, or on the timer wheel. A message that a
+consumer sends back goes to its group's retry topic, and may wait as well, or to the dead-letter
+topic.
 
-Where the next kinds are added: a pop retry is one more topic in `_given_back`; a priority chooses
+Where further kinds are added: a pop retry is one more topic in `_given_back`; a priority chooses
 the queue in `destination`; a watermark of replicas is one more wait in
 `Acknowledgement.settled`.
 Source: HookUtils, SendMessageProcessor and AbstractSendMessageProcessor.consumerSendMsgBack of
@@ -31,18 +32,18 @@ from sprocket.message.record import TRANSACTION_MASK, Draft
 from sprocket.message.topic import HALF, SCHEDULE, TIMER, dead_letter_topic, retry_topic
 from sprocket.transaction import half
 
-#: Properties by which a message may have to go elsewhere first. Most messages have none.
+#: Properties that may make a message wait first. Most messages have none.
 SPECIAL = names.ASK_FOR_TIME | {names.HALF, names.DELAY}
-#: What an ordinary first retry waits: level 3, and one more with each further try.
+#: The delay level of the first retry; each further retry waits one level more.
 _FIRST_RETRY_LEVEL = 3
 
 
 class DelayRules(NamedTuple):
-    """What the broker's settings say of messages that wait.
+    """The broker's settings for messages that wait.
 
     Attributes:
-        timer: limits of times of the sender's choice; None if the broker keeps no times.
-        broker: the broker's name, which recall handles carry.
+        timer: limits of delivery times; None if timers are switched off.
+        broker: the broker's name, which recall handles contain.
     """
 
     levels: DelayLevels
@@ -51,21 +52,21 @@ class DelayRules(NamedTuple):
 
     @classmethod
     def of(cls, settings: BrokerSettings, levels: DelayLevels) -> DelayRules:
-        """The rules that some settings make."""
+        """The rules from the settings."""
         store = settings.store
         timer = TimerLimits(store.timer_slot_ms, store.timer_delay_seconds_max * 1000)
         return cls(levels, timer if store.timers else None, settings.config.name)
 
 
 class Retry(NamedTuple):
-    """How a message is given back.
+    """How a message that a consumer sent back is retried.
 
     Attributes:
-        times_max: how often the group's messages are offered again.
-        level: the delay level to wait for; 0 for the usual one, which rises with each try; below 0
-            for no further try; None for the one that the message's properties name.
+        times_max: how often the group's messages are retried at most.
+        level: the delay level; 0 for the usual one, which rises with each retry; below 0 for no
+            further retry; None for the level in the message's properties.
         queue_number: the queue of the group's retry topic.
-        origin_id: the offset id of the record that is given back; None if it came as a send.
+        origin_id: the offset id of the record that is sent back; None if it arrived as a send.
     """
 
     group: str
@@ -76,15 +77,15 @@ class Retry(NamedTuple):
 
 
 class Intake(msgspec.Struct, frozen=True, gc=False):
-    """A message as it comes in.
+    """A message as the broker receives it.
 
     Attributes:
-        draft: with the topic and queue that it was sent to; the text of its properties is made
-            later.
-        properties: all of them.
-        retry: how it is given back; None for a message that is not.
+        draft: the draft, with the topic and queue to which it was sent; the text of its properties
+            is made later.
+        properties: all properties.
+        retry: how it is retried; None for a message that was not sent back.
         is_committed: whether its transaction was committed just now.
-        parts: the messages of a batch, whose draft and properties are those of its envelope.
+        parts: the messages of a batch; draft and properties are then those of the batch itself.
     """
 
     draft: Draft
@@ -95,16 +96,16 @@ class Intake(msgspec.Struct, frozen=True, gc=False):
 
 
 class Destination(msgspec.Struct, gc=False):
-    """Where a message goes.
+    """Where a message is stored.
 
     Attributes:
         draft: the message as it is stored.
-        topic: its own, in which consumers see it.
-        queue_number: of its own topic.
-        is_awaited: whether the reply waits until the message is safe.
-        handle: by which it can be taken back; empty if it cannot.
-        wait: the time that it waits for; None if it waits for none.
-        half: its properties, if it is a half message.
+        topic: its own topic, in which consumers get it.
+        queue_number: the queue of its own topic.
+        is_awaited: whether the reply waits until the message is flushed.
+        handle: the recall handle; empty if the message cannot be recalled.
+        wait: its delivery time and slot; None if it has no delivery time.
+        half: its properties, if it is a half message; otherwise None.
     """
 
     draft: Draft
@@ -117,14 +118,15 @@ class Destination(msgspec.Struct, gc=False):
 
 
 def destination(intake: Intake, rules: DelayRules, *, now_ms: int) -> Destination:
-    """Where a message goes.
+    """Decides where a message is stored.
 
     Raises:
-        IllegalMessage: the time that it asks for cannot be.
-        SystemFailure: its delay level is no number, or the broker keeps no times.
+        IllegalMessage: its delivery time is invalid.
+        SystemFailure: its delay level is no number, or timers are switched off.
     """
     draft, properties = intake.draft, intake.properties
-    # Whoever gives a message back moves on once this is answered, however it was sent first.
+    # A consumer that sends a message back commits past it after the reply, so the reply waits for
+    # the flush, even if the first sender did not ask for that.
     is_awaited = properties.get(names.WAIT) != "false" or intake.is_committed
     topic, number = draft.topic, draft.queue_number
     if intake.retry is not None:
@@ -132,7 +134,8 @@ def destination(intake: Intake, rules: DelayRules, *, now_ms: int) -> Destinatio
         is_awaited = True
     stored_topic, stored_number, tag_code, sys_flag = topic, number, draft.tag_code, draft.sys_flag
     wait, is_half = None, False
-    # A transaction comes first and a level counts before a time: the commit starts the delay.
+    # A transaction has priority over a delay, so that the commit starts the delay; a delay level
+    # has priority over a delivery time.
     if SPECIAL.isdisjoint(properties):
         pass
     elif not intake.is_committed and half.is_half(topic, properties):
@@ -166,7 +169,7 @@ def destination(intake: Intake, rules: DelayRules, *, now_ms: int) -> Destinatio
 
 
 def draft_in_batch(intake: Intake) -> Draft:
-    """A message of a batch as it is stored: always where it was sent to.
+    """The draft of a message of a batch, which is always stored in the topic of the batch.
 
     Raises:
         IllegalMessage: it asks for a delay, or belongs to a transaction.
@@ -180,7 +183,7 @@ def draft_in_batch(intake: Intake) -> Draft:
 
 
 def is_given_up(draft: Draft, retry: Retry) -> bool:
-    """Whether a message that is given back becomes a dead letter instead of being tried again."""
+    """Whether a message that was sent back becomes a dead letter instead of being retried."""
     asks_for_none = retry.level is not None and retry.level < 0
     return asks_for_none or draft.reconsume_times > retry.times_max
 
@@ -188,9 +191,9 @@ def is_given_up(draft: Draft, retry: Retry) -> bool:
 def _given_back(
     draft: Draft, properties: Mapping[str, str], retry: Retry
 ) -> tuple[str, int, dict[str, str]]:
-    """Topic, queue and properties of a message that is tried again, or is a dead letter.
+    """Topic, queue and properties of a message that is retried or becomes a dead letter.
 
-    Its first topic and the offset id of its first record stay through all tries.
+    Its first topic and the offset id of its first record are kept through all retries.
     """
     changed, level = dict(properties), retry.level
     if is_given_up(draft, retry):

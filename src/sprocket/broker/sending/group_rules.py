@@ -1,4 +1,4 @@
-"""What holds for messages that a group could not consume: how often they are offered, and where.
+"""The rules for messages that a group could not consume: how often they are retried, and where.
 
 Source: AbstractSendMessageProcessor.consumerSendMsgBack, SendMessageProcessor.handleRetryAndDLQ of
 RocketMQ 5.x.
@@ -20,14 +20,14 @@ from sprocket.message.topic import RETRY_PREFIX, UNIT_SUBSCRIPTION, is_writable,
 from sprocket.protocol.bodies import GroupConfig
 from sprocket.protocol.requests.send import SendBack, SendMessage, SendMessageV2
 
-#: From this version on a client's own limit of tries counts. Source: MQVersion V3_4_9.
+#: From this version on a client's own limit of retries applies. Source: MQVersion V3_4_9.
 _VERSION_OWN_LIMIT = 121
-#: The level that asks for no further try.
+#: The delay level that asks for no further retry.
 _NO_TRY = -1
 
 
 class GroupRules:
-    """Reads from a group's settings how a message is given back."""
+    """Derives the retry of a message from its group's configuration."""
 
     def __init__(
         self,
@@ -45,13 +45,13 @@ class GroupRules:
         self._entropy = entropy
 
     def retry_of_send_back(self, header: SendBack, version: int) -> Retry | None:
-        """How a stored message is given back; None if its group has no retries.
+        """The retry of a stored message that is sent back; None if its group has no retries.
 
-        The group's retry topic is made if it is missing.
+        The group's retry topic is created if it is missing.
 
         Raises:
-            GroupNotFound: the group is unknown and may not be made.
-            NoPermission: the broker or the retry topic takes no writes.
+            GroupNotFound: the group is unknown and may not be created.
+            NoPermission: the broker or the retry topic is not writable.
         """
         group = self._group(header.group)
         config = self._settings.config
@@ -76,13 +76,13 @@ class GroupRules:
     def retry_of_send(
         self, header: SendMessage | SendMessageV2, draft: Draft, version: int
     ) -> Retry:
-        """How a message is given back that was sent to a retry topic.
+        """The retry of a message that was sent to a retry topic.
 
-        An ordered consumer sends there only when it gives up, so what a group sends while it
-        holds queues in order is a dead letter at once.
+        An ordered consumer sends there only when it gives up. So a message that a group sends while
+        one of its members holds a queue lock becomes a dead letter at once.
 
         Raises:
-            GroupNotFound: the group is unknown and may not be made.
+            GroupNotFound: the group is unknown and may not be created.
         """
         name = draft.topic.removeprefix(RETRY_PREFIX)
         group = self._group(name)
@@ -101,5 +101,5 @@ class GroupRules:
 
 
 def _times_max(group: GroupConfig, asked: int | None, version: int) -> int:
-    """How many times a message is offered again; a client may set its own limit."""
+    """How many times a message is retried; a client may set its own limit."""
     return group.retry_max_times if asked is None or version < _VERSION_OWN_LIMIT else asked

@@ -1,9 +1,9 @@
-"""The one door into the log: every message comes through here once, whoever made it.
+"""The only way into the log: every message is stored through here, whatever its origin.
 
-A producer's send, a message that a consumer gave back, one whose transaction was committed:
-`destination` decides where it goes, and it is stored there. What is due already is stored as it is.
-Nothing here awaits before the message is in the log. What the ledger of transactions or the timers
-have to know of a message, they get as it is stored.
+For a producer's send, a message that a consumer sent back, or one whose transaction was committed,
+`destination` decides where it is stored. A message that is due already is stored unchanged. Nothing
+here awaits before the message is in the log. The ledger of transactions and the timers are updated
+in the same step.
 Source: DefaultMessageStore.asyncPutMessage of RocketMQ 5.x.
 """
 
@@ -39,10 +39,10 @@ _draft = attrgetter("draft")
 
 
 class Receipt(NamedTuple):
-    """What the door did with a message.
+    """The result of storing a message or a batch.
 
     Attributes:
-        stored: where it is; of a batch, where each of its messages is.
+        stored: the offsets of the message, or of each message of the batch.
         is_batch: whether it is a batch, even of one message.
     """
 
@@ -52,15 +52,15 @@ class Receipt(NamedTuple):
 
     @property
     def last(self) -> Appended:
-        """What is stored last: once that is safe, all is."""
+        """The message stored last: when it is flushed, all are."""
         return self.stored[-1]
 
 
 class Ingress:
-    """Lets messages into the store.
+    """Stores messages.
 
     Args:
-        timers: None if the broker keeps no times.
+        timers: the timers; None if they are switched off.
 
     Attributes:
         count: messages accepted since the start.
@@ -89,19 +89,19 @@ class Ingress:
         self.count = 0
 
     def accept(self, intake: Intake) -> Receipt:
-        """Takes in a message: decides where it goes, and stores it there.
+        """Stores a message where `destination` decides.
 
-        Of a batch all messages are stored, or none. A group's dead-letter topic is made if it is
+        Of a batch, all messages are stored or none. A group's dead-letter topic is created if it is
         missing.
 
         Raises:
-            IllegalMessage: body or properties are too large, its name cannot be stored, or the
-                time that it asks for cannot be; or a message of a batch asks for a delay, or
-                belongs to a transaction.
-            NoPermission: it belongs to a transaction, and the broker takes none.
+            IllegalMessage: body or properties are too large, the topic's name cannot be stored, or
+                the delivery time is invalid; or a message of a batch asks for a delay, or belongs
+                to a transaction.
+            NoPermission: it belongs to a transaction, and the broker accepts none.
             SystemBusy: there are too many undecided transactions.
-            SystemFailure: its delay level is no number, or the broker keeps no times.
-            DiskFull, StoreError, ClosedError: the store takes nothing now.
+            SystemFailure: its delay level is no number, or timers are switched off.
+            DiskFull, StoreError, ClosedError: the store accepts no messages now.
         """
         if intake.parts:
             return self._accept_batch(intake)
@@ -124,13 +124,13 @@ class Ingress:
         return Receipt(stored, decided)
 
     def store(self, destinations: Sequence[Destination]) -> list[Appended]:
-        """Takes in messages of which it is known where they go.
+        """Stores messages whose destinations are decided.
 
         Args:
-            destinations: those that wait for a time come last.
+            destinations: in order; those that wait for a delivery time are last.
 
         Returns:
-            Where they are stored. It ends before the first that the store refuses.
+            The offsets of the stored messages, up to the first one that the store refuses.
 
         Raises:
             IllegalMessage, DiskFull, StoreError, ClosedError: as `accept`, for the first of them.
@@ -169,10 +169,10 @@ class Ingress:
         return Receipt(appended, decided, is_batch=True)
 
     def accept_due(self, draft: Draft) -> Appended:
-        """Takes in a message of the broker's own, such as one whose delay is over, as it is.
+        """Stores a message of the broker itself unchanged, such as one whose delay is over.
 
         Raises:
-            IllegalDraft, DiskFull, StoreError, ClosedError: the store does not take it.
+            IllegalDraft, DiskFull, StoreError, ClosedError: the store refuses it.
         """
         appended = self._store.append(draft)
         self._volumes.put(draft.topic, appended.record_bytes)

@@ -1,7 +1,7 @@
-"""Reads what producers send: from a request to the one value that the door takes.
+"""Reads sends: turns a request into an `Intake`, the value that `Ingress` accepts.
 
-The topic and the queue are found, or made; the text of the properties is taken apart; the broker
-marks each message. Most sends need none of this: see `run_reader`, which gives the same.
+Topic and queue are found, or the topic is created; the properties are parsed; the broker adds its
+own properties. Most sends need none of this: `run_reader` gives the same values faster.
 Source: SendMessageProcessor of RocketMQ 5.x.
 """
 
@@ -53,15 +53,15 @@ SendHeader = SendMessage | SendMessageV2
 
 #: Bit of `sys_flag`: the topic's messages carry several tags.
 _MULTI_TAG = 0x2
-#: Messages that one batch may hold.
+#: Messages in one batch at most.
 BATCH_COUNT_MAX = 10_000
 
 
 class SendReader:
-    """Reads sends, whatever they ask for.
+    """Reads sends of every kind.
 
     Args:
-        batch_bytes_max: largest body of a batch.
+        batch_bytes_max: largest body of a batch, bytes.
     """
 
     def __init__(
@@ -79,16 +79,16 @@ class SendReader:
         self._clock = clock
         self._batch_bytes_max = batch_bytes_max
 
-    # The order of the checks is RocketMQ's: a send that is wrong in two ways gets the same answer.
+    # The order of the checks is RocketMQ's: a send that is wrong in two ways gets the same reply.
     def read_send(self, header: SendHeader, command: Command, peer: Peer) -> Intake:
-        """A message, or a batch.
+        """Reads a message or a batch.
 
         Raises:
-            IllegalMessage: it has no body, properties that are too long, or is a batch that is too
-                large or meant for a retry topic.
+            IllegalMessage: it has no body or too long properties, or it is a batch that is too
+                large or addressed to a retry topic.
             InvalidParameter, NoPermission, TopicNotFound: as `Placing.place`.
-            RemoteProtocolError: it is no batch, but is called one.
-            GroupNotFound: it goes to the retry topic of a group that may not be made.
+            RemoteProtocolError: its body is not the batch that its header announces.
+            GroupNotFound: its retry topic belongs to a group that may not be created.
         """
         is_batch = header.batch or isinstance(header, SendBatch)
         if not command.body:
@@ -99,7 +99,7 @@ class SendReader:
         if is_batch:
             self._check_batch(header, command)
         text, sys_flag = header.properties or "", stored_flag(header.sys_flag, topic)
-        if len(text) > PROPERTIES_BYTES_MAX:  # a text of any length would take long to take apart
+        if len(text) > PROPERTIES_BYTES_MAX:  # a text of any length would take long to parse
             raise IllegalMessage(
                 f"the message is illegal: the properties have {len(text)} characters, at most "
                 f"{PROPERTIES_BYTES_MAX} bytes are allowed"
@@ -137,7 +137,7 @@ class SendReader:
             )
 
     def _parts(self, envelope: Draft, now_ms: int) -> list[Intake]:
-        """The messages of a batch, each with properties of its own."""
+        """The messages of a batch, each with its own properties."""
         parts = decode_batch(envelope.body)
         if not 0 < len(parts) <= BATCH_COUNT_MAX:
             raise IllegalMessage(f"a batch has 1 to {BATCH_COUNT_MAX} messages, not {len(parts)}")
@@ -179,13 +179,14 @@ def check_room(text: str, properties: Mapping[str, str]) -> None:
 
 
 def stored_flag(sys_flag: int, topic: TopicConfig) -> int:
-    """The sender's bits; those of transactions would hide the message from its queue."""
+    """The sender's bits without those of transactions, which would hide the message from its
+    queue."""
     sys_flag &= ~TRANSACTION_MASK
     return sys_flag | _MULTI_TAG if topic.topic_filter_type == "MULTI_TAG" else sys_flag
 
 
 class Placing:
-    """Finds topic and queue for a message, and makes the topic if it may."""
+    """Finds topic and queue of a message, and creates the topic if that is allowed."""
 
     def __init__(self, topics: Topics, *, settings: BrokerSettings, entropy: Entropy) -> None:
         self._topics = topics
@@ -194,17 +195,17 @@ class Placing:
         self._entropy = entropy
 
     def open_topic(self, name: str) -> TopicConfig | None:
-        """The topic of a name, if it is there and takes any message; None if it must be checked."""
+        """The topic of a name if it exists and accepts any message; None if it must be checked."""
         topic = self._by_name.get(name)
         return None if topic is None or topic.order or name in CLOSED_TOPICS else topic
 
     def place(self, header: SendHeader, peer: Peer) -> tuple[TopicConfig, int]:
-        """Where a send goes.
+        """The topic and the queue number of a send.
 
         Raises:
-            InvalidParameter: the topic's name or the queue cannot be.
+            InvalidParameter: the topic's name or the queue is invalid.
             NoPermission: the topic is the broker's own.
-            TopicNotFound: it is unknown and may not be made.
+            TopicNotFound: it is unknown and may not be created.
         """
         topic = self.open_topic(header.topic)
         if topic is None:
@@ -235,7 +236,7 @@ class Placing:
         return topic
 
     def _other_queue(self, topic: TopicConfig, number: int, peer: Peer) -> int:
-        """A queue for a number that is not plainly one to write to."""
+        """The queue for a number that is outside the queues to write to; negative: any queue."""
         if number >= max(topic.write_queue_nums, topic.read_queue_nums):
             raise InvalidParameter(
                 f"request queueId[{number}] is illegal, topic {topic.topic_name} has "

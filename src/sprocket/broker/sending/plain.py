@@ -1,8 +1,8 @@
-"""Tells at a glance what most messages say in their properties. Pure.
+"""Reads the properties of most messages without parsing them. Pure.
 
-The messages of a producer differ in their unique keys, but hardly in their other properties. So the
-text around the unique key is taken apart once and remembered, and the next message that has it
-costs two cuts and a look-up.
+The messages of a producer differ in their unique keys, but rarely in their other properties. So the
+text around the unique key is parsed once and cached, and the next message with the same text costs
+two cuts and a look-up.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from sprocket.message.properties import (
     is_text_of,
 )
 
-#: Properties that are not stored as they came.
+#: Properties that are not stored unchanged.
 _CHANGED = SPECIAL | REWRITTEN
 _MARK = UNIQUE_KEY + NAME_END
-#: So many texts are remembered, of so many characters at most.
+#: Texts in the cache, and characters of each, at most.
 _TEXTS_MAX = 1024
 _TEXT_LENGTH_MAX = 512
 
 
 class Plain(NamedTuple):
-    """What a message says that is stored with the text of its properties as it came.
+    """The properties of a message whose text of properties is stored unchanged.
 
     Attributes:
-        properties: all but the unique key. Not to be changed.
-        is_awaited: whether its sender waits until it is safe.
+        properties: all but the unique key; for reading only.
+        is_awaited: whether its sender waits until it is flushed.
     """
 
     properties: Mapping[str, str]
@@ -47,25 +47,25 @@ class Plain(NamedTuple):
 
 
 _UNKNOWN = Plain({}, 0, "", is_awaited=True)
-#: In the names of all properties that ask for a time.
+#: Part of the names of all properties that ask for a delivery time.
 _TIME = "TIMER_DEL"
 
 
 class PlainTexts:
-    """Recognises texts of properties that are stored as they came."""
+    """Recognises texts of properties that are stored unchanged."""
 
     __slots__ = ("_known",)
 
     def __init__(self) -> None:
-        #: By what stands before and behind the unique key; None if it is not plain.
+        #: By the text before and behind the unique key; None if it is not plain.
         self._known: dict[tuple[str, str], Plain | None] = {}
 
     def read(self, text: str) -> tuple[str, Plain] | None:
-        """Unique key and the rest of a plain text.
+        """The unique key and the other properties of a plain text.
 
         Returns:
-            None if the message has to be looked at closer: nothing gives it a unique key, or it
-            says what the broker changes, or not in the way in which it would be written.
+            None if the text must be parsed: it has no unique key, has a property that the broker
+            changes, or has another form than the broker would write.
         """
         before, _, rest = text.partition(_MARK)
         unique_key, end, after = rest.partition(PAIR_END)
@@ -78,7 +78,7 @@ class PlainTexts:
         return None if plain is None else (unique_key, plain)
 
     def _learn(self, text: str, around: tuple[str, str]) -> Plain | None:
-        if _TIME in text:  # times are hardly the same twice either
+        if _TIME in text:  # times are rarely the same twice either
             return None
         properties = decode(text)
         is_plain = (
@@ -96,7 +96,7 @@ class PlainTexts:
                 keys,
                 is_awaited=properties.get(WAIT) != "false",
             )
-        if not keys and len(text) <= _TEXT_LENGTH_MAX:  # keys are hardly the same twice
+        if not keys and len(text) <= _TEXT_LENGTH_MAX:  # keys are rarely the same twice
             if len(self._known) >= _TEXTS_MAX:
                 self._known.clear()
             self._known[around] = plain

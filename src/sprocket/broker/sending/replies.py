@@ -1,7 +1,8 @@
-"""Answers to request messages (codes 324 and 325): pushed to who asked (326), then stored.
+"""Reply messages to request messages (codes 324 and 325): pushed to the requester (326) and stored.
 
-The asker is the producer whose client id stands in the answer's properties. If it cannot be told,
-the answerer hears of it; the answer is stored in the cluster's reply topic in any case.
+The requester is the producer whose client id is in the properties of the reply message. If the push
+fails, the sender of the reply message gets an error; the message is stored in the cluster's reply
+topic in any case.
 Source: ReplyMessageProcessor of RocketMQ 4.9 and 5.x.
 """
 
@@ -34,10 +35,10 @@ from sprocket.remoting.transport import Peer
 
 
 class Replies:
-    """Passes answers on to those who asked.
+    """Passes reply messages on to the requesters.
 
     Args:
-        address: this broker's, as askers are told it.
+        address: this broker's address, which the push contains.
     """
 
     def __init__(
@@ -60,14 +61,14 @@ class Replies:
         self._address = address
 
     def endpoints(self) -> Endpoints:
-        """By request code."""
+        """The endpoints, by request code."""
         return {
             RequestCode.SEND_REPLY_MESSAGE: self.long,
             RequestCode.SEND_REPLY_MESSAGE_V2: self.short,
         }
 
     async def long(self, command: Command, peer: Peer) -> Reply:
-        """An answer whose header has long names."""
+        """A reply message whose header has long names."""
         return await self._pass_on(command.read(SendReplyMessage), command.body, peer)
 
     async def short(self, command: Command, peer: Peer) -> Reply:
@@ -113,7 +114,7 @@ class Replies:
         body: Buffer,
         peer: Peer,
     ) -> str | None:
-        """Tells the asker; if that cannot be done, why."""
+        """Pushes the reply message to the requester; gives the remark if that fails, else None."""
         asker_id = properties.get(names.REPLY_TO_CLIENT)
         if asker_id is None:
             return f"{names.REPLY_TO_CLIENT} is null, can not reply message"

@@ -1,7 +1,7 @@
-"""Messages that consumers could not consume: another try later, or the group's dead letters.
+"""Messages that consumers could not consume: they are retried later, or become dead letters.
 
-They come back in two ways: by the log offset of the stored message (code 36), which is answered
-here, or, from ordered consumers and from clients whose first attempt failed, as an ordinary send to
+Consumers send them back in two ways: by the log offset of the stored message (code 36), which is
+answered here; or, ordered consumers and clients whose first attempt failed, by an ordinary send to
 the retry topic.
 Source: AbstractSendMessageProcessor.consumerSendMsgBack of RocketMQ 5.x.
 """
@@ -29,7 +29,7 @@ from sprocket.store.store import Store
 
 
 class SendBacks:
-    """Answers requests to take a message back (36)."""
+    """Answers requests that send a message back (36)."""
 
     def __init__(
         self,
@@ -47,17 +47,17 @@ class SendBacks:
         self._volumes = volumes
 
     def endpoints(self) -> Endpoints:
-        """By request code."""
+        """The endpoints, by request code."""
         return {RequestCode.CONSUMER_SEND_MSG_BACK: self.send_back}
 
     def send_back(self, command: Command, peer: Peer) -> Reply | Awaitable[Reply]:
-        """Stores a message again: for another try, or as a dead letter.
+        """Stores a message again: for a retry, or as a dead letter.
 
         Raises:
             GroupNotFound: the group is unknown.
-            NoPermission: the broker or the retry topic takes no writes.
+            NoPermission: the broker or the retry topic is not writable.
             SystemFailure: there is no such message.
-            DiskFull: there is no room.
+            DiskFull: the disk is full.
         """
         header = command.read(SendBack)
         retry = self._rules.retry_of_send_back(header, command.version)

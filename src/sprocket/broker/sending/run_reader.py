@@ -1,8 +1,8 @@
-"""Reads many sends of one read at once, of which the broker changes next to nothing: nearly all.
+"""Reads many sends of one read together, if the broker changes almost nothing in them: nearly all.
 
-What follows each other in one read has much in common, which is looked up once. The text of the
-properties is stored as it came, with the broker's marks behind it, and for a message that only asks
-for a time (TIMER_DELIVER_MS) what it waits for. Each value is the one that `SendReader` and
+Sends of one read have much in common, which is looked up once. The text of the properties is stored
+unchanged, followed by the broker's own properties, and by those of a waiting message if it asks for
+a delivery time (TIMER_DELIVER_MS) and nothing else. The values are those that `SendReader` and
 `destination` give for the same message; a message that asks for more ends the run.
 """
 
@@ -53,8 +53,8 @@ class RunReader:
     def read_run(
         self, kind: type[SendHeader], commands: Sequence[Command], peer: Peer
     ) -> list[Destination]:
-        """Where messages go, up to the first that has to be read by itself, or that does not wait
-        for a time after some that do.
+        """The destinations of the first sends: up to one that must be read alone, or up to one
+        without a delivery time after others that have one.
         """
         destinations: list[Destination] = []
         read, behind, put = self._texts.read, self._stamp.behind, destinations.append
@@ -100,7 +100,7 @@ class RunReader:
         return destinations
 
     def _put_off(self, draft: Draft, wait: TimedWait, text: str, is_awaited: bool) -> Destination:
-        """Lets a message wait for a time."""
+        """The destination of a message that waits for a delivery time."""
         topic, number, slot_ms = draft.topic, draft.queue_number, wait.slot_ms
         draft.topic, draft.queue_number = TIMER, QUEUE
         draft.properties = self._stamp.behind(text, waiting_text(slot_ms, topic, number))
@@ -110,10 +110,11 @@ class RunReader:
     def _read_timed(
         self, text: str, topic: str, now_ms: int
     ) -> tuple[tuple[str, Plain] | None, TimedWait | None]:
-        """Unique key and the rest of a text that asks for a time, and what the message waits for.
+        """The unique key and the other properties of a text that asks for a delivery time, and
+        that time.
 
-        Nothing if the message has to be read by itself: its time has come, is too far away or is
-        not written as the broker would write it, or it has properties of messages that wait.
+        None for both if the message must be read alone: the time is past, is too far ahead or is
+        not in the broker's form, or the text has properties of a message that already waits.
         """
         before, mark, rest = text.partition(_TIME_MARK)
         if not mark:

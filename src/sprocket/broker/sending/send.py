@@ -1,7 +1,7 @@
-"""Sending: one message (codes 10 and 310) or a batch (320), whatever it asks for.
+"""Sends of one message (codes 10 and 310) or of a batch (320).
 
-A send is read, goes through the door and is answered: by itself, or in a run with those that came
-in the same read. It is answered at once unless the broker has to wait for its disk.
+A send is read, stored by `Ingress` and answered: alone, or in a run with the other sends of the
+same read. It is answered at once, or with SYNC_FLUSH after the flush to the disk.
 Source: SendMessageProcessor of RocketMQ 5.x.
 """
 
@@ -38,7 +38,7 @@ class Sends:
         self._acknowledgement = acknowledgement
 
     def endpoints(self) -> Endpoints:
-        """By request code."""
+        """The endpoints, by request code."""
         return {
             RequestCode.SEND_MESSAGE: partial(self.send, SendMessage),
             RequestCode.SEND_MESSAGE_V2: partial(self.send, SendMessageV2),
@@ -46,14 +46,14 @@ class Sends:
         }
 
     def runs(self) -> RunEndpoints:
-        """The same for sends that come together."""
+        """The endpoints for sends that arrive together, by request code."""
         return {
             RequestCode.SEND_MESSAGE: partial(self.send_run, SendMessage),
             RequestCode.SEND_MESSAGE_V2: partial(self.send_run, SendMessageV2),
         }
 
     def send(self, kind: type[SendHeader], command: Command, peer: Peer) -> EventualResponse:
-        """Stores one message, or a batch."""
+        """Stores one message or a batch."""
         header = command.read(kind)
         intake = self._reader.read_send(header, command, peer)
         return self._acknowledgement.of_one(command, self._ingress.accept(intake))
@@ -61,7 +61,7 @@ class Sends:
     def send_run(
         self, kind: type[SendHeader], commands: Sequence[Command], peer: Peer
     ) -> Sequence[EventualResponse] | SharedWait:
-        """Stores the first of some messages: as many as need no closer look and can be taken.
+        """Stores the first messages of a run: as many as `RunReader` reads and the store accepts.
 
         Raises:
             IllegalMessage, DiskFull, StoreError, ClosedError: the store refuses the first.

@@ -1,8 +1,8 @@
-"""What a broker writes on every message that a producer sends. Pure.
+"""The properties that a broker adds to every message that a producer sends. Pure.
 
-MSG_REGION, TRACE_ON and CLUSTER are the broker's own and overwrite what the client set; UNIQ_KEY is
-made if there is none. What a broker notes on messages that wait is taken off a message that is
-sent: Java believes it, so that a sender can skip a delay.
+MSG_REGION, TRACE_ON and CLUSTER replace the values of the client; UNIQ_KEY is added if it is
+missing. Properties that only brokers write (`OF_BROKERS`) are removed from a send. Java trusts
+them, so there a sender can skip the delay of a message.
 Source: SendMessageProcessor of RocketMQ 5.x.
 """
 
@@ -14,20 +14,20 @@ from sprocket.message import properties as names
 from sprocket.message.ids import UniqueIds
 
 _MARKS = frozenset({names.REGION, names.TRACE_SWITCH, names.CLUSTER})
-#: What a sender may not say, or the broker says itself.
+#: Properties that the broker removes from a send, refuses, or sets itself.
 REWRITTEN = names.OF_BROKERS | _MARKS | {names.TIMER_DELETE_KEY}
 
 
 def trace_text(config: BrokerConfig) -> str:
-    """Whether clients are to write traces, as messages and replies name it."""
+    """Whether clients write traces, as the text in messages and replies."""
     return "true" if config.trace_on else "false"
 
 
 class Stamp:
-    """Marks messages.
+    """Adds the broker's properties to messages.
 
     Args:
-        ids: makes the unique keys.
+        ids: generates unique keys.
     """
 
     __slots__ = ("_ids", "_marks", "_text")
@@ -42,16 +42,16 @@ class Stamp:
         self._ids = ids
 
     def mark(self, properties: dict[str, str], now_ms: int, *, is_retry: bool = False) -> str:
-        """Marks a message's properties, which have just been read, in place.
+        """Adds the broker's properties to a message's, in place; they are freshly parsed.
 
         Args:
-            is_retry: whether a consumer gives it back by a send, with all that it received.
+            is_retry: whether a consumer sends the message back, with all properties it received.
 
         Returns:
-            Its unique key.
+            The message's unique key.
 
         Raises:
-            IllegalMessage: it would take back a message that waits, as only a recall may.
+            IllegalMessage: the message would recall another one, which only a recall may do.
         """
         if names.TIMER_DELETE_KEY in properties:
             raise IllegalMessage(
@@ -70,5 +70,6 @@ class Stamp:
         return unique_key
 
     def behind(self, text: str, more: str = "") -> bytes:
-        """The text of properties of which none is in `REWRITTEN`, the marks behind it, and more."""
+        """A text of properties, none of them in `REWRITTEN`, followed by the broker's properties
+        and by `more`."""
         return f"{text}{self._text}{more}".encode("utf-8", "replace")

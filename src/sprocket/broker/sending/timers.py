@@ -1,6 +1,6 @@
-"""Messages that wait for a time of their own: taking one back (370), how many wait (60, 61).
+"""Messages with a delivery time: recall (370), checkpoint (60), and how many wait (61).
 
-A recall is a message itself: it waits in the same slot of the wheel as the one that it names.
+A recall is itself a message: it waits in the same slot of the wheel as the message that it recalls.
 Source: RecallMessageProcessor, AdminBrokerProcessor.getTimerCheckPoint and getTimerMetrics of
 RocketMQ 5.3.
 """
@@ -38,16 +38,15 @@ from sprocket.protocol.command import Command, Reply
 from sprocket.protocol.requests.send import RecallMessage, RecallReply
 from sprocket.remoting.transport import Peer
 
-#: Within how many seconds messages are due, for their numbers. Source: TimerMetrics.timerDist.
+#: Periods in which waiting messages are counted by due time, s. Source: TimerMetrics.timerDist.
 SPANS_SECONDS = (5, 60, 300, 900, 3_600, 14_400, 28_800, 86_400)
 
 
 class TimerRequests:
-    """Answers requests about messages that wait.
+    """Answers requests about messages with a delivery time.
 
     Args:
-        timers: None if the broker keeps no times.
-        region: the broker's, which answers repeat.
+        timers: the timers; None if they are switched off.
     """
 
     def __init__(
@@ -68,7 +67,7 @@ class TimerRequests:
         self._clock = clock
 
     def endpoints(self) -> Endpoints:
-        """By request code."""
+        """The endpoints, by request code."""
         return {
             RequestCode.RECALL_MESSAGE: self.recall,
             RequestCode.GET_TIMER_CHECK_POINT: self.check_point,
@@ -76,13 +75,13 @@ class TimerRequests:
         }
 
     def recall(self, command: Command, peer: Peer) -> Reply | Awaitable[Reply]:
-        """Takes a message back that waits. Nobody knows yet whether it is there.
+        """Stores a recall of a waiting message. Whether that exists is found out when it is due.
 
         Raises:
-            NoPermission: the broker takes nothing back.
-            ServiceNotAvailable: it takes no messages.
+            NoPermission: recalls are switched off.
+            ServiceNotAvailable: the broker is not writable.
             TopicNotFound: there is no such topic.
-            ReplyError: the handle is none, is for another topic or broker, or comes too late.
+            ReplyError: the handle is invalid, belongs to another topic or broker, or is too late.
             SystemFailure: the recall cannot be stored.
         """
         header = command.read(RecallMessage)
@@ -125,10 +124,10 @@ class TimerRequests:
         return handle
 
     def check_point(self, command: Command, peer: Peer) -> Reply:
-        """How far the timers are, as their file says it.
+        """The progress of the timers, in the form of their checkpoint file.
 
         Raises:
-            SystemFailure: the broker keeps no times.
+            SystemFailure: timers are switched off.
         """
         if self._timers is None:
             raise SystemFailure("The checkpoint is null")
@@ -136,10 +135,10 @@ class TimerRequests:
         return Reply(body=self._timers.files.check.java_part() if is_in_use else bytes(56))
 
     async def metrics(self, command: Command, peer: Peer) -> Reply:
-        """How many messages wait, by topic and by time.
+        """How many messages wait, by topic and by due time.
 
         Raises:
-            SystemFailure: the broker keeps no times.
+            SystemFailure: timers are switched off.
         """
         timers = self._timers
         if timers is None:
@@ -160,7 +159,7 @@ class TimerRequests:
 
 
 async def _after(settled: Awaitable[int], reply: RecallReply) -> Reply:
-    """The answer once the recall is where it has to be; Java answers 0 even if it is not."""
+    """The reply after the recall is flushed; as in Java its code is 0 even if the flush fails."""
     await settled
     return Reply(reply)
 
@@ -170,7 +169,7 @@ def _refused(remark: str) -> ReplyError:
 
 
 class TimerFigures:
-    """What the broker's figures say of the timers, by RocketMQ's names."""
+    """The timers' part of the broker's figures, by RocketMQ's names."""
 
     def __init__(self, timers: Timers, delivery: TimedDelivery, clock: Clock) -> None:
         self._timers = timers
@@ -179,18 +178,18 @@ class TimerFigures:
 
     @property
     def entered(self) -> int:
-        """Messages that began to wait since the start."""
+        """Messages that started to wait since the broker's start."""
         return self._timers.entered
 
     @property
     def delivered(self) -> int:
-        """Messages that were due and delivered since the start."""
+        """Messages that were delivered since the broker's start."""
         return self._delivery.count
 
     def table(self) -> dict[str, str]:
-        """How much waits, and how far behind it is.
+        """How many messages wait, and the lag of the timers.
 
-        The wheel has a million slots and is not looked through: tools ask this all the time.
+        The wheel with its million slots is not scanned, as tools send this request all the time.
         """
         timers = self._timers
         now_ms = self._clock.now_ms()

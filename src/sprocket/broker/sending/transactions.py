@@ -1,8 +1,8 @@
-"""Transactions at a broker: how producers end them (37), and how they are asked (39).
+"""Transactions at a broker: their end by producers (37), and the checks sent to producers (39).
 
-A second commit is answered like the first and stores nothing; an end that contradicts the first is
-refused. Java stores a second copy, and lets a rollback follow a commit. Java's producers send their
-ends one-way, so the log alone shows an end that is refused.
+A second commit gets the reply of the first and stores nothing; an end that contradicts the first is
+refused. Java stores a second copy, and allows a rollback after a commit. Java's producers send ends
+one-way, so they get no reply: a refused end is logged.
 Source: EndTransactionProcessor, ProducerManager.getAvailableChannel, Broker2Client and
 AdminBrokerProcessor.resumeCheckHalfMessage of RocketMQ 5.x.
 """
@@ -56,11 +56,11 @@ Answer = Reply | Awaitable[Reply] | None
 
 
 class LiveProducers:
-    """The producers that can be asked.
+    """The connected producers, to which checks are sent.
 
     Args:
-        broker_name: the broker's name, which answers repeat.
-        host: its address as records carry it.
+        broker_name: the broker's name, which producers send back when they end a transaction.
+        host: the broker's address in the binary form of records.
     """
 
     def __init__(self, clients: ClientTable, *, broker_name: str, host: bytes) -> None:
@@ -70,11 +70,12 @@ class LiveProducers:
         self._turn = 0
 
     def has(self, group: str) -> bool:
-        """Whether one of the group is there."""
+        """Whether a producer of the group is connected."""
         return self._choose(group) is not None
 
     def ask(self, copy: Half, found: StoredHalf, asked: bytes) -> None:
-        """Asks one of a half's group, one-way; each time another one."""
+        """Sends a check to a producer of the half message's group, one-way; each time to another
+        one."""
         client = self._choose(found.properties.get(names.PRODUCER_GROUP, ""))
         self._turn += 1
         if client is None:
@@ -101,14 +102,14 @@ def _is_there(client: ClientInfo) -> bool:
 
 
 class ParkingIngress:
-    """The door for what the broker stores of transactions; makes the parking topic if need be."""
+    """Stores messages of transactions; creates the topic of parked messages if it is missing."""
 
     def __init__(self, ingress: Ingress, topics: Topics) -> None:
         self._ingress = ingress
         self._topics = topics
 
     def accept_committed(self, draft: Draft, properties: dict[str, str]) -> Appended:
-        """Takes in a message whose transaction was committed.
+        """Stores a message whose transaction was committed.
 
         Raises:
             IllegalMessage, SystemFailure, DiskFull, StoreError, ClosedError: as `Ingress.accept`.
@@ -122,12 +123,13 @@ class ParkingIngress:
         return self._ingress.accept_due(draft)
 
     def open_parking(self) -> None:
-        """Makes the parking topic. A full disk and a loss of power can leave its messages only."""
+        """Creates the topic of parked messages. After a full disk or a power failure its messages
+        may exist without it."""
         self._topics.make_for_group(CHECKS_EXHAUSTED, queues=1)
 
 
 class TransactionCounts:
-    """What an operator may want to know: how many are undecided, and what became of the others."""
+    """Counters of transactions for operators: undecided, committed, rolled back and parked."""
 
     def __init__(self, ledger: Ledger, settlement: Settlement, check_loop: CheckLoop) -> None:
         self._ledger = ledger
@@ -135,7 +137,7 @@ class TransactionCounts:
         self._check_loop = check_loop
 
     def table(self) -> dict[str, str]:
-        """By name; ends and questions since the start."""
+        """All counters by name; ends and checks since the start."""
         counts = self._settlement.counts
         return {
             "transactionsPending": str(len(self._ledger)),
@@ -157,18 +159,18 @@ class TransactionRequests:
         self._settlement = settlement
 
     def endpoints(self) -> Endpoints:
-        """By request code."""
+        """The endpoints, by request code."""
         return {
             RequestCode.END_TRANSACTION: self.end,
             RequestCode.RESUME_CHECK_HALF_MESSAGE: self.resume,
         }
 
     def end(self, command: Command, peer: Peer) -> Answer:
-        """Commits or rolls back. That a producer does not know yet is not answered at all.
+        """Commits or rolls back; an undecided producer ("unknown") gets no reply.
 
         Raises:
-            SystemFailure: there is no such half message, or it ended in the other way.
-            IllegalMessage, DiskFull, StoreError: the end cannot be stored; it may come again.
+            SystemFailure: there is no such half message, or it ended the other way.
+            IllegalMessage, DiskFull, StoreError: the end cannot be stored; it may be repeated.
         """
         header = command.read(EndTransaction)
         if header.commit_or_rollback == UNKNOWN:
@@ -216,10 +218,10 @@ class TransactionRequests:
         return found
 
     def resume(self, command: Command, peer: Peer) -> Reply | Awaitable[Reply]:
-        """Has a parked message's producer asked anew.
+        """Checks a parked message again.
 
         Raises:
-            InvalidParameter: that is no message id.
+            InvalidParameter: the message id is invalid.
             SystemFailure: there is no such message, or it is not parked.
         """
         header = command.read(ResumeCheck)

@@ -1,1 +1,1 @@
-"""What a broker knows besides its messages, one table a module."""
+"""The state of a broker besides its messages, one table in each module."""

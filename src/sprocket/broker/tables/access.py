@@ -1,4 +1,4 @@
-"""Who may read what: the checks before a pull, in RocketMQ's order and words.
+"""Permission to read: the checks before a pull, in RocketMQ's order and with its remarks.
 
 Source: PullMessageProcessor of RocketMQ 5.x.
 """
@@ -35,12 +35,12 @@ from sprocket.protocol.requests.pull import (
 from sprocket.remoting.transport import Peer
 from sprocket.store.reading.queue_reader import ReadFilter
 
-#: What forbids, as a reply says it. Source: ForbiddenType.
+#: Why reading is forbidden, as the reply's header encodes it. Source: ForbiddenType.
 BY_BROKER, BY_GROUP, BY_TOPIC, BY_BROADCASTING, BY_SUBSCRIPTION = 1, 2, 3, 4, 5
 
 
 class Forbidden(NoPermission):
-    """Reading is forbidden; the reply says by what."""
+    """Reading is forbidden; the header of the reply names the reason."""
 
     def __init__(self, remark: str, kind: int) -> None:
         super().__init__(remark)
@@ -48,11 +48,11 @@ class Forbidden(NoPermission):
 
 
 class Permit(NamedTuple):
-    """A pull that may go on.
+    """A pull that is allowed.
 
     Attributes:
-        wants: which messages the group wants; None for all.
-        choose: what chooses among those, elsewhere; None if nothing does.
+        wants: the filter of the subscription; None for all messages.
+        choose: the group's filter in Python, which runs in another process; None if it has none.
     """
 
     topic: TopicConfig
@@ -62,7 +62,7 @@ class Permit(NamedTuple):
 
 
 class ReadAccess:
-    """Decides about pulls."""
+    """Decides which pulls are allowed."""
 
     def __init__(
         self,
@@ -80,15 +80,15 @@ class ReadAccess:
         self._settings = settings
 
     def permit(self, header: PullMessage, peer: Peer) -> Permit:
-        """What a pull may see.
+        """The topic, group and filter of a pull.
 
         Raises:
             Forbidden: broker, group or topic may not be read.
             GroupNotFound, TopicNotFound, InvalidParameter: there is no such group, topic, queue.
-            SubscriptionMissing, SubscriptionOutdated, SubscriptionInvalid: it is not known what
-                the group wants.
-            SystemFailure: it filters in a way that is switched off.
-            FilterMissing, FilterFailed: its filter in Python is not here, or does not work.
+            SubscriptionMissing, SubscriptionOutdated, SubscriptionInvalid: the group's
+                subscription is unknown, older than the client's, or cannot be parsed.
+            SystemFailure: the subscription's type of filter is switched off.
+            FilterMissing, FilterFailed: its filter in Python is not uploaded, or does not work.
         """
         config = self._settings.config
         if not is_readable(config.permission):
@@ -100,10 +100,10 @@ class ReadAccess:
         group = self._group(header.consumer_group)
         topic = self._topic(header, peer)
         if not header.sys_flag & SUBSCRIPTION:
-            told = self._known(header, group)
-            kind, text, codes = told.expression_type, told.sub_string, told.code_set
-            is_class = told.class_filter_mode
-        else:  # it brings its own
+            known = self._known(header, group)
+            kind, text, codes = known.expression_type, known.sub_string, known.code_set
+            is_class = known.class_filter_mode
+        else:  # the pull carries its own subscription
             kind, text, codes = header.expression_type, header.subscription, []
             is_class = bool(header.sys_flag & CLASS_FILTER)
         if is_code(kind) or is_class:
@@ -134,7 +134,7 @@ class ReadAccess:
         return topic
 
     def _known(self, header: PullMessage, config: GroupConfig) -> SubscriptionData:
-        """The subscription that the group's heartbeats told."""
+        """The subscription that the group's heartbeats reported."""
         group = self._clients.group(header.consumer_group)
         if group is None:
             raise SubscriptionMissing(f"the consumer's group info not exist\n{FAQ}")

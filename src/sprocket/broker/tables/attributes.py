@@ -1,4 +1,4 @@
-"""Attributes of topics: `+name=value` sets one, `-name` takes it away. Pure.
+"""Attributes of topics: `+name=value` sets one, `-name` removes it. Pure.
 
 Source: TopicAttributes, AttributeParser, AttributeUtil of RocketMQ 5.x.
 """
@@ -9,22 +9,22 @@ from collections.abc import Mapping
 
 from sprocket.base.errors import SystemFailure
 
-#: What a topic can be told, and the values; empty: a whole number from -1 on.
+#: The attributes and their values; where the set is empty, a whole number of at least -1.
 _KNOWN: dict[str, frozenset[str]] = {
     "queue.type": frozenset({"SimpleCQ", "BatchCQ"}),
     "cleanup.policy": frozenset({"DELETE", "COMPACTION"}),
     "message.type": frozenset({"UNSPECIFIED", "NORMAL", "FIFO", "DELAY", "TRANSACTION", "MIXED"}),
     "reserve.time": frozenset(),
 }
-#: Those that may change while the topic exists.
+#: Attributes that may change while the topic exists.
 _CHANGEABLE = frozenset({"message.type", "reserve.time"})
 
 
 def parse(text: str | None) -> dict[str, str]:
-    """Reads `+name=value,-name` into a map whose keys keep their sign.
+    """Parses `+name=value,-name` into a map whose keys keep their sign.
 
     Raises:
-        SystemFailure: an item is something else.
+        SystemFailure: an item has another form.
     """
     asked: dict[str, str] = {}
     for item in (text or "").split(","):
@@ -43,10 +43,11 @@ def altered(current: Mapping[str, str] | None, asked: Mapping[str, str]) -> dict
     """A topic's attributes after a change.
 
     Args:
-        current: what it has; None while it is being made.
+        current: its attributes so far; None while the topic is being created.
+        asked: the result of `parse`.
 
     Raises:
-        SystemFailure: an attribute is unknown, has no such value, or may not change.
+        SystemFailure: an attribute is unknown, does not accept the value, or may not change.
     """
     result = dict(current or {})
     for key, value in asked.items():

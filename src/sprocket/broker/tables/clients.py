@@ -1,9 +1,9 @@
-"""Who is connected: producers and consumer groups, their members and subscriptions. Pure.
+"""The connected clients: producers and consumer groups, their members and subscriptions. Pure.
 
-A member is a connection in a group; a client that connects twice is two members, and two clients
-that took the same id are told apart. A group has one subscription for each topic: the newest that
-any member brought. What happened comes back as values, so that whoever calls can tell the members
-and write it down.
+A member is a connection in a group. A client that connects twice is two members, and two clients
+that use the same id are two members as well. A group has one subscription for each topic: the
+newest that any member sent. Methods return what they changed, so that the caller can notify the
+members and log it.
 Source: ConsumerManager, ConsumerGroupInfo, ProducerManager of RocketMQ 5.x.
 """
 
@@ -23,13 +23,13 @@ PASSIVELY = "CONSUME_PASSIVELY"
 
 @dataclass(slots=True)
 class ClientInfo:
-    """A member as its last heartbeat showed it.
+    """A member, as its last heartbeat described it.
 
     Attributes:
-        connection: what it is known by.
+        connection: the key that identifies the member.
         address: `ip:port` of its side of the connection.
-        seen_ms: when its last heartbeat came, ms since 1970 UTC.
-        heard_ms: the same on a clock that never jumps.
+        seen_ms: when its last heartbeat arrived, ms since 1970 UTC.
+        heard_ms: the same moment on a clock that never jumps, ms.
     """
 
     connection: Hashable
@@ -59,20 +59,20 @@ class ConsumerGroup:
         return self.message_model == BROADCASTING
 
     def client_ids(self) -> list[str]:
-        """Ids of the members, each once, in the order in which they came.
+        """Ids of the members, each once, in the order in which they joined.
 
-        A member may be here twice, by a connection that leads nowhere any more and by a new one;
-        counted twice it would get two shares, of which it takes one.
+        A client may be a member twice, by a dead connection and by a new one. If its id were listed
+        twice, assignment would give it two shares of the queues, and it would consume only one.
         """
         return list(dict.fromkeys(client.client_id for client in self.members.values()))
 
     def find(self, client_id: str) -> ClientInfo | None:
-        """The member with an id, the first if several took the same."""
+        """The member with an id; the first one if several use the same id."""
         return next((c for c in self.members.values() if c.client_id == client_id), None)
 
 
 class GroupMode(NamedTuple):
-    """How a group consumes, as a member tells it."""
+    """How a group consumes, as a member's heartbeat reports it."""
 
     consume_type: str
     message_model: str
@@ -83,12 +83,12 @@ class HeartbeatChange(NamedTuple):
     """What a consumer's heartbeat changed.
 
     Attributes:
-        is_new: a member came.
-        has_changed: a member came, or the group's topics changed.
-        is_unknown: the heartbeat left its subscriptions out, and they are not known here.
-        clashing: another member that has the same client id, if one came.
-        replaced: (old, new) subscriptions whose text differs.
-        outdated: (told, kept) of a member that came with an older one that differs.
+        is_new: whether a member joined.
+        has_changed: whether a member joined, or the group's topics changed.
+        is_unknown: whether the heartbeat omits its subscriptions and the broker has none.
+        clashing: another member that has the client id of the one that joined, if there is one.
+        replaced: (old, new) subscriptions whose expressions differ.
+        outdated: (sent, kept) subscriptions, where a new member sent an older, different one.
     """
 
     is_new: bool = False
@@ -107,9 +107,9 @@ class ClientTable:
         self._members = 0
         self._consumers: dict[str, ConsumerGroup] = {}
         self._producers: dict[str, dict[Hashable, ClientInfo]] = {}
-        #: By client id, the producer that was heard last.
+        #: By client id, the producer that sent the last heartbeat.
         self._producers_by_id: dict[str, ClientInfo] = {}
-        #: The groups that a connection is in; so that its end is found without a search.
+        #: Groups by connection, so that a closed connection is removed without a search.
         self._consuming: dict[Hashable, set[str]] = {}
         self._producing: dict[Hashable, set[str]] = {}
 
@@ -122,10 +122,10 @@ class ClientTable:
         subscriptions: Iterable[SubscriptionData] | None,
         fingerprint: int = 0,
     ) -> HeartbeatChange:
-        """Takes in a consumer's heartbeat for one of its groups.
+        """Records a consumer's heartbeat for one of its groups.
 
         Args:
-            subscriptions: all of the member's, or None if it left them out as unchanged.
+            subscriptions: all of the member's, or None if the heartbeat omits them as unchanged.
 
         Raises:
             SystemBusy: there are too many members.
@@ -147,16 +147,16 @@ class ClientTable:
             is_unknown = not group.subscriptions
             return HeartbeatChange(is_new, is_new, is_unknown, clashing)
         topics_before = group.subscriptions.keys()
-        told = list(subscriptions)
-        merged, replaced = _merge(group.subscriptions, told)
-        kept = [(each, merged[each.topic]) for each in told] if is_new else []
+        sent = list(subscriptions)
+        merged, replaced = _merge(group.subscriptions, sent)
+        kept = [(each, merged[each.topic]) for each in sent] if is_new else []
         outdated = tuple(pair for pair in kept if pair[0].sub_string != pair[1].sub_string)
         has_changed = is_new or merged.keys() != topics_before
         group.subscriptions = merged
         return HeartbeatChange(is_new, has_changed, False, clashing, replaced, outdated)
 
     def producer_heartbeat(self, group_name: str, client: ClientInfo) -> None:
-        """Takes in a producer's heartbeat for one of its groups.
+        """Records a producer's heartbeat for one of its groups.
 
         Raises:
             SystemBusy: there are too many members.
@@ -178,10 +178,10 @@ class ClientTable:
             raise SystemBusy(f"the broker knows {self._members} producers and consumers, its limit")
 
     def consumer_left(self, group_name: str, connection: Hashable) -> ConsumerGroup | None:
-        """Takes a member out of a consumer group; the group goes with its last member.
+        """Removes a member from a consumer group; the group is removed with its last member.
 
         Returns:
-            The group that lost a member, or None if it was none.
+            The group that lost a member, or None if the connection was no member.
         """
         group = self._consumers.get(group_name)
         if group is None or group.members.pop(connection, None) is None:
@@ -193,7 +193,7 @@ class ClientTable:
         return group
 
     def producer_left(self, group_name: str, connection: Hashable) -> None:
-        """Takes a member out of a producer group."""
+        """Removes a member from a producer group."""
         members = self._producers.get(group_name, {})
         client = members.pop(connection, None)
         if client is None:
@@ -208,7 +208,7 @@ class ClientTable:
             del self._producers[group_name]
 
     def closed(self, connection: Hashable) -> list[ConsumerGroup]:
-        """Takes a connection out of all its groups.
+        """Removes a connection from all its groups.
 
         Returns:
             The consumer groups that lost a member.
@@ -222,7 +222,7 @@ class ClientTable:
         return [group for group in lost if group is not None]
 
     def silent(self, before_ms: int) -> list[ClientInfo]:
-        """Members whose last heartbeat came before a moment of the clock that never jumps."""
+        """Members whose last heartbeat arrived before a moment of the clock that never jumps."""
         everyone = [g.members for g in self._consumers.values()] + list(self._producers.values())
         return [c for members in everyone for c in members.values() if c.heard_ms < before_ms]
 
@@ -231,7 +231,7 @@ class ClientTable:
         return self._consumers.get(name)
 
     def is_member(self, group_name: str, connection: Hashable) -> bool:
-        """Whether a connection consumes in a group, as its heartbeats say."""
+        """Whether a connection is a member of a consumer group, by its heartbeats."""
         group = self._consumers.get(group_name)
         return group is not None and connection in group.members
 
@@ -248,11 +248,11 @@ class ClientTable:
         return {name: list(members.values()) for name, members in self._producers.items()}
 
     def groups_of(self, topic: str) -> list[str]:
-        """Consumer groups that subscribe a topic, sorted."""
+        """Consumer groups that subscribe to a topic, sorted."""
         return sorted(g.name for g in self._consumers.values() if topic in g.subscriptions)
 
     def validate(self) -> None:
-        """Asserts what must hold between two calls."""
+        """Asserts the invariants that hold between two calls."""
         assert all(group.members for group in self._consumers.values())
         assert all(self._producers.values())
         consuming = sum(len(group.members) for group in self._consumers.values())
@@ -266,12 +266,13 @@ class ClientTable:
 
 
 def _merge(
-    known: dict[str, SubscriptionData], told: Iterable[SubscriptionData]
+    known: dict[str, SubscriptionData], sent: Iterable[SubscriptionData]
 ) -> tuple[dict[str, SubscriptionData], tuple[tuple[SubscriptionData, SubscriptionData], ...]]:
-    """What a group subscribes after a member's heartbeat: its topics, each in the newest form."""
+    """The group's subscriptions after a heartbeat: the topics of the heartbeat, each with the
+    newest subscription; and the (old, new) pairs whose expressions differ."""
     merged: dict[str, SubscriptionData] = {}
     replaced = []
-    for new in told:
+    for new in sent:
         old = known.get(new.topic)
         if old is not None and new.sub_version <= old.sub_version:
             merged[new.topic] = old

@@ -1,8 +1,8 @@
-"""Filters in Python at a broker: who may bring them (302), which there are, what they choose.
+"""Filters in Python at a broker: their upload (302), their table, and the messages they choose.
 
-Off unless `filterServerNums` says how many processes they may have. An upload is taken from the
-addresses that `filter_uploaders` names, or from whoever signs it with `filter_secret`. It is tried
-out before it is kept, so a mistake is told at once, with line and column.
+They are off unless `filterServerNums` allows processes for them. An upload is accepted from the
+networks in `filter_uploaders`, or if it is signed with `filter_secret`. It is tried out before it
+is kept, so the reply reports a mistake at once, with line and column.
 
 Source: the wire of FilterServerProcessor, MQClientAPIImpl.registerMessageFilterClass of 4.9.
 """
@@ -26,7 +26,7 @@ from sprocket.base.errors import (
     UsageError,
 )
 from sprocket.base.ports import Clock
-from sprocket.broker.dispatch import CodeEndpoint, Endpoints
+from sprocket.broker.dispatch import Endpoints
 from sprocket.broker.settings import BrokerSettings
 from sprocket.filter.python import PYTHON, Upload, is_name, parts_of, version_of
 from sprocket.filterserver.judge import Judge
@@ -42,34 +42,35 @@ from sprocket.protocol.command import Command, Reply
 from sprocket.protocol.requests.filter import FiltersOf, RemoveFilter, UploadFilter
 from sprocket.protocol.requests.pull import CANNOT_FILTER
 from sprocket.remoting import address as addresses
+from sprocket.remoting.endpoints import Endpoint
 from sprocket.remoting.transport import Peer
 from sprocket.store.reading.queue_reader import ReadResult
 
 logger = logging.getLogger(__name__)
 
-#: A signature is good for so long before and after.
+#: A signature is valid for so long before and after its time, ms.
 _SIGNED_MS = 300_000
-#: What a removal signs in place of a version.
+#: The text that a removal signs in place of a version.
 REMOVAL = "-"
 
 _Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 _Host = ipaddress.IPv4Address | ipaddress.IPv6Address
-#: Given what was read and the bounds of a pull, what is left of it.
+#: Called with the messages read and a pull's limits (messages, bytes); gives those that match.
 Choose = Callable[[ReadResult, int, int], Awaitable[ReadResult]]
 
 
 class CodeFilters:
-    """Keeps them, and lets them choose.
+    """Keeps the uploaded filters and runs them over messages.
 
     Args:
-        on_change: told that the table changed.
-        start: starts a process.
+        on_change: called when the table has changed.
+        start: starts a filter's process.
 
     Raises:
-        ConfigError: `filter_uploaders` names something that is no network.
+        ConfigError: an item of `filter_uploaders` is no network.
 
     Attributes:
-        uploads: the table.
+        uploads: the table of filters.
     """
 
     def __init__(
@@ -102,12 +103,13 @@ class CodeFilters:
 
     @property
     def is_on(self) -> bool:
-        """Whether there are any."""
+        """Whether filters in Python are switched on."""
         return self._settings.config.filter_workers > 0
 
     def endpoints(self) -> Endpoints:
-        """By request code; that of uploads is unknown, as to Java, while they are off."""
-        answers: dict[int, CodeEndpoint] = {
+        """The endpoints, by request code; while filters are off there is none for uploads, so the
+        reply is Java's to an unknown code."""
+        answers: dict[int, Endpoint] = {
             OwnRequestCode.FILTERS: self.show,
             OwnRequestCode.REMOVE_FILTER: self.remove,
         }
@@ -115,19 +117,19 @@ class CodeFilters:
             answers[RequestCode.REGISTER_MESSAGE_FILTER_CLASS] = self.upload
         return answers
 
-    # What pulls need.
+    # For pulls.
 
     def choose(self, group: str, topic: str, text: str | None) -> Choose:
-        """What a subscription chooses by.
+        """The filter of a subscription.
 
         Args:
-            text: the subscription's: a filter's name, and maybe its version.
+            text: the subscription's expression: a filter's name, and perhaps its version.
 
         Raises:
-            SystemFailure: such filters are switched off.
-            SubscriptionInvalid: the text names none.
-            FilterMissing: it is not here; whoever has it uploads it.
-            FilterFailed: it was switched off.
+            SystemFailure: filters in Python are switched off.
+            SubscriptionInvalid: the text does not name a filter.
+            FilterMissing: the filter is not at this broker; the client uploads it then.
+            FilterFailed: the filter was switched off after failures.
         """
         self._check_on()
         name, version = parts_of(text)
@@ -151,17 +153,17 @@ class CodeFilters:
                 f"{CANNOT_FILTER} {PYTHON}: its setting filterServerNums (filter_workers) is 0"
             )
 
-    # What operators and clients ask.
+    # For operators and clients.
 
     async def upload(self, command: Command, peer: Peer) -> Reply:
-        """Takes a filter.
+        """Stores an uploaded filter.
 
         Raises:
-            SystemFailure: such filters are switched off, or cannot be shut in here.
-            NoPermission: whoever asks may not.
+            SystemFailure: filters in Python are off, or this machine cannot confine them.
+            NoPermission: the client may not upload.
             InvalidParameter: a name or the checksum is wrong.
-            SubscriptionInvalid: the source has a mistake; the text says where.
-            SystemBusy: there are too many.
+            SubscriptionInvalid: the source has a mistake; the text names its position.
+            SystemBusy: there are too many filters.
         """
         header = command.read(UploadFilter)
         self._check_on()
@@ -175,14 +177,15 @@ class CodeFilters:
         if header.class_crc and header.class_crc not in (
             body_crc(source), zlib.crc32(source),
         ):  # fmt: skip
-            raise InvalidParameter("the source does not have the checksum that is told")
+            raise InvalidParameter("the source does not have the checksum in the request")
         asked = Upload(
             header.consumer_group, header.topic, header.class_name, version, header.signed_ms or 0
         )
         self._check_right(asked, header.signature, peer)
         if self.uploads.find(asked[:3], version) is None:
             await self._try_out(header.class_name, source)
-        # Each queue of a consumer brings it when it is missing: by now another may have.
+        # A consumer uploads a missing filter once for each of its queues, so during the trial
+        # another upload may have stored it.
         known = self.uploads.find(asked[:3], version)
         if known is None or header.is_again or known is not self.uploads.find(asked[:3]):
             off = "" if known is None or header.is_again else known.off
@@ -203,7 +206,7 @@ class CodeFilters:
             raise SubscriptionInvalid(f"filter {name}: {fault}")
 
     def show(self, command: Command, peer: Peer) -> Reply:
-        """Which there are."""
+        """All filters, or those of one group."""
         group = command.read(FiltersOf).consumer_group
         found = [self._facts(each) for each in self.uploads if group in (None, each.group)]
         return Reply(body=FilterList(filters=found).encode())
@@ -226,11 +229,11 @@ class CodeFilters:
         )
 
     async def remove(self, command: Command, peer: Peer) -> Reply:
-        """Takes one away.
+        """Removes a filter.
 
         Raises:
-            NoPermission: whoever asks may not.
-            FilterMissing: there is none.
+            NoPermission: the client may not remove filters.
+            FilterMissing: there is no such filter.
         """
         header = command.read(RemoveFilter)
         key = (header.consumer_group, header.topic, header.class_name)
@@ -249,10 +252,10 @@ class CodeFilters:
             raise InvalidParameter(fault or f"a filter is named like its function, not {name!r}")
 
     def _check_right(self, asked: Upload, signature: str | None, peer: Peer) -> None:
-        """Whether whoever asks may bring or remove filters.
+        """Checks that a client may upload or remove filters.
 
         Raises:
-            NoPermission: not.
+            NoPermission: it may not.
         """
         secret = self._settings.config.filter_secret
         if signature is not None and secret:
@@ -263,8 +266,8 @@ class CodeFilters:
             return
         if not _is_in(_host_of(peer), self._networks):
             raise NoPermission(
-                f"filters in Python are not taken from {peer.address}: neither does "
-                "filter_uploaders name it, nor are they signed with filter_secret"
+                f"filters in Python are not accepted from {peer.address}: it is in no network of "
+                "filter_uploaders, and the upload is not signed with filter_secret"
             )
 
 
@@ -276,7 +279,7 @@ def _network(text: str) -> _Network:
 
 
 def _host_of(peer: Peer) -> _Host | None:
-    """The address that somebody asks from; None if it is none."""
+    """The IP address of a client; None if its address cannot be parsed."""
     try:
         host = ipaddress.ip_address(addresses.split(peer.address)[0].partition("%")[0])
     except (ValueError, UsageError):
@@ -289,10 +292,10 @@ def _is_in(host: _Host | None, networks: Sequence[_Network]) -> bool:
 
 
 async def _left_of(judge: Judge, read: ReadResult, *, count_max: int, bytes_max: int) -> ReadResult:
-    """What a filter leaves of a read.
+    """The messages of a read that a filter chooses.
 
     Raises:
-        FilterFailed: it does not judge even the first record.
+        FilterFailed: the filter fails at the first record.
     """
     places = records(read)
     if not places:

@@ -1,8 +1,8 @@
-"""Which table of a broker lies in which file, and when each file is written.
+"""The state files of a broker: which table is in which file, and when each file is written.
 
-Topics, groups, filters and leases are saved when they change; positions, of consumers and of what
-waits, in rounds; all of them at the end. Names are RocketMQ's, `filterCode.json` and
-`queueLocks.json` excepted.
+Topics, groups, filters and leases are saved when they change. Offsets, of consumers and of delayed
+messages, are saved periodically. All tables are saved when the broker stops. The file names are
+RocketMQ's, except `filterCode.json` and `queueLocks.json`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from sprocket.broker.tables.state import OffsetSaver, StateFile, StateTable
 from sprocket.broker.tables.tables import Tables
 from sprocket.store.store import Store
 
-#: Background work: runs until it is cancelled, or fails.
+#: A background task's function: runs until it is cancelled or fails.
 Work = Callable[[], Coroutine[Any, Any, None]]
 
 
@@ -25,12 +25,12 @@ class StateFiles:
     """The state files of a broker.
 
     Args:
-        root: the broker's folder; the files lie in `config` below it.
+        root: the broker's folder; the files are in `config` below it.
 
     Attributes:
-        topics, groups, filters, locks: those that are saved when they change.
-        timer_counts: saved in rounds, and when the timers stop.
-        offset_rounds: the rounds of consumers' offsets.
+        topics, groups, filters, locks: files that are saved when their table changes.
+        timer_counts: saved periodically, and when the timers stop.
+        offset_rounds: saves the consumers' offsets periodically.
     """
 
     def __init__(self, tables: Tables, store: Store, disk: Disk, root: str) -> None:
@@ -55,11 +55,11 @@ class StateFiles:
         self._all.append(self.locks)
 
     def __iter__(self) -> Iterator[StateFile]:
-        """All that are in use, in the order in which they are loaded and saved."""
+        """All files in use, in the order in which they are loaded and saved."""
         return iter(self._all)
 
     def rounds(self, settings: BrokerSettings) -> Iterator[tuple[str, Work]]:
-        """What saves in rounds until it is cancelled, with a name for each."""
+        """The tasks that save periodically until they are cancelled, each with its name."""
 
         def offset_save_ms() -> int:
             return settings.config.offset_save_ms

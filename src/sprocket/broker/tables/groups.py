@@ -1,7 +1,7 @@
-"""The consumer groups of a broker: what each may do.
+"""The configurations of a broker's consumer groups.
 
-A group that shows up unknown is made, if that is switched on. Groups can be kept from single
-topics ("forbidden").
+An unknown group is created at its first use if `auto_create_groups` is on. An operator can forbid
+a group to read single topics.
 
 File: `subscriptionGroup.json`,
 `{"dataVersion":{...},"forbiddenTable":{group:{topic:bits}},"subscriptionGroupTable":{group:{...}}}`.
@@ -34,10 +34,10 @@ OWN_GROUPS = (
 )
 _OWN_PREFIX = "CID_RMQ_SYS_"
 
-#: The bit of a forbidden table that keeps a group from reading. Source: PermName.INDEX_PERM_READ.
+#: The bit of the forbidden table that forbids reading. Source: PermName.INDEX_PERM_READ.
 _READ_FORBIDDEN = 1 << 2
 
-#: Retry queues of one group.
+#: Retry queues of one group at most.
 RETRY_QUEUES_MAX = 1024
 
 
@@ -45,11 +45,11 @@ class Groups:
     """All consumer groups of a broker.
 
     Args:
-        on_change: called with the name of each group that was made, changed or removed.
+        on_change: called with the name of each group that was created, changed or removed.
 
     Attributes:
         by_name: the groups; for reading only.
-        version: counts the changes.
+        version: rises with each change.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class Groups:
         return self.by_name.get(name)
 
     def find(self, name: str) -> GroupConfig | None:
-        """A group, made now if it is unknown and may be made.
+        """A group; created now if it is unknown and may be created. None if it may not.
 
         Raises:
             SystemBusy: there are too many groups.
@@ -81,10 +81,10 @@ class Groups:
         return self._store(GroupConfig(group_name=name))
 
     def put(self, group: GroupConfig) -> None:
-        """Makes or changes a group as an operator asks.
+        """Creates or changes a group for an operator.
 
         Raises:
-            InvalidParameter: its name or number of retry queues cannot be.
+            InvalidParameter: its name or number of retry queues is invalid.
             SystemBusy: there are too many groups.
         """
         if fault := fault_of_consumer_group(group.group_name):
@@ -108,7 +108,7 @@ class Groups:
         return was_there
 
     def forbid(self, name: str, topic: str, *, readable: bool) -> None:
-        """Keeps a group from reading a topic, or lets it again."""
+        """Forbids a group to read a topic, or allows it again."""
         bits = self._forbidden.get(name, {}).get(topic, 0)
         bits = bits & ~_READ_FORBIDDEN if readable else bits | _READ_FORBIDDEN
         if bits:
@@ -121,7 +121,7 @@ class Groups:
         self._changed(name)
 
     def is_forbidden(self, name: str, topic: str) -> bool:
-        """Whether a group is kept from reading a topic."""
+        """Whether a group is forbidden to read a topic."""
         return bool(
             self._forbidden and self._forbidden.get(name, {}).get(topic, 0) & _READ_FORBIDDEN
         )
@@ -140,11 +140,11 @@ class Groups:
 
     @property
     def forbidden(self) -> dict[str, dict[str, int]]:
-        """Bits by group and topic."""
+        """Forbidden bits, by group and topic."""
         return self._forbidden
 
     def to_json(self) -> dict[str, Any]:
-        """What the file holds of it."""
+        """The table as JSON for its file."""
         state = {
             "dataVersion": self.version,
             "forbiddenTable": self._forbidden,
@@ -153,10 +153,10 @@ class Groups:
         return dict(msgspec.to_builtins(state))
 
     def load(self, state: Mapping[str, Any]) -> None:
-        """Takes over what a file holds.
+        """Loads the table from the JSON of its file.
 
         Raises:
-            msgspec.ValidationError: it has another form.
+            msgspec.ValidationError: the JSON has another form.
         """
         table = msgspec.convert(
             state.get("subscriptionGroupTable") or {}, dict[str, GroupConfig], strict=False

@@ -1,7 +1,7 @@
-"""Leases on queues, asked for by ordered consumers (41, 42). The rules are in `queue_locks`.
+"""Requests of ordered consumers for leases on queues (41, 42). The rules are in `queue_locks`.
 
-A lease is written down before its client hears of it. Time is the loop's: a wall clock that jumps
-must not end a lease whose holder goes on.
+A lease is saved before its client gets the reply. Times are the event loop's: a wall clock that
+jumps must not end a lease while its holder still consumes.
 Source: AdminBrokerProcessor.lockBatchMQ, unlockBatchMQ of RocketMQ 5.x.
 """
 
@@ -23,56 +23,56 @@ from sprocket.protocol.codes import RequestCode
 from sprocket.protocol.command import Command, Reply
 from sprocket.remoting.transport import Peer
 
-#: Between two looks for leases that ran out, s.
+#: Pause between two scans for expired leases, s.
 _SCAN_SECONDS = 20.0
-#: What is in it is kept for a while, so it must not be large.
+#: Largest body of a request: its content is kept as long as the leases.
 _BODY_BYTES_MAX = 1 << 20
 
 
 class LockTable:
-    """The leases, as a state file sees them."""
+    """The leases as a table of a state file."""
 
     def __init__(self, locks: QueueLocks, clock: Clock) -> None:
         self._locks = locks
         self._clock = clock
 
     def to_json(self) -> dict[str, Any]:
-        """What the file is to hold of it."""
+        """The table as JSON for its file."""
         return self._locks.to_json()
 
     def load(self, state: Mapping[str, Any]) -> None:
-        """Takes over what a file holds, from now on.
+        """Loads the table from the JSON of its file; the leases' time counts from now.
 
         Raises:
-            ValueError: it has another form.
+            ValueError: the JSON has another form.
         """
         self._locks.load(state, loop_ms(), wall_ms=self._clock.now_ms())
 
     async def run(self) -> None:
-        """Forgets leases that ran out, until cancelled."""
+        """Removes expired leases periodically, until cancelled."""
         while True:
             await asyncio.sleep(_SCAN_SECONDS)
             self._locks.expire(loop_ms())
 
 
 class LockRequests:
-    """Answers lock and unlock."""
+    """Answers requests to lock and unlock queues."""
 
     def __init__(self, locks: QueueLocks, file: StateFile) -> None:
         self._locks = locks
         self._file = file
-        #: Clients whose end is watched, by connection.
+        #: Client ids that hold leases, by connection whose end is watched.
         self._watched: dict[Peer, set[str]] = {}
 
     def endpoints(self) -> Endpoints:
-        """By request code."""
+        """The endpoints, by request code."""
         return once_saved(
             {RequestCode.LOCK_BATCH_MQ: self.lock, RequestCode.UNLOCK_BATCH_MQ: self.unlock},
             self._file,
         )
 
     def lock(self, command: Command, peer: Peer) -> Reply:
-        """Takes or renews queues; tells which of them the client holds now."""
+        """Takes or renews leases; the reply lists the queues that the client holds now."""
         group, client_id, queues = _read(command)
         held = self._locks.lock(group, client_id, queues=queues, now_ms=loop_ms())
         if held:
@@ -85,7 +85,7 @@ class LockRequests:
         return Reply(body=LockedBody(locked=locked).encode())
 
     def unlock(self, command: Command, peer: Peer) -> Reply:
-        """Gives queues back; what another client holds stays as it is."""
+        """Releases leases; those of other clients are unchanged."""
         self._locks.unlock(*_read(command))
         write_leases(self._locks, self._file)
         return Reply()

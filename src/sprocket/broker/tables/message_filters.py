@@ -1,8 +1,8 @@
-"""From a subscription to what is read for it: by tag codes at the queue, by SQL92 at the record.
+"""Filters of subscriptions: by tag code at the queue entry, by SQL92 at the record. Pure.
 
-A text that cannot be read is refused with code 23 and words that say where the mistake is, in a
-pull as in the check (46) that clients make before; Java gives everything to a pull whose SQL92 it
-cannot read. Pure.
+An expression that cannot be parsed is refused with code 23 and a remark that names the position of
+the mistake, in a pull as well as in the check (46) that clients make before. Java, in contrast,
+gives all messages to a pull whose SQL92 it cannot parse.
 
 Source: FilterAPI, ExpressionMessageFilter, PullMessageProcessor of RocketMQ 5.x.
 """
@@ -20,28 +20,28 @@ from sprocket.protocol.requests.pull import CANNOT_FILTER
 from sprocket.store.reading.queue_reader import ReadFilter
 
 _TAG = "TAG"
-#: Parsed expressions are kept for a while, so they must not be long.
+#: Longest expression, in characters: parsed expressions are cached.
 _EXPRESSION_MAX = 65_536
 
 
 def is_code(kind: str | None) -> bool:
-    """Whether a subscription's type means a filter in Python, which `code_filters` knows."""
+    """Whether a subscription's type is a filter in Python, which `code_filters` keeps."""
     return kind == PYTHON
 
 
 def wants_of(
     kind: str | None, text: str | None, config: BrokerConfig, *, codes: Sequence[int] = ()
 ) -> ReadFilter | None:
-    """What a subscription wants; None for everything.
+    """The filter of a subscription; None if it wants all messages.
 
     Args:
-        kind: its expression's type; `TAG` if it says none.
+        kind: its expression's type; None means `TAG`.
         text: its expression.
-        codes: the tag codes that its client worked out, if it did.
+        codes: the tag codes that its client computed, if it did.
 
     Raises:
-        SubscriptionInvalid: the expression cannot be read.
-        SystemFailure: there are no such filters, or they are switched off.
+        SubscriptionInvalid: the expression cannot be parsed.
+        SystemFailure: the type is unknown or switched off.
     """
     if (kind or _TAG) != _TAG:
         return ReadFilter(by_properties=_sql(kind, text, config).matches_text)
@@ -57,7 +57,7 @@ def wants_of(
 
 
 def check(kind: str | None, text: str | None, config: BrokerConfig) -> None:
-    """Refuses what a pull with this expression would be refused for; Java lets all tags pass.
+    """Refuses an expression that a pull could not use; as in Java, tags are not checked.
 
     Raises:
         SubscriptionInvalid, SystemFailure: as `wants_of`.

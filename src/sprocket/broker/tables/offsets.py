@@ -1,29 +1,30 @@
-"""How far each consumer group has come in each queue.
+"""The consumer offsets: the progress of each consumer group in each queue.
 
-A committed offset is the next message to consume. What is committed is kept as it is told, also
-backwards and beyond the end: the group knows best.
+A committed offset is that of the next message to consume. A group may commit any offset, also a
+lower one or one beyond the end of the queue: the group knows best.
 
-A reset is the committed offset at once. Commits of a connection that has not shown that it heard of
-it are ignored: they may have been under way before. A consumer that pulls is told where the group
-is since, and shows by a pull from there that it has heard; so does one that asked for the group's
-offset since, and begins there. An answer may reach nobody (the consumer gave its pull up, and
-another one is out), so it is told a few times; one that still goes on elsewhere may have its way.
-Pulls that were held when the reset came are all told, and show nothing.
+A reset replaces the committed offset at once. After it, commits of a connection are ignored until
+the connection has acknowledged the reset: a commit may have been sent before. A consumer that pulls
+gets the new offset in the reply, and acknowledges it by a pull from there. A consumer that queried
+the committed offset after the reset acknowledges it likewise. A reply may get lost (the consumer
+gave up its pull and sent another one), so up to three pulls get the new offset; a consumer that
+still pulls from elsewhere is allowed to. Pulls that were held during the reset are all answered
+with the new offset; they acknowledge nothing.
 
-Two members may hold one queue for a while, so that one has heard does not speak for the other. A
-reset is over when one has heard of it and the longest pull has ended since: whoever lives has
-pulled again by then.
+Two members may consume one queue for a while, so each connection acknowledges for itself. A reset
+is over when one connection has acknowledged it and the time of the longest held pull has passed
+since: by then every live consumer has pulled again.
 
-Who is no consumer (a tool, a job that keeps positions elsewhere) has nothing under way, and never
-pulls to show that it heard. Its connection is in no heartbeat of the group and did not pull there;
-but neither did that of a consumer that has just connected again. So its commits count if it asked
-where the group is since the reset, and else after the time in which a consumer would have shown
-itself.
+A connection that is no consumer (a tool, or a job that keeps its offsets elsewhere) has no earlier
+commits in flight, and never pulls. It is in no heartbeat of the group and has not pulled; but the
+same is true of a consumer that has just reconnected. So its commits count if it has queried the
+committed offset since the reset, and otherwise after the time in which a consumer would have sent
+a heartbeat or a pull.
 
 File: `consumerOffset.json`, `{"offsetTable":{"topic@group":{queue:offset}}, ...}`, and in it
-`resetTable`, of the same form, for resets that are not over: a broker that starts again tells all
-connections anew. Java does not read it.
-Keys of other forms (`topic@group@broadcast`) are kept as they came.
+`resetTable`, of the same form, for resets that are not over: a broker that restarts sends them to
+all connections again. Java does not read it.
+Keys of other forms (`topic@group@broadcast`) are kept unchanged.
 Source: ConsumerOffsetManager of RocketMQ 5.x.
 """
 
@@ -40,31 +41,32 @@ from sprocket.base.ports import Clock
 from sprocket.protocol.bodies import DataVersion
 
 _SEPARATOR = "@"
-#: How many times a consumer is told of a reset before it may pull where it wants.
-_TOLD_MAX = 3
-#: How long a reset goes on once a consumer has heard of it: no pull is held longer.
+#: How many pulls of a consumer get the new offset before it may pull from where it wants.
+_REDIRECTS_MAX = 3
+#: How long a reset lasts after the first acknowledgement, ms: no pull is held longer.
 RESET_MS = 300_000
-#: In this time a consumer that connected again has sent a heartbeat, or pulled.
+#: Within this time a consumer that reconnected has sent a heartbeat or a pull, ms.
 APART_MS = 60_000
-#: Connections that a reset is known to; the oldest beyond that are told again.
+#: Connections remembered for a reset; the oldest beyond that get the new offset again.
 _CONNECTIONS_MAX = 1_000
 #: Commits after which the table counts as changed. Source: consumerOffsetUpdateVersionStep.
 _COMMITS_PER_VERSION = 500
 
 
 def _key(group: str, topic: str) -> str:
-    """What the file calls a group in a topic."""
+    """The key of a group and a topic in the file."""
     return f"{topic}{_SEPARATOR}{group}"
 
 
 @dataclass(slots=True)
 class _ResetNotice:
-    """What a connection knows of a reset.
+    """What one connection knows of a reset.
 
     Attributes:
-        offset: where it was sent, or what it was told when it asked.
-        times: how many of its pulls were sent elsewhere.
-        first_ms: when it committed first, as no member of the group; None if it did not.
+        offset: the new offset that a pull or a query of it got; -1 if none did.
+        times: how many of its pulls got the new offset.
+        has_heard: whether it has acknowledged the reset.
+        first_ms: when it first committed without being a member of the group; None if never.
     """
 
     offset: int = -1
@@ -75,44 +77,46 @@ class _ResetNotice:
 
 @dataclass(slots=True)
 class _Reset:
-    """An operator's word that was given.
+    """A reset of one queue for one group.
 
     Attributes:
-        heard_ms: when the first consumer showed that it heard; None while none has.
-        told: by address, what connections know.
+        acknowledged_ms: when the first connection acknowledged it; None if none has.
+        notices: by address, what each connection knows of it.
     """
 
-    heard_ms: int | None = None
-    told: dict[str, _ResetNotice] = field(default_factory=dict)
+    acknowledged_ms: int | None = None
+    notices: dict[str, _ResetNotice] = field(default_factory=dict)
 
     def was_sent(self, address: str) -> bool:
-        return address in self.told and self.told[address].has_heard
+        return address in self.notices and self.notices[address].has_heard
 
-    def known_to(self, address: str) -> _ResetNotice:
-        if address not in self.told:
-            if len(self.told) >= _CONNECTIONS_MAX:
-                del self.told[next(iter(self.told))]
-            self.told[address] = _ResetNotice()
-        return self.told[address]
+    def notice_of(self, address: str) -> _ResetNotice:
+        if address not in self.notices:
+            if len(self.notices) >= _CONNECTIONS_MAX:
+                del self.notices[next(iter(self.notices))]
+            self.notices[address] = _ResetNotice()
+        return self.notices[address]
 
     def is_apart(self, address: str, now_ms: int) -> bool:
-        """Whether a connection that commits, and is of no member, is none of a consumer's."""
-        told = self.known_to(address)
-        if told.first_ms is None:
-            told.first_ms = now_ms
-        has_asked = told.offset >= 0
-        return not told.times and (has_asked or abs(now_ms - told.first_ms) >= APART_MS)
+        """Whether a connection that commits, and is no member, belongs to no consumer."""
+        notice = self.notice_of(address)
+        if notice.first_ms is None:
+            notice.first_ms = now_ms
+        has_asked = notice.offset >= 0
+        return not notice.times and (has_asked or abs(now_ms - notice.first_ms) >= APART_MS)
 
     def is_over(self, now_ms: int) -> bool:
-        return self.heard_ms is not None and abs(now_ms - self.heard_ms) >= RESET_MS
+        if self.acknowledged_ms is None:
+            return False
+        return abs(now_ms - self.acknowledged_ms) >= RESET_MS
 
 
 class ConsumerOffsets:
     """Committed, pulled and reset offsets by group, topic and queue number.
 
     Attributes:
-        version: rises now and then while offsets are committed, so that slaves copy them.
-        is_changed: whether something changed since whoever saves it cleared this.
+        version: rises once in 500 commits, so that slaves copy the offsets.
+        is_changed: whether the table has changed since the saver cleared this flag.
     """
 
     def __init__(self, clock: Clock, *, entries_max: int) -> None:
@@ -121,17 +125,20 @@ class ConsumerOffsets:
         self.is_changed = False
         self._entries_max = entries_max
         self._committed: dict[str, dict[int, int]] = {}
-        #: Where the group pulled last, and from which address.
+        #: The offset of the group's last pull, and the address of the consumer.
         self._pulled: dict[str, dict[int, tuple[int, str]]] = {}
         self._resets: dict[str, dict[int, _Reset]] = {}
         self._entries = 0
         self._commits = 0
 
     def committed(self, group: str, topic: str, queue_number: int) -> int | None:
-        """The next offset the group wants to consume; None if it told none."""
+        """The committed offset; None if the group has committed none."""
         queues = self._committed.get(_key(group, topic))
         return None if queues is None else queues.get(queue_number)
 
+    # While a reset is in force, a commit is accepted only from a connection that has acknowledged
+    # it. Consumers commit every few seconds: one commit sent before the reset would undo it. A
+    # commit of the reset's own offset changes nothing, so it counts as taken.
     def commit(
         self,
         group: str,
@@ -142,14 +149,15 @@ class ConsumerOffsets:
         address: str = "",
         is_member: bool = True,
     ) -> bool:
-        """Takes a group's word for how far it is.
+        """Commits a group's offset.
 
         Args:
-            address: of the connection that it came by.
+            address: of the connection that commits.
             is_member: whether that connection is in a heartbeat of the group, or pulls.
 
         Returns:
-            False if it was ignored, since the offset was reset and that connection has not heard.
+            False if the commit was ignored, since the offset was reset and the connection has not
+            acknowledged the reset.
 
         Raises:
             SystemBusy: the table is full.
@@ -180,7 +188,7 @@ class ConsumerOffsets:
     def pulled(
         self, group: str, topic: str, *, queue_number: int, offset: int, address: str
     ) -> None:
-        """Remembers where the group pulls, and who; never saved."""
+        """Remembers the offset and the address of a group's last pull; this is never saved."""
         key = _key(group, topic)
         queues = self._pulled.get(key)
         if queues is None:
@@ -190,7 +198,7 @@ class ConsumerOffsets:
         queues[queue_number] = (offset, address)
 
     def pulled_at(self, group: str, topic: str, queue_number: int) -> int | None:
-        """Where the group pulled last since the start; None if it did not."""
+        """The offset of the group's last pull since the start; None if it has not pulled."""
         found = self._pulled.get(_key(group, topic), {}).get(queue_number)
         return None if found is None else found[0]
 
@@ -199,47 +207,48 @@ class ConsumerOffsets:
         return None if found is None else found[1]
 
     def reset(self, group: str, topic: str, *, queue_number: int, offset: int) -> None:
-        """Sets where the group goes on; see above for what becomes of commits."""
+        """Resets the committed offset for an operator; the module's text describes the effects."""
         self._resets.setdefault(_key(group, topic), {})[queue_number] = _Reset()
         self.put(group, topic, queue_number=queue_number, offset=offset)
 
     def pull_at(
         self, group: str, topic: str, *, queue_number: int, offset: int, address: str
     ) -> int | None:
-        """Where to send a consumer that pulls from an offset; None if it may pull there.
+        """The offset that a consumer must pull from after a reset; None if its own is right.
 
         Args:
+            offset: the offset that it asks for.
             address: of the consumer.
         """
         reset = self._reset_of(group, topic, queue_number)
         if reset is None or reset.was_sent(address):
             return None
-        told = reset.known_to(address)
-        if offset == told.offset or told.times >= _TOLD_MAX:
-            told.has_heard = True
-            if reset.heard_ms is None:
-                reset.heard_ms = self._clock.now_ms()
+        notice = reset.notice_of(address)
+        if offset == notice.offset or notice.times >= _REDIRECTS_MAX:
+            notice.has_heard = True
+            if reset.acknowledged_ms is None:
+                reset.acknowledged_ms = self._clock.now_ms()
             return None
-        told.times += 1
-        told.offset = self._committed[_key(group, topic)][queue_number]
-        return told.offset
+        notice.times += 1
+        notice.offset = self._committed[_key(group, topic)][queue_number]
+        return notice.offset
 
     def held_at(self, group: str, topic: str, queue_number: int, *, address: str) -> int | None:
-        """Where to send a consumer whose pull was held before a reset; None if there was none."""
+        """The new offset for a pull that was held during a reset; None if there was no reset."""
         reset = self._reset_of(group, topic, queue_number)
         if reset is None or reset.was_sent(address):
             return None
         return self.committed(group, topic, queue_number)
 
     def note_query(self, group: str, topic: str, *, queue_number: int, address: str) -> None:
-        """Somebody was told the committed offset."""
+        """Remembers that a connection received the committed offset by a query."""
         reset = self._reset_of(group, topic, queue_number)
         if reset is not None:
             key = _key(group, topic)
-            reset.known_to(address).offset = self._committed[key][queue_number]
+            reset.notice_of(address).offset = self._committed[key][queue_number]
 
     def _reset_of(self, group: str, topic: str, queue_number: int) -> _Reset | None:
-        """The reset that is not over."""
+        """The reset in force; None if there is none or it is over."""
         if not self._resets:
             return None
         key = _key(group, topic)
@@ -253,7 +262,7 @@ class ConsumerOffsets:
         return None
 
     def put(self, group: str, topic: str, *, queue_number: int, offset: int) -> None:
-        """Sets a committed offset in the name of an operator, whatever the limit."""
+        """Sets a committed offset for an operator, even if the table is full."""
         queues = self._committed.setdefault(_key(group, topic), {})
         if queue_number not in queues:
             self._entries += 1
@@ -261,11 +270,11 @@ class ConsumerOffsets:
         self.is_changed = True
 
     def topics_of(self, group: str) -> list[str]:
-        """Topics that the group has offsets of, sorted."""
+        """Topics in which the group has offsets, sorted."""
         return sorted(topic for topic, owner in self._names() if owner == group)
 
     def groups_of(self, topic: str) -> list[str]:
-        """Groups that have offsets of the topic, sorted."""
+        """Groups that have offsets in the topic, sorted."""
         return sorted(owner for name, owner in self._names() if name == topic)
 
     def queues(self, group: str, topic: str) -> Mapping[int, int]:
@@ -273,11 +282,11 @@ class ConsumerOffsets:
         return self._committed.get(_key(group, topic), {})
 
     def forget_topic(self, topic: str) -> None:
-        """Drops all offsets of a topic."""
+        """Removes all offsets of a topic."""
         self._forget([key for key in self._keys() if key.split(_SEPARATOR)[0] == topic])
 
     def forget_group(self, group: str) -> None:
-        """Drops all offsets of a group."""
+        """Removes all offsets of a group."""
         self._forget([key for key in self._keys() if key.split(_SEPARATOR)[1:2] == [group]])
 
     def _forget(self, keys: list[str]) -> None:
@@ -298,7 +307,7 @@ class ConsumerOffsets:
                 yield parts[0], parts[1]
 
     def to_json(self) -> dict[str, Any]:
-        """What the file holds of it."""
+        """The table as JSON for its file."""
         topics: dict[str, list[str]] = {}
         for topic, group in self._names():
             topics.setdefault(group, []).append(topic)
@@ -319,10 +328,10 @@ class ConsumerOffsets:
         return table
 
     def load(self, state: Mapping[str, Any]) -> None:
-        """Takes over what a file holds.
+        """Loads the table from the JSON of its file.
 
         Raises:
-            msgspec.ValidationError: it has another form.
+            msgspec.ValidationError: the JSON has another form.
         """
         self._committed = msgspec.convert(
             state.get("offsetTable") or {}, dict[str, dict[int, int]], strict=False
@@ -335,13 +344,13 @@ class ConsumerOffsets:
         self._resets = {
             key: {number: _Reset() for number in queues} for key, queues in resets.items() if queues
         }
-        for key, queues in resets.items():  # a file that was made elsewhere may have only these
+        for key, queues in resets.items():  # a file from elsewhere may lack these in offsetTable
             for number, offset in queues.items():
                 self._committed.setdefault(key, {}).setdefault(number, offset)
         self._entries = sum(len(queues) for queues in self._committed.values())
 
     def validate(self) -> None:
-        """Asserts what must hold between two calls."""
+        """Asserts the invariants that hold between two calls."""
         assert self._entries == sum(len(queues) for queues in self._committed.values())
         assert all(self._resets.values())
         assert all(self._resets[key].keys() <= self._committed[key].keys() for key in self._resets)

@@ -1,16 +1,16 @@
-"""Which client may consume which queue in order: leases that run out by themselves. Pure.
+"""Leases on queues for ordered consumption; a lease that is not renewed expires. Pure.
 
-The names of topic and broker are not looked at: a lock is on the queue's name as the client
-writes it, as in RocketMQ. Source: RebalanceLockManager of RocketMQ 4.9 and 5.x.
+The names of topic and broker are not checked: a lock is on the queue's name as the client writes
+it, as in RocketMQ. Source: RebalanceLockManager of RocketMQ 4.9 and 5.x.
 
-A client trusts its lease for 30 s after it asked for it, and asks again every 20 s. So of a client
-whose connection is gone, or that held a queue before this broker began, nobody need wait for the
-whole lease: 35 s after its last word it has stopped, or has come back.
+A client trusts its lease for 30 s after it asked for it, and renews it every 20 s. So if a client's
+connection is closed, or if it held a queue before this broker started, other clients need not wait
+for the whole lease: 35 s after its last request it has stopped consuming, or it has renewed.
 
-Kept in a file, so that a broker that was killed does not give a queue to a second client while the
-first one, which has not noticed, goes on: `{"lockTable":{group:{client id:[queue, ...]}},
-"unheard":{client id:ms since 1970}}`. Clients of which nothing was heard since an earlier start
-keep their end, so that a broker that is killed again and again holds no queue for one that is gone.
+The leases are kept in a file: a broker that was killed must not give a queue to a second client
+while the first one still consumes it: `{"lockTable":{group:{client id:[queue, ...]}},
+"unheard":{client id:ms since 1970}}`. A client that has sent nothing since an earlier start keeps
+the end of its lease, so that a broker that is killed repeatedly does not hold queues for ever.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from typing import Any, NamedTuple
 
 from sprocket.message.queue import QueueId
 
-#: Leases held at most, so that nobody can fill the memory with names.
+#: Leases held at most, so that no client can fill the memory with names.
 LEASES_MAX = 1_000_000
-#: How long a client may go on without a word to us: Java's 30 s, and time for an answer.
+#: How long a client may consume after its last request: Java's 30 s, and time for the reply.
 TRUST_MS = 35_000
 _SEPARATOR = "\t"
 
 
 class Lease(NamedTuple):
-    """Who holds a queue, and since when without a renewal.
+    """The holder of a queue and the time of its last renewal.
 
     Attributes:
-        is_parted: whether the client may be gone.
+        is_parted: whether the client's connection is closed, so that the client may be dead.
     """
 
     client_id: str
@@ -43,16 +43,16 @@ class QueueLocks:
     """All leases of a broker, by consumer group. Times are of a clock that never jumps.
 
     Attributes:
-        is_changed: whether a queue has another holder since whoever saves it cleared this.
+        is_changed: whether a queue's holder has changed since the saver cleared this flag.
     """
 
     def __init__(self, lease_ms: int) -> None:
         self._lease_ms = lease_ms
         self._trust_ms = min(lease_ms, TRUST_MS)
         self.is_changed = False
-        #: By client that held a queue before this broker began and has said nothing since: when to
-        #: give it up, ms since 1970.
-        self._unheard: dict[str, int] = {}
+        #: Clients that held a queue before this broker started and have sent nothing since: when
+        #: their leases end, ms since 1970.
+        self._silent_until: dict[str, int] = {}
         self._groups: dict[str, dict[QueueId, Lease]] = {}
         #: Leases in all groups together.
         self._count = 0
@@ -60,14 +60,14 @@ class QueueLocks:
     def lock(
         self, group: str, client_id: str, *, queues: Iterable[QueueId], now_ms: int
     ) -> list[QueueId]:
-        """Takes or renews what is free, run out, or the client's own.
+        """Leases to a client those queues that are free, expired, or its own already.
 
         Returns:
-            The queues that the client holds now, in the order asked.
+            The queues that the client holds now, in the order of `queues`.
         """
         leases = self._groups.get(group, {})
         held = []
-        if self._unheard.pop(client_id, None) is not None:
+        if self._silent_until.pop(client_id, None) is not None:
             self.is_changed = True
         for queue in queues:
             lease = leases.get(queue)
@@ -85,7 +85,7 @@ class QueueLocks:
         return held
 
     def unlock(self, group: str, client_id: str, queues: Iterable[QueueId]) -> None:
-        """Gives queues back. What another client holds stays."""
+        """Releases queues. Leases of other clients are unchanged."""
         leases = self._groups.get(group, {})
         for queue in queues:
             lease = leases.get(queue)
@@ -95,19 +95,20 @@ class QueueLocks:
                 self.is_changed = True
 
     def part(self, client_id: str) -> None:
-        """A client's connection is gone: it may be gone, or may not know yet."""
+        """Marks a client's leases after its connection closed: it may be dead, or may not have
+        noticed yet and still consume."""
         for leases in self._groups.values():
             for queue, lease in leases.items():
                 if lease.client_id == client_id:
                     leases[queue] = lease._replace(is_parted=True)
 
     def is_ordered(self, group: str, now_ms: int) -> bool:
-        """Whether some member of the group holds a queue, that is, consumes in order."""
+        """Whether a member of the group holds a lease, that is, consumes in order."""
         leases = self._groups.get(group, {})
         return any(not self._has_ended(lease, now_ms) for lease in leases.values())
 
     def expire(self, now_ms: int) -> None:
-        """Forgets what has run out."""
+        """Removes expired leases."""
         for group, leases in list(self._groups.items()):
             kept = {q: lease for q, lease in leases.items() if not self._has_ended(lease, now_ms)}
             if kept:
@@ -117,13 +118,13 @@ class QueueLocks:
             self._count -= len(leases) - len(kept)
 
     def forget_group(self, group: str) -> None:
-        """Drops a group's leases."""
+        """Removes a group's leases."""
         leases = self._groups.pop(group, {})
         self._count -= len(leases)
         self.is_changed |= bool(leases)
 
     def validate(self) -> None:
-        """Asserts what must hold between two calls."""
+        """Asserts the invariants that hold between two calls."""
         assert self._count == sum(len(leases) for leases in self._groups.values())
 
     def _has_ended(self, lease: Lease, now_ms: int) -> bool:
@@ -133,7 +134,7 @@ class QueueLocks:
     # In a file.
 
     def to_json(self) -> dict[str, Any]:
-        """What the file holds of it."""
+        """The table as JSON for its file."""
         table: dict[str, dict[str, list[str]]] = {}
         for group, leases in self._groups.items():
             for queue, lease in leases.items():
@@ -141,18 +142,18 @@ class QueueLocks:
                     text = _SEPARATOR.join((str(queue.number), queue.broker, queue.topic))
                     table.setdefault(group, {}).setdefault(lease.client_id, []).append(text)
         known = {client_id for clients in table.values() for client_id in clients}
-        unheard = {client: until for client, until in self._unheard.items() if client in known}
+        unheard = {client: until for client, until in self._silent_until.items() if client in known}
         return {"lockTable": table, "unheard": unheard}
 
     def load(self, state: Mapping[str, Any], now_ms: int, *, wall_ms: int) -> None:
-        """Takes over what a file holds: all of its clients may be gone.
+        """Loads the table from the JSON of its file; all clients in it may be dead.
 
         Args:
             now_ms: by the clock that never jumps.
             wall_ms: the same moment, ms since 1970.
 
         Raises:
-            ValueError: it has another form.
+            ValueError: the JSON has another form.
         """
         table, unheard = state.get("lockTable") or {}, state.get("unheard") or {}
         if not isinstance(table, dict) or not isinstance(unheard, dict):
@@ -163,7 +164,7 @@ class QueueLocks:
             leases = self._groups.setdefault(str(group), {})
             for client_id, texts in clients.items():
                 until = min(int(unheard.get(client_id, latest)), latest)
-                self._unheard[str(client_id)] = until
+                self._silent_until[str(client_id)] = until
                 renewed_ms = now_ms - (latest - until)
                 for text in texts:
                     number, broker, topic = text.split(_SEPARATOR, 2)

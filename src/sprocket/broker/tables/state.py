@@ -1,9 +1,9 @@
-"""The broker's tables in their files: loaded once, saved while they change and at the end.
+"""State files: the broker's tables, loaded once, saved after changes and when the broker stops.
 
-What an operator is told is done (a topic, a group, a position that was set or deleted) is saved by
-then. Offsets that consumers commit and the progress of delayed messages change all the time and are
-saved in rounds, so a crash may bring back positions that are some seconds old: messages are then
-consumed again, never lost.
+A change by an operator (of a topic, a group, an offset) is saved before the reply. Offsets that
+consumers commit and the progress of delayed messages change all the time and are saved
+periodically. So after a crash they may be some seconds old: messages are then consumed again, never
+lost.
 """
 
 from __future__ import annotations
@@ -19,34 +19,34 @@ import msgspec
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import ClosedError, StoreError
 from sprocket.base.ports import Disk
-from sprocket.broker.dispatch import CodeEndpoint, Endpoints
+from sprocket.broker.dispatch import Endpoints
 from sprocket.protocol.command import Command
-from sprocket.remoting.endpoints import EventualResponse, Response
+from sprocket.remoting.endpoints import Endpoint, EventualResponse, Response
 from sprocket.remoting.transport import Peer
 from sprocket.store.state.snapshot import Snapshot
 from sprocket.store.store import Store
 
 logger = logging.getLogger(__name__)
 
-#: The least time between two saves of one file because something changed, s.
+#: The least pause between two saves of one file because of changes, s.
 _SAVE_GAP_SECONDS = 0.05
-#: Nor begins one sooner than so many times what the last one took: nothing else happens meanwhile.
+#: The pause is also at least so many times the duration of the last save: a save blocks the loop.
 _SAVE_GAP_TIMES = 5
-#: How long after a save that the disk refused it is tried again, s.
+#: Pause before a failed save is tried again, s.
 _AGAIN_SECONDS = 5.0
-#: How long a save waits for the log to be on the disk, s.
+#: How long a save waits for the log to be flushed, s.
 _FLUSH_SECONDS = 5.0
 
 
 class StateTable(Protocol):
-    """What can be kept in a state file."""
+    """A table that can be kept in a state file."""
 
     def to_json(self) -> dict[str, Any]:
-        """What the file is to hold of it."""
+        """The table as JSON for its file."""
         ...
 
     def load(self, state: Mapping[str, Any]) -> None:
-        """Takes over what a file holds."""
+        """Loads the table from the JSON of its file."""
         ...
 
 
@@ -54,7 +54,7 @@ class StateFile:
     """A table and its file.
 
     Attributes:
-        is_behind: whether the last save failed, so that it is to be tried again.
+        is_behind: whether the last save failed, so that it must be tried again.
     """
 
     __slots__ = ("_again", "_next_at", "_snapshot", "_table", "_timer", "_waiting", "is_behind")
@@ -62,10 +62,10 @@ class StateFile:
     def __init__(self, disk: Disk, path: str, table: StateTable) -> None:
         self._snapshot = Snapshot(disk, path)
         self._table = table
-        #: When the next save because of a change may begin.
+        #: Time of the loop at which the next save because of a change may begin.
         self._next_at = -math.inf
         self._timer: asyncio.TimerHandle | None = None
-        #: When a change is tried again that the disk refused.
+        #: Timer that tries a failed save again.
         self._again: asyncio.TimerHandle | None = None
         self._waiting: list[asyncio.Future[None]] = []
         self.is_behind = False
@@ -74,7 +74,7 @@ class StateFile:
         """Fills the table from the file, or from its backup if it is broken.
 
         Raises:
-            StoreError: both are broken, or hold something else.
+            StoreError: both are broken or have another form.
         """
         state = self._snapshot.load()
         try:
@@ -92,7 +92,8 @@ class StateFile:
         return self._table.to_json()
 
     def changed(self) -> None:
-        """Saves now, or in a moment if it was saved a moment ago: a storm costs a few saves."""
+        """Saves the table now, or after a pause if it was saved just before: many changes in a
+        short time cause only a few saves."""
         if self._timer is not None:
             return
         loop = asyncio.get_running_loop()
@@ -103,7 +104,7 @@ class StateFile:
             self._timer = loop.call_later(wait, self._save_change)
 
     def _save_change(self) -> None:
-        """Saves; a disk that refuses is asked again until it does not."""
+        """Saves the table, and tries again later if that fails."""
         self.save()
         if self.is_behind:
             self._again = asyncio.get_running_loop().call_later(_AGAIN_SECONDS, self._save_change)
@@ -114,20 +115,23 @@ class StateFile:
         return self._timer is not None
 
     async def saved(self) -> None:
-        """Returns when the changes so far are saved, or the disk has refused them."""
+        """Returns when the changes so far are saved, or the save has failed."""
         if self._timer is not None:
             waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiting.append(waiting)
             await waiting
 
+    # A save writes the whole table and blocks the event loop, the longer the larger the table is,
+    # so the next one waits a multiple of this one's duration. Those who wait for the save are
+    # released even if it fails: the error is in the log, and their change is in force.
     def save(self, state: Mapping[str, Any] | None = None) -> None:
-        """Writes the table down. A disk that refuses is logged, and is to be tried again.
+        """Writes the table to the file. A failure is logged, and the caller tries again later.
 
         Args:
-            state: how the table was at some time, if not as it is now.
+            state: an earlier state of the table; the present one by default.
 
         Raises:
-            UsageError: it has not been loaded.
+            UsageError: the table has not been loaded.
         """
         self.close()
         loop = asyncio.get_running_loop()
@@ -146,7 +150,7 @@ class StateFile:
         self._waiting.clear()
 
     def close(self) -> None:
-        """Saves nothing any more unless it is told to."""
+        """Cancels the saves that are due; after this only `save` writes the file."""
         for timer in (self._timer, self._again):
             if timer is not None:
                 timer.cancel()
@@ -154,9 +158,9 @@ class StateFile:
 
 
 def once_saved(answers: Endpoints, *files: StateFile) -> Endpoints:
-    """The same answers, each given when what it changed in these files is saved."""
+    """The same endpoints, whose replies wait until their changes to these files are saved."""
 
-    def waiting(answer: CodeEndpoint) -> CodeEndpoint:
+    def waiting(answer: Endpoint) -> Endpoint:
         def answered(command: Command, peer: Peer) -> EventualResponse:
             outcome = answer(command, peer)
             if isinstance(outcome, Awaitable) or any(file.is_due for file in files):
@@ -176,16 +180,16 @@ async def _after_saves(outcome: EventualResponse, files: Sequence[StateFile]) ->
 
 
 class ChangingTable(Protocol):
-    """A table that changes all the time."""
+    """A table that changes all the time and is saved periodically."""
 
     is_changed: bool
 
 
 class OffsetSaver:
-    """Saves a table of positions in rounds.
+    """Saves a table of offsets periodically.
 
-    A position is saved only once the log is on the disk up to where it was when the position was
-    noted: after a crash no saved position points at messages that are gone.
+    The state is taken first, then the log is flushed up to its end at that moment, then the state
+    is written. So after a crash no saved offset points beyond the messages that survived.
     """
 
     def __init__(self, file: StateFile, positions: ChangingTable, store: Store) -> None:
@@ -196,13 +200,13 @@ class OffsetSaver:
         self._taken = self._saved = 0
 
     async def run(self, pause_ms: Callable[[], int]) -> None:
-        """Saves after each pause if something changed, until cancelled."""
+        """Saves after each pause if the table has changed, until cancelled."""
         while True:
             await asyncio.sleep(pause_ms() / 1000)
             await self.save()
 
     async def save(self) -> None:
-        """Saves now what has changed, as soon as the log allows it."""
+        """Saves the table if it has changed, after the log is flushed."""
         if not self._positions.is_changed and not self._file.is_behind:
             return
         number, state = self._take()
@@ -212,7 +216,7 @@ class OffsetSaver:
             self._positions.is_changed = True
 
     async def save_at_once(self) -> None:
-        """Saves how it is now, without waiting for the log's own flush.
+        """Flushes the log and saves the table at once.
 
         Raises:
             StoreError: the disk refuses it; it is tried again with the next round.

@@ -1,7 +1,7 @@
-"""What a broker knows besides its messages: each table by itself, none knows another.
+"""All tables of a broker. Each table is independent of the others.
 
-Most are kept in files (`files`); who is connected, and what went in and out, is forgotten at the
-end.
+Most tables are kept in files (`files`). The connected clients and the counters of messages are lost
+when the broker stops.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ class Tables:
     """The tables of one broker, empty.
 
     Args:
-        levels: the delay levels; each has a queue of the schedule's topic.
-        on_topic: told the name of a topic that changed.
-        on_group: told the name of a group that changed.
-        on_filters: called when filters in Python changed.
+        levels: the delay levels; each has a queue of the schedule topic.
+        on_topic: called with the name of a topic that has changed.
+        on_group: called with the name of a group that has changed.
+        on_filters: called when the filters in Python have changed.
 
     Attributes:
-        locks: who has which queue under a lease; `lock_table` is how they are kept.
-        progress: how far each delay level is.
-        timer_counts: messages that wait for a time of their own, by topic.
-        ledger: transactions that are undecided; `pending` is how they are kept.
-        filters: filters in Python; kept only where they are on.
+        locks: the leases on queues; `lock_table` is their form in the file.
+        progress: the next offset to deliver of each delay level.
+        timer_counts: how many messages wait for a delivery time of their own, by topic.
+        ledger: the undecided transactions; `pending` is their form in the file.
+        filters: filters in Python; saved only if they are switched on.
     """
 
     def __init__(

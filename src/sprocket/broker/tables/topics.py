@@ -1,8 +1,8 @@
-"""The topics of a broker: their queues, permissions, and how new ones come about.
+"""The topics of a broker: their queues, their permissions, and the creation of new ones.
 
-A topic is made by an operator, by a send (from the template that the producer names), or for a
-consumer group (retry and dead letters). Nothing may be made from the template while automatic
-creation is off, and a template that a file still holds from before is dropped.
+A topic is created by an operator, by a send (from the template that the producer names), or for a
+consumer group (its retry topic and dead-letter topic). While automatic creation is off, no topic is
+created from the template, and a template in the file is ignored.
 
 File: `topics.json`, `{"dataVersion":{...},"topicConfigTable":{topic:{...}}}`.
 Source: TopicConfigManager of RocketMQ 5.x.
@@ -22,9 +22,9 @@ from sprocket.broker.settings import BrokerSettings
 from sprocket.message import topic as names
 from sprocket.protocol.bodies import DataVersion, TopicConfig
 
-#: What clients read and write.
+#: The permission to read and to write.
 READ_WRITE = names.READ | names.WRITE
-#: More queues than this in one topic would let a single name cost too much.
+#: Queues of one topic at most, so that a single name does not cost too much.
 QUEUES_MAX = 16_384
 
 #: Parts of the names of topics that brokers keep for themselves.
@@ -36,7 +36,7 @@ _REVIVE_QUEUES = 8
 
 
 def own_topics(config: BrokerConfig, *, delay_levels: int) -> list[TopicConfig]:
-    """The topics that every broker has from its start."""
+    """The topics that every broker has from the start."""
     inherit = names.INHERIT
 
     def topic(name: str, queues: int = 1, permission: int = READ_WRITE) -> TopicConfig:
@@ -83,13 +83,13 @@ class Topics:
     """All topics of a broker.
 
     Args:
-        own: what the broker has from its start; made again if a file lacks it.
-        on_change: called with the name of each topic that was made, changed or removed.
+        own: the topics of the broker itself; they exist even if the file lacks them.
+        on_change: called with the name of each topic that was created, changed or removed.
 
     Attributes:
         by_name: the topics; for reading only.
-        own_names: those of the broker itself.
-        version: counts the changes.
+        own_names: names of the broker's own topics.
+        version: rises with each change.
     """
 
     def __init__(
@@ -112,14 +112,14 @@ class Topics:
         return self.by_name.get(name)
 
     def is_own(self, name: str) -> bool:
-        """Whether the broker keeps the topic for itself: nobody may change or delete it."""
+        """Whether the topic belongs to the broker itself, so that no client may change it."""
         return name in self.own_names or names.is_system_topic(name)
 
     def put(self, topic: TopicConfig) -> None:
-        """Makes or changes a topic as an operator asks.
+        """Creates or changes a topic for an operator.
 
         Raises:
-            InvalidParameter: its name, numbers of queues or permission cannot be.
+            InvalidParameter: its name, numbers of queues or permission is invalid.
             SystemBusy: there are too many topics.
         """
         if fault := names.fault_of_topic(topic.topic_name):
@@ -136,14 +136,14 @@ class Topics:
     def make_by_send(
         self, name: str, *, template: str, queues: int, sys_flag: int
     ) -> TopicConfig | None:
-        """Makes a topic that a producer writes to for the first time.
+        """Creates a topic at the first send to it.
 
         Args:
-            template: the topic whose settings it takes over, as the producer names it.
-            queues: how many the producer asks for; the template's number is the most it gets.
+            template: the topic whose settings are copied; the producer names it.
+            queues: how many the producer asks for; it gets at most as many as the template has.
 
         Returns:
-            None if it may not be made.
+            The topic; None if it may not be created.
         """
         known = self.by_name.get(name)
         if known is not None:
@@ -166,11 +166,11 @@ class Topics:
     def make_for_group(
         self, name: str, *, queues: int, sys_flag: int = 0, order: bool | None = None
     ) -> TopicConfig:
-        """A group's retry or dead-letter topic, made if it is missing.
+        """A group's retry or dead-letter topic; created if it is missing.
 
         Args:
             queues: how many it has at least; consumers find new ones with their next route.
-            order: whether it is consumed in order, as far as that is known; a change is taken over.
+            order: whether it is consumed in order; None if that is unknown. A change is applied.
         """
         known = self.by_name.get(name)
         if known is None:
@@ -186,16 +186,16 @@ class Topics:
         return known
 
     def add_missing(self, queues: Mapping[str, Sequence[int]]) -> list[str]:
-        """Makes those that have messages in the store and are not known; to be called at a start.
+        """Creates the unknown topics that have messages in the store; called at the start.
 
-        The power may have gone between a message and the topic that it made. Such a topic gets as
-        many queues as the template gives at most, and never fewer than have messages.
+        The power may have failed after a message was stored and before its new topic was saved.
+        Such a topic gets as many queues as the template has, and never fewer than have messages.
 
         Args:
             queues: numbers of the queues in the store, by topic.
 
         Returns:
-            Their names.
+            Names of the topics created.
         """
         template = self.by_name.get(names.TEMPLATE)
         made = []
@@ -217,7 +217,7 @@ class Topics:
             Whether there was one.
 
         Raises:
-            InvalidParameter: it is the broker's own, or no name.
+            InvalidParameter: the topic is the broker's own, or the name is blank.
         """
         if not name.strip():
             raise InvalidParameter("The specified topic is blank.")
@@ -241,15 +241,15 @@ class Topics:
         self._on_change(name)
 
     def to_json(self) -> dict[str, Any]:
-        """What the file holds of it."""
+        """The table as JSON for its file."""
         state = {"dataVersion": self.version, "topicConfigTable": self.by_name}
         return dict(msgspec.to_builtins(state))
 
     def load(self, state: Mapping[str, Any]) -> None:
-        """Takes over what a file holds, beside the broker's own topics.
+        """Loads the table from the JSON of its file; the broker's own topics stay unchanged.
 
         Raises:
-            msgspec.ValidationError: it has another form.
+            msgspec.ValidationError: the JSON has another form.
         """
         table = msgspec.convert(
             state.get("topicConfigTable") or {}, dict[str, TopicConfig], strict=False

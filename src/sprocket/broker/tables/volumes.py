@@ -1,8 +1,7 @@
-"""How much goes through a broker: messages and bytes of each topic and group, over the last minute,
-hour and day. Pure.
+"""Counters of messages and bytes, by topic and group, over the last minute, hour and day. Pure.
 
-To count costs a look-up and three additions. Every ten seconds `sample` remembers how the counters
-stand, but only those that moved, so that a quiet topic costs nothing.
+Counting costs a look-up and three additions. Every ten seconds `sample` remembers the values of the
+counters that have changed, so a quiet topic uses no memory for samples.
 Source: BrokerStatsManager, StatsItem of RocketMQ 5.x.
 """
 
@@ -16,7 +15,7 @@ K = TypeVar("K", bound=Hashable)
 
 
 class VolumePeriod(NamedTuple):
-    """A time to look back over, and how finely it is remembered, ms."""
+    """A period up to now, and the pause between its samples, ms."""
 
     length_ms: int
     every_ms: int
@@ -27,16 +26,16 @@ HOUR = VolumePeriod(3_600_000, 600_000)
 DAY = VolumePeriod(86_400_000, 3_600_000)
 SPANS = (MINUTE, HOUR, DAY)
 
-#: A rate counts over no shorter time, so that the first message is no flood, ms.
+#: A rate is computed over at least this time, so that one first message gives no huge rate, ms.
 _RATE_MS_MIN = 10_000
 
 
 class VolumeSnapshot(NamedTuple):
-    """What went through in a span of time.
+    """What a counter counted in a period.
 
     Attributes:
-        calls: requests in which the messages went.
-        ms: how long the span was; shorter at the beginning.
+        calls: requests that carried the messages.
+        ms: length of the period; shorter soon after the start.
     """
 
     messages: int
@@ -54,7 +53,7 @@ NOTHING = VolumeSnapshot(0, 0, 0, _RATE_MS_MIN)
 
 
 class _CounterSample(NamedTuple):
-    """How a counter stood at a moment."""
+    """The values of a counter at one moment."""
 
     at_ms: int
     messages: int
@@ -69,32 +68,32 @@ class Flow:
 
     def __init__(self, began_ms: int) -> None:
         self.messages = self.bytes = self.calls = 0
-        #: By span, the oldest first; the first one is older than the span, or the beginning.
+        #: Samples of each span, the oldest first; the first is from before the span, or the start.
         self._past = tuple(deque([_CounterSample(began_ms, 0, 0, 0)]) for _ in SPANS)
 
     def sample(self, now_ms: int) -> None:
-        """Remembers how the counters stand, in each span that is due."""
-        stands = _CounterSample(now_ms, self.messages, self.bytes, self.calls)
+        """Adds a sample to each span for which one is due."""
+        sample = _CounterSample(now_ms, self.messages, self.bytes, self.calls)
         for span, past in zip(SPANS, self._past, strict=True):
             last = past[-1]
             if last.calls != self.calls and now_ms - last.at_ms >= span.every_ms:
-                past.append(stands)
+                past.append(sample)
             while len(past) > 1 and past[1].at_ms <= now_ms - span.length_ms:
                 past.popleft()
 
     def is_old(self, now_ms: int) -> bool:
-        """Whether nothing went through for more than a day."""
+        """Whether nothing was counted for more than a day."""
         last = self._past[-1][-1]
         return last.calls == self.calls and now_ms - last.at_ms > DAY.length_ms + DAY.every_ms
 
     def in_last(self, span: VolumePeriod, now_ms: int) -> VolumeSnapshot:
-        """What went through in the last span of time, up to now."""
+        """What was counted in the last span, up to now."""
         past = self._past[SPANS.index(span)]
         before = past[0]
-        for stood in past:
-            if stood.at_ms > now_ms - span.length_ms:
+        for sample in past:
+            if sample.at_ms > now_ms - span.length_ms:
                 break
-            before = stood
+            before = sample
         since_ms = max(before.at_ms, now_ms - span.length_ms - span.every_ms)
         return VolumeSnapshot(
             self.messages - before.messages,
@@ -108,8 +107,9 @@ class Volumes:
     """All counters of a broker.
 
     Args:
-        now_ms: when it begins.
-        flows_max: topics that are counted, and as many pairs of topic and group; more are not.
+        now_ms: the time of the start, ms.
+        flows_max: how many topics are counted, and how many pairs of topic and group; further ones
+            are not counted.
     """
 
     def __init__(self, now_ms: int, *, flows_max: int = 20_000) -> None:
@@ -120,21 +120,21 @@ class Volumes:
         self._returns: dict[tuple[str, str], Flow] = {}
 
     def put(self, topic: str, size: int, count: int = 1) -> None:
-        """Messages of a topic came in; `size` in bytes of all of them."""
+        """Counts messages stored in a topic; `size` is the bytes of all of them."""
         flow = self._puts.get(topic) or self._new(self._puts, topic)
         flow.messages += count
         flow.bytes += size
         flow.calls += 1
 
     def got(self, group: str, topic: str, *, count: int, size: int) -> None:
-        """Messages of a topic went out to a group; `size` in bytes of all of them."""
+        """Counts messages of a topic that a group pulled; `size` is the bytes of all of them."""
         flow = self._gets.get((topic, group)) or self._new(self._gets, (topic, group))
         flow.messages += count
         flow.bytes += size
         flow.calls += 1
 
     def returned(self, group: str, topic: str) -> None:
-        """A group gave a message of a topic back."""
+        """Counts a message that a group sent back."""
         flow = self._returns.get((topic, group)) or self._new(self._returns, (topic, group))
         flow.messages += 1
         flow.calls += 1
@@ -146,7 +146,7 @@ class Volumes:
         return flow
 
     def sample(self, now_ms: int) -> None:
-        """Remembers how all counters stand; call it every few seconds."""
+        """Samples all counters; to be called every few seconds."""
         if now_ms - self._sampled_ms < MINUTE.every_ms:
             return
         self._sampled_ms = now_ms
@@ -155,34 +155,34 @@ class Volumes:
         _sample(self._returns, now_ms)
 
     def of_topic(self, topic: str) -> Flow | None:
-        """What came in; None if nothing did lately."""
+        """The counters of sends to a topic; None if there was none for a day."""
         return self._puts.get(topic)
 
     def of_group(self, group: str, topic: str) -> Flow | None:
-        """What went out to a group; None if nothing did lately."""
+        """The counters of a group's pulls; None if there was none for a day."""
         return self._gets.get((topic, group))
 
     def returns_of(self, group: str, topic: str) -> Flow | None:
-        """What a group gave back; None if nothing lately."""
+        """The counters of a group's send-backs; None if there was none for a day."""
         return self._returns.get((topic, group))
 
     def put_over(self, span: VolumePeriod, now_ms: int) -> VolumeSnapshot:
-        """What came in altogether."""
+        """All sends to all topics in the last span."""
         return _sum(self._puts, span, now_ms)
 
     def got_over(self, span: VolumePeriod, now_ms: int) -> VolumeSnapshot:
-        """What went out altogether."""
+        """All pulls of all groups in the last span."""
         return _sum(self._gets, span, now_ms)
 
     def forget_topic(self, topic: str) -> None:
-        """Drops the counters of a topic and of groups in it."""
+        """Removes the counters of a topic and of all groups in it."""
         self._puts.pop(topic, None)
         for table in (self._gets, self._returns):
             for key in [key for key in table if key[0] == topic]:
                 del table[key]
 
     def forget_group(self, group: str) -> None:
-        """Drops the counters of a group."""
+        """Removes the counters of a group."""
         for table in (self._gets, self._returns):
             for key in [key for key in table if key[1] == group]:
                 del table[key]

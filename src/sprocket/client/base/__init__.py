@@ -1,1 +1,1 @@
-"""What every part of the client uses: checked arguments, the world outside, lifecycle."""
+"""What every part of the client uses: argument checks, the client's environment, its lifecycle."""

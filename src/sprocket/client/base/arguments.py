@@ -1,4 +1,4 @@
-"""What users hand to clients, checked where it comes in: in words that name what is wrong. Pure."""
+"""Checks of the arguments that users pass to clients. An error names what is wrong. Pure."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from sprocket.message.queue import QueueId
 
 C = TypeVar("C")
 
-#: Longer than anybody waits: a hundred years.
+#: The longest time that is accepted: a hundred years.
 _MS_MAX = 100 * 366 * 86_400_000
 
 
 def chosen(choice: MessageSelector) -> Filter:
-    """The filter of `tags=`, `sql=` or `code=`.
+    """Returns the filter that `tags=`, `sql=` or `code=` describes.
 
     Raises:
-        SubscriptionInvalid: the tags or the sql cannot be read.
-        UsageError: several are given, or something else is.
+        SubscriptionInvalid: the tags or the SQL cannot be parsed.
+        UsageError: several of them are given, or an unknown one.
     """
     for name in choice.keys() - MessageSelector.__annotations__.keys():
         raise UsageError(f"messages are chosen by tags, sql or code; there is no {name}")
@@ -31,14 +31,14 @@ def chosen(choice: MessageSelector) -> Filter:
 
 
 def settings(given: C | None, kind: type[C]) -> C:
-    """A client's configuration, the usual one if none is given."""
+    """Returns a client's configuration: the defaults if none is given."""
     if given is not None and not isinstance(given, kind):
         raise UsageError(f"config is a {kind.__name__}, not {_kind(given)}")
     return kind() if given is None else given
 
 
 def check_queue(queue: QueueId) -> None:
-    """Raises UsageError if that names no queue."""
+    """Raises UsageError if the value is not a valid `QueueId`."""
     if (
         not isinstance(queue, QueueId)
         or not isinstance(queue.topic, str)
@@ -49,7 +49,7 @@ def check_queue(queue: QueueId) -> None:
 
 
 def queues_of(queues: Iterable[QueueId]) -> list[QueueId]:
-    """Several queues, each checked."""
+    """Returns the queues as a list, after a check of each."""
     if isinstance(queues, QueueId | str) or not isinstance(queues, Iterable):
         raise UsageError(f"that is a list of queues, not {queues!r}")
     found = list(queues)
@@ -59,13 +59,13 @@ def queues_of(queues: Iterable[QueueId]) -> list[QueueId]:
 
 
 def check_offset(offset: int) -> None:
-    """Raises UsageError if no message can have that offset."""
+    """Raises UsageError if the value is not a valid offset."""
     if not _is_whole(offset) or offset > LONG_MAX:
         raise UsageError(f"an offset is a whole number, not below 0: {offset!r}")
 
 
 def offsets_of(offsets: Mapping[QueueId, int]) -> dict[QueueId, int]:
-    """Offsets by queue, each checked."""
+    """Returns the offsets by queue, after a check of each."""
     if not isinstance(offsets, Mapping):
         raise UsageError(f"offsets are a mapping of queues to numbers, not {_kind(offsets)}")
     for queue, offset in offsets.items():
@@ -75,21 +75,21 @@ def offsets_of(offsets: Mapping[QueueId, int]) -> dict[QueueId, int]:
 
 
 def check_count(name: str, count: int) -> None:
-    """Raises UsageError if so many cannot be asked for."""
+    """Raises UsageError if the count is not a whole number from 1 to 2^31 - 1."""
     if not _is_whole(count) or not 0 < count < 2**31:
         raise UsageError(f"{name} is a whole number above 0, not {count!r}")
 
 
 def milliseconds(name: str, value: float) -> float:
-    """A length of time, which is checked; what is longer than a life is a life."""
+    """Returns a duration in ms after a check; it is a hundred years at most."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not is_number or not value >= 0:  # nor NaN, which is not above 0 either
+    if not is_number or not value >= 0:  # written so that it refuses NaN as well
         raise UsageError(f"{name} is milliseconds, not below 0: {value!r}")
     return min(value, _MS_MAX)
 
 
 def moment_ms(at: datetime | int) -> int:
-    """A time as ms since 1970 UTC."""
+    """Returns a time as ms since 1970 UTC."""
     if isinstance(at, datetime):
         return int(at.timestamp() * 1000)
     if not isinstance(at, int) or isinstance(at, bool) or abs(at) > LONG_MAX:
@@ -98,18 +98,18 @@ def moment_ms(at: datetime | int) -> int:
 
 
 def check_takes(function: Callable[..., Any], *names: str, what: str) -> None:
-    """Raises UsageError if that is no function that can be called with so many arguments.
+    """Raises UsageError if the value is not a function that accepts these arguments.
 
     Args:
-        names: what the arguments are, for the error.
-        what: whose place it takes: "a listener".
+        names: names of the arguments, for the error message.
+        what: what the function is used as, for the error message: "a listener".
     """
     given = ", ".join(names)
     if not callable(function):
         raise UsageError(f"{what} is a function of ({given}), not {function!r}")
     try:
         signature = inspect.signature(function)
-    except (TypeError, ValueError):  # made in C: it does not say
+    except (TypeError, ValueError):  # a function written in C may have no signature
         return
     try:
         signature.bind(*names)

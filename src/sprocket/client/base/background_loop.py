@@ -1,15 +1,16 @@
-"""The event loop in a background thread, and clients that run on it, for programs without a loop.
+"""An event loop in a background thread, and clients that run on it, for programs without a loop.
 
-There is one such loop in a process, made on first use and again after a fork. A client of it waits
-for each asynchronous method; what does not wait is done on the loop all the same. Clients that are
-still open when Python ends are closed then: while there are threads that listeners can run in.
+A process has one such loop. It is created on first use, and again after a fork. Each method of a
+blocking client waits for the asynchronous method of the same name; methods that do not wait run on
+the loop too. Clients that are still open when Python exits are closed before the interpreter stops
+its threads, because listeners run in threads.
 """
 
 from __future__ import annotations
 
 import asyncio
 import atexit
-import concurrent.futures.thread  # noqa: F401 - its end must come after ours
+import concurrent.futures.thread  # noqa: F401 - its exit function must run after ours
 import contextlib
 import inspect
 import os
@@ -28,7 +29,7 @@ C = TypeVar("C", bound="AsyncClient")
 
 
 class AsyncClient(Protocol):
-    """What the asynchronous clients have in common."""
+    """The methods that all asynchronous clients have."""
 
     async def start(self) -> None: ...
 
@@ -36,7 +37,7 @@ class AsyncClient(Protocol):
 
 
 class _LoopThread:
-    """The event loop in its thread."""
+    """The event loop and its thread."""
 
     def __init__(self) -> None:
         self.process = os.getpid()
@@ -49,30 +50,36 @@ class _LoopThread:
         self.loop.run_forever()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Runs a coroutine on the loop and waits for its end; whatever stops the wait stops it."""
+        """Runs a coroutine on the loop and waits for its result.
+
+        If the wait is interrupted, the coroutine is cancelled.
+
+        Raises:
+            UsageError: the caller runs on the loop itself, which would deadlock.
+        """
         if threading.current_thread() is self._thread:
             work.close()
             raise UsageError("an async listener must not wait for a blocking client")
         future: Future[T] = asyncio.run_coroutine_threadsafe(work, self.loop)
         try:
             return future.result()
-        except BaseException:  # also Ctrl-C: nobody waits any more
+        except BaseException:  # also Ctrl-C: nobody waits for the result any more
             future.cancel()
             raise
 
 
 _background: _LoopThread | None = None
 _starting = threading.Lock()
-#: Clients that were started and not closed.
+#: Clients that are started and not closed.
 _open: set[BlockingClient[Any]] = set()
-#: How long Python's end may wait for all of them.
+#: How long closing them may delay the exit of Python, all together.
 _END_SECONDS = 10.0
-#: Held by the thread that makes a client anew in a child; others that use it then wait.
+#: Held by the thread that creates a client again in a child; other users of the client wait.
 _following = threading.Lock()
 
 
 def _loop_of_this_process() -> _LoopThread:
-    """The background loop, made on first use; a forked child makes its own."""
+    """Returns the background loop, created on first use; a forked child has its own."""
     global _background
     found = _background
     if found is not None:
@@ -84,7 +91,7 @@ def _loop_of_this_process() -> _LoopThread:
 
 
 def _forget_parent() -> None:
-    """In a forked child: the parent's threads, which may have held a lock, are not there."""
+    """Resets a forked child: it lacks the parent's threads, one of which may hold a lock."""
     global _background, _starting, _following
     _background = None
     _starting, _following = threading.Lock(), threading.Lock()
@@ -95,7 +102,7 @@ if hasattr(os, "register_at_fork"):  # Windows has no fork
 
 
 def _close_all() -> None:
-    """Closes the clients that this process has open, as well as can be within a few seconds."""
+    """Closes the open clients of this process, as far as `_END_SECONDS` permit."""
     clients = [face._client for face in _open if face._process == os.getpid()]
     _open.clear()
     if not clients or _background is None:
@@ -108,15 +115,16 @@ def _close_all() -> None:
         asyncio.run_coroutine_threadsafe(close(), _background.loop).result(_END_SECONDS)
 
 
-# After that of `concurrent.futures` is registered, hence called before it. Where Python has no such
-# place any more, at the usual one: listeners get nothing then, and nobody takes that for a failure.
+# Exit functions run in reverse order, so this one, registered after that of `concurrent.futures`,
+# runs while listener threads still work. On a Python without this private function `atexit` serves:
+# then the threads are gone, listeners get no more messages, and this does not count as a failure.
 getattr(threading, "_register_atexit", atexit.register)(_close_all)
 
 
 class BlockingClient(Generic[C]):
-    """A client without a loop: an asynchronous one, and where it runs."""
+    """A blocking client: it owns an asynchronous client that runs on the background loop."""
 
-    #: Whether a forked child may go on with it.
+    #: Whether a forked child may continue to use it.
     _survives_fork = True
 
     def __init__(self, make: Callable[[], C]) -> None:
@@ -147,7 +155,7 @@ class BlockingClient(Generic[C]):
 
     @property
     def _here(self) -> C:
-        """The client, to look at: not the parent's, which tells nothing of its whereabouts now."""
+        """The client, for reading its state. A child must not read the stale copy of its parent."""
         self._check_survives()
         return self._client
 
@@ -155,13 +163,13 @@ class BlockingClient(Generic[C]):
         raise TypeError(f"a {type(self).__name__} stays in its process: make one in the other")
 
     def start(self) -> None:
-        """As the asynchronous client's `start`."""
+        """Starts the client, as the asynchronous `start`."""
         self._run(_start)
         self._is_started = True
         _open.add(self)
 
     def close(self) -> None:
-        """As the asynchronous client's `close`."""
+        """Closes the client, as the asynchronous `close`."""
         self._is_started = False
         _open.discard(self)
         if self._process == os.getpid():
@@ -191,9 +199,9 @@ async def _close(client: AsyncClient) -> None:
 def opened_by(
     make: Callable[P, C],
 ) -> Callable[[Callable[..., None]], Callable[Concatenate[BlockingClient[C], P], None]]:
-    """Gives an `__init__` the arguments of an asynchronous client, and the client that they make.
+    """Replaces an `__init__` by one that takes an asynchronous client's arguments and creates it.
 
-    A decorator, since checkers of types take nothing else for an `__init__`.
+    It is a decorator because type checkers accept nothing else for an `__init__`.
     """
 
     def instead(empty: Callable[..., None]) -> Callable[Concatenate[BlockingClient[C], P], None]:
@@ -214,7 +222,7 @@ def opened_by(
 def waiting(
     method: Callable[Concatenate[C, P], Coroutine[Any, Any, T]],
 ) -> Callable[Concatenate[BlockingClient[C], P], T]:
-    """A method that waits for an asynchronous one; signature and words are its."""
+    """Returns a method that waits for an asynchronous one and has its signature and docstring."""
 
     def call(self: BlockingClient[C], /, *args: P.args, **named: P.kwargs) -> T:
         return self._run(method, *args, **named)
@@ -226,7 +234,7 @@ def waiting(
 def on_the_loop(
     method: Callable[Concatenate[C, P], T],
 ) -> Callable[Concatenate[BlockingClient[C], P], T]:
-    """A method that does not wait, done on the loop all the same: what it touches lives there."""
+    """Returns a method that runs a plain one on the loop, because its state belongs to the loop."""
 
     async def do(client: C, /, *args: P.args, **named: P.kwargs) -> T:
         return method(client, *args, **named)

@@ -1,4 +1,4 @@
-"""What `async with` means for every client: started inside, closed after."""
+"""Start and close of every client: `async with` starts it, and closes it at the end."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import NoReturn, Self
 
 
 class Lifecycle(ABC):
-    """A client that is started and closed, also by `async with`."""
+    """A client that is started and closed, either explicitly or by `async with`."""
 
     @abstractmethod
     async def start(self) -> None:
-        """Begins its work."""
+        """Starts the client."""
 
     @abstractmethod
     async def close(self) -> None:
-        """Ends it in order."""
+        """Stops the client in an orderly way."""
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(f"a {type(self).__name__} stays in its process: make one in the other")

@@ -1,4 +1,4 @@
-"""What a consumer wants of a topic, who gets it, and what a listener may return. Values."""
+"""Subscriptions, listeners, and what a listener may return. These are plain values."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sprocket.protocol.requests.transaction import COMMIT, ROLLBACK, UNKNOWN
 
 
 class Outcome(Enum):
-    """How a transaction ended, or what an ordered listener commits by hand."""
+    """The end of a transaction, or what an ordered listener returns to commit by hand."""
 
     COMMIT = COMMIT
     ROLLBACK = ROLLBACK
@@ -24,13 +24,13 @@ class Outcome(Enum):
 
 
 class Later(NamedTuple):
-    """What a listener returns so that its messages come again later.
+    """A listener returns this to receive its messages again later.
 
     Attributes:
-        delay_level: 0: later each time it fails, from 10 s to 2 h. 1 to 18: one of the broker's
-            fixed delays. -1: never; the message becomes a dead letter at once.
-        pause_ms: ordered consumption, where delay levels above 0 mean nothing: how long the queue
-            rests before the message comes again; None: `ConsumerConfig.suspend_ms`.
+        delay_level: 0: a delay that grows with each failure, from 10 s to 2 h. 1 to 18: one of the
+            broker's fixed delays. -1: no redelivery; the message becomes a dead letter at once.
+        pause_ms: for ordered consumption, where delay levels above 0 have no effect: how long the
+            queue pauses before the message comes again; None: `ConsumerConfig.suspend_ms`.
     """
 
     delay_level: int = 0
@@ -38,18 +38,18 @@ class Later(NamedTuple):
 
     @property
     def is_right(self) -> bool:
-        """Whether it says numbers, as it should; a user may have written anything."""
+        """Whether both values have the right type; users may have passed anything."""
         return isinstance(self.delay_level, int) and isinstance(self.pause_ms, int | None)
 
 
-#: What a listener may return: nothing for success, or `Later`; in ordered consumption that is
-#: committed by hand also `Outcome.COMMIT` or `Outcome.ROLLBACK`.
+#: What a listener may return: None for success, or `Later`. In ordered consumption without
+#: `auto_commit` also `Outcome.COMMIT` or `Outcome.ROLLBACK`.
 Result = Later | Outcome | None
-#: What one that takes batches may return besides: a list with one of these for each message.
+#: A batch listener may also return a list with None or `Later` for each message.
 BatchResult = Result | Sequence[Later | None]
-#: Gets one message. A plain function runs in a thread, a coroutine function on the event loop.
+#: Receives one message. A plain function runs in a thread, a coroutine function on the event loop.
 MessageListener = Callable[[StoredMessage], Awaitable[Result]] | Callable[[StoredMessage], Result]
-#: Gets several messages of one topic at once.
+#: Receives several messages of one topic in one call.
 BatchListener = (
     Callable[[list[StoredMessage]], Awaitable[BatchResult]]
     | Callable[[list[StoredMessage]], BatchResult]
@@ -60,9 +60,9 @@ class Listener(NamedTuple):
     """A user's function and how to call it.
 
     Attributes:
-        function: what the user gave.
-        batch: messages per call; None for one that is not in a list.
-        is_blocking: whether it must run in a thread, or in another process.
+        function: the user's function.
+        batch: messages per call at most; None: each call gets one message, not in a list.
+        is_blocking: whether it must run in a thread or in another process.
     """
 
     function: Callable[[Any], Any]
@@ -71,10 +71,10 @@ class Listener(NamedTuple):
 
     @classmethod
     def of(cls, function: Callable[[Any], Any], batch: int | None) -> Listener:
-        """Looks at a user's function.
+        """Makes a listener from a user's function.
 
         Raises:
-            UsageError: it does not take a message, or messages; or the batch is not above 0.
+            UsageError: the function does not take exactly one argument, or `batch` is below 1.
         """
         if batch is not None:
             check_count("batch", batch)
@@ -90,11 +90,11 @@ def _is_coroutine_function(function: Callable[[Any], Any]) -> bool:
 
 
 class Subscription(NamedTuple):
-    """A topic, which of its messages, and who gets them.
+    """A topic, the filter for its messages, and the listener that receives them.
 
     Attributes:
-        version: when it was made, ms since 1970; brokers keep the newest of a group.
-        listener: None for messages that are iterated over.
+        version: when it was made, in ms since 1970; brokers keep the newest one of a group.
+        listener: None if the messages are iterated over or polled.
     """
 
     topic: str
@@ -103,7 +103,7 @@ class Subscription(NamedTuple):
     listener: Listener | None = None
 
     def describe(self) -> SubscriptionData:
-        """As a heartbeat says it."""
+        """Returns it in the form that heartbeats contain."""
         return SubscriptionData(
             topic=self.topic,
             expression_type=self.filter.kind,

@@ -1,4 +1,4 @@
-"""What users' functions may raise, in threads and on the loop."""
+"""Calls of users' functions, in threads and on the loop, and the exceptions that they may raise."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 
 
 def call_contained(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Calls a function in a thread and raises what it raises, in a form that a future can carry.
+    """Calls a function in a thread; what it raises is raised in a form that a future can carry.
 
-    An asyncio future refuses StopIteration, and whoever awaits it would wait for ever. SystemExit
-    and KeyboardInterrupt would end the event loop. So these are raised as a RuntimeError.
+    An asyncio future refuses StopIteration, and its awaiter would wait for ever. SystemExit and
+    KeyboardInterrupt would end the event loop. So these are raised as a RuntimeError.
     """
     try:
         return function(*arguments)
@@ -24,10 +24,10 @@ def call_contained(function: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def is_from_outside(error: BaseException) -> bool:
-    """Whether an error at an `await` of a user's coroutine is meant for whoever awaits it.
+    """Whether an error raised by an `await` of a user's coroutine is meant for the awaiting code.
 
-    These are Ctrl-C, the end of the awaiting coroutine, and the cancellation of its task; not the
-    cancellation of something that the user's function itself waited for.
+    Such errors are Ctrl-C, the end of the awaiting coroutine, and the cancellation of its task, but
+    not the cancellation of something that the user's function itself was waiting for.
     """
     if isinstance(error, asyncio.CancelledError):
         task = asyncio.current_task()

@@ -1,6 +1,6 @@
-"""What a client takes from the world around it: clock, randomness, its machine and process.
+"""The environment of a client: clock, randomness, its machine and process.
 
-Users need not give one; tests and simulations do, so that everything follows from a seed.
+Users need not pass one. Tests and simulations do, so that everything follows from a seed.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ from ipaddress import ip_address
 
 from sprocket.base.ports import Clock, Disk, Entropy
 
-#: An address of documentation pages: nothing is ever sent to it, see `_own_address`.
+#: An address reserved for documentation; nothing is sent to it, see `_own_address`.
 _ELSEWHERE = ("192.0.2.1", 9)
 
 
 @dataclass(frozen=True, slots=True)
 class ClientEnvironment:
-    """Where a client lives.
+    """What a client needs from its machine and process.
 
     Attributes:
         clock: wall clock, for birth times of messages.
-        entropy: randomness, for ids, first turns and pauses.
-        host: this machine's IP address, first part of the client id and of message ids.
+        entropy: randomness, for ids, for the first queue or server to use, and for pauses.
+        host: this machine's IP address, the first part of the client id and of message ids.
         process: this process's number.
-        disk: where broadcasting consumers keep their positions; without one they cannot be.
+        disk: where broadcasting consumers store their offsets; they cannot start without one.
     """
 
     clock: Clock
@@ -36,7 +36,7 @@ class ClientEnvironment:
 
     @staticmethod
     def real() -> ClientEnvironment:
-        """This machine and process, without its disk."""
+        """Returns this machine and process, without its disk."""
         from sprocket.runtime.clock import SystemClock
         from sprocket.runtime.entropy import SystemEntropy
 
@@ -44,19 +44,19 @@ class ClientEnvironment:
 
     @staticmethod
     def real_disk() -> Disk:
-        """This machine's disk; apart, since only few clients need one."""
+        """Returns this machine's disk; separate from `real`, because few clients need a disk."""
         from sprocket.runtime.disk import SystemDisk
 
         return SystemDisk()
 
     @property
     def packed_host(self) -> bytes:
-        """The address in 4 or 16 bytes."""
+        """The host's address in 4 or 16 bytes."""
         return ip_address(self.host).packed
 
 
 def _own_address() -> str:
-    """The address by which this machine reaches others, or loopback if it reaches none.
+    """Returns the address from which this machine reaches others, or loopback if it reaches none.
 
     Connecting a datagram socket sends nothing; it only makes the system choose a route.
     """

@@ -1,1 +1,1 @@
-"""How messages reach listeners: concurrent, ordered, iterated, polled; and retries."""
+"""How messages reach users: by listeners, concurrent or ordered, by iterating, by polling."""

@@ -1,7 +1,7 @@
-"""Where a push consumer's messages go: to its listeners, or into a loop over them.
+"""Dispatches a push consumer's messages to its listeners, or to loops that iterate over them.
 
-Which of both, the first subscription tells, and how, the consumer's kind. What was fetched before
-that is known waits here.
+The first subscription decides between listeners and loops, and the consumer's mode decides how they
+are delivered. Messages that are fetched before this is known wait here.
 """
 
 from __future__ import annotations
@@ -21,17 +21,21 @@ from sprocket.client.session.session import Session
 
 Delivery = ConcurrentDelivery | OrderedDelivery | IteratedDelivery
 
-#: Tries after the first, in concurrent consumption, unless the configuration says otherwise.
+#: How many times concurrent consumption redelivers a message, unless configured otherwise.
 _RECONSUME_MAX = 16
 
 
 class Dispatcher:
-    """One consumer's way out.
+    """Dispatches the messages of one consumer.
 
     Args:
-        subscriptions: by topic, as they are at any time: they know the listeners.
-        ordered: each queue's messages one after the other.
-        broadcasting: nothing is given back.
+        group: the consumer group.
+        config: the consumer's settings.
+        subscriptions: by topic, with the listeners; the owner may change them.
+        ordered: whether each queue's messages are delivered in order.
+        broadcasting: whether failed messages are dropped instead of sent back.
+        counters: count the listener calls.
+        pauses: the paused topics.
     """
 
     def __init__(
@@ -54,27 +58,28 @@ class Dispatcher:
         self._pauses = pauses
         self._session: Session | None = None
         self._delivery: Delivery | None = None
-        #: Whether messages are iterated over; None until the first subscription tells.
+        #: Whether messages are iterated over; None before the first subscription.
         self._is_iterated: bool | None = None
-        #: Windows that had something before there was a subscription to say where it goes.
+        #: Windows with messages that were fetched before the strategy was known.
         self._early: list[Window] = []
 
     @property
     def iterated(self) -> IteratedDelivery:
-        """What messages are iterated over by.
+        """The strategy for iterating.
 
         Raises:
-            UsageError: they go to listeners, or nothing is subscribed.
+            UsageError: messages go to listeners, or nothing is subscribed.
         """
         if not isinstance(self._delivery, IteratedDelivery):
             raise UsageError("to iterate over messages, subscribe topics without a listener")
         return self._delivery
 
     def check(self, listener: Listener | None) -> None:
-        """Whether a subscription may have this listener, or none: to be iterated over.
+        """Checks whether a subscription may have this listener; None: it is iterated over.
 
         Raises:
-            UsageError: another one says otherwise, or it is ordered and has no listener.
+            UsageError: another subscription differs in this, or ordered consumption has no
+                listener.
         """
         is_iterated = listener is None
         if self._is_iterated not in (None, is_iterated):
@@ -83,36 +88,36 @@ class Dispatcher:
             raise UsageError("ordered consumption needs listeners")
 
     def choose(self, listener: Listener | None) -> None:
-        """A subscription has this listener, or none."""
+        """Sets the strategy by a subscription's listener, or its lack of one."""
         self._is_iterated = listener is None
         self._make()
 
     def open(self, session: Session) -> None:
-        """The consumer has begun."""
+        """Starts to deliver, as soon as the strategy is known."""
         self._session = session
         self._make()
 
     def offer(self, window: Window) -> None:
-        """A window has something to deliver."""
+        """Is called with a window that has messages to deliver."""
         if self._delivery is not None:
             self._delivery.offer(window)
         else:
             self._early.append(window)
 
     async def finish(self, window: Window) -> None:
-        """Returns when nothing of a window is under way any more."""
+        """Returns when no message of a window is in flight; for ordered consumption only."""
         if isinstance(self._delivery, OrderedDelivery):
             await self._delivery.finish(window)
 
     def close(self) -> Delivery | None:
-        """Takes nothing more, and gives what delivered: whoever has more to do stops it."""
+        """Accepts no more windows; returns the strategy, which the caller has to stop."""
         self._session = None
         self._early.clear()
         delivery, self._delivery = self._delivery, None
         return delivery
 
     def _make(self) -> None:
-        """Makes what delivers, once it is known where to and through whom."""
+        """Makes the strategy once the session and the first subscription are there."""
         if self._session is None or self._delivery is not None or self._is_iterated is None:
             return
         redelivery, config = self._redelivery(self._session), self._config

@@ -1,4 +1,4 @@
-"""Hands messages from windows to whoever iterates over them."""
+"""Delivers messages from windows to loops that iterate over a consumer."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from sprocket.message.message import StoredMessage
 
 
 class IteratedDelivery:
-    """Delivers messages to whoever iterates over them, one at a time each.
+    """Delivers messages to loops that iterate over them, one at a time to each loop.
 
-    A message is done when the next one is asked for. One that is left in the middle (the loop was
-    broken off, or failed) is handed out again.
+    A message is done when the loop requests the next one. If the loop ends before that, by a break
+    or an error, the message is delivered again.
     """
 
     def __init__(
@@ -32,28 +32,28 @@ class IteratedDelivery:
         self._deferred = DeferredMessages(reoffer_seconds, self.offer)
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._is_stopped = False
-        #: By `id`, messages under way, and how those come again that are to come later.
+        #: By `id`, the messages in flight: the `Later` of those that are marked, else None.
         self._later: dict[int, Later | None] = {}
 
     def offer(self, window: Window) -> None:
-        """Takes note that a window has something to hand out."""
+        """Is called with a window that has messages to deliver."""
         self._ready.add(window)
         self._wake()
 
     def mark(self, message: StoredMessage, later: Later) -> None:
-        """Has a message under way come again later.
+        """Marks a message in flight for redelivery.
 
         Raises:
-            UsageError: it is not under way, or a level is no number.
+            UsageError: the message is not in flight, or the level is not a whole number.
         """
         if id(message) not in self._later:
-            raise UsageError("a message is marked before the next one is asked for")
+            raise UsageError("a message is marked before the next one is requested")
         if not later.is_right:
             raise UsageError(f"a delay level is a whole number, not {later.delay_level!r}")
         self._later[id(message)] = later
 
     async def stop(self, deadline: Deadline) -> None:
-        """Hands out nothing more; iterations end."""
+        """Stops delivery; the loops end."""
         self._is_stopped = True
         self._deferred.clear()
         while self._waiting:
@@ -67,7 +67,7 @@ class IteratedDelivery:
                 return
 
     async def iterate(self) -> AsyncGenerator[StoredMessage, None]:
-        """Messages until stopped."""
+        """Yields messages until delivery is stopped."""
         while not self._is_stopped:
             taken = self._ready.take()
             if taken is None:
@@ -96,7 +96,7 @@ class IteratedDelivery:
         if later is None:
             window.done(message)
         elif window.is_closed:
-            return  # the queue's next holder gets it again anyway
+            return  # the queue's next holder receives it again anyway
         elif await self._redelivery.give_back(message, later.delay_level):
             window.done(message)
         else:

@@ -1,4 +1,4 @@
-"""What a poll returned, and is not done before the next one."""
+"""The messages that a poll returned; they are done when the next poll begins."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from sprocket.message.message import StoredMessage
 
 
 class PolledMessages:
-    """Takes messages from windows, the queues in turns, and finishes them later.
+    """Takes messages from the windows of the queues in turn, and finishes them later.
 
     Args:
-        counters: told of what is finished, and how long it was out.
+        counters: count the finished messages, and the time between two polls.
     """
 
     def __init__(self, counters: Counters) -> None:
@@ -27,7 +27,7 @@ class PolledMessages:
         self._turn = 0
 
     def take(self, feeds: Sequence[Feed], count_max: int, *, paused: Pauses) -> list[StoredMessage]:
-        """Up to `count_max` messages of queues that are not paused."""
+        """Returns up to `count_max` messages of queues that are not paused."""
         self._began = asyncio.get_running_loop().time()
         self._turn = (self._turn + 1) % max(1, len(feeds))
         for feed in [*feeds[self._turn :], *feeds[: self._turn]]:
@@ -40,7 +40,7 @@ class PolledMessages:
         return [message for _, message in self._taken]
 
     def finish(self) -> None:
-        """What was taken is done; nothing comes of what belongs to a queue that was lost."""
+        """Finishes the messages of the last poll; those of released queues are ignored."""
         now = asyncio.get_running_loop().time()
         for window, message in self._taken:
             window.done(message)

@@ -1,11 +1,11 @@
-"""Processes for listeners that are busy with the processor: a call goes there with its messages.
+"""Processes for CPU-bound listeners: a call is sent to another process with its messages.
 
-Each process has one call at a time and a pipe of its own, so one that dies takes its own call with
-it and no other; that call fails, so its messages come again, and the next call starts a new
-process. A process ends when its parent does, whatever became of that.
+Each process has one call at a time and a pipe of its own. So a process that dies fails its own call
+only: the messages of this call are redelivered, and the next call starts a new process. A process
+ends when its parent ends, even if the parent is killed.
 
-They are started afresh ("spawn"), since this process has threads; so a program that starts a
-consumer at once must do so under `if __name__ == "__main__":`.
+Processes are started by "spawn", because this process has threads. So a program that starts a
+consumer when its main module is imported must do so under `if __name__ == "__main__":`.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from typing import Any
 from sprocket.base.errors import UsageError
 
 _spawning = multiprocessing.get_context("spawn")
-#: Seconds that a process has to end after it was told to.
+#: Seconds to wait for the end of a process that was killed or has died.
 _END_SECONDS = 5.0
 
 
 class ListenerFailed(Exception):
-    """A listener failed in another process, whose words these are; or the process itself died."""
+    """A listener failed in another process, or the process died; the text is its traceback."""
 
 
 def check_portable(function: Callable[..., Any]) -> None:
-    """Whether another process can find a listener.
+    """Checks that another process can import a listener.
 
     Raises:
-        UsageError: it cannot; the text says why.
+        UsageError: it cannot be imported; the message contains the reason.
     """
     try:
         pickle.dumps(function)
@@ -44,7 +44,7 @@ def check_portable(function: Callable[..., Any]) -> None:
         name = getattr(function, "__qualname__", repr(function))
         raise UsageError(
             f"a listener that runs in processes is a function that its module has by name, so that"
-            f" they can import it; {name} is not: {error}"
+            f" it can be imported there; {name} is not: {error}"
         ) from None
 
 
@@ -60,10 +60,10 @@ class _Worker:
         theirs.close()
 
     def call(self, request: bytes) -> Any:
-        """Blocks until the process has answered, or has died.
+        """Sends a call to the process, and blocks until it returns its result or dies.
 
         Raises:
-            ListenerFailed: see there.
+            ListenerFailed: the listener raised something, or the process died.
         """
         try:
             self._pipe.send_bytes(request)
@@ -82,18 +82,18 @@ class _Worker:
         return self._process.is_alive()
 
     def kill(self) -> None:
-        """Ends the process at once, whatever it is at; a call under way fails."""
+        """Kills the process; its running call fails."""
         self._process.kill()
         self._process.join(_END_SECONDS)
 
     def close(self) -> None:
-        """Ends the process, which has no call."""
+        """Ends the process, which has no running call."""
         self.kill()
         self._pipe.close()
 
 
 class ListenerProcesses:
-    """As many processes as there are calls at once, made when they are needed."""
+    """A pool of processes: one for each concurrent call, started when it is needed."""
 
     def __init__(self) -> None:
         self._workers: set[_Worker] = set()
@@ -101,11 +101,11 @@ class ListenerProcesses:
         self._is_ended = False
 
     def call(self, function: Callable[[Any], Any], payload: Any) -> Any:
-        """What the function returns in one of the processes; blocks until then.
+        """Calls a function in one of the processes; blocks until it returns its result.
 
         Raises:
-            ListenerFailed: the function raised something, or its process died.
-            Exception: function or messages cannot be pickled.
+            ListenerFailed: the function raised something, its process died, or the pool is closed.
+            Exception: the function or the messages cannot be pickled.
         """
         request = pickle.dumps((function, payload), pickle.HIGHEST_PROTOCOL)
         worker = self._taken()
@@ -127,7 +127,7 @@ class ListenerProcesses:
     def _taken(self) -> _Worker:
         if self._is_ended:
             raise ListenerFailed("the consumer is closed")
-        with contextlib.suppress(IndexError):  # other threads take some too
+        with contextlib.suppress(IndexError):  # other threads may take the last one
             while True:
                 worker = self._idle.pop()
                 if worker.is_alive:
@@ -135,12 +135,12 @@ class ListenerProcesses:
                 self._workers.discard(worker)
         worker = _Worker()
         self._workers.add(worker)
-        if self._is_ended:  # meanwhile, by the loop's thread
+        if self._is_ended:  # the loop's thread has closed the pool meanwhile
             worker.kill()
         return worker
 
     def end(self) -> None:
-        """Ends all of them at once; calls under way fail."""
+        """Kills all processes; running calls fail."""
         self._is_ended = True
         for worker in list(self._workers):
             worker.kill()
@@ -149,8 +149,8 @@ class ListenerProcesses:
 
 
 def _serve(pipe: Connection) -> None:
-    """The life of a process: calls one after the other, until the pipe is closed."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the parent too, which decides
+    """The main function of a process: runs calls one by one until the pipe is closed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent gets Ctrl-C too and decides
     threading.Thread(target=_end_with_parent, daemon=True).start()
     while True:
         try:
@@ -165,7 +165,7 @@ def _serve(pipe: Connection) -> None:
 
 
 def _end_with_parent() -> None:
-    """A killed parent cannot tell its children."""
+    """Exits with the parent, because a killed parent cannot end its children."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()

@@ -1,4 +1,4 @@
-"""What can be handed out, and what must wait a while before it is handed out again."""
+"""The windows that have messages to deliver, and messages that are deferred for a while."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from sprocket.message.message import StoredMessage
 
 
 class ReadyWindows:
-    """Windows that have something to hand out, each once, taking turns."""
+    """The ready list: windows that have messages to deliver, each once, in round robin."""
 
     __slots__ = ("_listed", "_windows")
 
     def __init__(self) -> None:
         self._windows: deque[Window] = deque()
-        #: The same windows: membership of a deque would be a search.
+        #: The same windows as a set, because a test for membership would search the whole deque.
         self._listed: set[Window] = set()
 
     def __bool__(self) -> bool:
         return bool(self._windows)
 
     def add(self, window: Window) -> None:
-        """Puts a window on the list if it has something and is not there yet."""
+        """Adds a window if it has messages to deliver and is not on the list yet."""
         if window.waiting and window not in self._listed:
             self._listed.add(window)
             self._windows.append(window)
 
     def next(self) -> Window | None:
-        """The next window that has something; it stays on the list, behind the others."""
+        """Returns the next window that has messages, and moves it to the end of the list."""
         windows = self._windows
         while windows:
             window = windows[0]
@@ -42,13 +42,13 @@ class ReadyWindows:
         return None
 
     def drop(self, window: Window) -> None:
-        """Takes a window off the list that has nothing any more."""
+        """Removes a window that has no more messages to deliver."""
         if window in self._listed:
             self._windows.remove(window)
             self._listed.discard(window)
 
     def take_window(self) -> Window | None:
-        """The next window, which leaves the list."""
+        """Removes and returns the next window."""
         if not self._windows:
             return None
         window = self._windows.popleft()
@@ -56,7 +56,7 @@ class ReadyWindows:
         return window
 
     def take(self) -> tuple[Window, StoredMessage] | None:
-        """The next message and its window."""
+        """Removes and returns the next message, with its window."""
         windows = self._windows
         while windows:
             window = windows[0]
@@ -72,11 +72,11 @@ class ReadyWindows:
 
 
 class DeferredMessages:
-    """Keeps messages that failed and could not be given back, and offers them again after a while.
+    """Defers messages that failed and could not be sent back, and offers them again later.
 
     Args:
-        seconds: how long they are kept.
-        offer: told of their window then.
+        seconds: for how long they are deferred.
+        offer: is called with their window afterwards.
     """
 
     def __init__(self, seconds: float, offer: Callable[[Window], None]) -> None:
@@ -85,7 +85,7 @@ class DeferredMessages:
         self._timers: set[asyncio.TimerHandle] = set()
 
     def defer(self, window: Window, messages: Sequence[StoredMessage]) -> None:
-        """Puts messages that were handed out aside."""
+        """Defers messages that are in flight."""
 
         def again() -> None:
             window.put_back(messages)
@@ -94,7 +94,7 @@ class DeferredMessages:
         self.call_later(self._seconds, again)
 
     def call_later(self, seconds: float, do: Callable[[], None]) -> None:
-        """Does something after a while, unless the shelf is cleared before."""
+        """Calls a function after some seconds, unless `clear` is called before."""
 
         def due() -> None:
             self._timers.discard(timer)
@@ -104,7 +104,7 @@ class DeferredMessages:
         self._timers.add(timer)
 
     def clear(self) -> None:
-        """Offers nothing any more."""
+        """Cancels everything that is deferred."""
         for timer in self._timers:
             timer.cancel()
         self._timers.clear()

@@ -1,8 +1,8 @@
-"""Gives messages that failed back to their broker, so that they come again later.
+"""Sends messages that failed back to their broker, which delivers them again later.
 
-First by log offset (request 36). If that fails, as a normal message to the group's retry topic,
-through any broker. If that fails too, the caller keeps the message: it is never dropped, and the
-committed offset does not pass it.
+The message is sent back by its log offset (request 36). If this fails, it is sent as a new message
+to the group's retry topic, through any broker. If this fails too, the caller keeps the message: it
+is never dropped, and the committed offset does not pass it.
 
 Source: DefaultMQPushConsumerImpl.sendMessageBack of RocketMQ 5.x.
 """
@@ -35,30 +35,30 @@ from sprocket.protocol.requests.send import SendBack
 
 logger = logging.getLogger(__name__)
 
-#: The producer group that Java clients use for it.
+#: The producer group of these messages, as in Java clients.
 _INNER_GROUP = "CLIENT_INNER_PRODUCER"
-#: The delay level of the first return; each further one takes the next.
+#: The delay level after the first failure; each further failure takes the next level.
 _FIRST_LEVEL = 3
 
 
 class RedeliveryPolicy(Protocol):
-    """Takes messages that failed."""
+    """What happens to messages that failed."""
 
     async def give_back(self, message: StoredMessage, delay_level: int = 0) -> bool:
-        """Whether the consumer is rid of the message; if not, it must keep it."""
+        """Disposes of a message; returns False if the consumer must keep it."""
         ...
 
 
 class NoRedelivery:
-    """Drops messages that failed, with a word in the log, as broadcasting does.
+    """Drops messages that failed, with a warning in the log; for broadcasting.
 
-    A message given back would come again to one member only, and not to the one that failed.
+    A message that is sent back would be redelivered to one member, maybe not the one that failed.
     """
 
     async def give_back(self, message: StoredMessage, delay_level: int = 0) -> bool:
-        """True: the consumer is rid of it."""
+        """Logs and drops the message; returns True."""
         logger.warning(
-            "%s at %d failed and is dropped: broadcasting gives nothing back",
+            "%s at %d failed and is dropped: broadcasting has no redelivery",
             message.queue,
             message.queue_offset,
         )
@@ -66,13 +66,13 @@ class NoRedelivery:
 
 
 class Redelivery:
-    """Gives back for one consumer group.
+    """Sends messages back for one consumer group.
 
     Args:
         session: connections and routes.
         group: the consumer group.
-        reconsume_max: returns after which the broker makes it a dead letter.
-        timeout_ms: how long one way of giving back may take.
+        reconsume_max: after so many redeliveries the broker makes the message a dead letter.
+        timeout_ms: how long each of the two ways to send it back may take.
     """
 
     def __init__(
@@ -85,11 +85,11 @@ class Redelivery:
         self._sender = MessageSender(session, _INNER_GROUP, ProducerConfig(new_topic_queues=1))
 
     async def give_back(self, message: StoredMessage, delay_level: int = 0) -> bool:
-        """Whether the message is safe with a broker; if not, the caller must keep it.
+        """Sends a message back; returns False if no broker has stored it, so it must be kept.
 
         Args:
-            delay_level: when it comes again: 0 the longer the more often it failed, 1 to 18 a
-                fixed delay, below 0 never: it becomes a dead letter.
+            delay_level: 0: the delay grows with the number of failures; 1 to 18: a fixed delay;
+                below 0: the message becomes a dead letter.
         """
         try:
             await self._send_back(message, delay_level)
@@ -101,7 +101,7 @@ class Redelivery:
             return True
         except SprocketError as error:
             logger.warning(
-                "%s at %d cannot be given back: %s", message.queue, message.queue_offset, error
+                "%s at %d cannot be sent back: %s", message.queue, message.queue_offset, error
             )
             return False
 

@@ -1,4 +1,4 @@
-"""What a listener's result, or its failure, means for each of its messages."""
+"""Converts a listener's result or exception into a verdict on each of its messages."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from sprocket.message.message import StoredMessage
 
 logger = logging.getLogger(__name__)
 
-#: None: all are consumed. Else for each message, in their order, None or when it comes again.
+#: None: all messages are consumed. Else, in order of the messages, None or a `Later` for each.
 Verdict = list[Later | None] | None
 
 
 def verdict_on(result: object, count: int) -> Verdict:
-    """What a listener's result says of `count` messages; nonsense means later for all."""
+    """Returns the verdict of a result on `count` messages; an invalid result means `Later()`."""
     if result is None:
         return None
     if isinstance(result, Later) and result.is_right:
@@ -25,9 +25,10 @@ def verdict_on(result: object, count: int) -> Verdict:
             return None
         if all(each is None or (isinstance(each, Later) and each.is_right) for each in result):
             return list(result)
+    # An error would end the worker, and success would lose messages: a retry does neither.
     logger.error(
-        "a listener returns None, Later, or of a batch a list of those for each of its %d messages,"
-        " not %r; taken as Later()",
+        "a listener returns None or Later, or for a batch a list of these with one for each of its"
+        " %d messages, not %r; it counts as Later()",
         count,
         result,
     )
@@ -35,15 +36,15 @@ def verdict_on(result: object, count: int) -> Verdict:
 
 
 def raised(error: BaseException, message: StoredMessage) -> Later:
-    """What it means for a message that its listener raised something.
+    """Returns the verdict on a message whose listener raised an exception, after logging it.
 
     Raises:
-        BaseException: the error, if it does not come from the listener.
+        BaseException: the error itself, if it does not come from the listener.
     """
     if is_from_outside(error):
         raise error
     logger.warning(
-        "the listener failed at %s, offset %d; it comes again later",
+        "the listener failed at %s, offset %d; the message will be redelivered",
         message.queue,
         message.queue_offset,
         exc_info=error,

@@ -1,8 +1,8 @@
-"""Workers that hand out what is ready: as many as are needed, up to a limit.
+"""Workers that deliver ready messages: as many as are needed, up to a limit.
 
-A worker awaits the listener itself, so a message costs a coroutine but no task. Workers are woken
-one by one, each waking the next while there is something to take, so a listener that never waits
-is served by one.
+A worker awaits the listener itself, so a message costs one coroutine but no task. Workers wake one
+by one: each wakes the next while there are messages to take. So a listener that never waits is
+served by one worker.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ logger = logging.getLogger(__name__)
 
 
 class WorkerTask:
-    """What one worker is at: messages of a window, since a moment of the loop's time."""
+    """The current task of a worker: messages of a window, and when they were delivered."""
 
     __slots__ = ("began", "messages", "window")
 
@@ -42,18 +42,18 @@ class WorkerTask:
 
 
 class Workers:
-    """What the delivery strategies have in common; `serve` is theirs.
+    """The common part of the delivery strategies, which implement `serve`.
 
     Args:
-        subscriptions: by topic; looked at for each message, so the owner may change it.
-        redelivery: takes what failed.
-        config: how many workers, and the pauses.
-        counters: told of each call's end.
+        subscriptions: by topic; read for each message, so the owner may change them.
+        redelivery: takes messages that failed.
+        config: the number of workers, and the pauses.
+        counters: count the listener calls.
     """
 
-    #: Turns that a worker takes in a row before it lets others have the loop.
+    #: How many turns a worker takes in a row before it yields to the loop.
     turns_in_a_row = 2
-    #: Messages of one window in a row in a turn, before others have theirs.
+    #: How many messages of one window a worker delivers in one turn.
     messages_in_a_row = 32
 
     def __init__(
@@ -77,28 +77,31 @@ class Workers:
             self._workers_max = min(config.processes, config.concurrency)
             self._processes = ListenerProcesses()
         self._workers: set[asyncio.Task[None]] = set()
-        #: Workers without work, each waiting to be woken.
+        #: The futures on which idle workers wait.
         self._idle: list[asyncio.Future[None]] = []
-        #: Whether a worker was woken, or made, that has not begun yet.
+        #: Whether a worker was woken or created and has not started yet.
         self.is_waking = False
         self.is_stopped = False
         self._threads: ThreadPoolExecutor | None = None
 
     async def serve(self, turn: WorkerTask) -> None:
-        """Takes something that is ready, wakes the next worker if there is more, delivers it.
+        """Takes ready messages, wakes the next worker if there are more, and delivers them.
 
         Args:
-            turn: where it says what it is at.
+            turn: where it records its current messages.
         """
         raise NotImplementedError
 
     def offer(self, window: Window) -> None:
-        """Takes note that a window has something to hand out."""
+        """Is called with a window that has messages to deliver."""
         self.ready.add(window)
         self.wake()
 
+    # At most one worker is waking at any time. A worker that starts takes messages and then wakes
+    # the next one, so their number grows only while listeners wait; waking all of them at once
+    # would cost a future and a switch for each, although one may be able to do all the work.
     def wake(self) -> None:
-        """Has one more worker begin, if something is ready and none is about to."""
+        """Wakes or creates one more worker, if messages are ready and no worker is waking."""
         if self.is_waking or self.is_stopped or not self.ready:
             return
         while self._idle:
@@ -114,10 +117,10 @@ class Workers:
             worker.add_done_callback(self._ended)
 
     async def stop(self, deadline: Deadline) -> None:
-        """Hands out nothing more, and waits for listeners under way; at the deadline no longer.
+        """Stops delivery, and waits for running listeners until the deadline; then cancels them.
 
-        A listener that closes its own consumer calls this from its worker: that one is not waited
-        for, because it waits here itself. It ends when the listener returns.
+        A listener may close its own consumer, which calls this from its worker. This worker is not
+        waited for, because it waits here itself; it ends when the listener returns.
         """
         self.is_stopped = True
         for waiting in self._idle:
@@ -137,10 +140,10 @@ class Workers:
             self._threads.shutdown(wait=False, cancel_futures=True)
 
     def listener_of(self, message: StoredMessage) -> Listener | None:
-        """Who gets a message; None if its topic was unsubscribed: another member may want it.
+        """Returns the listener of a message; None if its topic is not subscribed any more.
 
-        A message that came back and does not say its topic, or whose topic is not subscribed any
-        more, goes to the first listener there is.
+        A redelivered message without its topic, or whose topic is not subscribed any more, goes to
+        the first listener.
         """
         subscription = self._subscriptions.get(message.queue.topic)
         if subscription is not None and subscription.listener is not None:
@@ -151,7 +154,7 @@ class Workers:
         return next((each for each in listeners if each is not None), None)
 
     async def call(self, listener: Listener, messages: list[StoredMessage]) -> Any:
-        """What a listener returns for messages; whatever it raises means later."""
+        """Calls a listener with messages; returns its result, or a `Later` for an exception."""
         payload: Any = messages[0] if listener.batch is None else messages
         try:
             if listener.is_blocking:
@@ -161,7 +164,7 @@ class Workers:
             return raised(error, messages[0])
 
     def count(self, messages: Sequence[StoredMessage], verdict: Verdict, began: float) -> None:
-        """Counts a listener's call that has ended."""
+        """Counts a listener call that has ended."""
         ended = self.loop.time()
         self.counters.called(
             messages[0].queue.topic,
@@ -172,16 +175,16 @@ class Workers:
         )
 
     def outlives(self, listener: Listener) -> bool:
-        """Whether its calls go on though nobody waits for them: in threads they do."""
+        """Whether a call of the listener continues after its cancellation: in threads it does."""
         return listener.is_blocking and self._processes is None
 
     def _elsewhere(
         self, function: Callable[[Any], Any], payload: Any
     ) -> asyncio.Future[Any] | None:
-        """Calls a plain function in a thread, or in another process and waits in a thread.
+        """Calls a plain function in a thread, or from a thread in another process.
 
-        None if there are no threads any more, since Python is ending: nobody was called, so nobody
-        has failed, and nothing may come of it.
+        Returns None if Python is exiting and starts no more threads: then nothing was called, so
+        nothing has failed, and the message must stay as it is.
         """
         try:
             if self._threads is None:

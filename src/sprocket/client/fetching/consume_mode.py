@@ -1,4 +1,4 @@
-"""In which manner a consumer takes part in its group. Values."""
+"""The consume modes: how a consumer takes part in its group. These are plain values."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from typing import NamedTuple
 
 
 class ConsumeMode(NamedTuple):
-    """What differs between push, broadcasting and lite pull consumers, as far as brokers see it.
+    """What brokers see of the difference between push, broadcasting and lite pull consumers.
 
     Attributes:
-        consume_type, message_model: RocketMQ's words for it, as heartbeats say them.
-        commits: whether positions are committed without being asked.
-        commits_by_pull: whether pulls carry positions too.
-        tells_filter: whether pulls say which messages are wanted, instead of heartbeats only.
+        consume_type, message_model: RocketMQ's names of the mode, as in heartbeats.
+        commits: whether offsets are committed automatically.
+        commits_by_pull: whether pulls carry the offset to commit too.
+        tells_filter: whether pulls contain the filter, which heartbeats always contain.
     """
 
     consume_type: str = "CONSUME_PASSIVELY"
@@ -27,14 +27,14 @@ class ConsumeMode(NamedTuple):
         return self.message_model == "BROADCASTING"
 
 
-#: Members share the queues; brokers keep the positions.
+#: Members share the queues, and brokers store the offsets.
 SHARING = ConsumeMode()
-#: Every member reads every queue, and keeps its positions itself.
+#: Every member reads every queue and stores its own offsets.
 BROADCASTING = ConsumeMode(message_model="BROADCASTING", commits_by_pull=False)
 
 
 def polling(*, commits: bool) -> ConsumeMode:
-    """The manner of a lite pull consumer."""
+    """Returns the mode of a lite pull consumer."""
     return ConsumeMode(
         "CONSUME_ACTIVELY", commits=commits, commits_by_pull=False, tells_filter=True
     )

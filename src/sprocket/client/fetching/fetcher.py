@@ -1,7 +1,7 @@
 """Fetches one queue's messages into its window: one task for each queue that is held.
 
-A reply counts only for the window it was asked for: when the queue is released, the task is
-cancelled where it waits, so what arrives later is neither delivered nor moves the position.
+A reply counts only for the window for which it was requested. When the queue is released, the task
+is cancelled while it waits, so a reply that arrives later is not delivered and moves no position.
 
 Source: DefaultMQPushConsumerImpl.pullMessage, PullAPIWrapper of RocketMQ 5.x.
 """
@@ -55,8 +55,8 @@ logger = logging.getLogger(__name__)
 
 _ALL = TagFilter.parse(ALL)
 
-#: An answer within this time that tells nothing new was not held by the broker; after so many of
-#: them, or of answers that send us elsewhere, pulls pause: else they would go round and round.
+#: A reply without messages within this time was not held by the broker. After `_IN_VAIN_MAX` such
+#: replies in a row, or replies with another offset, pulls pause, or they would never end.
 _SOON_SECONDS = 0.1
 _IN_VAIN_MAX = 3
 
@@ -66,12 +66,12 @@ class FeedParts:
     """What the feeds of one consumer share.
 
     Attributes:
-        offer: told of a window that has something to deliver.
-        counters: told of what pulls bring.
-        finish: waits until nothing of a window is under way, for ordered consumption; else None.
-        renewal_ms: how often leases are renewed, for ordered consumption.
-        mode: what brokers see of the consumer.
-        pauses: queues of which nothing is fetched.
+        offer: is called with a window that has messages to deliver.
+        counters: count what pulls return.
+        finish: for ordered consumption: waits until no message of a window is in flight; else None.
+        renewal_ms: for ordered consumption: how often leases are renewed.
+        mode: the consume mode.
+        pauses: the queues from which nothing is fetched.
     """
 
     session: Session
@@ -86,12 +86,12 @@ class FeedParts:
 
 
 class Feed:
-    """One held queue.
+    """Fetches from one queue that the consumer holds.
 
     Attributes:
-        window: what was fetched; replaced when the position is reset.
-        committed: the offset that the broker has, as far as we know, or None.
-        committed_at: when it was told that, on the loop's clock.
+        window: the messages that are fetched; it is replaced when the position is reset.
+        committed: the offset that the broker has, as far as is known, or None.
+        committed_at: when that was committed, on the loop's clock.
     """
 
     def __init__(
@@ -108,27 +108,31 @@ class Feed:
         )
         self.window = Window(position, self._limits)
         self._number = MASTER
-        #: When the last pull was asked for, in ms since 1970 UTC.
+        #: When the last pull was sent, in ms since 1970 UTC.
         self.pulled_ms = parts.session.world.clock.now_ms()
         self._last_error = ""
-        #: Pulls in a row that were answered at once and brought us nowhere.
+        #: Pulls in a row with an immediate reply and no progress.
         self._in_vain = 0
         #: The connection of the last pull.
         self._peer: Peer | None = None
         self._is_retry = is_retry_topic(queue.topic)
 
+    # There is one pull at a time, so replies cannot overtake each other, and the broker holds it
+    # while the queue is empty. The window's limits are checked before each pull, so a slow listener
+    # stops the fetching, and a window exceeds its limits by one reply at most. Every error leads to
+    # a pause and another pull, since a feed must survive whatever happens to its broker.
     async def run(self) -> None:
         """Fetches until cancelled."""
         longest = self._parts.config.pull_retry_ms / 1000
         entropy = self._parts.session.world.entropy
-        again = None
+        retry_pauses = None
         while True:
             await self._room()
             await self._parts.pauses.wait_resumed(self.queue)
             try:
                 await self._pull()
             except (SubscriptionMissing, SubscriptionOutdated) as error:
-                logger.info("%s: the broker must hear of us again: %s", self.queue, error)
+                logger.info("%s: the broker needs a new heartbeat: %s", self.queue, error)
                 self._parts.session.heartbeat_soon()
             except FilterMissing as error:
                 await self._upload_filter(error)
@@ -136,13 +140,13 @@ class Feed:
                 self._complain(error)
             else:
                 if self._in_vain < _IN_VAIN_MAX:
-                    again = None
+                    retry_pauses = None
                     continue
-            again = again or pauses(longest / 10, longest, entropy=entropy)
-            await asyncio.sleep(next(again))
+            retry_pauses = retry_pauses or pauses(longest / 10, longest, entropy=entropy)
+            await asyncio.sleep(next(retry_pauses))
 
     async def _upload_filter(self, missing: FilterMissing) -> None:
-        """Takes the broker the filter that it does not have."""
+        """Uploads the filter that the broker does not have."""
         parts, peer = self._parts, self._peer
         assert peer is not None
         deadline = Deadline.after_ms(parts.config.pull_timeout_ms)
@@ -159,15 +163,15 @@ class Feed:
             self._complain(error)
 
     def _complain(self, error: SprocketError) -> None:
-        """Logs why nothing comes; what the user can mend is a warning, once."""
+        """Logs why a pull failed: as a warning, once, if the user can correct it, else as info."""
         is_news = str(error) != self._last_error
         self._last_error = str(error)
-        is_theirs = isinstance(error, FilterFailed | FilterMissing | SubscriptionInvalid)
-        level = logging.WARNING if is_theirs and is_news else logging.INFO
+        is_for_user = isinstance(error, FilterFailed | FilterMissing | SubscriptionInvalid)
+        level = logging.WARNING if is_for_user and is_news else logging.INFO
         logger.log(level, "%s: pull: %s", self.queue, error)
 
     def limit(self, limits: FetchLimits) -> None:
-        """Sets other limits of what is fetched and not finished."""
+        """Replaces the limits of the window."""
         self._limits = limits
         self.window.limit(limits)
 
@@ -185,7 +189,7 @@ class Feed:
         session = self._parts.session
         where = session.routes.nearest(self.queue.broker, self._number)
         if where is None:
-            raise ConnectFailed(f"no route says where broker {self.queue.broker!r} is")
+            raise ConnectFailed(f"no route has the address of broker {self.queue.broker!r}")
         number, address = where
         peer = session.greeted(address) or await session.register(address)
         if peer is not self._peer:
@@ -207,7 +211,7 @@ class Feed:
             return
         if header.sys_flag & COMMIT_OFFSET:
             self.committed = QueueOffset(max(self.committed or 0, header.commit_offset))
-        if self.queue not in self._parts.pauses:  # else it is asked for again afterwards
+        if self.queue not in self._parts.pauses:  # else it is pulled again after the pause
             self._take(answer, began)
 
     def _request(self, *, is_master: bool) -> PullMessage:
@@ -232,6 +236,8 @@ class Feed:
             bname=self.queue.broker,
         )
 
+    # A broker that cannot hold pulls replies at once without messages. Such replies are counted, so
+    # that `run` pauses instead of sending pulls without end; an offset that moved on is progress.
     def _take(self, answer: PullAnswer, began: float) -> None:
         self._number = answer.broker_number
         window = self.window
@@ -247,7 +253,7 @@ class Feed:
         try:
             messages.extend(self._wanted(answer))
         except CorruptRecord:
-            if messages:  # go on behind what could be read; the rest is asked for again
+            if messages:  # keep what could be read; the next pull requests the rest again
                 window.fetched(messages, messages[-1].queue_offset + 1)
                 self._parts.offer(window)
             raise
@@ -257,18 +263,18 @@ class Feed:
             self._parts.offer(window)
 
     def _wanted(self, answer: PullAnswer) -> Iterator[StoredMessage]:
-        """The messages of an answer that match; a retry topic's messages all do."""
+        """Returns the messages of an answer that match; those of a retry topic all do."""
         if self._is_retry:
             return map(as_sent, answer.messages(self.queue.broker, _ALL))
         return answer.messages(self.queue.broker, self.subscription.filter)
 
     async def _moved(self, answer: PullAnswer, number: int, remark: str | None) -> None:
-        """Our position is outside the queue, or was reset: go where the broker says.
+        """Moves to the broker's offset, because ours is outside the queue or was reset.
 
-        In ordered consumption the batch under way ends first, so that no two overlap.
+        In ordered consumption the running batch ends first, so that no two batches overlap.
         """
         self._in_vain += 1
-        if number != MASTER:  # a slave that lags is no reason to go back
+        if number != MASTER:  # a slave may lag, so only the master may move the position
             self._number = MASTER
             raise ReplyError.of(ResponseCode.PULL_OFFSET_MOVED, f"slave {number}: {remark}")
         logger.warning(
@@ -293,7 +299,7 @@ def _wake(waiting: asyncio.Future[None]) -> None:
 
 
 def as_sent(message: StoredMessage) -> StoredMessage:
-    """A message of a retry topic under the topic that it was sent to."""
+    """Gives a message of a retry topic the queue of its original topic, and returns it."""
     topic = message.properties.get(RETRY_TOPIC)
     if topic is not None:
         message.queue = message.queue._replace(topic=topic)

@@ -1,7 +1,7 @@
-"""Brings a broker a filter in Python that it does not have: when a pull hears so, and not before.
+"""Uploads a filter in Python to a broker that has replied to a pull that it does not have it.
 
-So the first member of a group brings it, and one that finds the broker anew after it lost its
-store. What is refused is told with the broker's words, line and column.
+So the first member of a group uploads it, and a member whose broker has lost its store does so
+again. If the broker refuses, the error has the broker's message with line and column.
 """
 
 from __future__ import annotations
@@ -14,19 +14,26 @@ from sprocket.filter.python import PythonFilter, Upload
 from sprocket.protocol.command import Command
 from sprocket.protocol.requests.filter import UploadFilter
 
-#: Asks the broker.
+#: Sends a request with a body to the broker, and returns the reply.
 Call = Callable[[UploadFilter, bytes], Awaitable[Command]]
 
 
 async def upload_filter(
     wanted: Filter, missing: FilterMissing, *, group: str, topic: str, now_ms: int, call: Call
 ) -> None:
-    """Uploads what a subscription chooses by.
+    """Uploads the filter of a subscription.
+
+    Args:
+        wanted: the subscription's filter.
+        missing: the error of the pull; it is raised if there is nothing to upload.
+        group, topic: those of the subscription.
+        now_ms: the time for the signature, in ms since 1970 UTC.
+        call: sends the request.
 
     Raises:
-        FilterMissing: there is nothing to upload: it is known by its name only.
-        SubscriptionInvalid, NoPermission, ReplyError: the broker does not take it.
-        TransportError: the broker does not answer.
+        FilterMissing: the client has no source of the filter, only its name.
+        SubscriptionInvalid, NoPermission, ReplyError: the broker refuses the filter.
+        TransportError: the broker does not reply.
     """
     if not isinstance(wanted, PythonFilter) or wanted.source is None:
         raise missing
@@ -37,13 +44,13 @@ async def upload_filter(
 
 
 def upload_request(wanted: PythonFilter, *, group: str, topic: str, now_ms: int) -> UploadFilter:
-    """The request that takes a filter to a broker, signed if it has a secret."""
-    asked = Upload(group, topic, wanted.name, wanted.version, now_ms)
+    """Returns the request that uploads a filter, signed if the filter has a secret."""
+    upload = Upload(group, topic, wanted.name, wanted.version, now_ms)
     is_signed = wanted.secret is not None
     return UploadFilter(
         consumer_group=group,
         topic=topic,
         class_name=wanted.name,
         signed_ms=now_ms if is_signed else None,
-        signature=None if wanted.secret is None else asked.signature(wanted.secret),
+        signature=None if wanted.secret is None else upload.signature(wanted.secret),
     )

@@ -1,4 +1,4 @@
-"""Which queues a consumer has paused, and waiting for the end of it."""
+"""Which queues of a consumer are paused, and the wait until one is resumed."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from sprocket.message.topic import check_topic
 
 
 class Pauses:
-    """Pauses of everything, of topics, and of queues; each is taken back by itself."""
+    """Pauses of all queues, of topics and of single queues; each kind is resumed separately."""
 
     def __init__(self) -> None:
-        #: Whether anything may be paused.
+        #: Whether any queue may be paused.
         self.is_any = False
         self._is_all = False
         self._topics: set[str] = set()
@@ -26,40 +26,40 @@ class Pauses:
         return self._is_all or queue.topic in self._topics or queue in self._queues
 
     def pause_all(self) -> None:
-        """Everything rests."""
+        """Pauses all queues."""
         self._is_all = self.is_any = True
 
     def resume_all(self) -> None:
-        """Nothing rests any more, topics and queues included."""
+        """Resumes everything, including paused topics and queues."""
         self._is_all = False
         self._topics.clear()
         self._queues.clear()
         self._wake()
 
     def pause_topic(self, topic: str) -> None:
-        """All queues of a topic rest."""
+        """Pauses all queues of a topic."""
         check_topic(topic)
         self._topics.add(topic)
         self.is_any = True
 
     def resume_topic(self, topic: str) -> None:
-        """They go on, unless they rest for another reason."""
+        """Resumes a topic's queues, except those that are paused for another reason."""
         check_topic(topic)
         self._topics.discard(topic)
         self._wake()
 
     def pause_queues(self, queues: Iterable[QueueId]) -> None:
-        """Some queues rest, also if they are held only later."""
+        """Pauses these queues; the consumer need not hold them yet."""
         self._queues.update(queues_of(queues))
         self.is_any = True
 
     def resume_queues(self, queues: Iterable[QueueId]) -> None:
-        """They go on, unless they rest for another reason."""
+        """Resumes these queues, except those that are paused for another reason."""
         self._queues.difference_update(queues_of(queues))
         self._wake()
 
     async def wait_resumed(self, queue: QueueId) -> None:
-        """Returns when the queue does not rest, or no longer."""
+        """Returns as soon as the queue is not paused."""
         while queue in self:
             await self._resumed.wait()
 

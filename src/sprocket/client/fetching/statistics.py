@@ -1,8 +1,8 @@
-"""What a consumer does, in numbers: by topic, over the last minute and since it began. Pure.
+"""Statistics of a consumer by topic: over the last minute, and since the consumer started. Pure.
 
-Rates and times are of the last minute, kept in slots of ten seconds, so that they cost a few
-additions each and a fixed amount of memory. Source of what is told: ConsumerStatsManager of
-RocketMQ 5.x.
+Rates and times cover the last minute. They are counted in slots of ten seconds, so each count costs
+a few additions, and the memory is fixed. Source of the figures: ConsumerStatsManager of RocketMQ
+5.x.
 """
 
 from __future__ import annotations
@@ -15,25 +15,28 @@ from sprocket.client.fetching.window import Window
 from sprocket.message.queue import QueueId
 
 SLOT_SECONDS = 10.0
-#: The slot under way, and a minute of finished ones.
+#: The current slot, and a minute of finished ones.
 _SLOTS = 7
 
 
 class TopicStatistics(NamedTuple):
-    """What happened with one topic's messages at one consumer.
+    """Statistics of one topic at one consumer.
 
     Attributes:
-        pulls_per_second, pulled_per_second: answers to pulls that had messages, and messages.
-        pull_ms: how long such a pull took on average, waiting at the broker included.
-        consumed_per_second, failed_per_second: messages whose listener succeeded, or did not.
-        listener_ms: how long a listener call took on average; when iterating or polling, the time
-            until the next message, or poll, was asked for.
-        pulled, consumed, failed: messages since the consumer began.
+        pulls_per_second: pulls that returned messages.
+        pulled_per_second: messages that pulls returned.
+        pull_ms: average duration of such a pull, including the time for which the broker held it.
+        consumed_per_second: messages whose listener succeeded.
+        failed_per_second: messages whose listener failed or returned `Later`.
+        listener_ms: average duration of a listener call; when iterating or polling, the time until
+            the next message or poll was requested.
+        pulled, consumed, failed: numbers of messages since the consumer started.
         expired: messages whose listener took longer than the consume timeout.
-        throttled: how often fetching from a queue stopped because a limit was reached, by the
-            limit: `count`, `bytes` or `span` (see `ConsumerConfig.window_count_max` and others).
-        waiting, in_flight, waiting_bytes: messages that were fetched and not handed out; handed
-            out and not finished; and the bodies of both.
+        throttled: how often fetching from a queue stopped at a limit, by the limit: `count`,
+            `bytes` or `span` (see `ConsumerConfig.window_count_max` and its neighbours).
+        waiting: messages that are fetched and not delivered yet.
+        in_flight: messages that are delivered and not finished.
+        waiting_bytes: bytes of the bodies of both.
     """
 
     pulls_per_second: float = 0.0
@@ -53,16 +56,16 @@ class TopicStatistics(NamedTuple):
 
 
 class WindowStatistics(NamedTuple):
-    """What is fetched of one queue and not finished, at the moment.
+    """The messages of one queue that are fetched and not finished now.
 
     Attributes:
-        position: the offset of the first message that is not finished: what is committed.
-        next_offset: the offset that is fetched next.
-        waiting, in_flight: messages that were fetched and not handed out; handed out and not
-            finished.
-        size: the bodies of both, in bytes.
+        position: the offset of the first message that is not finished; this offset is committed.
+        next_offset: the offset of the next fetch.
+        waiting: messages that are fetched and not delivered yet.
+        in_flight: messages that are delivered and not finished.
+        size: bytes of the bodies of both.
         span: the distance in offsets between the first and the last of them.
-        full_by: the limit that keeps more from being fetched: `count`, `bytes`, `span`, or None.
+        full_by: the limit that stops fetching: `count`, `bytes` or `span`; None if there is none.
     """
 
     queue: QueueId
@@ -76,7 +79,7 @@ class WindowStatistics(NamedTuple):
 
     @classmethod
     def of(cls, queue: QueueId, window: Window) -> WindowStatistics:
-        """What a window of that queue has at the moment."""
+        """Returns the statistics of that queue's window."""
         return cls(
             queue,
             window.committable,
@@ -90,13 +93,13 @@ class WindowStatistics(NamedTuple):
 
 
 class Statistics(NamedTuple):
-    """What a consumer did, and has at the moment.
+    """Statistics of a consumer.
 
     Attributes:
         group: its group.
-        topics: by topic. What came by the retry topic counts for the topic it was sent to once it
-            is with the listener, and for the retry topic before that.
-        windows: the queues that it holds, sorted.
+        topics: by topic. A message of the retry topic counts for the retry topic when it is
+            fetched, and for its original topic when it is delivered.
+        windows: the queues that the consumer holds, sorted.
     """
 
     group: str
@@ -105,12 +108,12 @@ class Statistics(NamedTuple):
 
     @property
     def queues(self) -> int:
-        """How many queues it holds."""
+        """How many queues the consumer holds."""
         return len(self.windows)
 
 
 class _Slot:
-    """What happened in ten seconds, or in all the time."""
+    """Counts of ten seconds, or of the whole time."""
 
     __slots__ = (
         "call_seconds", "calls", "consumed", "failed", "number", "pull_seconds", "pulled", "pulls",
@@ -136,7 +139,7 @@ class _Topic:
         self.throttled: dict[str, int] = {}
 
     def at(self, now: float) -> _Slot:
-        """The slot to add to."""
+        """Returns the slot of the time `now`."""
         number = now // SLOT_SECONDS
         slot = self.recent[int(number) % _SLOTS]
         if slot.number != number:
@@ -166,14 +169,14 @@ class _Topic:
 
 
 class Counters:
-    """Counts for one consumer; `now` is a monotonic clock's, in seconds."""
+    """Counters of one consumer; `now` is seconds on a monotonic clock."""
 
     def __init__(self, group: str) -> None:
         self._group = group
         self._topics: dict[str, _Topic] = {}
 
     def pulled(self, topic: str, now: float, *, count: int, seconds: float) -> None:
-        """A pull brought messages."""
+        """Counts a pull that returned messages."""
         about = self._topics.get(topic) or self._add(topic, now)
         for slot in (about.at(now), about.total):
             slot.pulls += 1
@@ -183,7 +186,7 @@ class Counters:
     def called(
         self, topic: str, now: float, *, count: int, seconds: float, failed: int = 0
     ) -> None:
-        """A listener call with `count` messages ended, `failed` of which come again."""
+        """Counts a listener call with `count` messages, `failed` of which will be redelivered."""
         about = self._topics.get(topic) or self._add(topic, now)
         slot, total = about.at(now), about.total
         slot.calls += 1
@@ -196,7 +199,7 @@ class Counters:
         total.consumed += count
 
     def consumed(self, topic: str, now: float, seconds: float) -> None:
-        """As `called` for one message, which succeeded: where most calls are counted."""
+        """Counts a successful call with one message; faster than `called`, for most calls."""
         about = self._topics.get(topic) or self._add(topic, now)
         slot = about.at(now)
         slot.calls += 1
@@ -205,11 +208,11 @@ class Counters:
         about.total.consumed += 1
 
     def expired(self, topic: str, now: float) -> None:
-        """A message was given back since its listener took too long."""
+        """Counts a message that is sent back because its listener took too long."""
         (self._topics.get(topic) or self._add(topic, now)).expired += 1
 
     def throttled(self, topic: str, now: float, limit: str) -> None:
-        """Fetching from a queue stopped because a limit was reached."""
+        """Counts that fetching from a queue stopped at a limit."""
         counts = (self._topics.get(topic) or self._add(topic, now)).throttled
         counts[limit] = counts.get(limit, 0) + 1
 
@@ -217,10 +220,10 @@ class Counters:
         return self._topics.setdefault(topic, _Topic(now))
 
     def snapshot(self, now: float, windows: Iterable[WindowStatistics] = ()) -> Statistics:
-        """All of it as a value.
+        """Returns all statistics.
 
         Args:
-            windows: of the queues that are held.
+            windows: the windows of the queues that are held.
         """
         windows = tuple(windows)
         topics = {topic: about.snapshot(now) for topic, about in sorted(self._topics.items())}

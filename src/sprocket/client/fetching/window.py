@@ -1,11 +1,12 @@
-"""What a consumer has fetched from one queue and not finished: fetched, in flight, done.
+"""The window: one queue's messages that a consumer has fetched and not finished.
 
-The committable offset stands before the first message that is not done: it never passes one that
-is waiting, in a listener's hands, or held because giving it back failed. Fetching stops at limits
-of count, bytes and span, so a slow listener bounds memory by itself.
+A message waits, then is in flight, then is done. The committable offset is the offset of the first
+message that is not done, so it never passes one that waits, is with a listener, or is kept because
+it could not be sent back. Fetching stops at limits of count, bytes and span, so a slow listener
+cannot fill the memory.
 
-A closed window (its queue was released, or its position was reset) hands out nothing and no
-longer moves: a result that comes late changes nothing. Pure. What RocketMQ calls ProcessQueue.
+A window is closed when its queue is released or its position is reset. Then it delivers nothing and
+its position stays, so late results have no effect. Pure. RocketMQ calls it ProcessQueue.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ from sprocket.message.offsets import QueueOffset
 
 
 class FetchLimits(NamedTuple):
-    """When to stop fetching.
+    """The limits at which fetching stops.
 
     Attributes:
         count_max: messages that are not done.
-        bytes_max: their bodies.
+        bytes_max: bytes of their bodies.
         span_max: distance in offsets between the first and the last of them.
     """
 
@@ -37,6 +38,9 @@ class FetchLimits(NamedTuple):
 class Window:
     """One queue's messages at one consumer."""
 
+    # Messages are kept in a dict by offset, which also keeps the order of insertion. The first key
+    # is the position to commit, and a message is removed from the middle in constant time, whatever
+    # order listeners finish in. So neither a search nor a heap is needed for each message.
     __slots__ = (
         "_bytes",
         "_held",
@@ -52,21 +56,21 @@ class Window:
     )
 
     def __init__(self, next_offset: int, limits: FetchLimits | None = None) -> None:
-        #: Where to fetch next; above every offset that is held.
+        #: The offset of the next fetch; above every offset that is held.
         self.next_offset = QueueOffset(next_offset)
         self.limits = limits or FetchLimits()
-        #: All that is not done, by offset, in ascending order.
+        #: All messages that are not done, by offset, in ascending order.
         self._held: dict[QueueOffset, StoredMessage] = {}
-        #: Of those, what has not been handed out, in the order to hand out; delivery takes from it.
+        #: Those of them that are not delivered yet, in order of delivery, which takes from it.
         self.waiting: deque[StoredMessage] = deque()
         self._bytes = 0
         self._last = next_offset - 1
         self.is_closed = False
-        #: Ordered consumption: nothing is handed out while it is frozen, nor once the loop's time
-        #: has come to the end of its queue's lease.
+        #: Ordered consumption: nothing is delivered while it is frozen, nor after the queue's lease
+        #: has ended, a time on the loop's clock.
         self.is_frozen = False
         self.trusted_until = math.inf
-        #: Ordered consumption: a listener call of it goes on in a thread, and cannot be stopped.
+        #: Ordered consumption: whether a cancelled listener call still runs in its thread.
         self.has_straggler = False
         self._on_room: Callable[[], None] | None = None
 
@@ -77,22 +81,22 @@ class Window:
 
     @property
     def bytes(self) -> int:
-        """Their bodies together."""
+        """Bytes of their bodies together."""
         return self._bytes
 
     @property
     def in_flight(self) -> int:
-        """Messages that were handed out and are not done."""
+        """Messages that are delivered and not done."""
         return len(self._held) - len(self.waiting)
 
     @property
     def committable(self) -> QueueOffset:
-        """The offset to begin at if this consumer vanished now."""
+        """The offset to commit: another consumer would have to continue there."""
         return next(iter(self._held), self.next_offset)
 
     @property
     def next_to_take(self) -> QueueOffset:
-        """The offset of what is handed out next, as far as is known."""
+        """The offset of the next message to deliver, as far as it is known."""
         return self.waiting[0].queue_offset if self.waiting else self.next_offset
 
     @property
@@ -107,7 +111,7 @@ class Window:
 
     @property
     def full_by(self) -> str | None:
-        """Which limit is reached, so that nothing more is fetched: `count`, `bytes` or `span`."""
+        """The limit that stops fetching: `count`, `bytes` or `span`; None if there is none."""
         held = self._held
         if not held:
             return None
@@ -119,14 +123,15 @@ class Window:
         return "span" if self._last - next(iter(held)) > limits.span_max else None
 
     def fetched(self, messages: Iterable[StoredMessage], next_offset: int) -> int:
-        """Takes in what a pull brought.
+        """Adds the messages that a pull returned.
 
         Args:
-            messages: in the order of their offsets; what was fetched before is left out.
-            next_offset: where the broker says to go on; also behind messages it left out.
+            messages: in order of their offsets; those that were fetched before are ignored.
+            next_offset: the offset of the next pull, from the broker; it may be above messages that
+                the broker filtered out.
 
         Returns:
-            How many were taken in.
+            How many messages were added.
         """
         if self.is_closed:
             return 0
@@ -146,11 +151,11 @@ class Window:
         return count
 
     def take(self) -> StoredMessage | None:
-        """Hands out the next message, if there is one."""
+        """Removes and returns the next message to deliver, if there is one."""
         return self.waiting.popleft() if self.waiting else None
 
     def take_many(self, count: int, topic: str) -> list[StoredMessage]:
-        """Hands out up to `count` messages as long as they are of that topic."""
+        """Removes and returns up to `count` messages, up to the first of another topic."""
         taken: list[StoredMessage] = []
         waiting = self.waiting
         while waiting and len(taken) < count and waiting[0].queue.topic == topic:
@@ -158,12 +163,12 @@ class Window:
         return taken
 
     def put_back(self, messages: Sequence[StoredMessage]) -> None:
-        """Takes messages back that were handed out; they come next again, in this order."""
+        """Puts messages that were in flight back to the head, in this order."""
         if not self.is_closed:
             self.waiting.extendleft(reversed(messages))
 
     def taken(self) -> list[StoredMessage]:
-        """What is in flight, in order, if it was handed out from the head."""
+        """Returns the messages in flight in order, if delivery is in order of offsets."""
         return list(islice(self._held.values(), self.in_flight))
 
     def holds(self, message: StoredMessage) -> bool:
@@ -171,12 +176,12 @@ class Window:
         return message.queue_offset in self._held
 
     def limit(self, limits: FetchLimits) -> None:
-        """Sets other limits from now on."""
+        """Replaces the limits."""
         self.limits = limits
         self._notify_room()
 
     def done(self, message: StoredMessage) -> None:
-        """Finishes a message: consumed, or safely given back to the broker."""
+        """Finishes a message: it is consumed, or the broker has it back."""
         if self._held.pop(message.queue_offset, None) is None:
             return
         self._bytes -= len(message.body)
@@ -189,23 +194,26 @@ class Window:
             on_room()
 
     def call_with_room(self, do: Callable[[], None]) -> None:
-        """Has something done, once, when there is room again; replaces what was to be done."""
+        """Registers a callback for the moment when fetching may continue.
+
+        It is called once, and replaces the callback of an earlier call.
+        """
         self._on_room = do
 
     def freeze(self) -> None:
-        """Ordered consumption: hands out nothing more."""
+        """Ordered consumption: stops delivery."""
         self.is_frozen = True
 
     def trust(self, until: float) -> None:
-        """Ordered consumption: hands out until the loop's time is `until`, when the lease ends."""
+        """Ordered consumption: permits delivery until the lease ends, on the loop's clock."""
         self.trusted_until = until
 
     def note_straggler(self, outlives: bool) -> None:
-        """Ordered consumption: notes whether a cancelled listener call still runs in its thread."""
+        """Ordered consumption: records whether a cancelled listener call still runs in a thread."""
         self.has_straggler = outlives
 
     def close(self) -> None:
-        """Forgets what waits; what is in flight will change nothing any more."""
+        """Drops all messages; results of messages in flight have no effect any more."""
         self.is_closed = True
         self.next_offset = self.committable
         self.waiting.clear()
@@ -213,10 +221,10 @@ class Window:
         self._bytes = 0
 
     def validate(self) -> None:
-        """Checks what must always hold."""
+        """Checks the invariants."""
         offsets = list(self._held)
         assert offsets == sorted(offsets), "held in order"
-        assert not offsets or offsets[-1] <= self._last < self.next_offset, "next lies behind all"
+        assert not offsets or offsets[-1] <= self._last < self.next_offset, "next is above all"
         assert self.committable <= self.next_offset
         waiting = [message.queue_offset for message in self.waiting]
         assert len(set(waiting)) == len(waiting), "waits once"

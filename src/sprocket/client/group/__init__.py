@@ -1,1 +1,1 @@
-"""How consumers of a group share queues: membership, rebalance, leases, offsets."""
+"""How the consumers of a group share queues: membership, rebalance, leases, offsets."""

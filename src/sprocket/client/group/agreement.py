@@ -1,7 +1,7 @@
-"""Whether those who are in a group want what a new member wants.
+"""Checks that the members of a group have the same subscriptions as a new member.
 
-A broker keeps one subscription of a group and topic, the newest: two members that want different
-tags take messages from each other. Brokers log that; who prefers not to start asks here.
+A broker keeps one subscription for each group and topic, the newest. So members with different tags
+lose messages to each other. Brokers log this; a consumer with `alike_only` checks it at its start.
 
 Source: ConsumerManager.registerConsumer, ConsumerConnection of RocketMQ 5.x.
 """
@@ -27,10 +27,12 @@ logger = logging.getLogger(__name__)
 async def check_agreement(
     session: Session, group: str, *, wanted: Mapping[str, Subscription], config: ClientConfig
 ) -> None:
-    """Compares with the members that brokers of the topics know; brokers that are away count not.
+    """Compares subscriptions with those of the members that the topics' brokers know.
+
+    Brokers that cannot be reached are ignored.
 
     Raises:
-        UsageError: members subscribe otherwise; the text says what.
+        UsageError: members have other subscriptions; the message names the differences.
     """
     deadline = Deadline.after_ms(config.call_timeout_ms)
     for topic in wanted:
@@ -47,15 +49,15 @@ async def check_agreement(
         except ConsumerOffline:
             continue
         except SprocketError as error:
-            logger.info("%s does not tell who is in %s: %s", address, group, error)
+            logger.info("%s does not list the members of %s: %s", address, group, error)
             continue
-        told = ConsumerConnection.decode(reply.body)
-        if told.connection_set and (odd := discord(wanted, told.subscription_table)):
+        members = ConsumerConnection.decode(reply.body)
+        if members.connection_set and (odd := discord(wanted, members.subscription_table)):
             raise UsageError(f"members of {group} at {address} subscribe otherwise: {odd}")
 
 
 def discord(wanted: Mapping[str, Subscription], theirs: Mapping[str, SubscriptionData]) -> str:
-    """What differs, in words; empty if nothing does. Pure."""
+    """Describes the differences; returns an empty text if there are none. Pure."""
     differences = []
     for topic in sorted({*wanted, *theirs}):
         if is_retry_topic(topic):

@@ -1,4 +1,4 @@
-"""Looks for topics that match a consumer's patterns, at every route refresh and when one is new."""
+"""Finds topics that match a consumer's patterns: at each route refresh, and for a new pattern."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ logger = logging.getLogger(__name__)
 
 
 class Discovery:
-    """Keeps subscriptions by pattern in step with the topics that there are.
+    """Updates subscriptions by pattern when topics appear or disappear.
 
     Args:
+        session: connections and routes.
         subscriptions: the subscriptions.
-        on_change: told of topics that appeared since the first look; their first messages are
-            wanted too, however the group begins.
-        config: how often to look, and how long a name server may take.
+        on_change: is called after a change, with the topics that have appeared since the first
+            search; the group consumes them from their first message on.
+        config: how often to search, and how long a name server may take.
     """
 
     def __init__(
@@ -38,21 +39,21 @@ class Discovery:
         self._seconds = config.route_refresh_ms / 1000
         self._timeout_ms = config.call_timeout_ms
         self._now = asyncio.Event()
-        #: Topics that one of the lists had so far.
+        #: All topics that have been listed so far; None before the first list.
         self._known: set[str] | None = None
         self._task: asyncio.Task[None] | None = None
 
     def discover_soon(self) -> None:
-        """There is a new pattern."""
+        """Starts a search now, for a new pattern."""
         self._now.set()
 
     async def start(self) -> None:
-        """Looks once, if there is a pattern, and from now on by itself."""
+        """Searches once, if there is a pattern, and then periodically in the background."""
         await self._discover()
         self._task = asyncio.ensure_future(self._discover_loop())
 
     async def close(self) -> None:
-        """Looks no more."""
+        """Stops the search."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
@@ -63,8 +64,8 @@ class Discovery:
             self._now.clear()
             try:
                 await self._discover()
-            except Exception:  # root of a task: what it knows stays, and it looks again
-                logger.exception("topics that match could not be looked for")
+            except Exception:  # root of a task: subscriptions stay, and the search is repeated
+                logger.exception("the search for matching topics failed")
 
     async def _discover(self) -> None:
         if not self._subscriptions.has_patterns:
@@ -74,13 +75,13 @@ class Discovery:
             version = self._session.world.clock.now_ms()
             found, gone = self._subscriptions.listed(names, version=version)
         except (SprocketError, UsageError) as error:
-            logger.warning("topics that match: %s", error)
+            logger.warning("search for matching topics: %s", error)
             return
         fresh = [] if self._known is None else [each for each in found if each not in self._known]
         self._known = {*(self._known or ()), *names}
         for topic in found:
-            logger.info("topic %s matches a pattern, and is subscribed", topic)
+            logger.info("topic %s matches a pattern and is subscribed now", topic)
         for topic in gone:
-            logger.info("topic %s is gone, and is not subscribed any more", topic)
+            logger.info("topic %s no longer exists and is not subscribed any more", topic)
         if found or gone:
             self._on_change(fresh)

@@ -1,7 +1,7 @@
-"""Leases on queues, for ordered consumption: taken before a queue is read, renewed, given back.
+"""Leases on queues, for ordered consumption: acquired before a queue is read, renewed, returned.
 
-A broker grants a lease for 60 s; it is renewed every 20 s and trusted for 30 s, so that there is
-time between the end of our trust and the moment another member may get it.
+A broker grants a lease for 60 s. A consumer renews it every 20 s and trusts it for 30 s, so it
+stops well before another member may get the lease.
 
 Source: RebalanceImpl.lock, lockAll, unlock, ProcessQueue.isLockExpired of RocketMQ 5.x.
 """
@@ -21,33 +21,32 @@ from sprocket.protocol.requests.lock import LockQueues, UnlockQueues
 
 logger = logging.getLogger(__name__)
 
-#: Seconds that a lease is trusted, from the moment it was asked for.
+#: Seconds for which a lease is trusted, from the moment of the request.
 TRUST = 30.0
 
 
 class Leases:
-    """Asks brokers for one consumer group.
+    """Acquires and returns the leases of one member of a consumer group.
 
     Args:
         session: connections and routes.
         group: the consumer group.
-        timeout_ms: how long one question may take.
+        timeout_ms: how long one request may take.
     """
 
     def __init__(self, session: Session, group: str, timeout_ms: int) -> None:
         self._session = session
         self._group = group
         self._timeout_ms = timeout_ms
-        #: Whatever was asked for and not given back: it may be ours.
+        #: Queues whose lease was requested and not returned: this member may have it.
         self._asked: set[QueueId] = set()
 
     async def take(self, queues: Iterable[QueueId]) -> dict[QueueId, float | None]:
-        """Takes or renews leases.
+        """Acquires or renews leases.
 
         Returns:
-            For each queue whose broker answered: until when to trust the lease (on the loop's
-            clock), or None if another member has it. Queues of brokers that did not answer are
-            left out.
+            For each queue whose broker replied: until when the lease is trusted, on the loop's
+            clock, or None if another member has it. Queues of other brokers are missing.
         """
         queues = list(queues)
         self._asked.update(queues)
@@ -63,7 +62,7 @@ class Leases:
         return answers
 
     async def give_back(self, queues: Iterable[QueueId]) -> None:
-        """Gives leases back; those that cannot be given back run out by themselves."""
+        """Returns leases to their brokers; a lease that cannot be returned expires."""
         queues = list(queues)
         self._asked.difference_update(queues)
         for broker, mine in sorted(_by_broker(queues).items()):
@@ -77,7 +76,7 @@ class Leases:
                 logger.info("%s: leases at %s: %s", self._group, broker, error)
 
     async def give_back_all(self, *, but: Collection[QueueId] = ()) -> None:
-        """Gives back all that may be ours, except for some, which run out by themselves."""
+        """Returns all leases that this member may have, except those of `but`, which expire."""
         await self.give_back(self._asked.difference(but))
 
     async def _lock(self, broker: str, queues: list[QueueId]) -> set[QueueId]:

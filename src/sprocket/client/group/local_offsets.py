@@ -1,15 +1,15 @@
-"""Positions of a broadcasting consumer: in a file of its machine, as Java's client keeps them.
+"""Offsets of a broadcasting consumer, in a file on its machine, in the format of the Java client.
 
 `<folder>/<client id>/<group>/offsets.json`, whose keys are objects, as fastjson writes them:
 
     {"offsetTable":{{"brokerName":"broker-a","queueId":0,"topic":"news"}:17}}
 
-* The file is replaced whole (written anew, synced, renamed), the version before stays as
-  `offsets.json.bak`, and nothing is saved that was not loaded before.
-* A file that is missing, empty or broken is made up for by its backup; if that is broken too, the
-  start fails, since to begin anew would skip or repeat messages without a word.
-* Positions of queues that are not held stay: a broker that is away for a while comes back.
-* One process at a time has the folder, so that two clients of one id do not overwrite each other.
+* The file is replaced as a whole (a new file is written, synced and renamed). The previous version
+  stays as `offsets.json.bak`. Nothing is saved before the load has finished.
+* If the file is missing, empty or broken, its backup is used. If that is broken too, the start
+  fails, because a new beginning would skip or repeat messages without notice.
+* Offsets of queues that are not held stay in the file, because their broker may come back.
+* A lock gives the folder to one process, so that two clients with one id cannot overwrite its file.
 
 Source: LocalFileOffsetStore, OffsetSerializeWrapper of RocketMQ 4.9 and 5.x; files written by them.
 """
@@ -31,15 +31,15 @@ logger = logging.getLogger(__name__)
 
 _ROOT = "~/.rocketmq_offsets"
 _FILE = "offsets.json"
-#: An entry has some 120 bytes, so this is enough for 100,000 queues.
+#: An entry has about 120 bytes, so this is enough for 100,000 queues.
 _FILE_BYTES_MAX = 16 << 20
 _QUEUES_MAX = 100_000
-#: What a client id may have in it, since it is the name of a folder.
+#: The client ids that are allowed, since the id is the name of a folder.
 _CLIENT_ID = re.compile(r"[^/\\\0]{1,200}")
 
 
 class LocalOffsets:
-    """One group's positions at this client, in memory and in their file. Use `open`."""
+    """The offsets of one group at this client, in memory and in a file; created by `open`."""
 
     def __init__(self, disk: Disk, folder: str) -> None:
         self.path = f"{folder}/{_FILE}"
@@ -50,22 +50,22 @@ class LocalOffsets:
         self._keeps_backup = True
         try:
             self._table = self._load()
-        except BaseException:  # goes on up; only the folder must be free again
+        except BaseException:  # raised again; only the lock must be released
             self._lock.release()
             raise
 
     @classmethod
     def open(cls, disk: Disk, root: str | None, *, client_id: str, group: str) -> LocalOffsets:
-        """Takes the folder and reads the file, if there is one.
+        """Locks the folder and reads the file, if there is one.
 
         Args:
-            root: the folder of all clients; None for the one in the user's own, as in Java.
+            root: the folder of all clients; None: `~/.rocketmq_offsets`, as in Java.
 
         Raises:
-            UsageError: the client id cannot be a folder's name.
+            UsageError: the client id cannot be the name of a folder.
             DirectoryInUse: another client with this id and group runs on this machine.
-            StoreError: file and backup are broken.
-            OSError: the disk refuses.
+            StoreError: both the file and its backup are broken.
+            OSError: a file operation failed.
         """
         if not _CLIENT_ID.fullmatch(client_id):
             raise UsageError(f"client id {client_id!r} cannot be the name of a folder")
@@ -81,18 +81,18 @@ class LocalOffsets:
 
     @property
     def positions(self) -> dict[QueueId, QueueOffset]:
-        """All that is known, also of queues that are not held."""
+        """All known offsets, including those of queues that are not held."""
         return dict(self._table)
 
     async def committed(self, queue: QueueId) -> QueueOffset | None:
-        """Where to go on, or None if the queue was never read."""
+        """Returns the offset at which to continue, or None if the queue was never read."""
         return self._table.get(queue)
 
     async def commit(self, queue: QueueId, offset: int) -> None:
-        """Takes note of a position; `save` writes it down.
+        """Sets an offset in memory; `save` writes it to the file.
 
         Raises:
-            StoreError: there are too many queues.
+            StoreError: there are offsets of 100,000 queues already.
         """
         if queue not in self._table and len(self._table) >= _QUEUES_MAX:
             raise StoreError(f"{self.path} has positions of {_QUEUES_MAX} queues, its limit")
@@ -101,7 +101,7 @@ class LocalOffsets:
             self._is_changed = True
 
     def save(self) -> None:
-        """Writes the file, if something changed; if the disk refuses, it stays to be written."""
+        """Writes the file if an offset has changed; after a failure, the next call tries again."""
         if not self._is_changed:
             return
         try:
@@ -113,7 +113,7 @@ class LocalOffsets:
         self._keeps_backup = True
 
     def close(self) -> None:
-        """Saves, and gives the folder back."""
+        """Saves the offsets and releases the folder."""
         self.save()
         self._lock.release()
 
@@ -140,7 +140,7 @@ class LocalOffsets:
 
 
 def encode(table: dict[QueueId, QueueOffset]) -> bytes:
-    """A file's content, as Java's client writes it."""
+    """Returns a file's content, as the Java client writes it."""
     entries = [
         f'{{\n\t\t\t"brokerName":{_text(queue.broker)},\n\t\t\t"queueId":{queue.number},'
         f'\n\t\t\t"topic":{_text(queue.topic)}\n\t\t}}:{offset}'
@@ -155,10 +155,10 @@ def _text(text: str) -> str:
 
 
 def decode(raw: bytes) -> dict[QueueId, QueueOffset]:
-    """The positions in a file.
+    """Returns the offsets in a file.
 
     Raises:
-        ValueError: it is no such file.
+        ValueError: the content is not in this format.
     """
     try:
         state = parse(raw, bytes_max=_FILE_BYTES_MAX)

@@ -1,4 +1,4 @@
-"""What a consumer must know to tell which queues are its own: the topic's queues, the members.
+"""Finds what a rebalance needs to know: a topic's queues and the group's members.
 
 Source: RebalanceImpl.rebalanceByTopic, MQClientInstance.findConsumerIdList of RocketMQ 5.x.
 """
@@ -22,38 +22,38 @@ logger = logging.getLogger(__name__)
 
 
 class TopicMembers(NamedTuple):
-    """A topic's queues, and the client ids of those who share them, this one among them."""
+    """A topic's queues, and the client ids of the members that share them, including this one."""
 
     queues: tuple[QueueId, ...]
     members: list[str]
 
 
 class Lookup(Protocol):
-    """Who shares which queues."""
+    """Finds which members share which queues."""
 
     async def find(self, topic: str) -> TopicMembers | None:
-        """What is so now; None if nobody can tell."""
+        """Returns the current queues and members; None if they cannot be found out now."""
         ...
 
 
 class RouteLookup:
-    """Asks name servers for the queues of topics.
+    """Finds the routes of topics.
 
     Args:
         session: connections and routes.
         group: the consumer group.
-        timeout_ms: how long one question may take.
+        timeout_ms: how long one request may take.
     """
 
     def __init__(self, session: Session, group: str, timeout_ms: int) -> None:
         self.session = session
         self.group = group
         self.timeout_ms = timeout_ms
-        #: By topic, the queues that were there at first, as far as name servers told.
+        #: By topic, the queues that existed when its route was first requested.
         self.known_first: dict[str, frozenset[QueueId]] = {}
 
     async def route(self, topic: str) -> TopicRoute | None:
-        """The topic's route, or None if it has none, or nobody tells."""
+        """Returns the topic's route; None if it does not exist or no name server replies."""
         deadline = Deadline.after_ms(self.timeout_ms)
         try:
             route = await self.session.routes.of(topic, deadline)
@@ -68,7 +68,7 @@ class RouteLookup:
 
 
 class SharedLookup:
-    """All members share the queues: asks brokers for the members."""
+    """All members share the queues: finds the members at the brokers."""
 
     def __init__(self, routed: RouteLookup) -> None:
         self._routed = routed
@@ -81,8 +81,11 @@ class SharedLookup:
         members = None if route is None else await self._members(route)
         return None if route is None or members is None else TopicMembers(route.readable, members)
 
+    # Every member must compute with the same list, and each broker knows all members, so the first
+    # broker in order of names is used. A list without this member is useless: that broker has lost
+    # our registration, so it gets a heartbeat, and the list is requested once more.
     async def _members(self, route: TopicRoute) -> list[str] | None:
-        """Client ids of the group's members, this one among them; None if no broker tells so."""
+        """Returns the client ids of the members; None if no broker's list contains this one."""
         for broker in sorted(route.addresses):
             where = self._session.routes.nearest(broker, MASTER)
             if where is None:
@@ -91,7 +94,6 @@ class SharedLookup:
                 members = await self._ask_members(where[1])
                 if members is not None and self._session.client_id in members:
                     return members
-                # It does not know us yet, or any more: tell it, and ask once again.
                 if not await self._greeted(where[1]):
                     break
         return None
@@ -116,10 +118,11 @@ class SharedLookup:
 
 
 class SoleLookup:
-    """This member reads the queues itself, whoever else there is.
+    """This member reads the queues alone, whatever other members exist.
 
     Args:
-        chosen: which of a topic's queues; all of them without it.
+        routed: finds the routes of topics.
+        chosen: returns the queues of a topic to read; None: all of them.
     """
 
     def __init__(

@@ -1,10 +1,10 @@
-"""A push consumer as a member of its group: which queues it holds, fetches from and commits.
+"""A consumer as a member of its group: which queues it holds, fetches from and commits.
 
-Looks at routes and member lists every 20 seconds and whenever something changed, and performs what
-`rebalance` says: acquire (find the position, start fetching), release (stop, commit at once).
+It rebalances every 20 seconds and whenever members or routes change, and performs the instructions
+of `rebalance`: acquire (find the position, start fetching) and release (stop, commit at once).
 
-Once a queue is released its listeners under way finish, but their results count no more: the next
-holder begins at the offset committed at release.
+After the release of a queue, running listener calls finish, but their results have no effect: the
+next holder starts at the offset that was committed at the release.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ from sprocket.protocol.bodies import ConsumerData
 
 logger = logging.getLogger(__name__)
 
-#: Seconds before the next look when something was missing or failed: at first, at most.
+#: Seconds before the next rebalance after one that was incomplete: the first pause, the longest.
 _SOON = 1.0
 _SOON_LONGEST = 5.0
 
 
 class MembershipOptions(NamedTuple):
-    """What differs from a consumer that shares all queues and has its positions at brokers.
+    """Options of a consumer that differs from a clustering push consumer.
 
     Attributes:
-        chosen: the queues of a topic that it reads by itself, without being a member.
-        local: where a broadcasting consumer keeps its positions.
-        on_share: told when its share of a topic is another one.
-        on_held: told when it begins to read a queue.
+        chosen: returns the queues of a topic that are assigned by hand, without a membership.
+        local: where a broadcasting consumer stores its offsets.
+        on_share: is called when the assignment of a topic changes.
+        on_held: is called when the consumer starts to read a queue.
     """
 
     chosen: Callable[[str], Sequence[QueueId]] | None = None
@@ -62,13 +62,13 @@ class _Held(NamedTuple):
 
 
 class Membership:
-    """One consumer's part in its group.
+    """One consumer's membership in its group.
 
     Args:
-        subscriptions: by topic, the group's retry topic included; the owner may change it.
-        beginning: where queues without a committed offset begin.
-        parts: what its feeds share.
-        options: see `MembershipOptions`.
+        subscriptions: by topic, including the group's retry topic; the owner may change it.
+        beginning: where queues without a committed offset start.
+        parts: what the feeds share.
+        options: the options; None for a clustering push consumer.
     """
 
     def __init__(
@@ -101,29 +101,29 @@ class Membership:
         self._rebalance = Rebalance(parts.session.client_id, strategy)
         self._shares = Shares(parts.config, options.on_share)
         self._held: dict[QueueId, _Held] = {}
-        #: Ordered consumption: queues that are given up once their batch under way ends.
+        #: Ordered consumption: queues that are released when their running batch ends.
         self._ending: dict[QueueId, Feed] = {}
-        self._again = asyncio.Event()
+        self._rebalance_now = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
         self._is_leaving = False
 
     @property
     def queues(self) -> list[QueueId]:
-        """Queues that it fetches from."""
+        """The queues from which it fetches, sorted."""
         return sorted(self._held)
 
     @property
     def feeds(self) -> list[Feed]:
-        """The queues that it holds, as it reads them."""
+        """The feeds of the queues that it holds, sorted by queue."""
         return [held.feed for _, held in sorted(self._held.items())]
 
     @property
     def windows(self) -> list[WindowStatistics]:
-        """What is fetched of each queue that it holds and not finished."""
+        """Statistics of the windows of the queues that it holds."""
         return [WindowStatistics.of(feed.queue, feed.window) for feed in self.feeds]
 
     def describe(self) -> ConsumerData:
-        """What heartbeats say of it."""
+        """Returns what heartbeats contain about it."""
         return ConsumerData(
             group_name=self.group,
             consume_type=self._parts.mode.consume_type,
@@ -133,11 +133,11 @@ class Membership:
         )
 
     def rebalance_soon(self) -> None:
-        """Members of the group came or went, or a route changed."""
-        self._again.set()
+        """Starts a rebalance now: the group's members or a route have changed."""
+        self._rebalance_now.set()
 
     def lost(self, address: str) -> None:
-        """A connection broke. A broker that was started anew may have given our leases away."""
+        """Distrusts a broker's leases until they are renewed: others may have them now."""
         if self._leases is None:
             return
         for queue, held in self._held.items():
@@ -146,7 +146,7 @@ class Membership:
         self._renew_now.set()
 
     async def start(self) -> None:
-        """Becomes a member, as far as brokers can be reached, and begins to look."""
+        """Joins the group at the brokers that can be reached, and starts to rebalance."""
         for topic in list(self._subscriptions):
             await self._routed.route(topic)
         if self._options.chosen is None:
@@ -158,7 +158,7 @@ class Membership:
             self._begin(partial(self._renew_loop, self._leases))
 
     async def stop_fetching(self) -> None:
-        """Fetches and looks no more; what was fetched stays."""
+        """Stops fetching and rebalancing; the fetched messages stay."""
         self._is_leaving = True
         tasks = [*self._tasks, *(held.task for held in self._held.values())]
         for task in tasks:
@@ -166,7 +166,7 @@ class Membership:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def leave(self) -> None:
-        """Commits what is done, and is no member any more."""
+        """Commits what is done, and leaves the group."""
         if self._parts.mode.commits:
             await self.commit_all()
         for held in self._held.values():
@@ -180,32 +180,36 @@ class Membership:
             await self._session.remove_consumer(self)
 
     def subscribed(self, fresh: Iterable[str] = ()) -> None:
-        """A subscription came or went: tell the brokers, and look.
+        """Applies a changed subscription: sends heartbeats and rebalances.
 
         Args:
-            fresh: topics that did not exist when the consumer began: it wants their first messages.
+            fresh: topics that did not exist when the consumer started, so it reads them from their
+                first message on.
         """
         for topic in fresh:
             self._routed.known_first.setdefault(topic, frozenset())
         self._session.heartbeat_soon()
         self.rebalance_soon()
 
-    # Looking.
+    # Rebalancing.
 
     async def _rebalance_loop(self) -> None:
         regular = self._config.rebalance_ms / 1000
-        soon = None
+        retry_pauses = None
         while True:
-            self._again.clear()
+            self._rebalance_now.clear()
             if await self._rebalance_once():
-                soon = None
-                await either(self._again, regular)
+                retry_pauses = None
+                await either(self._rebalance_now, regular)
             else:
-                soon = soon or pauses(_SOON, _SOON_LONGEST)
-                await either(self._again, min(regular, next(soon)))
+                retry_pauses = retry_pauses or pauses(_SOON, _SOON_LONGEST)
+                await either(self._rebalance_now, min(regular, next(retry_pauses)))
 
+    # The topics are handled one by one, so a topic whose route or members are unknown now keeps its
+    # queues and does not delay the others. `_subscriptions` may change during each await, hence the
+    # copy of its keys and the check after the lookup.
     async def _rebalance_once(self) -> bool:
-        """One look at all topics; whether it told everything."""
+        """Rebalances all topics once; returns whether everything needed was known."""
         is_settled = True
         for topic in list(self._subscriptions):
             found = await self._lookup.find(topic)
@@ -220,10 +224,10 @@ class Membership:
         return is_settled
 
     def _share_out(self, topic: str, found: TopicMembers) -> bool:
-        """Acts on what was found of one topic; whether the strategy said what to do."""
+        """Rebalances one topic; returns whether the strategy succeeded."""
         try:
             instructions = self._rebalance.update(topic, found.queues, found.members)
-        except Exception:  # a user's strategy; what is held stays held
+        except Exception:  # a user's strategy; the queues that are held stay held
             logger.exception("%s: the strategy failed for %s", self.group, topic)
             return False
         self._perform(instructions)
@@ -237,7 +241,7 @@ class Membership:
                 if queue.topic == topic:
                     held.feed.limit(limits)
 
-    # Performing.
+    # Acquiring and releasing.
 
     def _perform(self, instructions: list[Instruction]) -> None:
         for instruction in instructions:
@@ -266,9 +270,9 @@ class Membership:
             self._options.on_held()
 
     async def _new_feed(self, queue: QueueId) -> Feed | None:
-        """A feed at the group's position; None if another member has the lease, or nobody cares."""
+        """Returns a feed at the committed offset; None without a lease or without subscription."""
         trusted_until: float | None = math.inf
-        if self._leases is not None:  # before the position: the last holder commits, then unlocks
+        if self._leases is not None:  # the previous holder commits before it returns the lease
             trusted_until = (await self._leases.take([queue])).get(queue)
         subscription = self._subscriptions.get(queue.topic)
         if subscription is None or trusted_until is None:
@@ -281,7 +285,7 @@ class Membership:
     async def _run(self, feed: Feed) -> None:
         try:
             await feed.run()
-        except Exception:  # root of a task: the queue is acquired anew, from what was committed
+        except Exception:  # root of a task: the queue is acquired again at its committed offset
             logger.exception("%s: fetching from %s ended", self.group, feed.queue)
             feed.window.close()
             self._held.pop(feed.queue, None)
@@ -305,20 +309,26 @@ class Membership:
         self._perform(self._rebalance.released(queue))
 
     async def _finish(self, feed: Feed) -> None:
-        """In ordered consumption: waits for the end of the batch under way, however long it takes.
+        """Ordered consumption: waits for the end of the running batch, however long it takes.
 
-        Meanwhile the lease is renewed, so that nobody else begins with the queue.
+        The lease is renewed meanwhile, so that no other member starts to read the queue.
         """
         if self._parts.finish is not None:
             self._ending[feed.queue] = feed
             await self._parts.finish(feed.window)
             self._ending.pop(feed.queue, None)
 
+    # The feed is replaced, not changed, so replies and results for the old window have no effect.
+    # While an ordered batch ends, the queue may be released or moved by another call, so the loop
+    # repeats until the feed that has finished is still the current one.
     async def move(self, queue: QueueId, offset: int, *, commits: bool = True) -> None:
-        """Goes on from an offset, which is committed; drops what was fetched of the queue.
+        """Continues a queue at an offset, and commits it; drops the queue's fetched messages.
 
-        Nothing happens if the queue is not held. In ordered consumption the batch under way ends
-        first; else the change is made before this method waits for anything.
+        Does nothing if the queue is not held. In ordered consumption the running batch ends first;
+        else the change is made before this method waits for anything.
+
+        Args:
+            commits: whether to commit the offset.
         """
         held = self._held.get(queue)
         while held is not None and self._parts.finish is not None:
@@ -349,13 +359,13 @@ class Membership:
             for queue in [each for each in self._ending if answers.get(each, 0) is None]:
                 del self._ending[queue]
             for queue, (feed, task) in held.items():
-                if queue not in answers:  # its broker did not answer: ask again before long
+                if queue not in answers:  # its broker did not reply: renew again soon
                     asyncio.get_running_loop().call_later(_SOON, self._renew_now.set)
                 elif self._held.get(queue) == (feed, task):
                     self._renewed(queue, feed, answers[queue])
 
     def _renewed(self, queue: QueueId, feed: Feed, trusted_until: float | None) -> None:
-        """Goes on with a queue, or drops it if another member has its lease."""
+        """Continues a queue whose lease is renewed; drops it if another member has the lease."""
         if trusted_until is not None:
             feed.window.trust(trusted_until)
             self._parts.offer(feed.window)
@@ -367,7 +377,7 @@ class Membership:
         self._rebalance_after()
 
     async def commit_all(self) -> SprocketError | None:
-        """Commits how far all queues are; returns what went wrong, if something did."""
+        """Commits the offsets of all queues; returns the first error, or None."""
         return await self._progress.commit_all(self.feeds)
 
     async def _commit_loop(self) -> None:
@@ -380,7 +390,7 @@ class Membership:
         async def guarded() -> None:
             try:
                 await work()
-            except Exception:  # root of a task: its end must not go unseen
+            except Exception:  # root of a task: the error must be logged
                 logger.exception("%s: a task of the consumer ended", self.group)
 
         task = asyncio.ensure_future(guarded())

@@ -1,4 +1,4 @@
-"""How far a consumer is: positions found when it begins with a queue, and committed as it goes."""
+"""Offsets of a consumer's queues: found when it acquires a queue, committed while it consumes."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from sprocket.message.queue import QueueId
 
 logger = logging.getLogger(__name__)
 
-#: Seconds after which a position that did not change is told again.
+#: Seconds after which an unchanged offset is committed again.
 _AGAIN_SECONDS = 60.0
 
 
 class OffsetStore:
-    """Positions of one consumer, at brokers or in a file of this machine.
+    """The offsets of one consumer, at brokers or in a file on this machine.
 
     Args:
-        parts: what its feeds share.
-        beginning: where queues without a committed offset begin.
-        local: the file, if positions are kept in one.
+        parts: what the feeds share.
+        beginning: where queues without a committed offset start.
+        local: the file, if offsets are stored in one.
     """
 
     def __init__(
@@ -40,19 +40,19 @@ class OffsetStore:
 
     @property
     def where(self) -> str:
-        """RocketMQ's word for where queues without a committed offset begin."""
+        """RocketMQ's name for where queues without a committed offset start."""
         return self._beginning.where
 
     async def feed(self, queue: QueueId, subscription: Subscription, *, is_late: bool) -> Feed:
-        """A feed at the group's position.
+        """Returns a feed at the committed offset.
 
-        A group without a position gets one at the beginning, which is committed.
+        Without one, the feed begins where the group starts, and this offset is committed.
 
         Args:
-            is_late: whether the queue appeared after the consumer began.
+            is_late: whether the queue appeared after the consumer started.
 
         Raises:
-            TransportError, ReplyError: the broker did not tell.
+            TransportError, ReplyError: the broker did not reply, or refused.
         """
         committed = await self._kept.committed(queue)
         if committed is not None:
@@ -67,22 +67,22 @@ class OffsetStore:
         return feed
 
     async def commit_all(self, feeds: Iterable[Feed]) -> SprocketError | None:
-        """Commits how far these are; returns what went wrong, if something did."""
+        """Commits the offsets of these feeds; returns the first error, or None."""
         results = await asyncio.gather(*(self.commit(feed) for feed in feeds))
         if self._local is not None:
             self._local.save()
         return next((error for error in results if error is not None), None)
 
     async def keep(self, feed: Feed) -> None:
-        """As `commit`, where positions are committed without being asked."""
+        """Commits the feed's offset if offsets are committed automatically."""
         if self._parts.mode.commits:
             await self.commit(feed)
 
     async def commit(self, feed: Feed) -> SprocketError | None:
-        """Commits the feed's position if it is not kept yet; next time if it fails.
+        """Commits the feed's offset if it is not committed yet; returns the error, or None.
 
-        Now and then it is told again: a broker that stood still may read an older one last, which
-        lay unread in a connection that we had given up.
+        An unchanged offset is committed again after 60 s. The reason: a broker that was suspended
+        may process an older commit last, from a connection that this client has closed.
         """
         window = feed.window
         offset = window.committable

@@ -1,13 +1,13 @@
-"""Positions of a consumer group: asked of brokers, committed at brokers, and where to begin.
+"""Offsets of a consumer group at brokers: committed ones, and where a new group starts.
 
-A group that has committed nothing for a queue begins where it was told: at the `first` message, at
-the `last` (only what is sent from now on), or at a time. Java's broker answers 0 to a new group as
-long as the queue still has its first message, which makes "from last" read all history; we ask it
-not to, so the promise is kept.
+A group without a committed offset in a queue starts as configured: at the `first` message, at the
+`last` one (only messages that are sent from now on), or at a time. Java's broker returns offset 0
+to a new group as long as the queue still has its first message, so "last" would read the whole
+history. Our requests tell it not to, so "last" keeps its meaning.
 
-A queue that appears after the consumer began (a topic made later, a broker that comes back) holds
-nothing but newer messages as far as "last" is concerned: there it begins at the time it began
-itself, so that the first messages of a new topic are not skipped.
+A queue may appear after the consumer has started: its topic is new, or its broker comes back. With
+"last" such a queue is read from the time of the consumer's start, so that the first messages of a
+new topic are not skipped.
 
 Source: RebalancePushImpl.computePullFromWhere, RemoteBrokerOffsetStore of RocketMQ 5.x.
 """
@@ -34,20 +34,20 @@ from sprocket.protocol.requests.offset import (
     UpdateOffset,
 )
 
-#: Where a group begins: `"last"`, `"first"`, or a moment (ms since 1970 UTC if it is a number).
+#: Where a group starts: `"last"`, `"first"`, or a time (a number is ms since 1970 UTC).
 Start = Literal["last", "first"] | datetime | int
 
-#: How far the broker's clock may be ahead of ours before a message of a new queue is missed.
+#: By how many ms the broker's clock may be behind ours before a message of a new queue is missed.
 _CLOCKS_APART_MS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class StartPosition:
-    """A checked `Start`.
+    """A valid `Start`.
 
     Attributes:
-        where: RocketMQ's word for it, as heartbeats say it.
-        at_ms: the moment, for a start at a time.
+        where: its name in RocketMQ, as in heartbeats.
+        at_ms: the time, in ms since 1970 UTC, for a start at a time.
     """
 
     where: str
@@ -55,20 +55,20 @@ class StartPosition:
 
     @property
     def is_last(self) -> bool:
-        """Whether only what comes from now on counts."""
+        """Whether the group starts with messages that are stored from now on."""
         return self.where == "CONSUME_FROM_LAST_OFFSET"
 
     @property
     def is_first(self) -> bool:
-        """Whether everything counts that is still there."""
+        """Whether the group starts with the oldest message of the queue."""
         return self.where == "CONSUME_FROM_FIRST_OFFSET"
 
     @classmethod
     def of(cls, start: Start) -> StartPosition:
-        """Reads what a user wrote.
+        """Converts the user's argument.
 
         Raises:
-            UsageError: it is none of the allowed forms.
+            UsageError: it has none of the allowed forms.
         """
         if start == "last":
             return cls("CONSUME_FROM_LAST_OFFSET")
@@ -82,15 +82,15 @@ class StartPosition:
 
 
 class BrokerOffsets:
-    """Asks and tells brokers about positions.
+    """Reads and commits offsets at brokers.
 
-    All methods raise `TransportError` if the broker does not answer in time, and `ReplyError` if
-    it refuses.
+    All methods raise `TransportError` if the broker does not reply in time, and `ReplyError` if it
+    refuses.
 
     Args:
         session: connections and routes.
         group: the consumer group.
-        timeout_ms: how long one question may take.
+        timeout_ms: how long one request may take.
     """
 
     def __init__(self, session: Session, group: str, timeout_ms: int) -> None:
@@ -99,7 +99,7 @@ class BrokerOffsets:
         self._timeout_ms = timeout_ms
 
     async def committed(self, queue: QueueId) -> QueueOffset | None:
-        """The group's committed offset, or None if it has none."""
+        """Returns the group's committed offset, or None if it has none."""
         header = QueryOffset(
             consumer_group=self._group,
             topic=queue.topic,
@@ -113,10 +113,10 @@ class BrokerOffsets:
             return None
 
     async def commit(self, queue: QueueId, offset: int) -> None:
-        """Commits: the group goes on at `offset`, the first message it has not consumed.
+        """Commits the offset of the first message that the group has not consumed.
 
         Raises:
-            GroupNotFound: the broker does not know the group: nobody has pulled for it yet.
+            GroupNotFound: the broker does not know the group, because it has never pulled there.
         """
         header = UpdateOffset(
             consumer_group=self._group,
@@ -128,17 +128,17 @@ class BrokerOffsets:
         await self._ask(queue, header)
 
     async def first(self, queue: QueueId) -> QueueOffset:
-        """The offset of the first message that is still there."""
+        """Returns the offset of the oldest message in the queue."""
         header = MinOffset(topic=queue.topic, queue_id=queue.number, bname=queue.broker)
         return await self._offset(queue, header)
 
     async def end(self, queue: QueueId) -> QueueOffset:
-        """The offset after the last message."""
+        """Returns the offset after the newest message."""
         header = MaxOffset(topic=queue.topic, queue_id=queue.number, bname=queue.broker)
         return await self._offset(queue, header)
 
     async def at(self, queue: QueueId, at_ms: int) -> QueueOffset:
-        """The offset of the first message stored at `at_ms` or later; the end if there is none."""
+        """Returns the offset of the first message stored at `at_ms` or later, else the end."""
         header = SearchOffset(
             topic=queue.topic, queue_id=queue.number, timestamp=at_ms, bname=queue.broker
         )
@@ -147,10 +147,10 @@ class BrokerOffsets:
     async def beginning(
         self, queue: QueueId, beginning: StartPosition, *, began_ms: int, is_late: bool
     ) -> QueueOffset:
-        """Where a group begins that has committed nothing.
+        """Returns the offset at which a group without a committed one starts.
 
         Args:
-            began_ms: when the consumer began.
+            began_ms: when the consumer started, in ms since 1970 UTC.
             is_late: whether the queue appeared after that.
         """
         if beginning.is_first or is_retry_topic(queue.topic):

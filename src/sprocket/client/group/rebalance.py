@@ -1,8 +1,9 @@
-"""Which queues a consumer should hold, and what to do about it: facts in, instructions out.
+"""The rebalance: which queues a consumer should hold, and how to get there.
 
-A queue goes through acquiring, held, releasing; whoever performs an instruction reports how it
-ended, and gets what follows from that. Topics are looked at one by one, every 20 seconds and
-whenever the group's members change. Pure.
+It takes queues and members, and returns instructions. A queue goes through the stages acquiring,
+held and releasing. The caller performs each instruction and reports its result, which may lead to
+further instructions. Topics are rebalanced one by one, every 20 seconds and whenever the group's
+members change. Pure.
 """
 
 from __future__ import annotations
@@ -47,28 +48,28 @@ class Rebalance:
     def __init__(self, member: str, strategy: Strategy = average) -> None:
         self.member = member
         self._strategy = strategy
-        #: By topic: a topic's look goes over its own queues only.
+        #: By topic, so that the rebalance of one topic visits its own queues only.
         self._stages: dict[str, dict[QueueId, _Stage]] = {}
-        #: By topic, the queues that the last look gave this member.
+        #: By topic, the queues that the last rebalance assigned to this member.
         self._wanted: dict[str, frozenset[QueueId]] = {}
 
     @property
     def held(self) -> list[QueueId]:
-        """Queues that are held now."""
+        """The queues that are held now, sorted."""
         stages = (item for topic in self._stages.values() for item in topic.items())
         return sorted(queue for queue, stage in stages if stage is _Stage.HELD)
 
     def wanted(self, topic: str) -> list[QueueId]:
-        """The topic's queues that the last look gave this member, sorted."""
+        """The topic's queues that the last rebalance assigned to this member, sorted."""
         return sorted(self._wanted.get(topic, ()))
 
     def update(
         self, topic: str, queues: Iterable[QueueId], members: Sequence[str]
     ) -> list[Instruction]:
-        """What the topic's route and the group's member list say now.
+        """Rebalances a topic with the queues of its route and the members of the group.
 
-        A list without this member is too old to act on: it says that the broker does not know us
-        yet, not that we should stop.
+        A member list without this member is ignored: it means that the broker does not know this
+        member yet, not that the member should release its queues.
         """
         if self.member not in members:
             return []
@@ -78,30 +79,30 @@ class Rebalance:
         return self._settle(topic)
 
     def unsubscribed(self, topic: str) -> list[Instruction]:
-        """The topic is of no interest any more."""
+        """Returns the instructions after the topic was unsubscribed."""
         self._wanted.pop(topic, None)
         return self._settle(topic)
 
     def left(self) -> list[Instruction]:
-        """The consumer stops: everything is to be released."""
+        """Returns the instructions to release all queues, for a consumer that stops."""
         self._wanted.clear()
         return [each for topic in sorted(self._stages) for each in self._settle(topic)]
 
     def acquired(self, queue: QueueId) -> list[Instruction]:
-        """An `Acquire` succeeded."""
+        """Reports that an `Acquire` succeeded."""
         assert self._stage(queue) is _Stage.ACQUIRING, queue
         self._stages[queue.topic][queue] = _Stage.HELD
         return self._settle_queues(queue.topic, [queue])
 
     def gave_up(self, queue: QueueId) -> None:
-        """An `Acquire` failed, or a held queue was lost; the next look tries again."""
+        """Reports that an `Acquire` failed or a held queue was lost; the next rebalance retries."""
         stage = self._stage(queue)
         assert stage is not None, queue
         if stage is not _Stage.RELEASING:
             self._forget(queue)
 
     def released(self, queue: QueueId) -> list[Instruction]:
-        """A `Release` is done."""
+        """Reports that a `Release` is done."""
         assert self._stage(queue) is _Stage.RELEASING, queue
         self._forget(queue)
         return self._settle_queues(queue.topic, [queue])
@@ -119,12 +120,14 @@ class Rebalance:
         queues = self._wanted.get(topic, frozenset()) | self._stages.get(topic, {}).keys()
         return self._settle_queues(topic, sorted(queues))
 
+    # An instruction is performed asynchronously, so the wish may change meanwhile. A queue that is
+    # being acquired or released gets no new instruction: the report of its end compares the wish
+    # again. A report concerns one queue, so only this one is compared; comparing all queues after
+    # each report would be quadratic and block the loop for seconds at some thousand queues.
     def _settle_queues(self, topic: str, queues: Sequence[QueueId]) -> list[Instruction]:
-        """What is to be done with some queues of a topic, releases first.
+        """Returns the instructions for some queues of a topic, releases first.
 
-        Releases come first so that a queue never counts twice against anything. After each report
-        only the queue it is about is settled: a look at all of them for each one that was acquired
-        would cost quadratically, and keep the loop for seconds at some thousand queues.
+        Releases come first so that no limit counts a queue twice.
         """
         wanted = self._wanted.get(topic, frozenset())
         releases: list[Instruction] = []
@@ -140,7 +143,7 @@ class Rebalance:
         return releases + acquires
 
     def validate(self) -> None:
-        """Checks what must always hold."""
+        """Checks the invariants."""
         for topic, wanted in self._wanted.items():
             assert all(queue.topic == topic for queue in wanted), topic
         for topic, stages in self._stages.items():

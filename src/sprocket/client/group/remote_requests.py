@@ -1,5 +1,5 @@
-"""What operators ask of a member of a consumer group, through its broker: to go to other offsets
-(220), which ones it holds (221), what it is doing (307), to consume one message now (309).
+"""Requests of operators to a member of a consumer group, which its broker passes on: reset offsets
+(220), list offsets (221), describe the running consumer (307), consume one message now (309).
 
 Source: ClientRemotingProcessor, MQClientInstance, ConsumerRunningInfo of RocketMQ 5.x.
 """
@@ -45,30 +45,30 @@ from sprocket.protocol.requests.offset import ClientConsumeStatus, ResetClientOf
 
 logger = logging.getLogger(__name__)
 
-#: Tasks and threads whose stacks are told at most, and frames of each.
+#: How many stacks of tasks and of threads are returned at most, and how many frames of each.
 _STACKS_MAX = 200
 _FRAMES_MAX = 30
 _MIB = 1 << 20
 
 
 class MovableMember(Protocol):
-    """The member, as far as operators move it."""
+    """The part of a member that operators can change."""
 
     @property
     def feeds(self) -> list[Feed]:
-        """The queues that it holds."""
+        """The feeds of the queues that it holds."""
         ...
 
     async def move(self, queue: QueueId, offset: int) -> None:
-        """Goes on from an offset, which is committed."""
+        """Continues the queue at an offset, and commits it."""
         ...
 
 
 class MemberInfo(NamedTuple):
-    """What does not change while a member is there.
+    """The unchanging facts about a member.
 
     Attributes:
-        began_ms: when it began, ms since 1970 UTC.
+        began_ms: when it started, in ms since 1970 UTC.
     """
 
     group: str
@@ -80,14 +80,14 @@ class MemberInfo(NamedTuple):
 
 
 class _Progress(NamedTuple):
-    """Where a queue stood, and since when, ms since 1970 UTC."""
+    """A queue's offset, and since when it is unchanged, in ms since 1970 UTC."""
 
     offset: int
     since_ms: int
 
 
 class RemoteRequests:
-    """Answers for one member of a group; the session passes requests for its group on."""
+    """Answers operators' requests to one member; the session passes them on by group."""
 
     def __init__(
         self,
@@ -113,14 +113,14 @@ class RemoteRequests:
         }
 
     def __call__(self, command: Command) -> Reply | Awaitable[Reply] | None:
-        """The answer to what a broker asks in an operator's name."""
+        """Answers a request that a broker passes on."""
         answer = self._answers.get(command.code)
         if answer is None:
             remark = f"request type {command.code} not supported"
             return Reply(code=ResponseCode.REQUEST_CODE_NOT_SUPPORTED, remark=remark)
         return answer(command)
 
-    # 220.
+    # Request 220: reset offsets.
 
     def _reset(self, command: Command) -> None:
         topic = command.read(ResetClientOffset).topic
@@ -135,10 +135,10 @@ class RemoteRequests:
     async def _move(self, queue: QueueId, offset: int) -> None:
         try:
             await self._member.move(queue, offset)
-        except Exception:  # root of a task: its end must not go unseen
+        except Exception:  # root of a task: the error must be logged
             logger.exception("%s: %s could not be moved", self._info.group, queue)
 
-    # 221.
+    # Request 221: list offsets.
 
     def _positions(self, command: Command) -> Reply:
         topic = command.read(ClientConsumeStatus).topic
@@ -149,7 +149,7 @@ class RemoteRequests:
         }
         return Reply(body=ConsumeStatusBody(message_queue_table=table).encode())
 
-    # 307.
+    # Request 307: describe the running consumer.
 
     def _running(self, command: Command) -> Reply:
         wants_stacks = command.read(ConsumerRunning).jstack_enable
@@ -185,14 +185,14 @@ class RemoteRequests:
         )
 
     def _locked_ms(self, window: Window) -> int:
-        """When the queue's lease was renewed last; 0 without leases."""
+        """Returns when the queue's lease was last renewed, in ms since 1970; 0 without leases."""
         left = window.trusted_until - asyncio.get_running_loop().time()
         if not self._info.is_ordered or math.isinf(left):
             return 0
         return self._clock.now_ms() - int((TRUST - left) * 1000)
 
     def _consumed_ms(self, queue: QueueId, position: int, *, is_busy: bool) -> int:
-        """When a queue's position was first seen where it is; now, if there is nothing to do."""
+        """Returns since when a queue's offset is unchanged; now, if no messages are fetched."""
         now_ms = self._clock.now_ms()
         known = self._progress.get(queue)
         if known is None or known.offset != position or not is_busy:
@@ -212,7 +212,7 @@ class RemoteRequests:
             "language": "PYTHON",
         }
 
-    # 309.
+    # Request 309: consume one message now.
 
     def _consume(self, command: Command) -> Reply | Awaitable[Reply]:
         broker = command.read(ConsumeDirectly).broker_name or ""
@@ -262,10 +262,10 @@ def _rates_of(counted: TopicStatistics | None) -> ConsumeRates:
 
 
 def positions_in(body: Buffer) -> dict[QueueId, int]:
-    """Offsets by queue of a request 220, in the form for Java clients or for those of C++.
+    """Returns the offsets by queue of a request 220, in the form for Java or for C++ clients.
 
     Raises:
-        RemoteProtocolError: it is neither.
+        RemoteProtocolError: the body has neither form.
     """
     try:
         table = ResetOffsetBody.decode(body).offset_table
@@ -276,7 +276,7 @@ def positions_in(body: Buffer) -> dict[QueueId, int]:
 
 
 async def _outcome(listener: Listener, message: StoredMessage) -> tuple[str, str | None]:
-    """How a listener ends with a message, in RocketMQ's words."""
+    """Calls a listener with a message; returns RocketMQ's name of the result, and a remark."""
     payload: Any = message if listener.batch is None else [message]
     try:
         if listener.is_blocking:
@@ -294,7 +294,7 @@ async def _outcome(listener: Listener, message: StoredMessage) -> tuple[str, str
 
 
 def stacks() -> str:
-    """Where the tasks of this loop and the threads of this process are, for people."""
+    """Returns the stacks of this loop's tasks and this process's threads, for people to read."""
     parts = []
     for task in sorted(asyncio.all_tasks(), key=lambda each: each.get_name())[:_STACKS_MAX]:
         frames = task.get_stack(limit=_FRAMES_MAX)
@@ -307,7 +307,7 @@ def stacks() -> str:
 
 
 def _plain(value: object) -> str:
-    """A setting as people write it; a function by its name."""
+    """Returns a setting as text; a function by its name."""
     return str(getattr(value, "__name__", value))
 
 

@@ -1,4 +1,4 @@
-"""A member's share of each topic's queues, and what follows from its size."""
+"""A member's assignment of each topic, and the fetch limits that follow from its size."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from sprocket.message.queue import QueueId
 
 logger = logging.getLogger(__name__)
 
-#: Told of the queues of a topic that are this member's from now on.
+#: Is called with a topic and the queues of it that are assigned to this member from now on.
 OnShare = Callable[[str, Sequence[QueueId]], None]
 
 
 class Shares:
-    """Remembers shares, and tells a user's function of changes.
+    """Remembers the assignments, and calls a user's function after changes.
 
     Args:
-        config: limits of queues and topics.
+        config: the limits of queues and topics.
         on_share: the user's function, if there is one.
     """
 
@@ -29,7 +29,7 @@ class Shares:
         self._shares: dict[str, list[QueueId]] = {}
 
     def set(self, topic: str, share: list[QueueId]) -> bool:
-        """Takes note of a topic's share; whether it is another one than before."""
+        """Records a topic's assignment; returns whether it has changed."""
         if share == self._shares.get(topic, []):
             return False
         self._shares[topic] = share
@@ -37,11 +37,11 @@ class Shares:
             try:
                 self._on_share(topic, list(share))
             except Exception:  # a user's function
-                logger.exception("the function that is told of %s's queues failed", topic)
+                logger.exception("the function for assignments failed for topic %s", topic)
         return True
 
     def limits(self, topic: str) -> FetchLimits:
-        """When to stop fetching from one of the topic's queues."""
+        """Returns the limits for one of the topic's queues."""
         config, queues = self._config, max(1, len(self._shares.get(topic, ())))
         count, size = config.window_count_max, config.window_bytes_max
         if config.topic_count_max is not None:

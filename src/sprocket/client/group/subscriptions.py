@@ -1,9 +1,9 @@
-"""What a consumer subscribes: topics by name, and all topics whose names match a pattern. Pure.
+"""Subscriptions of a consumer: of topics by name, and of all topics that match a pattern. Pure.
 
-A pattern must match the whole name. It finds what name servers list: never RocketMQ's own topics,
-nor retry and dead-letter topics. A topic that is subscribed by name stays as it was subscribed. One
-that disappears is given up only after it was missing in several lists in a row: a name server that
-was started anew lists nothing for a while.
+A pattern must match the whole name. It finds topics that name servers list, but never RocketMQ's
+own topics, nor retry and dead-letter topics. A pattern does not change the subscription of a topic
+by name. A topic is unsubscribed only after it was missing in several lists in a row, because a name
+server lists nothing for a while after its start.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from sprocket.message.topic import (
     is_system_topic,
 )
 
-#: A topic's name, or a pattern that names match.
+#: A topic's name, or a pattern for names.
 Topics = str | re.Pattern[str]
 
-#: Lists in a row that a topic must be missing in.
+#: A topic is unsubscribed after it was missing in so many lists in a row.
 _MISSING_MAX = 3
-#: More topics by patterns are taken for a mistake: each costs a task for every queue.
+#: More topics by patterns than this are an error, because each costs a task for every queue.
 _FOUND_MAX = 10_000
 
 
@@ -40,38 +40,39 @@ class Subscriptions:
     """One consumer's subscriptions.
 
     Attributes:
-        by_topic: all of them, those by patterns too.
+        by_topic: all of them, including those by patterns.
     """
 
     def __init__(self) -> None:
         self.by_topic: dict[str, Subscription] = {}
         self._wishes: dict[re.Pattern[str], _WantedTopic] = {}
-        #: Topics that patterns found, and how often each was missing since it was last listed.
+        #: Topics found by patterns, and in how many lists each was missing since its last listing.
         self._missing: dict[str, int] = {}
-        #: Of every topic that was ever subscribed, the last one's.
+        #: The last version of every topic that was ever subscribed.
         self._versions: dict[str, int] = {}
 
     @property
     def has_patterns(self) -> bool:
-        """Whether lists of topics are of interest."""
+        """Whether there are patterns, so that lists of topics are needed."""
         return bool(self._wishes)
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is subscribed, neither by name nor by a pattern."""
+        """Whether there is no subscription, neither by name nor by a pattern."""
         return not self.by_topic and not self._wishes
 
     def set(
         self, topics: Topics, wanted: Filter, listener: Listener | None, *, version: int
     ) -> None:
-        """Subscribes a topic, or all that match.
+        """Subscribes a topic, or all topics that match a pattern.
 
         Args:
-            version: of a group's subscriptions of a topic brokers keep the one with the highest;
-                raised if it is not above the last one's here, since a clock can be set back.
+            version: brokers keep the subscription with the highest version of a group and topic. It
+                is increased if it is not above the topic's last one, because a clock can be set
+                back.
 
         Raises:
-            UsageError: that is no topic's name, and no pattern of text.
+            UsageError: it is neither a valid topic name nor a pattern for text.
         """
         if isinstance(topics, re.Pattern):
             if not isinstance(topics.pattern, str):
@@ -88,7 +89,7 @@ class Subscriptions:
         return newer
 
     def drop(self, topics: Topics) -> bool:
-        """Subscribes a topic, or what a pattern found, no more; whether it was subscribed."""
+        """Unsubscribes a topic, or those of a pattern; returns whether it was subscribed."""
         if not isinstance(topics, re.Pattern):
             check_topic(topics)
             self._missing.pop(topics, None)
@@ -100,16 +101,16 @@ class Subscriptions:
         return True
 
     def clear(self) -> None:
-        """Subscribes nothing."""
+        """Removes all subscriptions."""
         self.by_topic.clear()
         self._wishes.clear()
         self._missing.clear()
 
     def listed(self, names: Collection[str], *, version: int) -> tuple[list[str], list[str]]:
-        """What a list of all topics changes: topics that were found, and given up; both sorted.
+        """Applies a list of all topics; returns the added and the removed topics, both sorted.
 
         Raises:
-            UsageError: too many match.
+            UsageError: more than 10,000 topics match.
         """
         found, gone = [], []
         for topic in sorted(names):
@@ -142,5 +143,5 @@ class Subscriptions:
 
 
 def is_internal(topic: str) -> bool:
-    """Whether no pattern finds the topic."""
+    """Whether the topic is internal, so that no pattern finds it."""
     return is_system_topic(topic) or is_retry_topic(topic) or is_dead_letter_topic(topic)

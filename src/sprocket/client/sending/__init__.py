@@ -1,1 +1,1 @@
-"""How a message is sent: its envelope, the choice of a queue, retries, replies to requests."""
+"""How a message is sent: the choice of a queue, retries, and replies to request messages."""

@@ -1,8 +1,9 @@
-"""Requests and replies over messages: what goes out with them, and who waits for which reply.
+"""Requests and replies over messages.
 
-A request is an ordinary message that says who asks (REPLY_TO_CLIENT, the client id), under which
-name (CORRELATION_ID) and how long it waits (TTL, in ms). Whoever consumes it sends the answer to
-the reply topic of its cluster; the broker pushes it to the asker's connection (326).
+A request is an ordinary message with three properties more: the client id of its sender
+(REPLY_TO_CLIENT), a correlation id (CORRELATION_ID) and how long the sender waits (TTL, in ms). The
+consumer sends the reply to the reply topic of its cluster, and the broker pushes it to the sender's
+connection (326).
 
 Source: DefaultMQProducerImpl.request, MessageUtil, ClientRemotingProcessor of RocketMQ 4.9 and 5.x.
 """
@@ -33,30 +34,32 @@ from sprocket.message.topic import reply_topic
 logger = logging.getLogger(__name__)
 
 _REPLY = "reply"
-#: The producer group of replies that a consumer sends; Java clients use it too.
+#: The producer group of the replies that consumers send, as in Java clients.
 INNER_GROUP = "CLIENT_INNER_PRODUCER"
 
 
 class RequestReply:
-    """Asks for one producer.
+    """Sends requests for one producer and waits for the replies.
 
     Args:
-        session: connections, and replies that come.
-        sender: sends the requests.
+        session: connections and pending replies.
+        sender: sends the request messages.
     """
 
     def __init__(self, session: Session, sender: MessageSender) -> None:
         self._session = session
         self._sender = sender
-        #: Whether brokers that are known were told of this producer since it began.
+        #: Whether all known brokers have received a heartbeat since this producer started.
         self._is_announced = False
 
+    # The future is registered before the message is sent, since the reply may arrive before the
+    # send has returned. It is removed in every case, so that a timeout leaves nothing in memory.
     async def ask(self, envelope: Envelope, *, timeout_ms: float, deadline: Deadline) -> Message:
         """Sends a request and waits for its reply.
 
         Raises:
-            CallTimeout: it was sent, and nobody replied in time.
-            SprocketError: as `MessageSender.send`.
+            CallTimeout: the request was sent, and nobody replied in time.
+            SprocketError: as for a send.
         """
         session = self._session
         await self._announce(envelope.topic, deadline)
@@ -80,8 +83,10 @@ class RequestReply:
         finally:
             session.replies.forget(name)
 
+    # A broker pushes a reply to the connection that it knows for the client id. The consumer may
+    # reply through any broker of the topic, so all of them need our heartbeat before the request.
     async def _announce(self, topic: str, deadline: Deadline) -> None:
-        """Has brokers know us before they are to push replies to us."""
+        """Makes sure that the topic's brokers have our heartbeat, so that they can push replies."""
         route = await self._sender.route(topic, deadline)
         session = self._session
         if not self._is_announced:
@@ -97,11 +102,11 @@ class RequestReply:
 
 
 class Responder:
-    """Sends replies.
+    """Sends replies to request messages.
 
     Args:
         session: connections and routes.
-        group: the producer group that brokers are told.
+        group: the producer group of the replies.
     """
 
     def __init__(self, session: Session, group: str = INNER_GROUP) -> None:
@@ -117,11 +122,15 @@ class Responder:
         properties: Mapping[str, str] | None = None,
         timeout_ms: float | None = None,
     ) -> Sent:
-        """Replies, if possible through the broker that the request came by: it knows the asker.
+        """Sends a reply, if possible through the request's broker, which knows the requester.
+
+        Args:
+            properties: user properties of the reply.
+            timeout_ms: for the send; 3 s by default.
 
         Raises:
-            UsageError: the message asks for no reply, or the reply cannot be sent.
-            SendFailed: the broker could not be reached, or could not reach the asker.
+            UsageError: the message requests no reply, or the reply cannot be sent.
+            SendFailed: the broker could not be reached, or could not reach the requester.
             RouteNotFound, ReplyError: as for a send.
         """
         now_ms = self._session.world.clock.now_ms()
@@ -140,13 +149,13 @@ class Responder:
 
 
 def topic_of_reply(request: StoredMessage) -> str:
-    """Where the reply to a request goes.
+    """Returns the topic for the reply to a request.
 
     Raises:
-        UsageError: the message asks for no reply.
+        UsageError: the message requests no reply.
     """
     if not isinstance(request, StoredMessage):
-        raise UsageError(f"a consumed message is replied to, not {type(request).__name__}")
+        raise UsageError(f"reply takes a consumed message, not {type(request).__name__}")
     cluster = request.properties.get(CLUSTER)
     if not cluster or not request.properties.get(REPLY_TO_CLIENT):
         raise UsageError("the message asks for no reply: it was not sent by `request`")

@@ -1,7 +1,7 @@
-"""Gets an envelope to a broker: chooses queues, tries again, reads the answer.
+"""Sends an envelope to a broker: chooses the queue, retries, reads the reply.
 
-A send that failed goes to another broker at once; if there is no other, to the same after a
-pause. All attempts together have the time of the one deadline.
+A failed send is repeated at another broker at once; if there is no other, at the same one after a
+pause. One deadline limits all attempts together.
 """
 
 from __future__ import annotations
@@ -38,26 +38,28 @@ from sprocket.protocol.command import Command
 from sprocket.protocol.requests.send import RecallMessage, RecallReply, SendMessageV2, SendReply
 from sprocket.protocol.sending import SendForm
 
-#: Chooses one of the topic's queues for a message.
+#: Takes the topic's queues and a message; returns one of the queues.
 QueueSelector = Callable[[Sequence[QueueId], Message], QueueId]
 
-#: Seconds before a broker that just failed is tried again, when there is no other.
+#: Seconds before the next attempt at a broker that has failed: the first pause and the longest.
 _PAUSE_FIRST = 0.05
 _PAUSE_LONGEST = 1.0
-#: Seconds that asking for a newer route may take out of a send's time.
+#: Seconds that fetching a newer route may take of a send's time.
 _ROUTE_SECONDS = 0.5
 
 
 class Sent(NamedTuple):
-    """Where a message is stored.
+    """The result of a send: where the broker stored the message.
 
     Attributes:
-        queue: the queue it lies in.
-        queue_offset: its index there.
-        message_id: the unique id that this producer gave it.
-        offset_id: the id that the broker gave it: its address and place in the log.
-        status: `SendStatus.OK`, or what the broker could not do in time after storing it.
-        recall_handle: by it a message that waits for its time can be taken back; else None.
+        queue: the queue that contains it.
+        queue_offset: its offset in the queue.
+        message_id: the unique id from this producer.
+        offset_id: the id from the broker: the broker's address and the offset in its log.
+        status: `SendStatus.OK`, or what the broker could not do in time after it stored the
+            message.
+        recall_handle: for a delayed message that can be recalled, the handle that `recall` takes;
+            else None.
     """
 
     queue: QueueId
@@ -69,12 +71,12 @@ class Sent(NamedTuple):
 
 
 class MessageSender:
-    """Sends for one producer group.
+    """Sends envelopes for one producer group.
 
     Args:
         session: connections and routes.
         group: the producer group.
-        config: retries, and what brokers are told of topics to be made.
+        config: the retries, and how many queues a new topic gets.
     """
 
     def __init__(self, session: Session, group: str, config: ProducerConfig) -> None:
@@ -84,14 +86,15 @@ class MessageSender:
         self._clock = asyncio.get_running_loop().time
         self._faults = Faults() if config.avoid_faults else None
         self._chooser = QueueChooser(session.world.entropy.below(1 << 16), self._faults)
-        #: By queue, what sends to it have in common.
+        #: By queue, the part of the request that all sends to it have in common.
         self._forms: dict[QueueId, SendForm] = {}
 
     async def route(self, topic: str, deadline: Deadline) -> TopicRoute:
-        """The topic's route, or the one that it will have once a send has made it.
+        """Returns the topic's route, or the one that it will have once a send has created it.
 
         Raises:
-            RouteNotFound: the topic does not exist and is not made, or takes no messages.
+            RouteNotFound: the topic does not exist and is not created automatically, or no broker
+                accepts messages for it.
             SendFailed: no name server answered in time.
         """
         route = self._session.routes.known(topic)
@@ -106,15 +109,19 @@ class MessageSender:
             raise RouteNotFound(f"no broker takes messages of topic {topic!r} now")
         return route
 
+    # Most sends succeed at once, so the loop takes the route from the cache and creates nothing for
+    # retries until an attempt has failed. One coroutine less, and no calls that most
+    # sends do not need, made a send cost 12.4 µs besides the network, where it was 13.5 µs. The
+    # route is read again for each attempt, because a failure may have refreshed it.
     async def send(self, envelope: Envelope, deadline: Deadline) -> list[Sent]:
-        """Sends to the queue whose turn it is; on failure to another broker's.
+        """Sends to the next queue in round robin; after a failure to a queue of another broker.
 
         Raises:
             SendFailed: no attempt succeeded in time.
-            ReplyError: a broker refused, and others would too.
+            ReplyError: a broker refused for a reason that other brokers share.
             RouteNotFound: as `route`.
         """
-        attempts: Attempts | None = None  # made at the first failure: most sends have none
+        attempts: Attempts | None = None
         failure: SprocketError | None = None
         while True:
             route = self._session.routes.known(envelope.topic)
@@ -145,7 +152,7 @@ class MessageSender:
         raise _failed(envelope, failure) from failure
 
     async def send_to(self, queue: QueueId, envelope: Envelope, deadline: Deadline) -> list[Sent]:
-        """Sends to one queue and no other, once.
+        """Sends to this queue, with one attempt.
 
         Raises:
             SendFailed, ReplyError: as `send`.
@@ -165,10 +172,10 @@ class MessageSender:
     async def send_oneway(
         self, queue: QueueId | None, envelope: Envelope, deadline: Deadline
     ) -> None:
-        """Sends without waiting for the broker's word.
+        """Sends without a reply from the broker.
 
         Raises:
-            SendFailed: it did not even go out.
+            SendFailed: the message could not be written to a connection.
             RouteNotFound: as `route`.
         """
         if queue is None:
@@ -185,28 +192,28 @@ class MessageSender:
             raise _failed(envelope, error) from error
 
     async def recall(self, topic: str, handle: str, deadline: Deadline) -> str:
-        """Takes a message back at the broker that the handle names; its unique id.
+        """Recalls a delayed message at the broker that the handle names; returns its unique id.
 
         Raises:
-            UsageError: that is no handle of the topic.
+            UsageError: the handle is invalid or belongs to another topic.
             ReplyError: the broker refused.
-            TransportError, RouteNotFound: it could not be asked.
+            TransportError, RouteNotFound: the broker could not be reached.
         """
-        said = RecallHandle.parse(handle)
-        if said.topic != topic:
-            raise UsageError(f"the handle is for topic {said.topic!r}, not {topic!r}")
+        parsed = RecallHandle.parse(handle)
+        if parsed.topic != topic:
+            raise UsageError(f"the handle is for topic {parsed.topic!r}, not {topic!r}")
         await self.route(topic, deadline)
         header = RecallMessage(
-            producer_group=self._group, topic=topic, recall_handle=handle, bname=said.broker
+            producer_group=self._group, topic=topic, recall_handle=handle, bname=parsed.broker
         )
-        address = self._session.address(said.broker)
+        address = self._session.address(parsed.broker)
         reply = await self._session.pool.ask(address, header, deadline=deadline)
-        return reply.read(RecallReply).msg_id or said.unique_key
+        return reply.read(RecallReply).msg_id or parsed.unique_key
 
     def _request(
         self, envelope: Envelope, queue: QueueId, deadline: Deadline
     ) -> Awaitable[Command]:
-        """Sends to a queue; the broker's answer is to be awaited."""
+        """Sends to a queue; returns the broker's reply as an awaitable."""
         address = self._session.address(queue.broker)
         return self._posted(envelope, queue, address, deadline) or self._session.pool.call(
             address, self._header(envelope, queue), body=envelope.body, deadline=deadline
@@ -215,7 +222,11 @@ class MessageSender:
     def _answered(
         self, reply: Command, envelope: Envelope, queue: QueueId, began: float
     ) -> list[Sent]:
-        """What a broker's answer says, to a send that began at a moment of the loop's time."""
+        """Returns the results that a reply contains, and records how long the broker took.
+
+        Args:
+            began: when the send began, on the loop's clock.
+        """
         status = send_status(reply)
         faults = self._faults
         if faults is not None:
@@ -225,14 +236,18 @@ class MessageSender:
         return _sent(reply, envelope, queue, status)
 
     def _note_failure(self, error: TransportError | ReplyError, queue: QueueId) -> None:
-        """Takes note that a send to a broker failed."""
+        """Records that a send to a broker failed."""
         if self._faults is not None and error.retriable:
             self._faults.failed(queue.broker, self._clock())
 
+    # The fast path. Most header fields are equal for all sends to a queue. They are encoded once,
+    # into a form, and a send fills in the rest: 13.2 µs a send besides the network,
+    # where it was 18.4 µs (128 B and 1 KiB, 256 in flight). It never waits, so it needs an open
+    # connection that takes one more call, and headers that are plain JSON without a signature.
     def _posted(
         self, envelope: Envelope, queue: QueueId, address: str, deadline: Deadline
     ) -> Awaitable[Command] | None:
-        """Sends by the queue's form, if that can be done at once: so most sends go."""
+        """Sends by the queue's form if that is possible without waiting, else returns None."""
         peer = self._session.pool.connected(address)
         if peer is None or not envelope.is_plain or not self._session.is_plain:
             return None
@@ -251,7 +266,7 @@ class MessageSender:
         return Attempts(self._config.retries, waits)
 
     async def _refresh(self, topic: str, deadline: Deadline) -> None:
-        """Asks for a newer route; without one the old one stays."""
+        """Fetches a newer route; if that fails, the old one stays."""
         with contextlib.suppress(TransportError, RouteNotFound):
             await self._session.routes.fetch(topic, deadline.sooner(_ROUTE_SECONDS))
 
@@ -285,10 +300,11 @@ def fixed_queue(
     queue: QueueId | None = None,
     selector: QueueSelector | None = None,
 ) -> QueueId:
-    """The queue that the caller wishes, by exactly one of three ways.
+    """Returns the queue that the caller determines by exactly one of key, queue and selector.
 
     Raises:
-        UsageError: more than one wish, or no queue of the topic that takes messages.
+        UsageError: more than one of them is given, or the queue is none of the topic's writable
+            queues.
     """
     if (key is not None) + (queue is not None) + (selector is not None) != 1:
         raise UsageError("key, queue and queue_selector exclude each other")
@@ -305,11 +321,11 @@ def _selected(
 ) -> QueueId | None:
     try:
         return selector(queues, message)
-    except TypeError:  # its own, or it is none: to be looked at costs more than a send
+    except TypeError:  # checked only now, since inspecting a function costs more than a send
         check_takes(selector, "queues", "message", what="a queue_selector")
         raise
 
 
 def _failed(envelope: Envelope, failure: SprocketError | None) -> SendFailed:
-    why = failure or CallTimeout("no time was left")
+    why = failure or CallTimeout("the deadline has passed")
     return SendFailed(f"message {envelope.message_id} to {envelope.topic!r}: {why}")

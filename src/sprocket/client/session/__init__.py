@@ -1,1 +1,1 @@
-"""Connections and routes that the clients of a process share."""
+"""Connections, heartbeats and routes that the clients of a process share."""

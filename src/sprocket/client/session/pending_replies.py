@@ -1,4 +1,4 @@
-"""Replies that are awaited, by the name under which each was asked for.
+"""Pending replies to request messages, by correlation id.
 
 Source: ClientRemotingProcessor.receiveReplyMessage, RequestFutureHolder of RocketMQ 4.9 and 5.x.
 """
@@ -20,33 +20,36 @@ logger = logging.getLogger(__name__)
 
 
 class PendingReplies:
-    """Who waits for which reply. Each waits for one, and forgets it when the time is over."""
+    """The futures of replies that have not arrived; the caller removes its own after a timeout."""
 
     def __init__(self) -> None:
         self._waiting: dict[str, asyncio.Future[Message]] = {}
 
     @property
     def is_awaiting(self) -> bool:
-        """Whether somebody waits."""
+        """Whether any reply is awaited."""
         return bool(self._waiting)
 
     def expect(self, name: str) -> asyncio.Future[Message]:
-        """The reply that will come under that name."""
+        """Returns a future for the reply with this correlation id."""
         waiting: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
         self._waiting[name] = waiting
         return waiting
 
     def forget(self, name: str) -> None:
-        """Nobody waits for it any more."""
+        """Removes the future of this correlation id; a reply that comes later is ignored."""
         self._waiting.pop(name, None)
 
     def receive(self, command: Command) -> Reply:
-        """Takes in what a broker pushes, and thanks it; a reply that nobody awaits is let go."""
+        """Handles a reply that a broker pushes, and confirms it; one that nobody awaits is ignored.
+
+        The confirmation has an error code if the body cannot be decompressed.
+        """
         header = command.read(PushReplyMessage)
         properties = decode(header.properties or "")
         waiting = self._waiting.get(properties.get(CORRELATION_ID, ""))
         if waiting is None or waiting.done():
-            logger.info("a reply came that nobody awaits, or no longer: %s", properties)
+            logger.info("ignored a reply that nobody awaits any more: %s", properties)
             return Reply()
         try:
             waiting.set_result(_message(header, properties, bytes(command.body)))

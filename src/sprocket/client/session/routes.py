@@ -1,7 +1,7 @@
-"""Where topics are: a cache over the name servers.
+"""A cache of topic routes, filled from the name servers.
 
-A route is fetched once for all who ask at the same time, and stays until a newer one replaces it:
-while no name server answers, or a broker is away for a moment, work goes on with what is known.
+Callers that need a route at the same time share one fetch. A route stays until a newer one replaces
+it, so clients continue with the known routes while no name server answers.
 
 Source: MQClientInstance.updateTopicRouteInfoFromNameServer of RocketMQ 5.x.
 """
@@ -45,9 +45,9 @@ class RouteCache:
 
     Args:
         pool: connections to the name servers.
-        nameservers: their addresses; one is asked until it fails, then the next.
-        first: index of the one to begin with.
-        timeout_ms: how long one may take.
+        nameservers: their addresses; one is used until it fails, then the next.
+        first: index of the first one to use.
+        timeout_ms: how long a request to one name server may take.
     """
 
     def __init__(
@@ -58,30 +58,30 @@ class RouteCache:
         self._timeout_ms = timeout_ms
         self._routes: dict[str, TopicRoute] = {}
         self._fetching: dict[str, asyncio.Task[TopicRoute]] = {}
-        #: By broker name, the newest addresses that any route gave.
+        #: By broker name, the newest addresses from any route.
         self._addresses: dict[str, dict[int, str]] = {}
-        #: Called with a topic whose queues or brokers are not what they were.
+        #: Called with a topic when its queues or brokers have changed.
         self.on_change: Callable[[str], None] | None = None
 
     @property
     def topics(self) -> list[str]:
-        """Topics whose route is known."""
+        """The topics whose route is known."""
         return list(self._routes)
 
     def known(self, topic: str) -> TopicRoute | None:
-        """The topic's route, if it is at hand."""
+        """Returns the topic's route if it is in the cache."""
         return self._routes.get(topic)
 
     def address(self, broker: str, number: int = MASTER) -> str | None:
-        """Where a broker's master, or one of its slaves, is."""
+        """Returns the address of a broker's master, or of the slave with that number."""
         return self._addresses.get(broker, {}).get(number)
 
     def nearest(self, broker: str, number: int) -> tuple[int, str] | None:
-        """Number and address of the wished process of a broker, else of the lowest there is."""
+        """Returns number and address of that process of a broker, else of the lowest number."""
         return nearest(self._addresses.get(broker), number)
 
     def brokers(self) -> list[tuple[str, int, str]]:
-        """(broker name, number, address) of all that any route names."""
+        """Returns (broker name, number, address) for every broker process in any route."""
         return [
             (broker, number, address)
             for broker, numbers in sorted(self._addresses.items())
@@ -89,11 +89,11 @@ class RouteCache:
         ]
 
     async def of(self, topic: str, deadline: Deadline) -> TopicRoute:
-        """The topic's route, fetched if it is not at hand.
+        """Returns the topic's route, after a fetch if it is not in the cache.
 
         Raises:
             RouteNotFound: no name server knows the topic.
-            TransportError: none of them answered in time.
+            TransportError: no name server answered in time.
         """
         known = self._routes.get(topic)
         if known is not None and not known.is_promised:
@@ -101,10 +101,10 @@ class RouteCache:
         return await self.fetch(topic, deadline)
 
     async def for_sending(self, topic: str, new_queues: int, deadline: Deadline) -> TopicRoute:
-        """The topic's route, or the one that it will have once a send has made it.
+        """Returns the topic's route, or the one that it will have once a send has created it.
 
         Raises:
-            RouteNotFound: nobody knows the topic, and no broker makes topics.
+            RouteNotFound: the topic does not exist, and no broker creates topics automatically.
             TransportError: no name server answered in time.
         """
         known = self._routes.get(topic)
@@ -118,17 +118,21 @@ class RouteCache:
             template = await self.of(TEMPLATE, deadline)
         except RouteNotFound:
             raise RouteNotFound(
-                f"topic {topic!r} does not exist, and no broker makes topics by itself"
+                f"topic {topic!r} does not exist, and no broker creates topics automatically"
             ) from None
         made = promise(topic, template, new_queues)
         return self._routes.setdefault(topic, made)
 
+    # The fetch is a task of its own, and callers only wait for it. If one caller is cancelled or
+    # reaches its deadline, the others still get the route. So many sends to a new topic cost one
+    # request to a name server.
     async def fetch(self, topic: str, deadline: Deadline) -> TopicRoute:
-        """Fetches the topic's route anew; whoever asks meanwhile gets the same answer.
+        """Fetches the topic's route; concurrent callers share one request and its result.
 
         Raises:
             RouteNotFound: no name server knows the topic.
-            TransportError: none of them answered in time.
+            TransportError: no name server answered in time.
+            ClosedError: the client was closed meanwhile.
         """
         task = self._fetching.get(topic)
         if task is None:
@@ -137,16 +141,16 @@ class RouteCache:
             self._fetching[topic] = task
         await asyncio.wait([task], timeout=None if deadline.is_never else deadline.left())
         if not task.done():
-            raise CallTimeout(f"no name server told the route of {topic!r} in time")
+            raise CallTimeout(f"no name server returned the route of {topic!r} in time")
         if task.cancelled():
             raise ClosedError("the client is closed")
         return task.result()
 
     async def names(self, deadline: Deadline) -> list[str]:
-        """All topics that the name servers know, but for those named after clusters and brokers.
+        """Returns all topics that the name servers know, except those of clusters and brokers.
 
         Raises:
-            TransportError, ReplyError: the last one that was asked did not tell.
+            TransportError, ReplyError: every name server failed; this is the last error.
         """
         failures: list[SprocketError] = []
         for address in self._nameservers:
@@ -167,15 +171,15 @@ class RouteCache:
         return set(TopicList.decode(reply.body).topic_list)
 
     async def refresh(self) -> None:
-        """Fetches all known routes anew; what cannot be fetched stays as it is."""
+        """Fetches all known routes again; a route that cannot be fetched stays unchanged."""
         for topic in self.topics:
             try:
                 await self.fetch(topic, Deadline.never())
             except SprocketError as error:
-                logger.debug("route of %s stays as it was: %s", topic, error)
+                logger.debug("the route of %s is not refreshed: %s", topic, error)
 
     async def close(self) -> None:
-        """Ends fetches under way."""
+        """Cancels the running fetches."""
         tasks = list(self._fetching.values())
         for task in tasks:
             task.cancel()
@@ -198,7 +202,7 @@ class RouteCache:
         return found
 
     async def _ask(self, topic: str) -> Route:
-        """Asks one name server after the other; a broken one must not hide what another knows."""
+        """Asks the name servers in turn, because a broken one must not hide what another knows."""
         failures: list[SprocketError] = []
         for address in self._nameservers:
             try:
@@ -219,6 +223,6 @@ class RouteCache:
 
 
 def _retrieve(task: asyncio.Task[TopicRoute]) -> None:
-    """Looks at the outcome, in case every caller has given up: then it is no news."""
+    """Reads the task's exception, so that asyncio does not log it if every caller has given up."""
     if not task.cancelled():
         task.exception()

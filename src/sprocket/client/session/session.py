@@ -1,12 +1,13 @@
-"""What the clients of one process share: connections, routes, heartbeats, one client id.
+"""What the clients of one process share: connections, routes, heartbeats and one client id.
 
-Producers and consumers of one event loop that name the same name servers and settings join one
-session; the last to leave closes it. After a fork the child gets a session of its own. Two
-members of one consumer group never share one: brokers know members by connection and client id.
+Producers and consumers of one event loop with the same name servers and settings join one session;
+the last one to leave closes it. After a fork the child gets a session of its own. Two members of
+one consumer group never share a session, because brokers identify members by connection and client
+id.
 
-A broker learns of us by a heartbeat on the very connection that we use, so a connection that was
-made anew is greeted before it is used for pulls, and members whose connection broke tell the
-broker again at once instead of at the next beat.
+A broker registers a client by a heartbeat on the connection that the client uses. So a new
+connection carries a heartbeat before it is used for pulls, and after a connection broke the next
+heartbeat is sent at once.
 
 Source: MQClientInstance, ClientConfig.buildMQClientId of RocketMQ 5.x.
 """
@@ -41,8 +42,8 @@ from sprocket.remoting.transport import Peer
 
 logger = logging.getLogger(__name__)
 
-#: Seconds before a heartbeat that did not reach everyone is tried again.
-_BEAT_AGAIN_FIRST = 1.0
+#: Seconds before the first retry of a heartbeat that did not reach all brokers.
+_HEARTBEAT_RETRY_FIRST = 1.0
 
 
 class SessionMember(Protocol):
@@ -54,15 +55,15 @@ class SessionMember(Protocol):
         ...
 
     def describe(self) -> ConsumerData:
-        """What heartbeats say of it."""
+        """Returns what heartbeats contain about this member."""
         ...
 
     def lost(self, address: str) -> None:
-        """The connection to a broker broke: what it granted may be granted to others now."""
+        """Is called when the connection to a broker breaks: other members may get its leases."""
         ...
 
     def rebalance_soon(self) -> None:
-        """Members of the group came or went, or a route changed: queues may be shared anew."""
+        """Is called when the group's members or a route have changed: a rebalance is due."""
         ...
 
 
@@ -72,14 +73,14 @@ _open: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[_Key, list[Session]]] =
 
 
 class Session:
-    """Use `join` and `leave`.
+    """The shared part of clients; `join` returns one, and `leave` gives it up.
 
     Attributes:
-        client_id: as brokers and other members know us.
-        replies: those to request messages that are awaited.
-        ids: makes unique ids of messages.
-        operated: by consumer group, who answers what operators ask of the member.
-        checkers: by producer group, who answers what brokers ask about transactions.
+        client_id: the id by which brokers and other members know this client.
+        replies: pending replies to request messages.
+        ids: makes the unique ids of messages.
+        operated: by consumer group, answers the requests of operators to the member.
+        checkers: by producer group, answer the transaction checks of brokers.
     """
 
     def __init__(
@@ -97,7 +98,7 @@ class Session:
             address=world.packed_host, process=world.process, token=entropy.token(4)
         )
         signer = config.signer()
-        #: Whether requests have plain headers: JSON, and not signed.
+        #: Whether request headers are plain: JSON, and not signed.
         self.is_plain = config.header != "binary" and signer is None
         self.pool = Pool(
             endpoint=self._answer,
@@ -114,13 +115,13 @@ class Session:
         self.replies = PendingReplies()
         self._config = config
         self._users = 0
-        #: Consumer groups of which there is, or will be, a member.
+        #: Consumer groups that have, or will have, a member here.
         self._groups: set[str] = set()
         self._producers: Counter[str] = Counter()
         self._consumers: dict[str, SessionMember] = {}
         self.operated: dict[str, Callable[[Command], Reply | Awaitable[Reply] | None]] = {}
         self.checkers: dict[str, list[TransactionChecks]] = {}
-        #: By address, the connection on which that broker has had our heartbeat.
+        #: By address, the connection on which the broker has received a heartbeat.
         self._greeted: dict[str, Peer] = {}
         self._greeting: dict[str, asyncio.Task[Peer]] = {}
         self._heartbeat_now = asyncio.Event()
@@ -135,14 +136,14 @@ class Session:
         *,
         group: str = "",
     ) -> Session:
-        """A session for one more client of the running loop.
+        """Returns a session for one more client of the running loop.
 
         Args:
-            group: the consumer group of which the client will be a member, if any.
+            group: the consumer group that the client will join, if any.
         """
-        here = _open.setdefault(asyncio.get_running_loop(), {})
+        of_loop = _open.setdefault(asyncio.get_running_loop(), {})
         key: _Key = (os.getpid(), nameservers, config.shared(), world)
-        sessions = here.setdefault(key, [])
+        sessions = of_loop.setdefault(key, [])
         for session in sessions:
             if group not in session._groups:
                 break
@@ -158,7 +159,7 @@ class Session:
         return session
 
     async def leave(self, *, group: str = "") -> None:
-        """One client less; the last one closes the session. Arguments as for `join`."""
+        """Removes one client; the last one closes the session. Arguments as for `join`."""
         self._users -= 1
         self._groups.discard(group)
         if self._users:
@@ -176,30 +177,30 @@ class Session:
     # Groups.
 
     def add_producer(self, group: str) -> None:
-        """From now on heartbeats name the producer group."""
+        """Adds the producer group to the heartbeats."""
         self._producers[group] += 1
         if self._producers[group] == 1:
             self.heartbeat_soon()
 
     async def remove_producer(self, group: str) -> None:
-        """Heartbeats no longer name the group, and brokers are told."""
+        """Removes the producer group from the heartbeats, and unregisters it at the brokers."""
         self._producers[group] -= 1
         if not self._producers[group]:
             del self._producers[group]
             await self._send_to_all(Unregister(client_id=self.client_id, producer_group=group))
 
     def add_consumer(self, member: SessionMember) -> None:
-        """From now on heartbeats describe the member."""
+        """Adds the member to the heartbeats."""
         self._consumers[member.group] = member
 
     async def remove_consumer(self, member: SessionMember) -> None:
-        """Heartbeats no longer describe the member, and brokers are told."""
+        """Removes the member from the heartbeats, and unregisters it at the brokers."""
         if self._consumers.pop(member.group, None) is not None:
             header = Unregister(client_id=self.client_id, consumer_group=member.group)
             await self._send_to_all(header)
 
     async def _send_to_all(self, header: Unregister) -> None:
-        """Tells all brokers that have heard of us, or are just hearing of us."""
+        """Sends the request to all brokers that have, or are just getting, a heartbeat of ours."""
         deadline = Deadline.after_ms(self._config.call_timeout_ms)
         addresses = sorted({*self._greeted, *self._greeting})
         await asyncio.gather(
@@ -214,26 +215,26 @@ class Session:
     # Brokers.
 
     def address(self, broker: str) -> str:
-        """Where a broker's master is.
+        """Returns the address of a broker's master.
 
         Raises:
-            ConnectFailed: no route says so.
+            ConnectFailed: no route has the broker.
         """
         address = self.routes.address(broker, MASTER)
         if address is None:
-            raise ConnectFailed(f"no route says where broker {broker!r} is")
+            raise ConnectFailed(f"no route has the address of broker {broker!r}")
         return address
 
     def greeted(self, address: str) -> Peer | None:
-        """The connection to a broker that knows us, if it stands."""
+        """Returns the connection to a broker that has our heartbeat, if it is open."""
         peer = self._greeted.get(address)
         return None if peer is None or peer.is_closed else peer
 
     async def register(self, address: str) -> Peer:
-        """The connection to a broker, which has our heartbeat when this returns.
+        """Connects to a broker and sends a heartbeat; returns the connection afterwards.
 
         Raises:
-            SprocketError: the broker cannot be reached, or refuses.
+            SprocketError: the broker cannot be reached, or refuses the heartbeat.
         """
         task = self._greeting.get(address) or self._start_greeting(address)
         await asyncio.wait([task])
@@ -276,11 +277,17 @@ class Session:
     # Heartbeats and routes.
 
     def heartbeat_soon(self) -> None:
-        """Tells all brokers of us now, and not only at the next beat."""
+        """Has the heartbeat loop send to all brokers now instead of at the next interval."""
         self._heartbeat_now.set()
 
+    # The heartbeats go to all brokers at once, each with its own timeout, so that one broker that
+    # does not answer cannot make the others drop us. Slaves need a heartbeat only where consumers
+    # may pull from them.
     async def heartbeat(self) -> bool:
-        """Tells all brokers of us; whether all of them heard it. Slaves hear of consumers only."""
+        """Sends a heartbeat to all brokers; returns whether all of them accepted it.
+
+        Slaves get heartbeats only if there are consumers.
+        """
         if not self._producers and not self._consumers:
             return True
         addresses = {
@@ -288,7 +295,7 @@ class Session:
             for _, number, address in self.routes.brokers()
             if self._consumers or number == MASTER
         }
-        # Not those under way: what they say of us may be old.
+        # Heartbeats that are already on their way may describe us as we were, so new ones start.
         results = await asyncio.gather(
             *(self._start_greeting(address) for address in sorted(addresses)),
             return_exceptions=True,
@@ -306,14 +313,14 @@ class Session:
         ).encode()
 
     async def _heartbeat_loop(self) -> None:
-        again = pauses(_BEAT_AGAIN_FIRST, self._config.heartbeat_ms / 1000)
+        retry_pauses = pauses(_HEARTBEAT_RETRY_FIRST, self._config.heartbeat_ms / 1000)
         while True:
             self._heartbeat_now.clear()
             if await self.heartbeat():
-                again = pauses(_BEAT_AGAIN_FIRST, self._config.heartbeat_ms / 1000)
+                retry_pauses = pauses(_HEARTBEAT_RETRY_FIRST, self._config.heartbeat_ms / 1000)
                 pause = self._config.heartbeat_ms / 1000
             else:
-                pause = next(again)
+                pause = next(retry_pauses)
             await either(self._heartbeat_now, pause)
 
     async def _refresh_loop(self) -> None:
@@ -332,7 +339,7 @@ class Session:
         for work in (self._heartbeat_loop, self._refresh_loop):
             self._tasks.append(asyncio.ensure_future(_guarded(work)))
 
-    # What brokers ask us.
+    # Requests from brokers.
 
     def _answer(self, command: Command, peer: Peer) -> Reply | Awaitable[Reply] | None:
         if command.code == PushReplyMessage.code:
@@ -355,9 +362,9 @@ class Session:
 
 
 def _client_id(config: ClientConfig, world: ClientEnvironment, place: int) -> str:
-    """`address@process#random`, or `address@name` where a name was set.
+    """Returns `address@process#random`, or `address@instance` if an instance is configured.
 
-    Two containers may agree in address and process number; the random part keeps them apart.
+    Two containers may have the same address and process number; the random part differs.
     """
     if config.instance is None:
         instance = f"{world.process}#{world.entropy.token(6).hex()}"
@@ -367,7 +374,7 @@ def _client_id(config: ClientConfig, world: ClientEnvironment, place: int) -> st
 
 
 async def either(event: asyncio.Event, seconds: float) -> None:
-    """Returns when the event is set, or the time is over."""
+    """Returns when the event is set, or after that many seconds."""
     try:
         async with asyncio.timeout(seconds):
             await event.wait()
@@ -378,5 +385,5 @@ async def either(event: asyncio.Event, seconds: float) -> None:
 async def _guarded(work: Callable[[], Awaitable[None]]) -> None:
     try:
         await work()
-    except Exception:  # root of a task: its end must not go unseen
+    except Exception:  # root of a task: the error must be logged
         logger.exception("a task of the client ended")

@@ -1,4 +1,4 @@
-"""Answers brokers that ask what became of a transaction (39).
+"""Answers to the transaction checks of brokers (request code 39).
 
 Source: ClientRemotingProcessor.checkTransactionState, DefaultMQProducerImpl.checkTransactionState
 of RocketMQ 5.x.
@@ -23,20 +23,21 @@ from sprocket.remoting.transport import Peer
 
 logger = logging.getLogger(__name__)
 
-#: Questions that are being answered by the user's function at the same time; more are left out,
-#: since the broker asks again.
+#: How many checks the user's function answers at once. Further ones are ignored, because the broker
+#: sends each check again.
 _CHECKS_MAX = 64
 
 
-#: Says how a transaction ended. A plain function runs in a thread.
+#: Takes the half message and returns how its transaction ended. A plain function runs in a thread.
 Check = Callable[[StoredMessage], Awaitable[Outcome]] | Callable[[StoredMessage], Outcome]
 
 
 class TransactionChecks:
-    """Answers for one producer.
+    """Answers the checks for one producer.
 
     Args:
-        remembered: given a transaction's id, whether it is known and how it ended.
+        group: the producer group.
+        remembered: takes a transaction's id; returns whether it is known, and how it ended.
         check: the user's function, or None.
     """
 
@@ -52,11 +53,11 @@ class TransactionChecks:
         self._running: set[asyncio.Task[None]] = set()
 
     def knows(self, transaction_id: str) -> bool:
-        """Whether this producer sent it, and remembers."""
+        """Whether this producer sent the transaction and still remembers it."""
         return self._remembered(transaction_id)[0]
 
     def answer(self, header: CheckTransaction, message: StoredMessage, peer: Peer) -> None:
-        """Answers a broker, now or when the user's function has."""
+        """Answers a broker at once if the end is known, else when the user's function returns."""
         is_known, outcome = self._remembered(message.properties.get(UNIQUE_KEY, ""))
         if is_known or self._check is None:
             self._report(header, message, peer, outcome)
@@ -66,7 +67,7 @@ class TransactionChecks:
             task.add_done_callback(self._running.discard)
 
     async def close(self) -> None:
-        """Gives up what is being answered."""
+        """Cancels the checks that are running."""
         others = self._running - {asyncio.current_task()}  # a check may close its own producer
         for task in others:
             task.cancel()
@@ -102,27 +103,29 @@ class TransactionChecks:
         try:
             peer.send_oneway(end)
         except TransportError as error:
-            logger.debug("the broker asks again for %s: %s", transaction_id, error)
+            logger.debug("the broker will check %s again: %s", transaction_id, error)
 
 
 def answer_check(
     checkers: Mapping[str, Sequence[TransactionChecks]], command: Command, peer: Peer
 ) -> None:
-    """Lets the producer answer that a broker's question is for; nobody, if there is none.
+    """Passes a check to the producer that sent the message, or else to the first one of its group.
+
+    Without a producer of that group the check is ignored.
 
     Args:
-        checkers: of one session, by producer group.
+        checkers: those of one session, by producer group.
     """
     try:
         header = command.read(CheckTransaction)
         message = decode(command.body, 0, header.bname or "", opens_body=True)
     except (ProtocolError, CorruptRecord) as error:
-        logger.warning("%s asks for a transaction that cannot be read: %s", peer.address, error)
+        logger.warning("%s sent a transaction check that cannot be read: %s", peer.address, error)
         return
     group = message.properties.get(PRODUCER_GROUP, "")
     members = checkers.get(group, ())
     if not members:
-        logger.info("%s asks group %s, which has no producer here", peer.address, group)
+        logger.info("%s checks group %s, which has no producer here", peer.address, group)
         return
     transaction_id = message.properties.get(UNIQUE_KEY, "")
     checks = next((each for each in members if each.knows(transaction_id)), members[0])
@@ -130,10 +133,11 @@ def answer_check(
 
 
 async def call(function: Callable[[Any], Any], argument: object) -> Outcome:
-    """What a user's function says; a plain function runs in a thread.
+    """Calls a user's function, a plain one in a thread, and returns its outcome.
 
     Raises:
-        TypeError: that is no outcome.
+        TypeError: it did not return an `Outcome`.
+        Exception: whatever the function raises.
     """
     if Listener.of(function, None).is_blocking:
         outcome = await asyncio.to_thread(call_contained, function, argument)

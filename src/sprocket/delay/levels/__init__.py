@@ -1,1 +1,1 @@
-"""The fixed delay levels: what is due, and its delivery."""
+"""The fixed delay levels, and the delivery of messages that are due."""

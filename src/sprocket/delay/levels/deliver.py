@@ -1,9 +1,10 @@
 """Delivers delayed messages when they are due: one loop for each level.
 
-Within a level messages are due in the order in which they came, so a loop looks at the next one,
-waits, stores it under its own topic and moves on. Progress never passes a message that could not be
-stored: the loop tries again. What progress does not know after a crash, the log tells: each message
-that was delivered names the record that it waited in. So none is lost and none comes twice.
+Within a level, messages are due in the order in which they were stored. So a loop reads the next
+one, waits until it is due, stores it under its own topic, and continues with the one after it.
+Progress never passes a message that could not be stored: the loop tries again. Progress that was
+not saved before a crash is recovered from the log: each delivered message names the log offset of
+the record in which it waited. So no message is lost and none is delivered twice.
 Source: ScheduleMessageService.DeliverDelayedMessageTimerTask of RocketMQ 5.x.
 """
 
@@ -28,22 +29,22 @@ from sprocket.store.writing.appender import Appended
 
 logger = logging.getLogger(__name__)
 
-#: Messages looked at in one go, and bytes.
+#: Messages and bytes in one read.
 _COUNT_MAX = 32
 _BYTES_MAX = 1 << 20
-#: The wall clock may jump: no wait is trusted longer, s.
+#: Longest wait before the time is checked again, as the wall clock may jump, s.
 _WAIT_SECONDS_MAX = 5.0
-#: Bytes of the log that need be looked through after a crash, about.
+#: About how many bytes of the log are read after a crash to recover progress.
 _LOOK_BACK_BYTES = 64 << 20
 #: Pause before a message that could not be stored is tried again, s.
 _AGAIN_SECONDS = 1.0
 
 
 class LevelDelivery:
-    """Moves due messages from the schedule topic to their own.
+    """Moves due messages from the schedule topic to their own topics.
 
     Args:
-        append: stores a due message; the one door into the log.
+        append: stores a due message in the log.
     """
 
     def __init__(
@@ -64,8 +65,11 @@ class LevelDelivery:
         #: the log ended then.
         self._set_back: dict[int, tuple[int, int]] = {}
 
+    # Progress is saved every ten seconds by default, so after a crash it is too low. The log has
+    # what was delivered since: only its part behind the first waiting message, or behind the log
+    # offset that was saved with the progress, needs to be read.
     def start(self) -> None:
-        """Moves progress that points outside its queue into it, and past what was delivered."""
+        """Corrects progress that is outside its queue, and moves it past delivered messages."""
         for level in range(1, self._levels.highest + 1):
             queue = self._levels.queue_of(level)
             self._correct(
@@ -79,19 +83,19 @@ class LevelDelivery:
             for queue, offset in delivered_since(self._store, begin).items():
                 level = queue + 1
                 if level <= self._levels.highest and offset >= self._progress.at(level):
-                    logger.info("delay level %d goes on at %d, says the log", level, offset + 1)
+                    logger.info("delay level %d continues at %d, by the log", level, offset + 1)
                     self._progress.move(level, offset + 1)
         self._progress.log_offset = self._store.log_end
 
     def _first_waiting(self) -> int | None:
-        """Log offset of the first message that waits, as far as progress knows; None if none."""
+        """Log offset of the first message that waits according to progress; None if none does."""
         found = []
         for level in range(1, self._levels.highest + 1):
             queue, at = self._levels.queue_of(level), self._progress.at(level)
             read = self._store.read(SCHEDULE, queue, at, count_max=1, bytes_max=1)
             try:
                 found += [record.log_offset for record in read.records()]
-            except CorruptRecord:  # delivery will say so
+            except CorruptRecord:  # delivery logs it
                 return 0
         return min(found, default=None)
 
@@ -114,7 +118,11 @@ class LevelDelivery:
                 await asyncio.sleep(pause)
 
     async def _load(self, level: int, queue: int) -> float:
-        """Brings into memory what is delivered next; the pause before the next try, if it fails."""
+        """Loads into memory what is delivered next.
+
+        Returns:
+            0, or the seconds until the next try if that fails.
+        """
         at = self._progress.at(level)
         if self._store.is_cold(SCHEDULE, queue, at, count=_COUNT_MAX, bytes_max=_BYTES_MAX):
             try:
@@ -125,10 +133,10 @@ class LevelDelivery:
         return 0.0
 
     def _deliver(self, level: int) -> float | None:
-        """Delivers some of what is due on a level.
+        """Delivers some of a level's messages that are due.
 
         Returns:
-            Seconds until the next look; None if nothing waits there.
+            Seconds until the next call; None if no message waits.
         """
         found = self._store.read(
             SCHEDULE,
@@ -175,7 +183,8 @@ class LevelDelivery:
         return max(0, noticed_ms + self._levels.delay_ms(level) - loop_ms())
 
     def _note_place(self) -> None:
-        """While nothing is due and others store much, saves that nothing was delivered there."""
+        """Moves the log offset of the progress on while nothing is due and other messages are
+        stored, so that a start after a crash has little to read."""
         end = self._store.log_end
         if end - (self._progress.log_offset or 0) > _LOOK_BACK_BYTES:
             self._progress.log_offset = end
@@ -195,13 +204,14 @@ class LevelDelivery:
         correction = self._progress.clamp(level, low=low, high=high)
         if correction is not None:
             logger.warning(
-                "delay level %d: delivery was to go on at %d, the queue holds %d to %d; it goes "
-                "on at %d",
-                level, correction.told, low, high, correction.used,
+                "delay level %d: the next offset was %d, but the queue has %d to %d; it continues "
+                "at %d",
+                level, correction.before, low, high, correction.after,
             )  # fmt: skip
 
     def _store_again(self, level: int, record: Record) -> bool:
-        """Whether the next message may follow: this one is stored, or never can be."""
+        """Stores a due message. False if it must be tried again; True if it is stored, or is
+        invalid and left out."""
         try:
             self._append(due_draft(record))
         except (CorruptRecord, IllegalDraft) as error:

@@ -1,7 +1,7 @@
-"""Which delayed messages were delivered behind some place of the log, as the log itself tells.
+"""Finds in the log which delayed messages were delivered behind a log offset.
 
-Each of them names the record that it waited in; within a level they were delivered in order, so
-the last one of a level tells of all before it.
+Each delivered message names the record in which it waited. Within a level messages are delivered in
+order, so the last one of a level shows that all before it were delivered too.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ _REAL_TOPIC = REAL_TOPIC.encode()
 
 
 def delivered_since(store: Store, log_offset: int) -> dict[int, int]:
-    """By queue of the schedule topic, the offset of the last message delivered behind a place."""
+    """The last message delivered behind a log offset: its queue offset, by queue number of the
+    schedule topic."""
     last: dict[int, int] = {}
     for record in records_from(store, log_offset):
         if record.topic == SCHEDULE or _REAL_TOPIC not in bytes(record.properties):
@@ -27,7 +28,8 @@ def delivered_since(store: Store, log_offset: int) -> dict[int, int]:
             origin = parse(store.lookup(record.prepared_offset))
         except (OffsetOutOfRange, CorruptRecord):
             continue
-        # Java names no origin, which reads as 0: then the first record of the log must be its twin.
+        # Java writes 0 in place of the origin. So the record found must be the same message, or
+        # each of Java's would count as one that waited in the first record of the log.
         is_same = (origin.born_ms, origin.body_crc) == (record.born_ms, record.body_crc)
         if origin.topic == SCHEDULE and is_same:
             last[origin.queue_number] = max(origin.queue_offset, last.get(origin.queue_number, 0))
@@ -35,7 +37,7 @@ def delivered_since(store: Store, log_offset: int) -> dict[int, int]:
 
 
 def records_from(store: Store, at: int) -> Iterator[Record]:
-    """The records from a place on; what cannot be read ends a file."""
+    """The records from a log offset on; an unreadable one skips the rest of its file."""
     file_bytes = store.log_file_bytes
     at = max(at, store.log_start)
     while at < store.log_end:

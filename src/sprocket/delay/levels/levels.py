@@ -1,6 +1,6 @@
-"""The fixed delays that a message can ask for by number, from level 1. Pure.
+"""The delay levels: fixed delays that a message asks for by number, from level 1. Pure.
 
-A delayed message waits in a queue of its own level, so within a queue the due times rise.
+A delayed message waits in the queue of its level, so the due times rise within a queue.
 Source: ScheduleMessageService.parseDelayLevel, delayLevel2QueueId, computeDeliverTimestamp of
 RocketMQ 4.9 and 5.x.
 """
@@ -17,7 +17,7 @@ _UNIT_MS = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 
 class DelayLevels:
-    """Level to delay, and level to queue of the schedule topic."""
+    """The delay and the queue of the schedule topic of each level."""
 
     __slots__ = ("_delays_ms",)
 
@@ -26,10 +26,10 @@ class DelayLevels:
 
     @classmethod
     def parse(cls, text: str) -> DelayLevels:
-        """Reads `1s 5s 10s …`: numbers with a unit of s, m, h or d.
+        """Parses `1s 5s 10s …`: numbers with a unit of s, m, h or d.
 
         Raises:
-            ConfigError: an item is something else, or there is none.
+            ConfigError: an item has another form, or there is none.
         """
         delays_ms = []
         for word in text.split():
@@ -47,24 +47,24 @@ class DelayLevels:
         return len(self._delays_ms)
 
     def clamp(self, level: int) -> int:
-        """The level itself, or the highest one if it is above that."""
+        """The level itself, or the highest level if it is above that."""
         return min(level, len(self._delays_ms))
 
     def delay_ms(self, level: int) -> int:
-        """How long a message of the level waits."""
+        """How long a message of the level waits, ms."""
         return self._delays_ms[level - 1]
 
     def tag_code(self, stored_ms: int, properties: Mapping[str, str]) -> int:
-        """What the entry of a record in the schedule topic holds: the time when it is due, ms.
+        """The tag code of an entry in the schedule topic: the time when it is due, ms since 1970.
 
-        A record that names no level has the hash of its tag, as in any other topic.
+        A record without a level has the hash of its tag, as in any other topic.
         """
         level = self.clamp(_level(properties.get(DELAY, "")))
         return stored_ms + self.delay_ms(level) if level > 0 else tag_code(properties.get(TAGS))
 
     @staticmethod
     def queue_of(level: int) -> int:
-        """Number of the schedule topic's queue that messages of the level wait in."""
+        """Number of the schedule topic's queue in which messages of the level wait."""
         return level - 1
 
 

@@ -1,15 +1,15 @@
-"""What a delayed message looks like while it waits, and how far delivery has come. Pure.
+"""The form of a delayed message while it waits, and the progress of delivery. Pure.
 
-A message with a delay level is stored in `SCHEDULE_TOPIC_XXXX`, in the queue of its level. Its own
-topic and queue stand in the properties REAL_TOPIC and REAL_QID; the consume queue entry holds its
-due time where the hash of the tag would stand.
+A message with a delay level is stored in `SCHEDULE_TOPIC_XXXX`, in the queue of its level. The
+properties REAL_TOPIC and REAL_QID contain its own topic and queue. Its consume queue entry has the
+due time in place of the hash of the tag.
 
-A message that was delivered names, where a transaction's message names its half, the log offset of
-the record that it waited in.
+A delivered message contains the log offset of the record in which it waited, in the field in which
+a message of a transaction has the offset of its half message.
 
-Progress, the next entry to deliver by level, lies in `delayOffset.json`:
+Progress is the next queue offset to deliver of each level. It is kept in `delayOffset.json`:
 `{"dataVersion":{...},"logOffset":offset,"offsetTable":{level:offset}}`. All deliveries that the
-table does not know lie in the log behind `logOffset`, which Java does not write.
+table does not contain are in the log behind `logOffset`, which Java does not write.
 Source: ScheduleMessageService and HookUtils.transformDelayLevelMessage of RocketMQ 5.x.
 """
 
@@ -44,11 +44,12 @@ def level_in(properties: Mapping[str, str]) -> int:
 def delay_by_level(
     properties: Mapping[str, str], level: int, *, topic: str, queue_number: int
 ) -> dict[str, str]:
-    """The properties of a message while it waits; a time that it asks for as well does not count.
+    """The properties of a message while it waits. Those that ask for a delivery time are removed:
+    the level has priority.
 
     Args:
-        level: one that exists.
-        topic, queue_number: where it is to be delivered.
+        level: a level that exists.
+        topic, queue_number: where the message is delivered.
     """
     changed = {name: each for name, each in properties.items() if name not in names.ASK_FOR_TIME}
     changed[names.DELAY] = str(level)
@@ -58,16 +59,16 @@ def delay_by_level(
 
 
 def due_draft(record: Record) -> Draft:
-    """The message that waited in a record, ready to be stored under its own topic again.
+    """The draft of a message that waited in a record, to be stored under its own topic.
 
     Raises:
-        CorruptRecord: it does not say where it belongs.
+        CorruptRecord: its own topic or queue is missing or invalid.
     """
     properties = decode_bytes(record.properties)
     topic = properties.get(names.REAL_TOPIC, "")
     queue = properties.get(names.REAL_QUEUE, "")
     if not topic or topic in (SCHEDULE, HALF) or not queue.isdecimal() or len(queue) > 9:
-        raise CorruptRecord(f"the delayed message at {record.log_offset} has no place to go")
+        raise CorruptRecord(f"the delayed message at {record.log_offset} has no valid destination")
     for name in (names.DELAY, names.TIMER_DELIVER_MS, names.TIMER_DELAY_SECONDS):
         properties.pop(name, None)
     return copy_draft(
@@ -76,27 +77,27 @@ def due_draft(record: Record) -> Draft:
 
 
 def wait_ms(due_ms: int, *, delay_ms: int, now_ms: int) -> int:
-    """How long to wait for a due time; never longer than the level's delay.
+    """How long to wait for a due time, ms; never longer than the level's delay.
 
-    A clock that was ahead when the message was stored cannot hold it back for ever.
+    So a clock that was ahead when the message was stored cannot delay it without bound.
     """
     return max(0, min(due_ms - now_ms, delay_ms))
 
 
 class Correction(NamedTuple):
-    """Progress that pointed outside its queue."""
+    """A correction of progress that was outside its queue: the offset before and after."""
 
     level: int
-    told: int
-    used: int
+    before: int
+    after: int
 
 
 class ScheduleProgress:
     """The next queue offset to deliver, by level.
 
     Attributes:
-        is_changed: whether it moved since it was last saved.
-        log_offset: behind it lie all deliveries that are not known here; None if nobody knows.
+        is_changed: whether it has changed since it was last saved.
+        log_offset: all deliveries not contained here are in the log behind it; None if unknown.
     """
 
     def __init__(self) -> None:
@@ -105,36 +106,36 @@ class ScheduleProgress:
         self.is_changed = False
 
     def at(self, level: int) -> int:
-        """Where delivery of a level goes on."""
+        """The next offset to deliver of a level."""
         return self._next.get(level, 0)
 
     def move(self, level: int, offset: int) -> None:
-        """Sets where delivery of a level goes on. Only after what lies before is stored."""
+        """Sets the next offset of a level, after all messages before it are stored."""
         self._next[level] = offset
         self.is_changed = True
 
     def clamp(self, level: int, *, low: int, high: int) -> Correction | None:
-        """Moves progress into what the queue holds.
+        """Moves progress into the range of the queue; None if it is there already.
 
-        Progress and queue lie in different files, so a crash or a copy may part them.
+        Progress and queue are in different files, so a crash or a copy may make them differ.
         """
-        told = self.at(level)
-        used = min(max(told, low), high)
-        if used == told:
+        before = self.at(level)
+        after = min(max(before, low), high)
+        if after == before:
             return None
-        self.move(level, used)
-        return Correction(level, told, used)
+        self.move(level, after)
+        return Correction(level, before, after)
 
     def to_json(self) -> dict[str, Any]:
-        """What the file holds of it."""
+        """The table as JSON for its file."""
         table = {"offsetTable": dict(sorted(self._next.items()))}
         return table if self.log_offset is None else {"logOffset": self.log_offset, **table}
 
     def load(self, state: Mapping[str, Any]) -> None:
-        """Takes over what a file holds.
+        """Loads the table from the JSON of its file.
 
         Raises:
-            ValueError: it has another form.
+            ValueError: the JSON has another form.
         """
         table = state.get("offsetTable") or {}
         if not isinstance(table, dict):

@@ -1,6 +1,6 @@
-"""The cluster as a planner sees it: which topics and queues there are, and their offsets.
+"""What a planner asks the cluster: topics, queues and their offsets.
 
-Blocking. Questions about many queues of one broker travel together.
+Blocking. Requests about many queues of one broker are pipelined.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from sprocket.spark.brokers.pool import ConnectionPool
 
 
 class ClusterMetadata:
-    """Asks name servers and brokers.
+    """Requests to name servers and brokers.
 
     Args:
-        pool: the connections; whoever made them closes them.
+        pool: the connections; their owner closes them.
     """
 
     def __init__(self, pool: ConnectionPool) -> None:
@@ -36,7 +36,7 @@ class ClusterMetadata:
 
     @property
     def addresses(self) -> Mapping[str, str]:
-        """By broker name, where that broker is read."""
+        """By broker name, the address from which that broker is read."""
         return self._pool.addresses
 
     def topics(self) -> list[str]:
@@ -48,7 +48,7 @@ class ClusterMetadata:
         """The topic's queues that can be read, sorted.
 
         Raises:
-            RouteNotFound: no broker has it.
+            RouteNotFound: no broker has the topic.
         """
         return self._pool.route(topic).readable
 
@@ -61,7 +61,7 @@ class ClusterMetadata:
         return self._offsets(queues, _last)
 
     def at(self, times: Mapping[QueueId, int]) -> dict[QueueId, int]:
-        """Offset of the first message stored at a time (ms) or after it; the end if none is."""
+        """Offset of the first message stored at or after a time, ms; the end if there is none."""
         return self._offsets(
             times,
             lambda q: SearchOffset(
@@ -70,11 +70,11 @@ class ClusterMetadata:
         )
 
     def committed(self, group: str, queues: Iterable[QueueId]) -> dict[QueueId, int]:
-        """Where a group is, by queue; queues in which it has committed nothing are left out.
+        """A group's committed offsets, by queue; without queues in which it committed nothing.
 
         Raises:
-            ReplyError: a broker said no.
-            TransportError: a broker did not answer.
+            ReplyError: a broker refused.
+            TransportError: a broker did not reply.
         """
         replies = self._call_brokers(
             queues,
@@ -98,8 +98,8 @@ class ClusterMetadata:
     def commit(self, group: str, offsets: Mapping[QueueId, int]) -> None:
         """Commits a group's offsets, each the next one to read.
 
-        It asks for them first: a broker that was told to reset the group takes no word from who has
-        not asked since.
+        It reads them first: after a reset of the group, a broker accepts no commit from a client
+        that has not read the offsets since.
         """
         self.committed(group, offsets)
         replies = self._call_brokers(offsets, lambda q: _committing(group, q, offsets[q]))
@@ -115,7 +115,7 @@ class ClusterMetadata:
     def _call_brokers(
         self, queues: Iterable[QueueId], question: Callable[[QueueId], Header]
     ) -> dict[QueueId, Command]:
-        """Asks each queue's broker; the questions to one broker travel together."""
+        """Sends a request for each queue to its broker; requests to one broker are pipelined."""
         by_broker: dict[str, list[QueueId]] = {}
         for queue in queues:
             by_broker.setdefault(queue.broker, []).append(queue)

@@ -1,7 +1,7 @@
-"""A blocking connection to a name server or broker, for code without a loop: Spark's processes.
+"""A blocking connection to a name server or broker, for Spark's processes, which have no loop.
 
-Frames are read straight into the buffer that the caller gets, header and body in one go. Several
-requests may be on the way at once; replies are matched by number. Not for several threads.
+Each frame is read into one buffer, header and body together, and the caller gets that buffer.
+Several requests may be pending at once; replies are matched by number. Not for several threads.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from sprocket.remoting.address import split
 
 #: Bytes of a frame that its length field does not count.
 _LENGTH_BYTES = 4
-#: Requests that are sent before a reply is read, so that neither side stops reading.
+#: At most this many requests are sent before replies are read, so that neither side stops reading.
 _AHEAD_MAX = 64
 
 
@@ -34,11 +34,11 @@ class BlockingConnection:
 
     Args:
         address: `host:port`.
-        timeout_s: for connecting, and for each reply unless said otherwise.
+        timeout_s: for connecting, and for each reply unless `receive` gets another.
         signer: signs requests, for servers with access control.
 
     Raises:
-        ConnectFailed: nobody answers there.
+        ConnectFailed: no server accepts the connection.
     """
 
     def __init__(self, address: str, *, timeout_s: float, signer: Signer | None = None) -> None:
@@ -65,11 +65,11 @@ class BlockingConnection:
         self.close()
 
     def close(self) -> None:
-        """Hangs up; replies that are still on the way are lost."""
+        """Closes the connection; pending replies are lost."""
         self._socket.close()
 
     def send(self, header: Header, *, body: Buffer = b"") -> int:
-        """Sends a request; `receive` with the returned number gives its reply.
+        """Sends a request, and returns its number, with which `receive` gives the reply.
 
         Raises:
             ConnectionLost: the connection broke.
@@ -88,9 +88,9 @@ class BlockingConnection:
         """The reply to a request, whatever its code.
 
         Raises:
-            CallTimeout: none came in time. The connection is of no use afterwards.
+            CallTimeout: none came in time. The connection must not be used afterwards.
             ConnectionLost: the connection broke.
-            RemoteProtocolError: something came that is no frame.
+            RemoteProtocolError: the server sent something that is not a frame.
         """
         end = time.monotonic() + (self._timeout_s if timeout_s is None else timeout_s)
         while True:
@@ -99,16 +99,16 @@ class BlockingConnection:
                 del self._waiting[opaque]
                 return found
             command = self._read(end)
-            # Requests from the server, and replies that nobody asked for, are passed over.
+            # Requests from the server, and replies without a pending request, are ignored.
             if command.is_response and command.opaque in self._waiting:
                 self._waiting[command.opaque] = command
 
     def ask(self, header: Header, *, body: Buffer = b"") -> Command:
-        """Sends a request and gives its reply if that is a success.
+        """Sends a request and returns its reply if that is a success.
 
         Raises:
-            ReplyError: the server said no.
-            TransportError: nobody answered.
+            ReplyError: the server refused.
+            TransportError: no reply came.
         """
         return self.receive(self.send(header, body=body)).checked()
 
@@ -116,7 +116,7 @@ class BlockingConnection:
         """Replies to many requests at once, in their order, whatever their codes.
 
         Raises:
-            TransportError: nobody answered.
+            TransportError: a reply did not come.
         """
         replies: list[Command] = []
         for first in range(0, len(headers), _AHEAD_MAX):
@@ -153,7 +153,7 @@ class BlockingConnection:
             except OSError as error:
                 raise self._lost(error) from error
             if got == 0:
-                raise self._lost("the other side hung up")
+                raise self._lost("the other side closed it")
             done += got
         return data
 

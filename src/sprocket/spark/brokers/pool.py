@@ -1,7 +1,7 @@
 """The connections of one process: one to each server, made when needed, kept until it breaks.
 
-Planner, reader and writer use the same class. It knows where brokers are from the routes that it
-asked for; what a route means is decided in `clientcore`, as for every other client. Blocking: see
+Planner, reader and writer use the same class. It takes the addresses of brokers from the routes
+that it requests; `clientcore` interprets a route, as for every other client. Blocking: see
 docs/decisions/0011-blocking-connections.md.
 """
 
@@ -43,8 +43,8 @@ class ConnectionPool:
     Args:
         nameservers: `host:port` of each.
         signer: signs requests, for brokers with access control.
-        addresses: where brokers are, by name, as far as it is known already.
-        timeout_s: for connecting, and for each answer unless said otherwise.
+        addresses: the addresses of brokers that are known already, by name.
+        timeout_s: for connecting, and for each reply unless the call has another.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class ConnectionPool:
         self._signer = signer
         self._timeout_s = timeout_s
         self._wires: dict[str, BlockingConnection] = {}
-        #: By broker name, from number to address, as the newest route of the broker has them.
+        #: By broker name, from number to address, from the newest route with the broker.
         self._numbers = {name: {MASTER: address} for name, address in (addresses or {}).items()}
 
     def __enter__(self) -> Self:
@@ -74,14 +74,14 @@ class ConnectionPool:
         self.close()
 
     def close(self) -> None:
-        """Hangs up everywhere."""
+        """Closes all connections."""
         for connection in self._wires.values():
             connection.close()
         self._wires.clear()
 
     @property
     def addresses(self) -> dict[str, str]:
-        """By broker name, where that broker is read."""
+        """By broker name, the address from which that broker is read."""
         found = {name: nearest(numbers) for name, numbers in self._numbers.items()}
         return {name: one[1] for name, one in found.items() if one is not None}
 
@@ -89,11 +89,12 @@ class ConnectionPool:
         """The connection to a broker.
 
         Args:
-            is_for_sending: only its master will do; else a slave does if the master is away.
+            is_for_sending: it must be the master; if false, a slave serves while the master is
+                away.
 
         Raises:
-            RouteNotFound: no route says where that is.
-            ConnectFailed: it does not answer.
+            RouteNotFound: no route has its address.
+            ConnectFailed: it does not accept the connection.
         """
         found = nearest(self._numbers.get(broker))
         if found is None or (is_for_sending and found[0] != MASTER):
@@ -101,33 +102,33 @@ class ConnectionPool:
         return self._at(found[1])
 
     def hang_up(self, connection: BlockingConnection) -> None:
-        """Ends a connection; the next to that server is made anew."""
+        """Closes a connection; the next request to that server makes a new one."""
         if self._wires.get(connection.address) is connection:
             del self._wires[connection.address]
         connection.close()
 
     def hang_up_on(self, broker: str) -> None:
-        """Ends all connections to a broker."""
+        """Closes all connections to a broker."""
         for address in self._numbers.get(broker, {}).values():
             if (connection := self._wires.get(address)) is not None:
                 self.hang_up(connection)
 
     def ask_nameservers(self, header: Header) -> Command:
-        """The answer of the first name server that gives one.
+        """The reply of the first name server that gives a successful one.
 
         Raises:
-            ReplyError, TransportError: what the last one answered, if none did.
+            ReplyError, TransportError: the failure of the last one, if all failed.
         """
         return self._first_answer(header, lambda failures: failures[-1])
 
     def route(self, topic: str) -> TopicRoute:
-        """The topic's route; the addresses in it are remembered.
+        """The topic's route; the pool keeps the addresses in it.
 
         Raises:
-            RouteNotFound: no broker has it.
-            ConnectFailed: no name server answered.
+            RouteNotFound: no broker has the topic.
+            ConnectFailed: no name server replied.
         """
-        # Tasks that read know the addresses from their plan, and need not load all bodies.
+        # Tasks that read get the addresses with their plan, and need not import all bodies.
         from sprocket.protocol.bodies import Route
 
         header = RouteOfTopic(topic=topic, accept_standard_json_only=True)
@@ -137,14 +138,15 @@ class ConnectionPool:
         return route
 
     def route_for_sending(self, topic: str, new_queues: int) -> TopicRoute:
-        """The topic's route, or the one that it will have once a send has created it.
+        """The topic's route, or the one that it will have after a send has created it.
 
         Args:
-            new_queues: how many queues it gets then on each broker, at most.
+            new_queues: the most queues that a new topic gets on each broker.
 
         Raises:
-            RouteNotFound: no broker has it and none creates topics, or it takes no messages.
-            ConnectFailed: no name server answered.
+            RouteNotFound: no broker has the topic and none creates topics, or it accepts no
+                messages.
+            ConnectFailed: no name server replied.
         """
         try:
             route = self.route(topic)

@@ -1,1 +1,1 @@
-"""Topics read in batch and as a stream."""
+"""Reads topics in batch and as a stream."""

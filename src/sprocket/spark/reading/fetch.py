@@ -1,8 +1,8 @@
-"""Reading ranges of queues from brokers: exactly [start, end), or an error that says where.
+"""Fetches ranges of queues from brokers: exactly [start, end), or an error with the offset.
 
-The next pull is always on the way while the answer to the last is being decoded. Broken
-connections, restarting and busy brokers are waited for, up to a limit without progress; the
-brokers' addresses are looked up anew after each failure. Blocking, for Spark's tasks.
+The next pull is always pending while the reply to the last one is decoded. If a connection breaks,
+or a broker restarts or is busy, it tries again, up to a limit of time without progress; the
+brokers' addresses are looked up again after each failure. Blocking, for Spark's tasks.
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ logger = logging.getLogger(__name__)
 
 #: How long a broker may hold a pull at the end of a queue, ms.
 _HOLD_MS = 5_000
-#: How much longer than that an answer may take, seconds.
+#: How much longer than that a reply may take, seconds.
 _ANSWER_S = 15.0
 _PAUSE_FIRST_S = 0.1
 _PAUSE_LONGEST_S = 2.0
 
-#: Records are gathered to so many bytes or offsets before they are decoded: fewer would waste the
-#: set-up of each batch, more would only take memory.
+#: This many bytes or offsets are collected before they are decoded: for fewer, the set-up of a
+#: batch costs too much; more would only take memory.
 _GATHER_BYTES = 2 * 1024 * 1024
 _GATHER_RECORDS = 8192
 
 
 class Chunk(NamedTuple):
-    """Records as a broker gave them, for offsets [start, end); some may lie outside."""
+    """Records from a broker, for offsets [start, end); some may be outside that range."""
 
     records: memoryview
     start: int
@@ -61,13 +61,13 @@ class Fetcher:
 
     Args:
         options: how to read.
-        addresses: brokers' addresses by name, as known when the read was planned.
+        addresses: brokers' addresses by name, from when the read was planned.
     """
 
     def __init__(self, options: ReadOptions, addresses: Mapping[str, str]) -> None:
         self._options = options
         self._filter = options.filter
-        #: Brokers that do not filter by SQL: they give everything, and whoever decodes chooses.
+        #: Brokers that do not filter by SQL: they return all messages, and the decoder filters.
         self._unfiltered: set[str] = set()
         self._pool = ConnectionPool(
             options.nameservers,
@@ -87,117 +87,117 @@ class Fetcher:
     ) -> None:
         self._pool.close()
 
-    def chunks(self, one: Range) -> Iterator[Chunk]:
-        """The records of a range, in order, as many at a time as are worth decoding.
+    def chunks(self, wanted: Range) -> Iterator[Chunk]:
+        """The records of a range, in order, in chunks large enough to decode.
 
         Raises:
             ReadFailed: messages are gone, or did not come in time, or the broker refused.
         """
-        return gathered(self._answers(one))
+        return gathered(self._answers(wanted))
 
-    def _answers(self, one: Range) -> Iterator[Chunk]:
-        """What each pull gives.
+    def _answers(self, wanted: Range) -> Iterator[Chunk]:
+        """The result of each pull.
 
-        The next pull goes out before the caller decodes this answer, so that broker and decoder
-        work at the same time. A failure throws away the pull on its way, and the loop asks again
-        from the last offset that was given out: so nothing is read twice, and nothing is left out.
+        The next pull is sent before the caller decodes this reply, so that broker and decoder work
+        at the same time. After a failure the pending pull is dropped, and the loop continues at the
+        offset after the last yielded chunk: so no message is read twice, and none is left out.
         """
-        position = one.start
+        position = wanted.start
         asked: tuple[BlockingConnection, int] | None = None
         patience = _Patience(self._options.pull_timeout_ms / 1000)
-        while position < one.end:
+        while position < wanted.end:
             try:
-                wire, number = asked or self._ask(one, position)
+                wire, number = asked or self._ask(wanted, position)
                 asked = None
                 reply = wire.receive(number, timeout_s=_HOLD_MS / 1000 + _ANSWER_S)
-                step = self._step(one, position, read_pull(reply))
+                step = self._step(wanted, position, read_pull(reply))
             except (TransportError, ReplyError, RouteNotFound, ProtocolError) as error:
                 asked = None
-                self._recover(one, position, error, patience)
+                self._recover(wanted, position, error, patience)
                 continue
             if step.end == position:
-                patience.spend(one, position, "no message has come")
+                patience.spend(wanted, position, "no message has come")
                 continue
             patience.renew()
             position = step.end
-            if position < one.end:
-                asked = self._ask_ahead(one, position)
+            if position < wanted.end:
+                asked = self._ask_ahead(wanted, position)
             if step.records:
                 yield step
 
-    def _ask(self, one: Range, position: int) -> tuple[BlockingConnection, int]:
-        connection = self._pool.to(one.queue.broker)
-        return connection, connection.send(self._pull(one, position))
+    def _ask(self, wanted: Range, position: int) -> tuple[BlockingConnection, int]:
+        connection = self._pool.to(wanted.queue.broker)
+        return connection, connection.send(self._pull(wanted, position))
 
-    def _ask_ahead(self, one: Range, position: int) -> tuple[BlockingConnection, int] | None:
+    def _ask_ahead(self, wanted: Range, position: int) -> tuple[BlockingConnection, int] | None:
         try:
-            return self._ask(one, position)
+            return self._ask(wanted, position)
         except TransportError:
-            return None  # met again, and dealt with, when the answer is wanted
+            return None  # the next `_ask` raises it again, where it is treated
 
-    def _pull(self, one: Range, position: int) -> PullMessage:
+    def _pull(self, wanted: Range, position: int) -> PullMessage:
         options = self._options
-        is_unfiltered = one.queue.broker in self._unfiltered
+        is_unfiltered = wanted.queue.broker in self._unfiltered
         return PullMessage(
             consumer_group=options.group,
-            topic=one.queue.topic,
-            queue_id=one.queue.number,
+            topic=wanted.queue.topic,
+            queue_id=wanted.queue.number,
             queue_offset=position,
-            max_msg_nums=min(options.pull_records, one.end - position),
+            max_msg_nums=min(options.pull_records, wanted.end - position),
             sys_flag=SUBSCRIPTION | SUSPEND,
             suspend_timeout_millis=_HOLD_MS,
             subscription=ALL if is_unfiltered else self._filter.expression,
             expression_type=TagFilter.kind if is_unfiltered else self._filter.kind,
             max_msg_bytes=options.pull_bytes,
-            bname=one.queue.broker,
+            bname=wanted.queue.broker,
         )
 
-    def _step(self, one: Range, position: int, answer: PullAnswer) -> Chunk:
-        """What an answer brings: records, or a step forward without any, or none (end = start)."""
+    def _step(self, wanted: Range, position: int, answer: PullAnswer) -> Chunk:
+        """The chunk of a reply: with records, or a step forward without any, or empty."""
         after = answer.next_offset
         is_found = answer.status is PullStatus.FOUND
         if is_found or (answer.status is PullStatus.NO_MATCHED and after > position):
             if after <= position:
                 raise ReadFailed(
-                    f"{one.queue} at offset {position}: the broker gave messages and "
-                    f"wants to go on at {after}"
+                    f"{wanted.queue} at offset {position}: the broker returned messages, but the "
+                    f"next offset is {after}"
                 )
             return Chunk(memoryview(answer.records), position, after)
         if position < answer.min_offset:
-            return self._jump(one, position, min(answer.min_offset, one.end), answer)
-        if not self._options.fails_on_loss and answer.max_offset < one.end:
-            return self._jump(one, position, one.end, answer)
+            return self._jump(wanted, position, min(answer.min_offset, wanted.end), answer)
+        if not self._options.fails_on_loss and answer.max_offset < wanted.end:
+            return self._jump(wanted, position, wanted.end, answer)
         return Chunk(memoryview(b""), position, position)
 
-    def _jump(self, one: Range, position: int, after: int, answer: PullAnswer) -> Chunk:
-        """Continues behind messages that are gone, if that is allowed."""
+    def _jump(self, wanted: Range, position: int, after: int, answer: PullAnswer) -> Chunk:
+        """Continues behind messages that are gone, if the options allow it."""
         report_loss(
             self._options,
-            one.queue,
+            wanted.queue,
             f"offsets [{position}, {after}) are gone: the broker has "
             f"[{answer.min_offset}, {answer.max_offset})",
         )
         return Chunk(memoryview(b""), position, after)
 
     def _recover(
-        self, one: Range, position: int, error: SprocketError, patience: _Patience
+        self, wanted: Range, position: int, error: SprocketError, patience: _Patience
     ) -> None:
-        """Pauses after a failure that may pass; raises where it will not."""
-        if self._cannot_filter(one.queue, error):
-            self._unfiltered.add(one.queue.broker)
+        """Pauses after a failure that may pass; raises for any other."""
+        if self._cannot_filter(wanted.queue, error):
+            self._unfiltered.add(wanted.queue.broker)
             return
         if not may_pass(error):
-            raise ReadFailed(f"{one.queue} at offset {position}: {error}") from error
-        self._pool.hang_up_on(one.queue.broker)
-        patience.spend(one, position, str(error))
-        self._look_up(one.queue)
+            raise ReadFailed(f"{wanted.queue} at offset {position}: {error}") from error
+        self._pool.hang_up_on(wanted.queue.broker)
+        patience.spend(wanted, position, str(error))
+        self._look_up(wanted.queue)
 
     def _cannot_filter(self, queue: QueueId, error: SprocketError) -> bool:
         """Whether a broker may have refused to filter by SQL (its `enablePropertyFilter` is false).
 
-        RocketMQ has no code of its own for that: it answers code 1, as for any failure inside the
-        broker. Asking once more for everything is right in both cases, as the task applies the
-        condition anyway; if the broker fails for another reason, that second pull fails as well.
+        RocketMQ has no special code for that: it replies with code 1, as for any failure inside the
+        broker. A second pull without the condition is right in both cases, because the task applies
+        the condition anyway; if the broker fails for another reason, that pull fails as well.
         """
         return (
             isinstance(error, SystemFailure)
@@ -206,7 +206,7 @@ class Fetcher:
         )
 
     def _look_up(self, queue: QueueId) -> None:
-        """Asks where the broker is now; where nobody knows, the old address stays."""
+        """Requests the broker's present address; if that fails, the old one stays."""
         try:
             self._pool.route(queue.topic)
         except SprocketError as error:
@@ -214,7 +214,7 @@ class Fetcher:
 
 
 def gathered(chunks: Iterator[Chunk]) -> Iterator[Chunk]:
-    """Neighbouring chunks joined until they are worth decoding."""
+    """Chunks, joined with the following ones until they are large enough to decode."""
     parts: list[Chunk] = []
     size = 0
     for chunk in chunks:
@@ -235,23 +235,23 @@ def _joined(parts: list[Chunk]) -> Chunk:
 
 
 class _Patience:
-    """How long a range may go without progress, and the pauses meanwhile."""
+    """How long a range may be without progress, and the pauses meanwhile."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
         self.renew()
 
     def renew(self) -> None:
-        """Progress was made."""
+        """Starts the time again after progress."""
         self._end = time.monotonic() + self._seconds
         self._pauses = pauses(_PAUSE_FIRST_S, _PAUSE_LONGEST_S)
 
-    def spend(self, one: Range, position: int, why: str) -> None:
-        """Pauses; raises ReadFailed when there is no time left."""
+    def spend(self, wanted: Range, position: int, why: str) -> None:
+        """Pauses; raises ReadFailed if there is no time left."""
         left = self._end - time.monotonic()
         if left <= 0:
             raise ReadFailed(
-                f"{one.queue} at offset {position}, of {one}: {why}; nothing more for "
+                f"{wanted.queue} at offset {position}, of {wanted}: {why}; no progress for "
                 f"{self._seconds:g} s (option pullTimeoutMs)"
             )
         time.sleep(min(left, next(self._pauses)))

@@ -1,7 +1,7 @@
-"""What is to be read: topics chosen, positions turned into offsets, offsets into shares.
+"""Plans a read: chooses topics, turns positions into offsets, and offsets into shares.
 
-This is the part that batch and streaming reads have in common. It asks the cluster and decides;
-the arithmetic is in `ranges`.
+Batch and streaming reads have this in common. It asks the cluster and decides; the arithmetic is in
+`ranges`.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class Planner:
     """Plans reads of one cluster.
 
     Args:
-        cluster: whom to ask.
-        options: what the user wants.
+        cluster: the cluster to ask.
+        options: the user's options.
     """
 
     def __init__(self, cluster: ClusterMetadata, options: ReadOptions) -> None:
@@ -48,8 +48,8 @@ class Planner:
         """Every queue that the options choose and that exists now, sorted.
 
         Raises:
-            RouteNotFound: a topic that is named does not exist.
-            ConfigError: a queue that is named does not exist.
+            RouteNotFound: a topic in the options does not exist.
+            ConfigError: a queue in the options does not exist.
         """
         options = self._options
         if options.queues:
@@ -64,7 +64,7 @@ class Planner:
         return self._queues_of(names)
 
     def starting(self, queues: Iterable[QueueId], *, otherwise: QueuePositions) -> Offsets:
-        """Where to begin in each queue; a time goes before offsets."""
+        """The first offset to read in each queue; options with a time take precedence."""
         options = self._options
         positions = options.starting_time or options.starting_times or options.starting or otherwise
         offsets, earliest, latest = self._resolve(positions, queues)
@@ -78,7 +78,7 @@ class Planner:
         return offsets
 
     def shares(self, ranges: list[Range]) -> list[Share]:
-        """Ranges cut into what each task reads."""
+        """Cuts ranges into the shares of the tasks."""
         options = self._options
         count = share_count(
             records_in(ranges),
@@ -95,7 +95,7 @@ class Planner:
     def _resolve(
         self, positions: QueuePositions, queues: Iterable[QueueId]
     ) -> tuple[Offsets, Offsets, Offsets]:
-        """Offsets of positions, and each queue's first and last."""
+        """The offsets for positions, and each queue's first offset and end."""
         wanted = {queue: positions.of(queue) for queue in queues}
         positions.check_names(set(wanted))
         times = {queue: at.value for queue, at in wanted.items() if at.kind is PositionKind.TIME}
@@ -130,7 +130,7 @@ class Planner:
         logger.warning("%s; reading what is there", what)
 
     def retried(self, ask: Callable[[], T]) -> T:
-        """Asks, and asks again when nobody answered or the answer was to come back later."""
+        """Calls `ask`, and retries if no reply came or the reply was to try again later."""
         left = self._options.offset_retries
         while True:
             try:
@@ -143,15 +143,15 @@ class Planner:
 
 
 class BatchPlanner(Planner):
-    """Plans a read that ends."""
+    """Plans a batch read."""
 
     _options: BatchOptions
 
     def batch(self, wanted: PushedConditions = EVERYTHING) -> list[Share]:
-        """Everything that a batch read reads.
+        """The shares of a batch read.
 
         Args:
-            wanted: what of it is enough.
+            wanted: conditions that limit the read.
         """
         queues = self.queues()
         start = self.starting(queues, otherwise=QueuePositions("startingOffsets", EARLIEST))
@@ -165,7 +165,7 @@ class BatchPlanner(Planner):
         return self.shares(between(start, self._narrowed(start, end, wanted)))
 
     def _narrowed(self, start: Offsets, end: Offsets, wanted: PushedConditions) -> Offsets:
-        """Moves starts and ends together as far as is wanted; returns the ends."""
+        """Limits the read to what is wanted: raises the starts, and returns the lower ends."""
         queues = [queue for queue in end if wanted.admits(queue)]
         since, until = wanted.since_ms, wanted.until_ms
         at = self._cluster.at
@@ -179,9 +179,9 @@ class BatchPlanner(Planner):
         return {queue: min(end[queue], bound) for queue, bound in bounds.items()}
 
     def ending(self, queues: Iterable[QueueId]) -> Offsets:
-        """Where to end in each queue, that offset not included.
+        """The offset before which to stop in each queue.
 
-        An offset given by number may lie beyond what is there: readers then wait for it.
+        An offset given by number may be behind the end of the queue: readers then wait for it.
         """
         options = self._options
         positions = (
@@ -194,7 +194,7 @@ class BatchPlanner(Planner):
 
 
 def matching(pattern: str, topics: Iterable[str]) -> list[str]:
-    """The topics whose whole name matches; RocketMQ's own only if the pattern begins like them."""
+    """The topics whose whole name matches; RocketMQ's own only if the pattern begins as they do."""
     is_special = pattern.startswith(("%", SYSTEM_PREFIX))
     wanted = re.compile(pattern)
     return [
@@ -211,10 +211,10 @@ def plan_batch(
     """The shares of a batch read, and the brokers' addresses.
 
     Args:
-        wanted: what of it is enough.
+        wanted: conditions that limit the read.
 
     Raises:
-        SprocketError: the cluster cannot be reached, or what is asked for is not there.
+        SprocketError: the cluster cannot be reached, or a topic or queue does not exist.
     """
     with ConnectionPool(options.nameservers, signer=options.signer) as pool:
         cluster = ClusterMetadata(pool)
@@ -222,5 +222,5 @@ def plan_batch(
             shares = BatchPlanner(cluster, options).batch(wanted)
         except TransportError as error:
             servers = ";".join(options.nameservers)
-            raise SprocketError(f"offsets cannot be had through {servers}: {error}") from error
+            raise SprocketError(f"offsets cannot be read through {servers}: {error}") from error
         return shares, dict(cluster.addresses)

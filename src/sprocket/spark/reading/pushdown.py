@@ -1,7 +1,8 @@
-"""Conditions that Spark pushes down: what of them narrows a read. Pure.
+"""Conditions that Spark pushes down, and how they limit a read. Pure.
 
-A condition is taken over from Spark only where the read keeps to it exactly. One on the store time
-only leaves out what lies far from it, and stays with Spark: clocks may have been set back.
+The read takes a condition over from Spark only if it applies it exactly. With a condition on the
+store time it only skips messages that are far outside, and Spark applies it too, because clocks may
+have been set back.
 """
 
 from __future__ import annotations
@@ -17,19 +18,19 @@ from sprocket.spark.options.options import SelectionOptions
 
 #: Columns that are never null.
 _NEVER_NULL = {"topic", "queue_id", "queue_offset", "body", "born_timestamp", "store_timestamp"}
-#: Clocks are trusted so far, ms.
+#: Clocks may be wrong by this much, ms.
 _CLOCK_MS = 60_000
 
 
 @dataclass(frozen=True, slots=True)
 class PushedConditions:
-    """What is wanted of a read; None for no wish.
+    """The limits of a read; None for no limit.
 
     Attributes:
         topics, brokers, numbers: of the queues.
         first, end: queue offsets [first, end).
-        since_ms, until_ms: store times, with allowance for clocks.
-        tags: any of these.
+        since_ms, until_ms: store times, widened because clocks may be wrong.
+        tags: messages with one of these.
     """
 
     topics: frozenset[str] | None = None
@@ -42,7 +43,7 @@ class PushedConditions:
     tags: frozenset[str] | None = None
 
     def admits(self, queue: QueueId) -> bool:
-        """Whether anything of a queue is wanted."""
+        """Whether a queue is to be read."""
         return (
             (self.topics is None or queue.topic in self.topics)
             and (self.brokers is None or queue.broker in self.brokers)
@@ -50,7 +51,7 @@ class PushedConditions:
         )
 
 
-#: No wish, and the wish for nothing.
+#: No limit, and a limit that excludes everything.
 EVERYTHING = PushedConditions()
 NOTHING = PushedConditions(numbers=frozenset())
 
@@ -60,10 +61,10 @@ Chosen = TypeVar("Chosen", bound=SelectionOptions)
 def narrow_choice(
     filters: Iterable[Any], columns: Iterable[str], options: Chosen
 ) -> tuple[PushedConditions, Chosen, list[Any]]:
-    """Takes over what can be taken over, tags into the options.
+    """Takes over the conditions that the read can apply; those on tags become options.
 
     Returns:
-        What is wanted, the options to read it with, and the filters that Spark must apply itself.
+        The limits of the read, its options, and the filters that Spark must apply itself.
     """
     knows_tags = options.sql is None and not _has_system_topics(options)
     known = [one for one in columns if one != "tag" or knows_tags]
@@ -78,21 +79,21 @@ def narrow_choice(
 
 
 def _has_system_topics(options: SelectionOptions) -> bool:
-    """Whether topics may be read in whose queues other things stand in place of tags."""
+    """Whether topics may be read whose tag codes are not hashes of tags."""
     return any(map(is_system_topic, options.topics)) or bool(
         options.pattern and options.pattern.startswith(("%", SYSTEM_PREFIX))
     )
 
 
 def narrow(filters: Iterable[Any], columns: Iterable[str]) -> tuple[PushedConditions, list[Any]]:
-    """Takes over what can be taken over.
+    """Takes over the conditions that the read can apply.
 
     Args:
-        filters: Spark's, all of which must hold.
-        columns: those whose conditions are understood by the reader.
+        filters: Spark's filters; a row must match all of them.
+        columns: the columns whose conditions the reader can apply.
 
     Returns:
-        What is wanted, and the filters that Spark must apply itself.
+        The limits of the read, and the filters that Spark must apply itself.
     """
     wanted = PushedConditions()
     left = []
@@ -117,13 +118,13 @@ Take = Callable[[PushedConditions, str, Any], PushedConditions | None]
 
 
 def _any_of(attribute: str, kind: type) -> Take:
-    """Equality with one value or several."""
+    """Makes the function for equality with one value or several."""
 
     def take(wanted: PushedConditions, name: str, value: Any) -> PushedConditions | None:
         values: Sequence[Any] = value if name == "In" else [value]
         if name not in ("EqualTo", "EqualNullSafe", "In"):
             return None
-        # In SQL nothing equals null; and true is no number here.
+        # In SQL nothing equals null, and true is not a number, though it is an int in Python.
         if any(type(each) is not kind for each in values):
             return None
         before = getattr(wanted, attribute)
@@ -157,7 +158,7 @@ Span = tuple[int | None, int | None]
 
 
 def _span(name: str, value: int) -> Span | None:
-    """What [first, end) a comparison means."""
+    """The range [first, end) of values for which a comparison is true."""
     spans: dict[str, Span] = {
         "EqualTo": (value, value + 1),
         "GreaterThan": (value + 1, None),
@@ -180,14 +181,14 @@ def _between(wanted: PushedConditions, first: str, end: str, span: Span) -> Push
 
 def _tags(wanted: PushedConditions, name: str, value: Any) -> PushedConditions | None:
     values = value if name == "In" else [value]
-    # What would mean something else in a tag expression stays with Spark.
+    # Spark applies the filter if a value would mean something else in a tag expression.
     if not all(isinstance(each, str) and is_plain(each) for each in values):
         return None
     return _any_of("tags", str)(wanted, name, value)
 
 
 def is_plain(tag: str) -> bool:
-    """Whether a tag stands for itself in a tag expression."""
+    """Whether a tag expression of this text means exactly this tag."""
     return bool(tag) and tag == tag.strip() and "|" not in tag and tag != "*"
 
 

@@ -1,8 +1,8 @@
-"""Which offsets are read, and by which task: offsets in, shares out. Pure.
+"""Divides the offsets of a read into shares for tasks. Pure.
 
-A range is [start, end) of one queue. All ranges are laid in a row and cut into shares of equal
-length, so that every task has the same to read, a huge queue is split, small ones go together,
-and no more cuts are made than there are shares. The same input always gives the same shares.
+A range is [start, end) of one queue. All ranges in a row are cut into shares of equal length, so
+that every task reads the same number of offsets, a huge queue is split, small queues share a task,
+and there are no more cuts than shares. The same input always gives the same shares.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 from sprocket.message.queue import QueueId
 
-#: What a task should read at least for its own cost (tens of ms) not to matter, in records.
+#: A task should read at least this many records, so that its own cost (tens of ms) is negligible.
 SHARE_RECORDS_MIN = 20_000
-#: What a task should read at most unless asked otherwise, in records: a second or so.
+#: A task should read at most this many records, unless the user chooses otherwise: about a second.
 SHARE_RECORDS_MAX = 250_000
 
 
@@ -40,7 +40,7 @@ Share = tuple[Range, ...]
 def between(start: Mapping[QueueId, int], end: Mapping[QueueId, int]) -> list[Range]:
     """The ranges that are not empty, sorted by queue.
 
-    A queue without a start is read from 0; one whose end lies before its start is left out.
+    A queue without a start is read from 0; one whose end is not after its start is left out.
     """
     found = (Range(queue, start.get(queue, 0), end[queue]) for queue in sorted(end))
     return [one for one in found if one.records > 0]
@@ -50,9 +50,9 @@ def share_count(records: int, *, at_least: int, records_max: int, cores: int) ->
     """How many shares to make.
 
     Args:
-        at_least: what the user wants at least, or 0: then as many as `cores` if that leaves each
-            share worth its task, more where shares would grow too large.
-        records_max: most records in a share, or 0 for no wish.
+        at_least: the least number that the user wants, or 0: then as many as `cores` if each share
+            is then large enough for a task, and more if shares would be too large.
+        records_max: most records in a share, or 0 for no limit.
     """
     if records <= 0:
         return 0
@@ -70,7 +70,7 @@ def _parts(whole: int, size: int) -> int:
 
 
 def cut(ranges: Sequence[Range], count: int) -> list[Share]:
-    """Cuts ranges into `count` shares whose sizes differ by one record at most."""
+    """Cuts ranges into `count` shares whose sizes differ by at most one record."""
     total = sum(one.records for one in ranges)
     if total == 0 or count <= 0:
         return []
@@ -95,10 +95,10 @@ def cut(ranges: Sequence[Range], count: int) -> list[Share]:
 def limit(
     start: Mapping[QueueId, int], end: Mapping[QueueId, int], records: int
 ) -> dict[QueueId, int]:
-    """Ends that lie at most `records` after the starts in all, in proportion to what waits.
+    """Lower ends, so that at most `records` are read in all, in proportion to each queue's backlog.
 
-    Every queue with something waiting advances, unless there are more of them than records. A
-    queue that is missing from `start` begins at 0.
+    Every queue with a backlog advances, unless there are more such queues than records. A queue
+    that is missing from `start` begins at 0.
     """
     ranges = between(start, end)
     waiting = records_in(ranges)

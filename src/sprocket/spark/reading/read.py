@@ -1,7 +1,7 @@
-"""Reading as Spark sees it: plans on the driver, batches in the tasks.
+"""The batch read that Spark calls: planned on the driver, read as Arrow batches in the tasks.
 
-A partition carries the ranges it reads and nothing else that may change; reading it twice gives
-the same rows.
+A partition contains its ranges, and nothing else that may change the result: a second read of it
+gives the same rows.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from sprocket.spark.worker import task_counter
 
 
 class SharePartition(InputPartition):
-    """What one task reads.
+    """The ranges that one task reads.
 
     Attributes:
-        share: its ranges.
-        addresses: brokers' addresses by name, when this was planned.
+        share: the ranges.
+        addresses: brokers' addresses by name, from when the read was planned.
     """
 
     def __init__(self, share: Share, addresses: Mapping[str, str]) -> None:
@@ -40,7 +40,7 @@ class SharePartition(InputPartition):
 
 
 class ShareReader:
-    """Reads shares into batches: what batch and streaming readers have in common.
+    """Reads shares into batches; the common part of batch and streaming readers.
 
     Args:
         options: how to read.
@@ -55,7 +55,7 @@ class ShareReader:
         """The rows of a share, in the order of its ranges.
 
         Raises:
-            ReadFailed: a range cannot be read whole; names topic, queue and offset.
+            ReadFailed: a range cannot be read completely; the text has topic, queue and offset.
         """
         task_counter.task_begins()
         decoder = Decoder(self.schema, self.options.filter)
@@ -63,20 +63,20 @@ class ShareReader:
             for one in partition.share:
                 yield from self._range(one, fetcher, decoder)
 
-    def _range(self, one: Range, fetcher: Fetcher, decoder: Decoder) -> Iterator[pa.RecordBatch]:
-        missing = one.records
-        for chunk in fetcher.chunks(one):
+    def _range(self, wanted: Range, fetcher: Fetcher, decoder: Decoder) -> Iterator[pa.RecordBatch]:
+        missing = wanted.records
+        for chunk in fetcher.chunks(wanted):
             try:
                 batch = decoder.decode(
-                    chunk.records, one.queue, chunk.start, min(chunk.end, one.end)
+                    chunk.records, wanted.queue, chunk.start, min(chunk.end, wanted.end)
                 )
             except CorruptRecord as error:
-                raise ReadFailed(f"{one.queue} from offset {chunk.start}: {error}") from error
+                raise ReadFailed(f"{wanted.queue} from offset {chunk.start}: {error}") from error
             missing -= batch.num_rows
             if batch.num_rows:
                 yield batch
         if missing and self.options.filter.is_all:
-            report_loss(self.options, one.queue, f"{missing} messages are gone in {one}")
+            report_loss(self.options, wanted.queue, f"{missing} messages are gone in {wanted}")
 
 
 class RocketMQReader(DataSourceReader):
@@ -88,8 +88,8 @@ class RocketMQReader(DataSourceReader):
         self._wanted = EVERYTHING
 
     def partitions(self) -> list[Any]:
-        """One for each task; one without ranges if there is nothing to read."""
-        # Only the planner's process needs this, and what it imports in turn.
+        """One partition for each task; one without ranges if there is nothing to read."""
+        # Only the planner's process needs this module, and those that it imports.
         from sprocket.spark.reading.plan import plan_batch
 
         shares, addresses = plan_batch(self._options, self._wanted)
@@ -102,13 +102,13 @@ class RocketMQReader(DataSourceReader):
 
 
 class NarrowedReader(RocketMQReader):
-    """The same where Spark pushes conditions down."""
+    """A batch read to which Spark pushes conditions down."""
 
-    #: Columns whose conditions are kept to here.
+    #: Columns whose conditions the read can apply.
     columns = ("topic", "broker", "queue_id", "queue_offset", "store_timestamp", "tag")
 
     def pushFilters(self, filters: list[Any]) -> Iterable[Any]:
-        """Takes over some of the filters, and gives those that Spark must apply."""
+        """Takes over some of the filters, and returns those that Spark must apply."""
         self._wanted, self._options, left = narrow_choice(filters, self.columns, self._options)
         self._reader = ShareReader(self._options, self._reader.schema)
         return left

@@ -1,8 +1,8 @@
-"""A topic as a stream: which offsets each micro-batch reads.
+"""Reads topics as a stream: decides which offsets each micro-batch reads.
 
-Spark's checkpoint is the truth: offsets come from it and go back to it. A queue that is new is
-read from its first message; one whose broker is away stands still until it is back. What one
-micro-batch reads is read as in a batch (`read`), again and again the same.
+Spark's checkpoint is the only truth: offsets come from it and are saved in it. A new queue is read
+from its first message; a queue whose broker is away does not advance until it is back. A
+micro-batch is read as a batch is (`read`), with the same rows each time.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from sprocket.spark.reading.read import SharePartition
 
 logger = logging.getLogger(__name__)
 
-#: Spark asks again at once when nothing came; so long a pause costs little and spares the brokers.
+#: Spark asks again at once if there is nothing new; this pause costs little and spares the brokers.
 _IDLE_S = 0.02
 
 
 class StreamPlan:
-    """Decides the offsets of micro-batches; lives in one process for the whole query.
+    """Decides the offsets of micro-batches; kept in one process during the whole query.
 
     Args:
-        options: what the user wants.
+        options: the user's options.
     """
 
     def __init__(self, options: StreamOptions) -> None:
@@ -43,36 +43,36 @@ class StreamPlan:
         self._planner = Planner(self._cluster, options)
         self._queues: list[QueueId] = []
         self._queues_until = 0.0
-        #: What an "available now" query reads up to; None for any other.
+        #: The ends of an "available now" query; None for any other.
         self._target: Offsets | None = None
         self._committed: Offsets = {}
         self._triggered_at = time.monotonic()
-        #: The ends of all queues as last seen.
+        #: The ends of all queues when they were last read.
         self.latest: Offsets = {}
 
     def close(self) -> None:
-        """Hangs up."""
+        """Closes all connections."""
         self._pool.close()
 
     def initial(self) -> Offsets:
-        """Where a query begins that has no checkpoint."""
+        """The first offsets of a query without a checkpoint."""
         queues = self._planner.queues()
         return self._planner.starting(queues, otherwise=QueuePositions("startingOffsets", LATEST))
 
     def set_target(self) -> None:
-        """From now on nothing is read that is not there now."""
+        """Limits the query to the messages that exist now."""
         self._target = self._planner.retried(self._ends)
 
     def next(self, start: Mapping[QueueId, int], records_max: int | None) -> Offsets:
-        """Where the micro-batch that begins at `start` ends; at `start` if there is nothing.
+        """The end of the micro-batch that begins at `start`; `start` if there is nothing to read.
 
         Args:
-            records_max: most offsets it may have, or None.
+            records_max: most offsets that it may have; None for no limit.
 
         Raises:
             ReadFailed: a queue ends before its start, and loss is not allowed.
-            SprocketError: the cluster is away, and this is an "available now" query, which would
-                otherwise end too early.
+            SprocketError: the cluster cannot be reached, and this is an "available now" query,
+                which would otherwise end too early.
         """
         self._commit(start)
         ends = self._ends_now(start)
@@ -95,18 +95,18 @@ class StreamPlan:
         return [SharePartition(share, self._cluster.addresses) for share in shares]
 
     def done(self, offsets: Offsets) -> None:
-        """Everything before these offsets has been written out."""
+        """Reports that Spark has written all messages before these offsets."""
         self._commit(offsets)
 
     def _with_new(self, start: Mapping[QueueId, int], ends: Offsets) -> Offsets:
-        """The start, and the first message of each queue that it does not know."""
+        """The start, with the first offset of each queue that is missing from it."""
         new = sorted(set(ends) - set(start))
         if not new:
             return dict(start)
         return {**start, **self._planner.retried(lambda: self._cluster.earliest(new))}
 
     def _is_too_little(self, waiting: int) -> bool:
-        """Whether to wait for more, as the user wants."""
+        """Whether to wait for more messages, by the user's options."""
         if self._target is not None or waiting >= self._options.trigger_records_min:
             return False
         waited_ms = (time.monotonic() - self._triggered_at) * 1000
@@ -127,10 +127,10 @@ class StreamPlan:
             return {}
 
     def _ends(self, *, skips_absent: bool = False) -> Offsets:
-        """The ends of all queues, looked up anew now and then.
+        """The ends of all queues; the list of queues is refreshed regularly.
 
         Args:
-            skips_absent: leaves out the queues of brokers that do not answer.
+            skips_absent: leaves out the queues of brokers that do not reply.
         """
         now = time.monotonic()
         if now >= self._queues_until:
@@ -147,12 +147,12 @@ class StreamPlan:
                 self._queues_until = 0.0
                 if not skips_absent:
                     raise
-                logger.warning("broker %s does not tell its offsets: %s", broker, error)
+                logger.warning("the offsets of broker %s cannot be read: %s", broker, error)
         self.latest.update(found)
         return found
 
     def _know(self, queues: Mapping[QueueId, int]) -> None:
-        """Looks up where brokers are whose addresses are not known: after a restart."""
+        """Looks up the addresses of brokers that are not known yet, after a restart."""
         for topic in sorted(
             {queue.topic for queue in queues if queue.broker not in self._cluster.addresses}
         ):
@@ -162,7 +162,7 @@ class StreamPlan:
                 logger.warning("topic %s cannot be found: %s", topic, error)
 
     def _commit(self, offsets: Mapping[QueueId, int]) -> None:
-        """Tells the group's brokers how far it is; for people's eyes, so failures only log."""
+        """Commits the group's offsets to brokers. Only people read them, so a failure is logged."""
         if self._options.group == READER_GROUP:
             return
         moved = {

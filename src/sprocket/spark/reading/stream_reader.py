@@ -1,4 +1,4 @@
-"""A streaming read as Spark's engine calls it. Needs PySpark 4.2, which hands over the start."""
+"""The streaming read that Spark calls. Needs PySpark 4.2, which passes the start."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ Shape = dict[str, Any]
 
 
 class RocketMQStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Offsets go to and fro as JSON by topic, broker and queue number."""
+    """A streaming read. Offsets are exchanged with Spark as JSON by topic, broker, queue number."""
 
     def __init__(self, options: StreamOptions, schema: pa.Schema) -> None:
         self._options = options
         self._reader = ShareReader(options, schema)
-        #: Made in the process that is asked for offsets; the tasks' copies never have one.
+        #: Made in the process in which Spark asks for offsets; the copies in tasks never have one.
         self._made: StreamPlan | None = None
 
     @property
@@ -43,16 +43,16 @@ class RocketMQStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._made
 
     def initialOffset(self) -> Shape:
-        """Where a new query begins."""
+        """The first offsets of a new query."""
         return shape_offsets(self._plan.initial())
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        """What `maxOffsetsPerTrigger` says."""
+        """The limit by option `maxOffsetsPerTrigger`."""
         records = self._options.trigger_records_max
         return ReadMaxRows(records) if records else ReadAllAvailable()
 
     def latestOffset(self, start: Shape, limit: ReadLimit) -> Shape:
-        """Where the micro-batch that begins at `start` ends."""
+        """The end of the micro-batch that begins at `start`."""
         records = limit.max_rows if isinstance(limit, ReadMaxRows) else None
         return shape_offsets(self._plan.next(read_shape(start), records))
 
@@ -61,7 +61,7 @@ class RocketMQStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return shape_offsets(self._plan.latest) or None
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """Nothing is read that comes later than now."""
+        """Limits the query to the messages that exist now."""
         self._plan.set_target()
 
     def partitions(self, start: Shape, end: Shape) -> Sequence[InputPartition]:
@@ -74,10 +74,10 @@ class RocketMQStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._reader.batches(partition)
 
     def commit(self, end: Shape) -> None:
-        """Everything before `end` has been written out."""
+        """Reports that Spark has written all messages before `end`."""
         self._plan.done(read_shape(end))
 
     def stop(self) -> None:
-        """The query has ended."""
+        """Closes all connections, as the query has ended."""
         if self._made is not None:
             self._made.close()

@@ -69,6 +69,8 @@ def plan_store(options: StoreOptions, wanted: PushedConditions = EVERYTHING) -> 
         if before.end != after.start:
             report_loss(options, before.path, f"the log is missing up to {after.path}")
     queues = _queues(options)
+    # After a crash the newest files may hold records that no queue entry leads to yet, so these
+    # files are scanned, while the older ones are read through the queues.
     sure = len(files)
     if (root_of(options.store) / "abort").exists():
         sure -= _UNSURE_FILES

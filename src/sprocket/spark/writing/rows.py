@@ -1,4 +1,4 @@
-"""Rows to messages: which columns a write takes, and what they mean. Pure."""
+"""Turns rows into messages: the columns of a write, and their meaning. Pure."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ _ELSEWHERE = {"value": "body", "headers": "properties", "keys": "key", "tags": "
 
 
 class OutgoingMessage(NamedTuple):
-    """A message on its way out.
+    """A message to send.
 
     Attributes:
-        broker, queue_number: the queue that it must go to; None for any.
+        broker, queue_number: the queue to which it must go; None for any.
     """
 
     message: Message
@@ -59,11 +59,11 @@ def check_columns(fields: Sequence[tuple[str, str]], options: WriteOptions) -> N
 
 
 class RowMessages:
-    """Makes messages of rows.
+    """Makes messages from rows.
 
     Args:
-        options: what the user wants.
-        id_prefix: what all ids of this task begin with.
+        options: the user's options.
+        id_prefix: all ids of this task begin with it.
     """
 
     def __init__(self, options: WriteOptions, id_prefix: str) -> None:
@@ -75,7 +75,7 @@ class RowMessages:
         """A message for each row.
 
         Raises:
-            UsageError: a row cannot be a message; says which and why.
+            UsageError: a row cannot be a message; the text has its number and the reason.
         """
         count = batch.num_rows
         given = {name: batch.column(name).to_pylist() for name in batch.schema.names}
@@ -97,7 +97,7 @@ class RowMessages:
         key, tag, properties, broker, queue_number, delay_level, flag, deliver_at = rest
         options = self._options
         if delay_level is None:
-            # A time of its own goes before the delay of all.
+            # The row's own time takes precedence over the delay of the whole write.
             delay_level = options.delay_level if deliver_at is None else 0
         topic = topic or options.topic
         if topic is None:
@@ -117,7 +117,7 @@ class RowMessages:
         return OutgoingMessage(message, broker, queue_number)
 
     def _properties(self, given: Sequence[tuple[str, str | None]] | None) -> dict[str, str]:
-        """The user's properties; RocketMQ's own, as they come from a read, are made anew."""
+        """The user's properties, without RocketMQ's own from a read: the send makes new ones."""
         found = {}
         for name, value in given or ():
             if name not in RESERVED and value:

@@ -1,8 +1,8 @@
-"""Sending for one task: messages gathered to requests, several on the way, each acknowledged.
+"""Sends the messages of one task: collects them to requests, and waits for all acknowledgements.
 
-A request is sent again when the connection breaks or the broker is busy, to another queue if none
-was chosen; so a message may be stored twice, but never counts as written before a broker said so.
-Blocking.
+A request is sent again if the connection breaks or the broker is busy, to another queue if the row
+chose none. So a message may be stored twice, but counts as written only when a broker has
+acknowledged it. Several requests are pending at once. Blocking.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from sprocket.spark.brokers.pool import ConnectionPool
 from sprocket.spark.options.write_options import WriteOptions
 from sprocket.spark.writing.rows import OutgoingMessage
 
-#: Requests on the way at once.
+#: At most this many requests are pending at once.
 _AHEAD_MAX = 8
 _PAUSE_FIRST_S = 0.1
 _PAUSE_LONGEST_S = 2.0
@@ -46,12 +46,12 @@ _LOOPBACK = bytes((127, 0, 0, 1))
 
 
 class WriteFailed(SprocketError):
-    """Messages could not be written. The text has topic, queue and reason."""
+    """Messages could not be written. The text contains topic, queue and reason."""
 
 
 @dataclass(slots=True)
 class _Request:
-    """One request: what is in it, where it must go, where it went, and how often that failed."""
+    """One request, the queue that its rows chose, the queue it went to, and its failed attempts."""
 
     envelope: Envelope
     messages: int
@@ -78,7 +78,7 @@ class Sender:
         self._ids = UniqueIds(address=_LOOPBACK, process=os.getpid(), token=os.urandom(4))
         self._queues: dict[str, tuple[QueueId, ...]] = {}
         self._chooser = QueueChooser(int.from_bytes(os.urandom(2)))
-        #: Sent and not yet acknowledged, in the order of sending, with the reply's number.
+        #: Requests without a reply yet, in the order of sending, with connection and number.
         self._under_way: deque[tuple[_Request, BlockingConnection, int]] = deque()
         self._gathered: dict[tuple[str, QueueId | None], list[Message]] = {}
         self._gathered_bytes: dict[tuple[str, QueueId | None], int] = {}
@@ -96,15 +96,15 @@ class Sender:
         self._pool.close()
 
     def send(self, outgoing: Iterable[OutgoingMessage]) -> None:
-        """Sends messages; some may still be on the way when it returns.
+        """Sends messages; some may still be unacknowledged when it returns.
 
         Raises:
-            WriteFailed: a broker said no, or did not answer often enough.
+            WriteFailed: a broker refused, or too many attempts failed.
             UsageError: a message cannot be sent.
         """
-        for one in outgoing:
-            fixed = self.fixed_queue(one)
-            message = one.message
+        for row in outgoing:
+            fixed = self.fixed_queue(row)
+            message = row.message
             key = (message.topic, fixed)
             is_alone = message.waits or is_retry_topic(message.topic)
             if is_alone or len(message.body) >= JAVA_PACKING.compress_over_bytes:
@@ -114,7 +114,7 @@ class Sender:
             self._gather(key, message)
 
     def finish(self) -> None:
-        """Returns when everything has been acknowledged.
+        """Returns when all messages are acknowledged.
 
         Raises:
             WriteFailed: as `send`.
@@ -149,27 +149,27 @@ class Sender:
     def _attempts(self) -> Attempts:
         return Attempts(self._options.retries, pauses(_PAUSE_FIRST_S, _PAUSE_LONGEST_S))
 
-    def fixed_queue(self, one: OutgoingMessage) -> QueueId | None:
-        """The queue that the row or its key chooses; None if any will do.
+    def fixed_queue(self, row: OutgoingMessage) -> QueueId | None:
+        """The queue that the row or its key chooses; None if any queue may be used.
 
         Raises:
-            WriteFailed: the topic's queues are not known, or do not contain the one that is named.
+            WriteFailed: the topic's queues cannot be found, or the row's queue is not among them.
         """
-        message = one.message
-        if one.queue_number is None and self._options.queue_by == "turn":
+        message = row.message
+        if row.queue_number is None and self._options.queue_by == "turn":
             return None
         queues = self._queues.get(message.topic) or self._known_queues(message.topic)
-        if one.queue_number is None:
+        if row.queue_number is None:
             words = " ".join(message.keys)
             return by_key(queues, words) if words else None
         for queue in queues:
-            if queue.number == one.queue_number and one.broker in (None, queue.broker):
+            if queue.number == row.queue_number and row.broker in (None, queue.broker):
                 return queue
-        where = f"{one.broker or 'any broker'}:{one.queue_number}"
-        raise WriteFailed(f"topic {message.topic} has no queue {where} that may be written")
+        where = f"{row.broker or 'any broker'}:{row.queue_number}"
+        raise WriteFailed(f"topic {message.topic} has no queue {where} that can be written to")
 
     def _known_queues(self, topic: str) -> tuple[QueueId, ...]:
-        """The topic's queues, asked for as often as a request is sent."""
+        """The topic's queues, requested with as many attempts as a send has."""
         attempts = self._attempts()
         while True:
             try:
@@ -187,11 +187,11 @@ class Sender:
         return found
 
     def _post(self, request: _Request) -> None:
-        """Sends a request; its answer is awaited when it is the oldest of those on their way.
+        """Sends a request. Its reply is awaited when it is the oldest pending one.
 
-        A few requests are on their way at once, as a broker that flushes or copies each before it
-        answers would else be idle most of the time. Whatever fails here, from the route to the
-        socket, counts as an attempt, and the next one looks at the route anew.
+        A few requests are pending at once, because a broker that flushes or copies each message
+        before it replies would otherwise be idle most of the time. Any failure here, from the route
+        to the socket, counts as an attempt, and the next attempt requests the route again.
         """
         while len(self._under_way) >= _AHEAD_MAX:
             self._settle()
@@ -218,14 +218,14 @@ class Sender:
             return
 
     def _settle(self) -> None:
-        """Awaits the answer to the oldest request; sends it again if it must be."""
+        """Awaits the reply to the oldest request; sends the request again if it failed."""
         request, connection, number = self._under_way.popleft()
         try:
             reply = connection.receive(number, timeout_s=self._options.timeout_ms / 1000)
             send_status(reply)
         except (TransportError, ReplyError) as error:
-            # What else was on the way there fails one after the other; a connection made
-            # meanwhile is not the one that broke.
+            # Other pending requests on this connection fail later, each for itself. Only this
+            # connection is closed: one made meanwhile has not broken.
             if isinstance(error, TransportError):
                 self._pool.hang_up(connection)
             self._failed(request, error)
@@ -234,13 +234,13 @@ class Sender:
         self.acknowledged += request.messages
 
     def _failed(self, request: _Request, error: SprocketError) -> None:
-        """Counts a failed attempt; raises if there is to be no other."""
+        """Counts a failed attempt; raises if it was the last."""
         broker = request.queue.broker if request.queue else ""
         self._queues.pop(request.envelope.topic, None)
         if not request.attempts.another(error, broker):
             place = request.queue or f"topic {request.envelope.topic}"
             raise WriteFailed(
-                f"{place}: {request.messages} messages were not taken after "
+                f"{place}: {request.messages} messages were not accepted after "
                 f"{request.attempts.count} attempts: {error}"
             ) from error
 

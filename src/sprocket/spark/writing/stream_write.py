@@ -1,4 +1,4 @@
-"""Writing a stream. Needs PySpark 4.1, which hands over Arrow batches."""
+"""Writes a stream. Needs PySpark 4.1, which passes Arrow batches."""
 
 from __future__ import annotations
 
@@ -18,11 +18,13 @@ class RocketMQStreamWriter(DataSourceStreamArrowWriter):
         self._writer = RowWriter(options)
 
     def write(self, iterator: Iterator[Any]) -> Written:
-        """One task."""
+        """Sends the rows of one task."""
         return self._writer.send(iterator)
 
     def commit(self, messages: Sequence[Any], batchId: int) -> None:
-        """All tasks of a micro-batch are done. What they sent has been acknowledged already."""
+        """Does nothing: all tasks of a micro-batch are done, and their messages acknowledged."""
 
     def abort(self, messages: Sequence[Any], batchId: int) -> None:
-        """A task failed; what others have sent stays, and comes again with the batch."""
+        """Does nothing: a task failed. Messages that were sent stay, and are sent again with the
+        batch.
+        """

@@ -1,7 +1,7 @@
-"""Writing as Spark sees it: each task sends its rows and says how many were acknowledged.
+"""The batch write that Spark calls: each task sends its rows and counts the acknowledged ones.
 
-At least once: a task that is run again sends its rows again. `idempotencyProperty` gives each row
-a text that is the same then.
+At least once: a task that runs again sends its rows again. `idempotencyProperty` gives each row a
+text that is the same both times.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Written(WriterCommitMessage):
 
 
 class RowWriter:
-    """What batch and stream writers have in common.
+    """The common part of batch and stream writers.
 
     Args:
         options: how to write.
@@ -42,14 +42,14 @@ class RowWriter:
 
     def __init__(self, options: WriteOptions) -> None:
         self._options = options
-        #: Tells this write from others; tasks that are run again get the same copy.
+        #: Identifies this write; tasks that run again have the same name.
         self._name = uuid.uuid4().hex[:12]
 
     def send(self, batches: Iterator[pa.RecordBatch]) -> Written:
         """Sends all rows of a task and waits for the last acknowledgement.
 
         Raises:
-            WriteFailed: brokers did not take them.
+            WriteFailed: brokers did not accept them.
             UsageError: a row cannot be a message.
         """
         from sprocket.spark.writing.rows import RowMessages
@@ -64,7 +64,7 @@ class RowWriter:
             return Written(sender.acknowledged)
 
     def _task_name(self) -> str:
-        """The same for a task that is run again, in a stream even after a restart."""
+        """A name that stays the same if the task runs again; in a stream even after a restart."""
         from pyspark import TaskContext
 
         task = TaskContext.get()
@@ -83,15 +83,15 @@ class RocketMQWriter(DataSourceArrowWriter):
         self._writer = RowWriter(options)
 
     def write(self, iterator: Iterator[Any]) -> Written:
-        """One task."""
+        """Sends the rows of one task."""
         return self._writer.send(iterator)
 
     def commit(self, messages: Sequence[Any]) -> None:
-        """All tasks are done."""
+        """Logs that all tasks are done."""
         logger.info("%d messages written", _total(messages))
 
     def abort(self, messages: Sequence[Any]) -> None:
-        """A task failed; what others have sent stays."""
+        """Logs that a task failed; messages that were sent stay."""
         logger.warning("a write failed after %d messages were written", _total(messages))
 
 

@@ -1,4 +1,4 @@
-"""Gives the records of a store, whether a broker has it open or not. Changes nothing."""
+"""Reads the records of a store, whether a broker has it open or not. Changes nothing."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from sprocket.store.views.consume_queue import BLANK_SIZE, DAMAGED_CODE, ENTRY, 
 
 
 class DumpSelection(NamedTuple):
-    """Which records.
+    """Which records are dumped.
 
     Attributes:
-        topic, queue_number: of this topic and queue; None: of all.
-        begin, end: log offsets, or with a queue its offsets, from the first to before the second.
+        topic, queue_number: those of this topic and queue; None: of all.
+        begin, end: those in [begin, end): log offsets, or queue offsets if a queue is chosen.
     """
 
     topic: str | None = None
@@ -30,14 +30,14 @@ class DumpSelection(NamedTuple):
 
 
 def dump(store: InspectedStore, chosen: DumpSelection) -> Iterator[Record | Damage]:
-    """Records in the order of the log, or of the queue; damage in between.
+    """Records in the order of the log, or of the queue, with the damage between them.
 
     Raises:
-        UsageError: a queue is chosen, and no topic.
+        UsageError: a queue is chosen without a topic.
     """
     if chosen.queue_number is not None:
         if chosen.topic is None:
-            raise UsageError("say the topic of the queue")
+            raise UsageError("a queue needs its topic")
         yield from _of_queue(store, chosen.topic, chosen.queue_number, chosen)
         return
     for each in walk(store.log, until=store.until):
@@ -65,6 +65,8 @@ def _of_queue(
             buffer = store.disk.peek(f"{folder}/{name}")
         except FileNotFoundError:  # a broker has removed it since
             continue
+        # The files are read without a lock while a broker may write them: an entry may be half
+        # written, a file may be gone, and its records may have been removed from the log.
         first = int(name) // ENTRY_BYTES
         whole = len(buffer) - len(buffer) % ENTRY_BYTES
         skipped = max(chosen.begin - first, 0)

@@ -1,4 +1,4 @@
-"""A store as tools see it: its folders, whether a broker has it, and what is known of it."""
+"""A store as tools see it: its folders, whether a broker has it open, and its checkpoint."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from sprocket.store.inspection.walk import LogFiles
 from sprocket.store.log.paths import LogPaths
 from sprocket.store.state.checkpoint import marks_in
 
-#: What a broker's folder has at least one of, besides its log, which may lie elsewhere.
+#: The folder of a store contains at least one of these; its log may be in other folders.
 _PARTS = frozenset(("commitlog", "consumequeue", "index", "config", "checkpoint", "lock"))
 
 
 class Finding(NamedTuple):
-    """Something that a look at a store found.
+    """Something that the check of a store found.
 
     Attributes:
-        what: `log`, `queue`, `index`, `checkpoint` or `state`.
+        what: `log`, `queue`, `index`, `checkpoint`, `state`, or `store` for the whole.
         path: the file.
         position: byte of the file.
         text: what is wrong.
-        is_fault: whether something should be done; False: good to know.
-        log_offset: where in the log, if it is about one place there.
-        end: log offset at which the log goes on.
+        is_fault: whether something should be done; False for mere information.
+        log_offset: the place in the log, if it is about one.
+        end: log offset of the next whole record, for damage.
     """
 
     what: str
@@ -44,8 +44,8 @@ class InspectedStore:
     """A store's folder, for reading only.
 
     Attributes:
-        is_live: a process has it open now; what it writes meanwhile is left out.
-        was_stopped: it was closed in order, so that nothing may be torn.
+        is_live: a process has it open now; what it writes meanwhile is not read.
+        was_stopped: it was closed in order, so nothing may be incomplete.
         marks: what is known to be on the disk; None if that is unknown.
     """
 
@@ -67,15 +67,15 @@ class InspectedStore:
 
     @property
     def until(self) -> int | None:
-        """Log offset behind which a broker may be writing now; None if nobody is."""
+        """Log offset behind which a broker may be writing now; None if none is."""
         if not self.is_live:
             return None
         if self.marks is not None:
             return max(self.marks.flushed, self.log.start)
-        return self.log.starts[-1] if self.log.starts else 0  # Java's: all but its last file
+        return self.log.starts[-1] if self.log.starts else 0  # a Java broker: all but the last file
 
     def queues(self) -> list[tuple[str, int]]:
-        """Topic and number of the queues there are."""
+        """Topic and number of the queues that exist."""
         root = f"{self.root}/consumequeue"
         return [
             (topic, int(number))
@@ -85,7 +85,7 @@ class InspectedStore:
         ]
 
     def queue_folder(self, topic: str, number: int) -> str:
-        """Where a queue's files lie."""
+        """The folder of a queue's files."""
         return f"{self.root}/consumequeue/{topic}/{number}"
 
 
@@ -97,6 +97,6 @@ def is_live(disk: Disk, root: str) -> bool:
         disk.lock(root).release()
     except DirectoryInUse:
         return True
-    except OSError:  # not ours to write to: nobody can be told to keep out either
+    except OSError:  # we may not write here, so the lock cannot be tried
         return False
     return False

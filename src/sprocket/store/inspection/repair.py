@@ -1,12 +1,12 @@
-"""Mends a store that no process has open, in ways that an operator chooses.
+"""Repairs a store that no process has open, in ways that an operator chooses.
 
-A repair is a list of steps, which can be shown before they are done. What they take away is kept in
-a folder `removed/<time>` of the store, under the names it had, or under its log offset.
+A repair is a list of steps, which can be shown before they are done. What they remove is kept in
+the folder `removed/<time>` of the store, under its old name or its log offset.
 
-Skipping damage makes the log whole again for us and for Java: a damaged stretch becomes records of
-a rolled-back transaction, which belong to no queue and to nobody. Entries of queues that led there
-lead to the first of these, with a tag code that has readers pass over them, so all other messages
-keep their offsets. (Java does not know that code and gives its consumers the record of nobody.)
+To skip damage makes the log whole again for us and for Java: a damaged stretch is replaced by
+filler records, which are marked as a rolled-back transaction and so are in no queue. Queue entries
+that pointed into it then point to the first filler, with a tag code that makes readers skip them,
+so all other messages keep their offsets. (Java does not know that code and delivers the filler.)
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from sprocket.store.log.whole import written_to
 from sprocket.store.state.checkpoint import Checkpoint
 from sprocket.store.views.consume_queue import BLANK_SIZE, DAMAGED_CODE, ENTRY, ENTRY_BYTES
 
-#: The topic of what stands in for damage, as far as there is room for its name.
+#: The topic of filler records, shortened if there is no room for the name.
 FILLER_TOPIC = "DAMAGED"
 
 _FILLER_BYTES_MAX = 1 << 20
@@ -45,11 +45,11 @@ _NOBODY = bytes(8)
 
 
 class RepairStep(NamedTuple):
-    """Something that a repair does.
+    """A step of a repair.
 
     Attributes:
-        text: what, for people.
-        do: does it.
+        text: a description for people.
+        do: does the step.
     """
 
     text: str
@@ -57,18 +57,18 @@ class RepairStep(NamedTuple):
 
 
 class Repair:
-    """What can be done to a store. Whoever has steps done must hold the store's lock."""
+    """The repairs of one store. Who does the steps must hold the store's lock."""
 
     def __init__(self, store: InspectedStore, now_ms: int) -> None:
         self._store = store
         self._disk = store.disk
         self._log = store.log
         made = datetime.fromtimestamp(now_ms / 1000, UTC)
-        #: Where what is taken away is kept.
+        #: The folder where removed files are kept.
         self.kept = f"{store.root}/removed/{made:%Y%m%dT%H%M%S}"
 
     def cut_at(self, log_offset: int) -> list[RepairStep]:
-        """Ends the log at a log offset; what lies behind it is taken away.
+        """Ends the log at a log offset; everything behind it is moved away.
 
         Raises:
             UsageError: neither a record nor damage begins there.
@@ -76,7 +76,7 @@ class Repair:
         if not self._can_end_at(log_offset):
             raise UsageError(
                 f"neither a message nor damage begins at log offset {log_offset}; "
-                "`sprocket store verify` and `sprocket store dump` tell where they do"
+                "`sprocket store verify` and `sprocket store dump` show where they do"
             )
         steps = []
         for start in reversed(self._log.starts):
@@ -85,9 +85,7 @@ class Repair:
                 steps.append(self._taking_away(path, "commitlog"))
             elif start + self._log.file_bytes > log_offset:
                 steps.append(self._cutting(path, start, log_offset))
-        steps.append(
-            RepairStep("have the next start believe nothing behind that", self._lower(log_offset))
-        )
+        steps.append(RepairStep("lower the checkpoint to that log offset", self._lower(log_offset)))
         return steps
 
     def _can_end_at(self, log_offset: int) -> bool:
@@ -131,13 +129,11 @@ class Repair:
         """
         if odd := [path for path, size in self._log.odd if size]:
             raise StoreError(f"{odd[0]} has another size than the others: take it away first")
-        stretches = [each for each in walk(self._log) if isinstance(each, Damage)]
-        steps = [self._filling(each) for each in stretches]
-        if stretches:
+        damages = [each for each in walk(self._log) if isinstance(each, Damage)]
+        steps = [self._filling(each) for each in damages]
+        if damages:
             steps.append(
-                RepairStep(
-                    "have readers pass over entries that lead there", self._marking(stretches)
-                )
+                RepairStep("have readers skip entries that lead there", self._marking(damages))
             )
         return steps
 
@@ -158,22 +154,20 @@ class Repair:
             file.close()
 
         size = damage.end - damage.start
-        return RepairStep(
-            f"pass over {size} bytes at byte {damage.position} of {damage.path}", fill
-        )
+        return RepairStep(f"skip {size} bytes at byte {damage.position} of {damage.path}", fill)
 
     def _stored_ms(self, damage: Damage) -> int:
-        """When what was damaged may have been stored: as the next message was, if there is one."""
+        """A store time for the fillers: that of the next message, 0 if there is none."""
         try:
             return self._log.record_at(damage.end).stored_ms
         except (CorruptRecord, OffsetOutOfRange):
             return 0
 
-    def _marking(self, stretches: Sequence[Damage]) -> Callable[[], Awaitable[None]]:
+    def _marking(self, damages: Sequence[Damage]) -> Callable[[], Awaitable[None]]:
         size = self._log.file_bytes
         endings = [
             len(_ending(size, each.position, each.position + each.end - each.start))
-            for each in stretches
+            for each in damages
         ]
 
         async def mark() -> None:
@@ -184,14 +178,14 @@ class Repair:
                     if len(name) != NAME_DIGITS or size % ENTRY_BYTES or not size:
                         continue
                     file = self._disk.map(f"{folder}/{name}", size)
-                    if _lead_to_filler(file.buffer, stretches, endings):
+                    if _lead_to_filler(file.buffer, damages, endings):
                         await file.sync(0, size)
                     file.close()
 
         return mark
 
     def rebuild_views(self) -> list[RepairStep]:
-        """Takes queues, key index and checkpoint away: the next start builds them from the log."""
+        """Moves queues, key index and checkpoint away: the next start builds them from the log."""
         names = ("consumequeue", "index", "checkpoint")
         there = self._disk.names(self._store.root)
         steps = [
@@ -211,7 +205,7 @@ class Repair:
         return RepairStep(f"take away {path}", take_away)
 
     def _keep(self, content: memoryview, log_offset: int) -> None:
-        """Keeps bytes of the log aside, without the zeros at their end."""
+        """Saves bytes of the log in the folder `kept`, without the zeros at their end."""
         folder = f"{self.kept}/commitlog"
         size = written_to(content, 0)
         if size:
@@ -221,7 +215,7 @@ class Repair:
 
 
 async def _nothing() -> None:
-    """Nothing needs to be done for it."""
+    """Does nothing: the step is only a description."""
 
 
 def _start_of(each: Record | Damage) -> int:
@@ -229,7 +223,7 @@ def _start_of(each: Record | Damage) -> int:
 
 
 def _ending(file_bytes: int, at: int, end: int) -> bytes:
-    """What says that a file has nothing more, if bytes [at, end) are its last ones."""
+    """The blank mark that ends a file; empty unless bytes [at, end) are the file's last ones."""
     if end < file_bytes:
         return b""
     left = end - at if end - at < _LEAST_BYTES + BLANK_BYTES else BLANK_BYTES
@@ -238,9 +232,9 @@ def _ending(file_bytes: int, at: int, end: int) -> bytes:
 
 
 def _fillers(start: int, end: int, stored_ms: int) -> Iterator[bytes]:
-    """Records of nobody for bytes [start, end) of the log; the first one is small."""
+    """Filler records for bytes [start, end) of the log; the first one is small."""
     if 0 < end - start < _LEAST_BYTES:
-        raise StoreError(f"{end - start} bytes at log offset {start} are too few to pass over")
+        raise StoreError(f"{end - start} bytes at log offset {start} are too few to skip")
     size = _first_bytes(end - start)
     while start < end:
         yield _filler(start, size, stored_ms)
@@ -251,7 +245,7 @@ def _fillers(start: int, end: int, stored_ms: int) -> Iterator[bytes]:
 
 
 def _first_bytes(total: int) -> int:
-    """How large the first of some records of nobody is: all of it, or as small as may be."""
+    """Size of the first filler: as small as possible, or all if a second one does not fit."""
     usual = FIXED_BYTES + len(FILLER_TOPIC)
     return usual if total >= usual + _LEAST_BYTES else total
 
@@ -278,15 +272,13 @@ def _filler(log_offset: int, size: int, stored_ms: int) -> bytes:
     )
 
 
-def _lead_to_filler(
-    buffer: memoryview, stretches: Sequence[Damage], endings: Sequence[int]
-) -> bool:
-    """Has entries that led into damage lead to what stands in for it; whether there were any."""
+def _lead_to_filler(buffer: memoryview, damages: Sequence[Damage], endings: Sequence[int]) -> bool:
+    """Makes entries that point into damage point to its filler. Returns whether there were any."""
     found = False
     for at, (start, size, _) in enumerate(ENTRY.iter_unpack(buffer)):
         if size <= 0:
             break
-        for damage, ending in zip(stretches, endings, strict=True):
+        for damage, ending in zip(damages, endings, strict=True):
             if damage.start <= start < damage.end and size != BLANK_SIZE:
                 room = damage.end - ending - damage.start
                 entry = (damage.start, _first_bytes(room), DAMAGED_CODE)

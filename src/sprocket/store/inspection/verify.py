@@ -1,8 +1,8 @@
-"""Looks through a whole store and tells what is wrong, with file and position. Changes nothing.
+"""Checks a whole store and reports what is wrong, with file and position. Changes nothing.
 
-Every record of the log is checked. Every entry of every queue must lead to the record that says it
-is at that place, and every record must have its entry. The key index must hold together. Checkpoint
-and state files must be readable. A store that a process has open is looked at as far as it is known
+Every record of the log is checked. Every entry of every queue must point to the record that has its
+queue and offset, and every record must have its entry. The key index must be consistent. Checkpoint
+and state files must be readable. A store that a process has open is checked as far as it is known
 to be on the disk.
 """
 
@@ -25,11 +25,11 @@ Advance = Callable[[int], None]
 
 
 class NewestMessage(NamedTuple):
-    """The newest message of a queue, as the log has it.
+    """The newest message of a queue, according to the log.
 
     Attributes:
         offset: its offset in the queue.
-        log_offset: where its record is.
+        log_offset: log offset of its record.
     """
 
     offset: int
@@ -37,13 +37,13 @@ class NewestMessage(NamedTuple):
 
 
 class Verification:
-    """One look at a store. `findings` does the work; the numbers grow while it goes on.
+    """One check of a store. `findings` does the work; the numbers grow meanwhile.
 
     Attributes:
-        records: whole records seen.
+        records: number of whole records so far.
         log_start, log_end: log offsets of the first record and after the last.
-        entries: entries of queues seen.
-        index_entries: entries of the key index seen.
+        entries: number of checked entries of queues.
+        index_entries: number of checked entries of the key index.
     """
 
     def __init__(self, store: InspectedStore) -> None:
@@ -61,7 +61,7 @@ class Verification:
 
     @property
     def total_bytes(self) -> int:
-        """How much there is to look through."""
+        """Bytes that there are to check."""
         store = self._store
         queues = sum(
             store.disk.size(f"{folder}/{name}") or 0
@@ -72,16 +72,16 @@ class Verification:
         return len(store.log.starts) * store.log.file_bytes + queues
 
     def findings(self, advance: Advance = lambda size: None) -> Iterator[Finding]:
-        """Everything that is wrong, or good to know.
+        """Everything that is wrong, and information.
 
         Args:
-            advance: is told of bytes looked through, `total_bytes` altogether.
+            advance: is called with the number of bytes just checked, `total_bytes` in all.
         """
         self._advance = advance
         if self._store.is_live:
             yield Finding(
                 "store", f"{self._store.root}/lock", 0,
-                f"a process has it open: looked at up to log offset {self._store.until}",
+                f"a process has it open: checked up to log offset {self._store.until}",
                 is_fault=False,
             )  # fmt: skip
         yield from self._log()
@@ -97,7 +97,7 @@ class Verification:
     def _log(self) -> Iterator[Finding]:
         log = self._store.log
         for path, size in log.odd:
-            # An empty file is what a crash leaves between making it and giving it its size.
+            # A crash between making a file and setting its size leaves an empty file.
             text = f"it has {size} bytes, the files of this log have {log.file_bytes}"
             yield Finding("log", path, 0, text, is_fault=bool(size))
         for each in walk_entries(log, until=self._store.until, advance=self._advance):
@@ -150,11 +150,11 @@ class Verification:
         elif size != CHECKPOINT_BYTES:
             yield Finding("checkpoint", path, 0, f"it has {size} bytes, not {CHECKPOINT_BYTES}")
         elif self._store.marks is None:
-            text = "it has no mark of ours: the next start goes by Java's times"
+            text = "it has no fields of ours: the next start uses Java's times"
             yield Finding("checkpoint", path, 64, text, is_fault=False)
         elif self._store.marks.flushed > self.log_end and not self._store.is_live:
             text = (
-                f"the log was on the disk up to {self._store.marks.flushed}, and ends at "
+                f"the log was on the disk up to {self._store.marks.flushed}, and now ends at "
                 f"{self.log_end}"
             )
             yield Finding("checkpoint", path, 88, text)

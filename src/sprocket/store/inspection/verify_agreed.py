@@ -1,8 +1,8 @@
-"""Compares records with the entries of queues while the log is walked through.
+"""Compares records with the entries of queues while the log is read.
 
-Records come in the order of their queues, so the entries that they must have lie side by side, and
-are compared as bytes. What agrees need not be looked at again; what does not is looked at entry by
-entry afterwards, to tell what is wrong.
+The records of a queue come in its order, so their entries are adjacent, and are compared as bytes.
+Entries that agree are not checked again. The others are checked one by one afterwards, to find out
+what is wrong.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from sprocket.store.log.segments import NAME_DIGITS
 from sprocket.store.views.consume_queue import ENTRY_BYTES
 from sprocket.store.views.record_batch import QueueColumns
 
-#: So many files of queues are kept open; a process may have as few as 1024 descriptors.
+#: At most this many files of queues are open; some processes have only 1024 descriptors.
 _OPEN_MAX = 256
 
 
 class Agreed:
-    """The entries of one queue that agree with their records: runs of them, rising.
+    """The entries of one queue that agree with their records, as runs in rising order.
 
     Attributes:
-        folder: where the queue's files lie.
-        starts: offsets of the entries that the files begin with.
+        folder: the folder of the queue's files.
+        starts: offset of the first entry of each file.
     """
 
     def __init__(self, store: InspectedStore, topic: str, number: int) -> None:
@@ -37,7 +37,7 @@ class Agreed:
         self._ends: list[int] = []
 
     def add(self, first: int, end: int) -> None:
-        """Takes in entries [first, end), as far as they come after those that are in."""
+        """Adds entries [first, end), if they come after those that were added before."""
         if not self._ends or first > self._ends[-1]:
             self._firsts.append(first)
             self._ends.append(end)
@@ -51,7 +51,7 @@ class Agreed:
 
 
 class Agreement:
-    """What agrees, by topic and number of the queue."""
+    """The entries that agree, by topic and number of the queue."""
 
     def __init__(self, store: InspectedStore) -> None:
         self._store = store
@@ -59,14 +59,14 @@ class Agreement:
         self._open: dict[str, memoryview] = {}
 
     def of(self, topic: str, number: int) -> Agreed:
-        """What agrees of one queue."""
+        """The entries of one queue that agree."""
         agreed = self._queues.get((topic, number))
         if agreed is None:
             agreed = self._queues[topic, number] = Agreed(self._store, topic, number)
         return agreed
 
     def compare(self, topic: str, number: int, columns: QueueColumns) -> None:
-        """Compares some of a queue's records, as the log has them, with their entries."""
+        """Compares some records of a queue, as read from the log, with their entries."""
         first = columns.queue_offsets[0]
         if columns.queue_offsets == list(range(first, first + len(columns.queue_offsets))):
             self._compare(self.of(topic, number), first, columns.packed())

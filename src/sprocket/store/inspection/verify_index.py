@@ -1,4 +1,4 @@
-"""Looks whether the files of the key index hold together."""
+"""Checks whether the files of the key index are consistent."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from operator import lt
 from sprocket.store.inspection.inspected import Finding, InspectedStore
 from sprocket.store.views.index_file import ENTRY, HEADER, SLOT, file_bytes
 
-#: So many entries are looked at together.
+#: This many entries are checked together.
 _STEP = 8192
 
 
 def verify_index(store: InspectedStore, log_end: int) -> Iterator[Finding | int]:
-    """Findings, and in between how many entries were looked at.
+    """Findings, and between them the numbers of entries that were checked.
 
     Args:
         log_end: log offset after the last record.
@@ -29,12 +29,15 @@ def verify_index(store: InspectedStore, log_end: int) -> Iterator[Finding | int]
         if not name.isdigit():
             continue
         if found != size:
-            text = f"it has {found} bytes, by the settings {size}: not used, and not looked at"
+            text = f"it has {found} bytes, by the settings {size}: not used, and not checked"
             yield Finding("index", path, 0, text, is_fault=False)
             continue
         yield from _file(store, path, (slots, entries), log_end)
 
 
+# An index file of production has 20 million entries, and most are sound. So each step compares the
+# least and greatest values of a stretch of entries first, and counts one by one only where these
+# show a fault. What a start after a crash repairs by itself is no fault while the store is live.
 def _file(
     store: InspectedStore, path: str, sizes: tuple[int, int], log_end: int
 ) -> Iterator[Finding | int]:
@@ -42,7 +45,7 @@ def _file(
     buffer = store.disk.peek(path)
     begin_ms, end_ms, begin_offset, end_offset, _, count = HEADER.unpack_from(buffer)
     if not 0 <= count <= entries:
-        yield Finding("index", path, 36, f"it says it has {count} entries, {entries} fit")
+        yield Finding("index", path, 36, f"its header counts {count} entries, {entries} fit")
         return
     if count > 1 and (begin_ms > end_ms or begin_offset > end_offset):
         text = "its first record comes after its last one"
@@ -55,7 +58,7 @@ def _file(
     if min(heads) < 0 or max(heads) >= max(count, 1):
         lost = [slot for slot, number in enumerate(heads) if not 0 <= number < max(count, 1)]
     if lost and not store.is_live:
-        text = f"{len(lost)} slots lead nowhere; a start after a crash mends that"
+        text = f"{len(lost)} slots lead nowhere; a start after a crash repairs that"
         at = HEADER.size + lost[0] * SLOT.size
         yield Finding("index", path, at, text, is_fault=store.was_stopped)
     astray = ahead = 0
@@ -71,9 +74,9 @@ def _file(
                 for number, hashed, earlier in zip(range(first, last), hashes, before, strict=True)
             )
     if astray:
-        text = f"{astray} entries do not lead to earlier ones: what lies behind is not found"
+        text = f"{astray} entries do not lead to earlier ones, which are not found by key"
         yield Finding("index", path, entries_at, text)
     if ahead and store.was_stopped:
-        text = f"{ahead} entries lead behind the end of the log, and are passed over"
+        text = f"{ahead} entries lead behind the end of the log, and are ignored"
         yield Finding("index", path, entries_at, text, is_fault=False)
     yield max(count - 1, 0)

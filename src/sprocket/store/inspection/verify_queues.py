@@ -15,7 +15,7 @@ from sprocket.store.log.segments import NAME_DIGITS
 from sprocket.store.state.deleted_topics import DeletedTopics
 from sprocket.store.views.consume_queue import BLANK_SIZE, DAMAGED_CODE, ENTRY, ENTRY_BYTES
 
-#: So many faults of one queue are told one by one; the others are counted.
+#: At most this many faults of one queue are reported one by one; the others are counted.
 TOLD_MAX = 20
 
 _CHUNK = 1 << 20
@@ -30,14 +30,14 @@ def verify_queues(
     agreement: Agreement,
     advance: Callable[[int], None],
 ) -> Iterator[Finding | int]:
-    """Findings, and in between how many entries were looked at.
+    """Findings, and between them the numbers of entries that were checked.
 
     Args:
-        newest: offset and log offset of the newest message of each queue, as the log has it.
+        newest: offset and log offset of each queue's newest message, according to the log.
         log_end: log offset after the last record.
-        damaged: stretches of the log that are damaged, which were told already.
-        agreement: entries that were found to agree with their records.
-        advance: is told of bytes looked through.
+        damaged: damaged parts of the log, [start, end), which are reported already.
+        agreement: entries that agree with their records.
+        advance: is called with the number of bytes just checked.
     """
     seen: set[tuple[str, int]] = set()
     for topic, number in store.queues():
@@ -72,7 +72,7 @@ class _Queue:
     """One queue.
 
     Attributes:
-        count: entries looked at.
+        count: number of entries checked.
         end: offset after the last entry.
     """
 
@@ -98,7 +98,7 @@ class _Queue:
         self.end = 0
 
     def verify(self, advance: Callable[[int], None]) -> Iterator[Finding]:
-        """Goes through its files."""
+        """Checks its files."""
         disk = self._store.disk
         names = [name for name in disk.names(self._folder) if len(name) == NAME_DIGITS]
         sizes = [disk.size(f"{self._folder}/{name}") or 0 for name in names]
@@ -130,7 +130,7 @@ class _Queue:
             start, size, code = ENTRY.unpack_from(buffer, at)
             if size <= 0:
                 if not self._has_ended and any(buffer[at : at + ENTRY_BYTES]):
-                    yield Finding("queue", path, at, f"entry {offset} is none")
+                    yield Finding("queue", path, at, f"entry {offset} is not valid")
                 self._has_ended = True
                 return
             if self._has_ended:
@@ -183,10 +183,10 @@ class _Queue:
         return at >= 0 and start < ends[at]
 
     def ends(self, offset: int, log_offset: int) -> Iterator[Finding]:
-        """Whether it goes as far as the log.
+        """Checks whether it has an entry for its newest message in the log.
 
         Args:
-            offset, log_offset: its newest message in the log.
+            offset, log_offset: of that message.
         """
         marks = self._store.marks
         is_replayed = not self._store.was_stopped and (

@@ -1,8 +1,8 @@
-"""Walks through a log that nobody has opened, or that a broker has open, without touching it.
+"""Reads a log, whether a broker has it open or not, and changes nothing.
 
-Gives every whole record in order, and in between every stretch that is none: with its file, its
-place, what is wrong, and where the next whole record stands. Behind the last whole record of all
-the log ends, and what stands there is the tail, not damage.
+Gives every whole record in order, and between them every damaged part: with its file, its place,
+what is wrong, and where the next whole record begins. The log ends behind the last whole record,
+and the bytes there are the tail, not damage.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ class LogTail(NamedTuple):
         path: the file with the end; empty without files.
         position: byte of the file.
         end: log offset.
-        rest_bytes: how many bytes behind it are not all zero.
-        why: what stands there, if they are not.
+        rest_bytes: bytes from there to the last one that is not zero.
+        why: why they are no record; empty if `rest_bytes` is 0.
     """
 
     path: str
@@ -48,11 +48,11 @@ class LogFiles:
 
     Args:
         paths: its folders.
-        file_bytes: how large a file is; None: as large as most of them are.
+        file_bytes: size of a file; None: the most common size of the files.
 
     Attributes:
-        starts: log offsets at which they begin, rising.
-        odd: files of another size, with it.
+        starts: log offsets at which the files begin, rising.
+        odd: path and size of files of another size.
     """
 
     def __init__(self, disk: Disk, paths: Sequence[str], file_bytes: int | None = None) -> None:
@@ -73,15 +73,15 @@ class LogFiles:
 
     @property
     def start(self) -> int:
-        """Log offset of the first byte there is."""
+        """Log offset of the first byte."""
         return self.starts[0] if self.starts else 0
 
     def path_of(self, start: int) -> str:
-        """The file that begins at a log offset, or would."""
+        """The path of the file that begins at a log offset, whether it exists or not."""
         return self._paths.get(start, f"{self._folder}/{start:0{NAME_DIGITS}d}")
 
     def buffer(self, start: int) -> memoryview:
-        """The file that begins at a log offset.
+        """The content of the file that begins at a log offset.
 
         Raises:
             OffsetOutOfRange: there is none.
@@ -100,7 +100,7 @@ class LogFiles:
 
         Raises:
             OffsetOutOfRange: no file holds it.
-            CorruptRecord: no whole record stands there.
+            CorruptRecord: no whole record begins there.
         """
         place = log_offset % self.file_bytes if self.file_bytes else 0
         buffer = self.buffer(log_offset - place)
@@ -118,8 +118,8 @@ def walk(
     """All records and all damage, in order; a `LogTail` comes last.
 
     Args:
-        until: log offset behind which nothing is looked at; None: to the end.
-        advance: is told of bytes that were looked through.
+        until: log offset behind which nothing is read; None: to the end.
+        advance: is called with the number of bytes just read.
     """
     return _walk(files, _record, until=until, advance=advance)
 
@@ -127,9 +127,9 @@ def walk(
 def walk_entries(
     files: LogFiles, *, until: int | None = None, advance: Callable[[int], None] | None = None
 ) -> Iterator[RecordBatch | Damage | LogTail]:
-    """As `walk`, with what views learn of some records that follow each other in place of records.
+    """As `walk`, but gives what views receive of consecutive records, instead of the records.
 
-    Tag codes of delayed messages are those of their tags.
+    Tag codes of delayed messages are the hashes of their tags.
     """
     records = RecordScanner(TAGS_ONLY, checks_bodies=True)
 
@@ -139,8 +139,9 @@ def walk_entries(
     return _walk(files, take, until=until, advance=advance)
 
 
-#: Takes what stands at a place of a file with that log offset, beginning before another; answers
-#: with it and the place behind it. Raises `CorruptRecord` if no whole record stands there.
+#: Is called with a file, the log offset of its first byte, a place in it and a log offset; reads
+#: from that place on records that begin before the log offset. Returns them and the place behind
+#: them. Raises `CorruptRecord` if no whole record begins at the place.
 _Take = Callable[[memoryview, int, int, int], tuple[T, int]]
 
 
@@ -156,15 +157,15 @@ def _walk(
     until: int | None,
     advance: Callable[[int], None] | None,
 ) -> Iterator[T | Damage | LogTail]:
-    """All that is taken and all damage, in order; a `LogTail` comes last.
+    """All results of `take` and all damage, in order; a `LogTail` comes last.
 
     Args:
-        take: takes records.
-        until: log offset behind which nothing is looked at; None: to the end.
-        advance: is told of bytes that were looked through.
+        take: reads records.
+        until: log offset behind which nothing is read; None: to the end.
+        advance: is called with the number of bytes just read.
     """
     limit = LONG_MAX if until is None else until
-    #: Where a file stopped making sense, with no whole record behind it in that file.
+    #: A place without a whole record at it or behind it in its file; the log may end there.
     open_end: LogTail | None = None
     missing: list[Damage] = []
     expected = files.start
@@ -198,15 +199,15 @@ def _missing(files: LogFiles, expected: int, start: int) -> list[Damage]:
 
 
 def _closed(files: LogFiles, end: LogTail) -> Damage:
-    """An end behind which messages were found after all: damage, to the end of its file."""
+    """The damage for an apparent end with messages in a later file: to the end of its own file."""
     file_end = end.end - end.position + files.file_bytes
-    return Damage(end.path, end.position, end.end, file_end, end.why or "nothing stands there")
+    return Damage(end.path, end.position, end.end, file_end, end.why or "there are only zeros")
 
 
 def _file(
     files: LogFiles, take: _Take[T], start: int, limit: int
 ) -> Iterator[T | Damage | LogTail]:
-    """Records and damage of one file; and a `LogTail` if it does not go on to the next."""
+    """Records and damage of one file; and a `LogTail` if no more records follow in it."""
     try:
         buffer = files.buffer(start)
     except OffsetOutOfRange:

@@ -1,1 +1,1 @@
-"""The commit log: mapped segments, what may be stored, what is damaged."""
+"""The commit log: mapped segments, checks of drafts, and the search for damage."""

@@ -1,11 +1,11 @@
-"""The log: all records of all topics, one after the other, in files of one size.
+"""The commit log: all records of all topics, one after the other, in files of one size.
 
-A record never crosses the end of a file. Where the next one does not fit with 8 bytes to spare, the
+A record never crosses the end of a file. If the next record does not fit with 8 bytes to spare, the
 rest of the file is marked blank (its size, then the blank magic) and the record begins the next
 file. Behind the last record there are zeros.
 
-Nothing is written into a mapping before zeros were written there by a call, ahead of the end: a
-full disk is an error then, and not the end of the process.
+Before a record is written into a mapping, a system call has written zeros to that part of the file.
+So a full disk is an error of that call; a write to the mapping would kill the process.
 
 Source: CommitLog.DefaultAppendMessageCallback of RocketMQ 5.x.
 """
@@ -39,7 +39,7 @@ _LONG = struct.Struct(">q")
 _EMPTY = memoryview(b"")
 _START, _END = itemgetter(0), itemgetter(1)
 
-#: So much is prepared at least; in the background twice as much each time, up to the most.
+#: The least that is prepared at once. In the background it doubles each time, up to the maximum.
 _PREPARED_BYTES_MIN = 1 << 18
 _PREPARED_BYTES_MAX = 1 << 23
 
@@ -47,7 +47,7 @@ _PREPARED_BYTES_MAX = 1 << 23
 class CommitLog:
     """Where records are written and read.
 
-    `base`, `buffer`, `room_end` and `end` are there so that an append needs no call: a record of n
+    `base`, `buffer`, `room_end` and `end` are public so that an append needs no call: a record of n
     bytes is written at `buffer[end - base]` if `end + n <= room_end`, `end` rises by n, and
     `newest_ms` becomes its time.
 
@@ -55,8 +55,7 @@ class CommitLog:
         end: log offset after the last record.
         base: log offset where the current file begins.
         buffer: the current file.
-        room_end: log offset up to which records may reach now; beyond it `ensure_space` must be
-            asked.
+        room_end: log offset up to which records may reach; beyond it, call `ensure_space` first.
         newest_ms: when the last record was stored.
         is_low: set when `prepare` should be called soon.
     """
@@ -71,7 +70,7 @@ class CommitLog:
     ) -> None:
         """
         Args:
-            full_percent: a disk fuller than this takes no new file, if there are several.
+            full_percent: with several folders, a disk fuller than this gets no new file.
         """
         several = len(paths.every) > 1
         self.segments = Segments(
@@ -111,7 +110,7 @@ class CommitLog:
         return self.segments.file_bytes - BLANK_BYTES
 
     def set_end(self, end: int) -> None:
-        """Sets where the next record goes. No file is made for it yet."""
+        """Sets the log offset of the next record. No file is made for it yet."""
         self.end = end
         if self.segments.has(end):
             segment = self.segments.at(end)
@@ -121,7 +120,7 @@ class CommitLog:
             self.base, self.buffer, self.room_end, self._segment = end, _EMPTY, end, None
 
     def ensure_space(self, size: int) -> None:
-        """Sees to it that a record of a size that a file can hold fits at `end`.
+        """Prepares room at `end` for a record of this size, which a file must be able to hold.
 
         Raises:
             DiskFull: there is no room on the disk.
@@ -138,10 +137,10 @@ class CommitLog:
             self.is_low.set()
 
     async def prepare(self) -> None:
-        """Sees to it that records find room in the current file for a while.
+        """Prepares the next part of the current file in the background.
 
         Raises:
-            DiskFull: there is none; an append will ask again.
+            DiskFull: there is no room; an append will try again.
             StoreError: the disk refuses it.
         """
         segment = self._segment
@@ -157,14 +156,14 @@ class CommitLog:
             self._set_room(segment)
 
     def _set_room(self, segment: Segment) -> None:
-        """Lets records in up to half of what is prepared; then more is asked for in time."""
+        """Allows records up to half of what is prepared, so that more is prepared in time."""
         prepared_to = segment.prepared_to
         if prepared_to < segment.end:
             prepared_to -= max(prepared_to - self.end, 0) // 2
         self.room_end = prepared_to - BLANK_BYTES
 
     def _roll(self) -> Segment:
-        """Marks the rest of the current file blank and goes to the next.
+        """Marks the rest of the current file blank and moves to the next file.
 
         Raises:
             DiskFull: there is no room for it; the log stays where it is.
@@ -179,7 +178,7 @@ class CommitLog:
         return segment
 
     def prepare_next(self) -> None:
-        """Makes the next file ahead of time, once the current one is three quarters full.
+        """Makes the next file ahead of time if the current one is three quarters full.
 
         Raises:
             DiskFull: there is no room for it.
@@ -189,7 +188,7 @@ class CommitLog:
             self.segments.make(self.base + file_bytes)
 
     def reserve(self, sizes: Iterable[int]) -> None:
-        """Makes room for records of these sizes, so that `ensure_space` cannot fail.
+        """Makes room for records of these sizes, so that `ensure_space` cannot fail for them.
 
         Raises:
             DiskFull: there is no room for them.
@@ -206,9 +205,10 @@ class CommitLog:
             segment.prepare_to(end + BLANK_BYTES)
 
     def _start_after(self, end: int) -> int:
-        """Where the file begins that takes a record for which there is no room at `end`.
+        """Where the file begins that gets a record for which there is no room at `end`.
 
-        Every record fits into an empty file, so at the beginning of one there is no file yet.
+        Every record fits into an empty file. So if `end` is the beginning of a file, that file does
+        not exist yet.
         """
         file_bytes = self.segments.file_bytes
         return -(-end // file_bytes) * file_bytes
@@ -220,7 +220,7 @@ class CommitLog:
         self._set_room(segment)
 
     def slice(self, start: int, end: int) -> memoryview:
-        """Bytes [start, end) of the log, which must lie in one file; no copy.
+        """Bytes [start, end) of the log, which must be in one file; no copy.
 
         Raises:
             OffsetOutOfRange: no file holds them.
@@ -235,7 +235,7 @@ class CommitLog:
         return segment.buffer[start - segment.start : end - segment.start]
 
     def slices(self, runs: Sequence[tuple[int, int]]) -> list[memoryview]:
-        """The same for several [start, end), at least one.
+        """As `slice`, for several ranges [start, end), at least one.
 
         Raises:
             OffsetOutOfRange: no file holds one of them.
@@ -245,7 +245,7 @@ class CommitLog:
         if first < base:
             segment = self.segments.at(first)
             base, end, buffer = segment.start, segment.end, segment.buffer
-        if last > end:  # they lie in several files, or not at all
+        if last > end:  # they are in several files, or one is in none
             return [self.slice(*run) for run in runs]
         return [buffer[start - base : end - base] for start, end in runs]
 
@@ -270,7 +270,7 @@ class CommitLog:
         return segment.buffer[at : at + found.size]
 
     def stored_ms_at(self, log_offset: int) -> int:
-        """When the record at a log offset was stored; it is not checked.
+        """When the record at a log offset was stored, ms; it is not checked that one begins there.
 
         Raises:
             OffsetOutOfRange: no file holds it.
@@ -285,7 +285,7 @@ class CommitLog:
         return stored_ms
 
     async def sync(self, start: int, end: int) -> None:
-        """Returns when bytes [start, end) of the log are on the disk, as is the last cut.
+        """Returns when bytes [start, end) of the log, and the last cut, are on the disk.
 
         Raises:
             OSError: the disk failed.
@@ -299,12 +299,12 @@ class CommitLog:
             self.segments.remove_before(end)
 
     def cut(self, end: int, *, is_torn: bool) -> None:
-        """Makes `end` the end of the log; what lies behind it is gone.
+        """Makes `end` the end of the log and removes everything behind it.
 
         Args:
-            is_torn: after a crash: the rest of the file may hold what would be taken for records
-                after another crash, and is cleared. If false this is done only if something stands
-                where the next record goes.
+            is_torn: the store has crashed. Then the rest of the file is cleared, because after
+                another crash its old bytes could be taken for records. If false, it is cleared only
+                if there are bytes other than zero at the place of the next record.
         """
         limit = self.segments.limit
         if end > limit:
@@ -316,6 +316,6 @@ class CommitLog:
             self._segment.file.clear_from(at)
 
     def close(self) -> None:
-        """Lets go of the files; slices that are out stay valid."""
+        """Closes the files; slices that were given out stay valid."""
         self.buffer, self._segment = _EMPTY, None
         self.segments.close()

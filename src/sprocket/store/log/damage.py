@@ -1,8 +1,9 @@
-"""Tells damage in the middle of the log from its end.
+"""Distinguishes damage in the middle of the log from the end of the log.
 
-After a loss of power anything may stand behind what was synced, also whole records behind broken
-ones: there the log ends, and nothing that was promised is lost. But a broken place with messages
-behind it that had been on the disk is damage: cutting the log there would lose them without a word.
+After a loss of power, anything may follow the part that was synced, also whole records behind
+broken ones. The log ends there, and nothing that was acknowledged as safe is lost. But if messages
+that had been on the disk follow a broken place, it is damage: to cut the log there would lose them
+silently.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ class Damage(NamedTuple):
         path: the file.
         position: byte of the file where it begins.
         start: log offset where it begins.
-        end: log offset at which a whole record stands again.
+        end: log offset of the next whole record.
         why: what is wrong there.
     """
 
@@ -37,16 +38,16 @@ class Damage(NamedTuple):
     def __str__(self) -> str:
         return (
             f"{self.path} is damaged at byte {self.position} (log offset {self.start}): "
-            f"{self.why}; messages go on at log offset {self.end}"
+            f"{self.why}; the next message is at log offset {self.end}"
         )
 
 
 class KnownFlushed(NamedTuple):
-    """What is known to have been on the disk.
+    """How much of the log is known to have been on the disk.
 
     Attributes:
-        end: log offset up to which everything was.
-        stored_ms: messages stored up to this time were.
+        end: everything before this log offset was; -1 if no offset is known.
+        stored_ms: messages stored up to this time were; -1 if no time is known.
     """
 
     end: int
@@ -54,7 +55,7 @@ class KnownFlushed(NamedTuple):
 
     @classmethod
     def of(cls, checkpoint: Checkpoint, *, limit: int, was_stopped: bool) -> KnownFlushed:
-        """By what a checkpoint says; all there is, after an orderly stop that left no mark of ours.
+        """From a checkpoint; the whole log after an orderly stop that left no fields of ours.
 
         Args:
             limit: log offset after the last file.
@@ -69,9 +70,9 @@ class KnownFlushed(NamedTuple):
 
 
 def damage_at(log: CommitLog, at: int, known: KnownFlushed) -> Damage | None:
-    """What is broken at a place where no whole record stands; None if the log ends there.
+    """The damage at a log offset where no whole record begins; None if the log ends there.
 
-    It ends there if no message lies behind it that is known to have been on the disk.
+    It ends there if no message behind it is known to have been on the disk.
     """
     until = known.end if known.stored_ms < 0 else log.segments.limit
     if at >= until:
@@ -79,7 +80,7 @@ def damage_at(log: CommitLog, at: int, known: KnownFlushed) -> Damage | None:
     record = _whole_behind(log, at, until)
     if record is None or not known.has(record):
         return None
-    return _told(log, at, record.log_offset)
+    return _describe(log, at, record.log_offset)
 
 
 def _whole_behind(log: CommitLog, at: int, until: int) -> Record | None:
@@ -101,7 +102,7 @@ def _whole_behind(log: CommitLog, at: int, until: int) -> Record | None:
     return None
 
 
-def _told(log: CommitLog, at: int, end: int) -> Damage:
+def _describe(log: CommitLog, at: int, end: int) -> Damage:
     segments = log.segments
     file_start = at - at % segments.file_bytes
     path = segments.path_of(file_start)
@@ -121,5 +122,5 @@ def missing_file(log: CommitLog, until: int) -> Damage | None:
     for before, after in pairwise(starts):
         missing = before + log.segments.file_bytes
         if missing < after and missing < until:
-            return _told(log, missing, after)
+            return _describe(log, missing, after)
     return None

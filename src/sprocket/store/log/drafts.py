@@ -1,4 +1,4 @@
-"""What may be stored: names that can be folders, bodies and properties that fit their fields."""
+"""Checks of drafts: names that can be folders, bodies and properties that fit their fields."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _SEPARATORS = "/\\\0"
 
 
 class IllegalDraft(StoreError):
-    """A message that cannot be stored as it is; the text says why."""
+    """A message that cannot be stored as it is; the text gives the reason."""
 
 
 def check_queue(topic: str, number: int) -> None:
-    """Refuses a queue that could not have a folder of its own.
+    """Refuses a queue whose name cannot be a folder.
 
     Raises:
-        IllegalDraft: says what is wrong with it.
+        IllegalDraft: with the reason.
     """
     if number < 0 or topic in _NO_FOLDERS or any(sign in topic for sign in _SEPARATORS):
         raise IllegalDraft(f"no queue can be called {topic[:80]!r} {number}")
@@ -40,10 +40,10 @@ def check_queue(topic: str, number: int) -> None:
 
 
 def check_sizes(draft: Draft, record_bytes: int, *, body_max: int, record_max: int) -> None:
-    """Refuses a message that is larger than it may be.
+    """Refuses a message that is too large.
 
     Raises:
-        IllegalDraft: says what is too large, and the limit.
+        IllegalDraft: names what is too large, and the limit.
     """
     body_bytes, properties_bytes = len(draft.body), len(draft.properties)
     if properties_bytes > PROPERTIES_BYTES_MAX:

@@ -1,8 +1,8 @@
-"""Where the files of the log lie: in one folder, or spread over several.
+"""Where the files of the log are: in one folder, or spread over several.
 
-With several folders a file goes to the one that its number falls to, of those that take new files
-and are not too full. Files are found wherever they are, so folders may be added, moved into the
-read-only ones, or left out once they are empty.
+With several folders, new files take turns over the writable ones that are not too full. Files are
+found in any of the folders, so folders may be added, made read-only, or left out once they are
+empty.
 
 Source: MultiPathMappedFileQueue of RocketMQ 5.x.
 """
@@ -19,8 +19,8 @@ class LogPaths(NamedTuple):
     """The folders of a log.
 
     Attributes:
-        writable: those that new files go to.
-        read_only: those whose files are only read, and removed when their time comes.
+        writable: those that get new files.
+        read_only: those whose files are only read, and removed when they expire.
     """
 
     writable: tuple[str, ...]
@@ -28,7 +28,7 @@ class LogPaths(NamedTuple):
 
     @classmethod
     def of(cls, root: str, paths: tuple[str, ...], read_only: tuple[str, ...]) -> LogPaths:
-        """The folders that settings name; `<root>/commitlog` if they name none.
+        """The folders that the settings name; `<root>/commitlog` if they name none.
 
         Raises:
             ConfigError: a folder is named twice, or all are read-only.
@@ -52,7 +52,7 @@ class LogPaths(NamedTuple):
 
         Args:
             number: how many files come before it in the whole log.
-            full_percent: a disk fuller than this takes no new file, if another is less full.
+            full_percent: a disk fuller than this gets no new file, if another is less full.
         """
         if len(self.writable) == 1:
             return self.writable[0]
@@ -66,6 +66,6 @@ class LogPaths(NamedTuple):
 
 
 def usage_of(disk: Disk, path: str) -> float:
-    """How full the disk of a folder is, that may be missing yet, from 0 to 1."""
+    """How full the disk of a folder is, from 0 to 1. A missing folder is made."""
     disk.make_directory(path)
     return disk.usage(path)

@@ -1,7 +1,7 @@
-"""A row of files of one size that together hold one long run of bytes.
+"""Segments: files of one size, one after the other, that together hold one long run of bytes.
 
 Each file is named after the offset of its first byte, 20 digits, and is mapped into memory when it
-is first needed. Positions outside are offsets of the whole run; `Segment` knows its own.
+is first needed. Callers use offsets in the whole run; a `Segment` converts them to places in it.
 
 Source of names and sizes: MappedFileQueue and UtilAll.offset2FileName of RocketMQ 5.x.
 """
@@ -27,8 +27,8 @@ class Segment:
         start: offset of its first byte in the whole run.
         end: offset after its last byte.
         buffer: its bytes. Slices stay valid after the file has been closed or removed.
-        prepared_to: offset up to which it is known to have room on the disk, if it is written in
-            order.
+        prepared_to: offset up to which it is known to have room on the disk; kept only for files
+            that are written in order.
     """
 
     __slots__ = ("buffer", "end", "file", "prepared_to", "start")
@@ -41,10 +41,10 @@ class Segment:
         self.end = start + len(self.buffer)
 
     def prepare_to(self, end: int) -> None:
-        """Sees to it that there is room on the disk up to an offset; what is added is zero.
+        """Makes sure of room on the disk up to an offset, by writing zeros.
 
         Raises:
-            DiskFull: there is none.
+            DiskFull: there is no room.
             StoreError: the disk refuses it.
         """
         if end > self.prepared_to:
@@ -55,7 +55,7 @@ class Segment:
             self.prepared_to = end
 
     async def prepare_ahead(self, start: int, end: int) -> None:
-        """Like `prepare_to`, in the background, from an offset up to which all is written.
+        """As `prepare_to`, in the background, for bytes [start, end); before them all is prepared.
 
         Raises:
             DiskFull, StoreError: as `prepare_to`.
@@ -67,10 +67,10 @@ class Segment:
         self.prepared_to = max(self.prepared_to, end)
 
     def reserve(self, start: int, end: int) -> None:
-        """Sees to it that there is room on the disk for bytes [start, end) of the run.
+        """Makes sure of room on the disk for bytes [start, end) of the run; keeps what they hold.
 
         Raises:
-            DiskFull: there is none.
+            DiskFull: there is no room.
             StoreError: the disk refuses it.
         """
         try:
@@ -79,7 +79,7 @@ class Segment:
             raise refused(f"cannot write to {self.file.path}", error) from error
 
     def clear(self, start: int, end: int) -> None:
-        """Makes bytes [start, end) of the run zero; writes only where they are not."""
+        """Makes bytes [start, end) of the run zero; writes only the parts that are not."""
         last = end - self.start
         for first in range(start - self.start, last, _CHUNK):
             part = self.buffer[first : min(first + _CHUNK, last)]
@@ -90,7 +90,7 @@ class Segment:
 class Segments:
     """The files of one run, in order of their offsets, each `file_bytes` long.
 
-    They lie in one folder, or in several: then `home` says where the next one is made.
+    They are in one folder, or in several; then `home` chooses the folder of a new one.
     """
 
     __slots__ = (
@@ -111,9 +111,9 @@ class Segments:
     ) -> None:
         """
         Args:
-            setting: what the file size is called, for the error.
+            setting: the name of the setting for the file size, for the error.
             others: folders besides the first one.
-            home: the folder for a file that is made, by its number; None: the first folder.
+            home: gives the folder for a new file by its number; None: the first folder.
             on_map: is called before a file is mapped; must not touch the files of this folder.
         """
         self._disk = disk
@@ -125,12 +125,12 @@ class Segments:
         self.file_bytes = file_bytes
         #: Folders of files that are not in the first one.
         self._folders: dict[int, str] = {}
-        #: Offsets of the files there are, rising.
+        #: Offsets of the files that exist, rising.
         self.starts: list[int] = []
         self._mapped: dict[int, Segment] = {}
 
     def load(self) -> None:
-        """Finds the files that are there. An empty one, left by a crash, is removed.
+        """Finds the files that exist. An empty one, left by a crash, is removed.
 
         Raises:
             ConfigError: a file has another size, or is in two folders.
@@ -191,7 +191,7 @@ class Segments:
         return self._map(offset - offset % self.file_bytes)
 
     def make(self, offset: int) -> Segment:
-        """The file that holds an offset, made if it is missing; it must be the next in the row.
+        """The file that holds an offset; if it is missing it is made, and must follow the last one.
 
         Raises:
             DiskFull: there is no room for it.
@@ -210,13 +210,13 @@ class Segments:
         return segment
 
     def path_of(self, start: int) -> str:
-        """The file that begins at an offset, whether it is there or not."""
+        """The path of the file that begins at an offset, whether it exists or not."""
         return f"{self._folders.get(start, self.directory)}/{start:0{NAME_DIGITS}d}"
 
     def _map(self, start: int) -> Segment:
         path = self.path_of(start)
         if start in self.starts and not self._disk.size(path):
-            raise StoreError(f"{path} is gone")  # else an empty one would be made
+            raise StoreError(f"{path} is gone")  # mapping it would make an empty file
         if self._on_map is not None:
             self._on_map()
         try:
@@ -227,12 +227,12 @@ class Segments:
         return segment
 
     def faults(self) -> list[tuple[MappedFile, str]]:
-        """Mapped files that are not what they were, each with what became of it."""
+        """Mapped files that another process has removed or changed, each with what happened."""
         found = [(segment.file, segment.file.fault()) for segment in self._mapped.values()]
         return [(file, fault) for file, fault in found if fault]
 
     async def sync(self, start: int, end: int) -> None:
-        """Returns when bytes [start, end) are on the disk, as far as files hold them.
+        """Returns when bytes [start, end) are on the disk, as far as there are files for them.
 
         Raises:
             OSError: the disk failed.
@@ -262,25 +262,25 @@ class Segments:
         self._folders.pop(start, None)
 
     def unmap_all(self) -> None:
-        """Unmaps all; they are mapped again when they are needed."""
+        """Unmaps all files; they are mapped again when they are needed."""
         for segment in self._mapped.values():
             segment.file.close()
         self._mapped.clear()
 
     def close(self) -> None:
-        """Unmaps all for good."""
+        """Unmaps all files for good."""
         self.unmap_all()
         self.starts.clear()
 
 
 def refused(text: str, error: OSError) -> StoreError:
-    """What a disk's refusal is for us: `DiskFull` if there is no room."""
+    """The store's error for an error of the disk: `DiskFull` if there is no room."""
     kind = DiskFull if is_no_room(error) else StoreError
     return kind(f"{text}: {error}")
 
 
 def is_no_room(error: OSError) -> bool:
-    """Whether a disk, or a quota, is full."""
+    """Whether an error means that the disk, or a quota, is full."""
     return error.errno in _NO_ROOM
 
 
@@ -289,8 +289,8 @@ _NO_ROOM = (28, 122)
 
 
 def is_out_of_files(error: BaseException) -> bool:
-    """Whether a file could not be opened or mapped because the process, or the system, has as many
-    as it may: that says nothing of the disk, and passes."""
+    """Whether an error means that the process, or the system, has as many open or mapped files as
+    it may. That is no fault of the disk, and passes."""
     cause = error if isinstance(error, OSError) else error.__cause__
     return isinstance(cause, OSError) and cause.errno in _NO_FILES
 

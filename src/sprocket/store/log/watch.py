@@ -1,9 +1,9 @@
-"""Watches over what others may do to a store's files while it is open.
+"""Checks whether others have changed a store's files while it is open.
 
-A mapped file that is removed can be written on, and all of it goes with the process. So the log's
-files are looked at now and then. If one is not what it was, the store ends with an error, and what
-was removed is written anew from memory: the next start recovers it. The views need no watch: a
-start builds them from the log.
+A mapped file that somebody removes can still be written to, and its content is lost when the
+process ends. So the log's files are checked regularly. If one has been removed or changed, the
+store stops with an error, and removed files are written again from memory: the next start recovers
+them. The views need no such check, because a start rebuilds them from the log.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ logger = logging.getLogger(__name__)
 
 
 async def watch(commit_log: CommitLog, lock: DirectoryLock, *, pause_seconds: float) -> None:
-    """Looks at lock and log after each pause, until cancelled.
+    """Checks the lock and the log's files after each pause, until cancelled.
 
     Raises:
-        StoreError: they are not what they were.
+        StoreError: one of them was removed or changed.
     """
     while True:
         await asyncio.sleep(pause_seconds)
@@ -33,11 +33,11 @@ async def watch(commit_log: CommitLog, lock: DirectoryLock, *, pause_seconds: fl
 
 
 async def put_back(commit_log: CommitLog) -> None:
-    """Writes the files of the log anew that were removed; nothing may be appended any more."""
+    """Writes removed files of the log again; nothing may be appended any more."""
     for file, fault in commit_log.segments.faults():
         try:
             await file.put_back()
         except OSError as error:
-            logger.critical("%s %s and cannot be written anew: %s", file.path, fault, error)
+            logger.critical("%s %s and cannot be written again: %s", file.path, fault, error)
         else:
-            logger.critical("%s %s; what was in memory has been written anew", file.path, fault)
+            logger.critical("%s %s; it has been written again from memory", file.path, fault)

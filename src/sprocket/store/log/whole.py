@@ -1,8 +1,8 @@
-"""Tells whole records from damage.
+"""Distinguishes whole records from damage.
 
 A record is whole if its magic is known, its lengths fit together and into the file, its body agrees
-with its checksum, it carries the log offset at which it stands, and its topic and properties are
-text and not the zeros of a page that was never written.
+with its checksum, it carries its own log offset, and its topic and properties are text and not the
+zeros of a page that was never written.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ from sprocket.message.record import (
     parse,
 )
 
-#: How both kinds of records begin, behind their size.
+#: The bytes behind the size of a record, in both versions of the format.
 _MAGIC_START = struct.pack(">i", MAGIC)[:3]
 _CHUNK = 1 << 20
 _ZEROS = bytes(_CHUNK)
-#: So many zeros in a row are a sector that was never written.
+#: This many zeros in a row show a sector that was never written.
 HOLE = bytes(512)
 
 
 def checked(buffer: memoryview, at: int, log_offset: int, *, checks_body: bool = True) -> Record:
-    """The record at a place of a file that must carry this log offset.
+    """The record at a place of a file, which must carry this log offset.
 
     Raises:
-        CorruptRecord: it is not whole; the text says what is wrong.
+        CorruptRecord: it is not whole; the text gives the reason.
     """
     record = parse(buffer, at)
     if record.log_offset != log_offset:
-        raise CorruptRecord(f"a record of log offset {record.log_offset} stands there")
+        raise CorruptRecord(f"the record there carries log offset {record.log_offset}")
     if not record.topic or "\0" in record.topic:
         raise CorruptRecord("its topic is no text")
     if checks_body and body_crc(record.body) != record.body_crc:
@@ -49,7 +49,7 @@ def checked(buffer: memoryview, at: int, log_offset: int, *, checks_body: bool =
 
 
 def _is_unwritten(properties: bytes) -> bool:
-    """Whether properties contain zeros where a sector was never written."""
+    """Whether properties contain the zeros of a sector that was never written."""
     if not properties:
         return False
     return properties[0] == 0 or properties[-1] == 0 or HOLE in properties
@@ -81,7 +81,7 @@ def next_whole(buffer: memoryview, start: int, at: int) -> Record | None:
 
 
 def _candidates(buffer: memoryview, at: int) -> Iterator[int]:
-    """Where records may begin."""
+    """Places where records may begin."""
     at += MAGIC_AT
     overlap = len(_MAGIC_START) - 1
     while at < len(buffer):
@@ -94,14 +94,14 @@ def _candidates(buffer: memoryview, at: int) -> Iterator[int]:
 
 
 def _is_zero(chunk: bytes) -> bool:
-    """Whether there are only zeros; much quicker than looking for something else."""
+    """Whether there are only zeros; much quicker than a search for other bytes."""
     return chunk == (_ZEROS if len(chunk) == len(_ZEROS) else bytes(len(chunk)))
 
 
 def written_to(buffer: memoryview, at: int) -> int:
-    """Where the last byte that is not zero lies, from a place of a file on; the place if none is.
+    """The place after the last byte that is not zero, from `at` on; `at` if all are zero.
 
-    Reads the file from its end, as most of what lies behind the log's end is zero.
+    Reads the file from its end, because most of what follows the log's end is zero.
     """
     last = len(buffer)
     while last > at:

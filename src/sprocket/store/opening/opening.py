@@ -22,17 +22,17 @@ async def recover_and_open(
     Raises:
         ConfigError: its files were made with other sizes.
         DamagedLog: its log is damaged, not only at its end.
-        StoreError: a file holds what it cannot.
+        StoreError: a file has invalid content.
         OSError: the disk failed.
     """
-    # This order makes a crash during a start harmless: the abort file is there before anything is
+    # This order makes a crash during a start harmless: the abort file exists before anything is
     # changed, the log is synced before the views that were built from it, and messages are accepted
     # last, when the file of deleted topics agrees with the log's new end.
     parts.load()
     was_stopped = not parts.abort.exists()
     try:
         parts.abort.create()
-    except OSError as error:  # without room it is tried again before anything is appended
+    except OSError as error:  # if the disk is full, it is tried again before the first append
         if not is_no_room(error):
             raise
     try:
@@ -43,8 +43,8 @@ async def recover_and_open(
         if was_stopped:
             parts.abort.remove()
         raise DamagedLog(
-            f"{damage}. Look with `sprocket store verify {root}`, choose with "
-            "`sprocket store repair`, or set store.on_damage to CUT to lose what lies behind"
+            f"{damage}. Check with `sprocket store verify {root}`, mend with "
+            "`sprocket store repair`, or set store.on_damage to CUT to lose all messages behind it"
         ) from None
     for view in parts.views:
         for _ in view.trim(parts.log.start):
@@ -66,12 +66,13 @@ async def recover_and_open(
 async def _recovered(
     parts: StoreParts, *, root: str, config: StoreConfig, tag_codes: TagCodes, was_stopped: bool
 ) -> RecoveredStore:
-    """Brings log and views to their common end; builds the views anew if some are missing."""
-    # Files of queues can be missing, or be shorter than their messages. Only `queueEnds.json` shows
-    # it, before recovery (files) or after it (entries). Then the views are built from the whole
-    # log, because an offset that a message had must never be given to another one.
+    """Brings log and views to their common end; rebuilds the views if some are missing."""
+    # Files of queues can be missing, or hold too few entries. Only `queueEnds.json` shows it,
+    # before recovery (files) or after it (entries). Then the views are built from the whole log,
+    # because the offset of a message must never be given to another one.
     flushed = parts.checkpoint.flushed or 0
-    #: Without marks of ours Java was here, and may have deleted topics: what we noted is too old.
+    # A checkpoint without our fields shows that Java has used the store. It may have deleted
+    # topics, so `queueEnds.json` is too old.
     has_marks = parts.checkpoint.replay_from is not None
     how = OpenMode(
         was_stopped=was_stopped,
@@ -87,16 +88,17 @@ async def _recovered(
             lacking = parts.ends.shorter(parts.deleted, log_end=parts.log.end)
         if parts.log.end < flushed:
             logger.error(
-                "%s: the log was on the disk up to %d and ends at %d: messages are lost",
+                "%s: the log was on the disk up to %d and now ends at %d: messages are lost",
                 root, flushed, parts.log.end,
             )  # fmt: skip
         if lacking is None:
             return recovered
-    logger.error("%s: %s; all queues are built anew from the log", root, lacking)
+    logger.error("%s: %s; all queues are rebuilt from the log", root, lacking)
     how = how._replace(from_beginning=True)
     recovered = await recover(parts.log, parts.views, parts.checkpoint, tag_codes, how)
     parts.queues.remove_deleted(parts.deleted.end_of)
-    # The log has nothing of these left, and their next message must not get an offset again.
+    # The log has no messages of these queues left. They continue where they ended, so that no
+    # offset is given twice.
     for topic, number, end in list(parts.ends.expired(parts.deleted)):
         parts.queues.make(topic, number).begin_at(end)
     return recovered

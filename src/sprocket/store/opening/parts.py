@@ -1,4 +1,4 @@
-"""The parts of a store, and what each of them is given. Only `load` touches the disk."""
+"""The parts of a store, and how they are connected. Only `load` uses the disk."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ class _HasFiles(Protocol):
 
 
 class StoreParts:
-    """Everything that a store is made of.
+    """All parts of a store.
 
     Args:
         store_host: packed address of the broker.
 
     Attributes:
-        views: what is folded from the log and has files; the queues come first.
-        confirmed: what readers may see; None: all there is.
+        views: the views that have files; the queues come first.
+        confirmed: how far readers see each queue; None if they see all messages.
     """
 
     __slots__ = (
@@ -68,6 +68,9 @@ class StoreParts:
         self.views: tuple[View, ...] = (self.queues,)
         if config.index_keys:
             self.views += (self.index,)
+        # With synchronous flush, readers must not see what a loss of power could take away, so
+        # appends pass through the confirmed offset, which follows the flush. The order of the parts
+        # follows from that: what is called is built before what calls it.
         flushed = Watermark()
         self.confirmed = ConfirmedOffsets([flushed]) if config.flush == "SYNC_FLUSH" else None
         self.flush = Flush(
@@ -104,7 +107,7 @@ class StoreParts:
         )
 
     def _before_accepting(self) -> None:
-        """Writes what must be on the disk before the first message is appended."""
+        """Writes the files that must be on the disk before the first message is appended."""
         self.abort.create()
         self.deleted.lower(self.log.end)
 
@@ -113,7 +116,7 @@ class StoreParts:
 
         Raises:
             ConfigError: files were made with other sizes.
-            StoreError: a file holds what it cannot.
+            StoreError: a file has invalid content.
             OSError: the disk failed.
         """
         parts: Sequence[_HasFiles] = (

@@ -1,15 +1,15 @@
-"""Finds the end of the log and brings the views to it.
+"""Recovery: finds the end of the log and brings the views to it.
 
-1. From the checkpoint comes a place up to which everything was on the disk. The views forget what
-   lies behind it, and replaying begins there; or, if no whole record stands there, behind the
-   newest one that the views still know. If that is damaged, it begins with the file that holds it,
-   or with an earlier one.
-2. From there every record is checked, and goes into the views, many at a time.
-3. The log ends where the first thing stands that is no whole record in its own place. What lies
-   behind is cleared.
+1. The checkpoint gives the log offset up to which everything was on the disk. The views drop what
+   they know of later records, and the replay starts there. If no whole record begins there, it
+   starts behind the newest record that the views still know. If that one is damaged, it starts with
+   the file that holds it, or with an earlier one.
+2. From there on every record is checked, and put into the views, many at a time.
+3. The log ends at the first place where no whole record begins that carries its own log offset.
+   Everything behind it is cleared.
 
-What a record must be to count as whole is told in `whole`. Whether the end that was found is the
-log's end, or a broken place in its middle, is told in `damage`.
+`whole` decides whether a record is whole. `damage` decides whether that end is the end of the log
+or a broken place in its middle.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ class OpenMode(NamedTuple):
     Attributes:
         was_stopped: it was closed in order the last time.
         checks_bodies: each body is compared with its checksum.
-        cuts_damage: the log ends where it is damaged, and messages behind that are lost.
-        deleted: says of a topic up to which log offset it was deleted.
-        from_beginning: the views are of no use, and are built from the whole log.
+        cuts_damage: a damaged log is cut there, and the messages behind it are lost.
+        deleted: gives the log offset before which a topic's records are deleted; 0 if none are.
+        from_beginning: the views cannot be used, and are built from the whole log.
     """
 
     was_stopped: bool
@@ -52,7 +52,7 @@ class RecoveredStore(NamedTuple):
     """What recovery did.
 
     Attributes:
-        replayed_from: log offset where replaying began.
+        replayed_from: log offset where the replay started.
         records: how many records were replayed.
         stored_ms: when the last of them was stored; 0 if there was none.
     """
@@ -72,10 +72,10 @@ async def recover(
     """Brings log and views to their common end.
 
     Raises:
-        DamagedLog: it is damaged where it had been on the disk, and messages lie behind that.
+        DamagedLog: a part that had been on the disk is damaged, and messages follow it.
     """
-    # Damage is looked for twice: missing files before replaying, which would end at the gap, and
-    # what is broken afterwards, where replaying ended. The log is cut only after both.
+    # Damage is searched for twice: missing files before the replay, which starts behind them; and a
+    # broken place afterwards, where the replay ended. The log is cut only after both.
     known = KnownFlushed.of(checkpoint, limit=log.segments.limit, was_stopped=how.was_stopped)
     if how.from_beginning:
         start = _forget_from(log.start, views)
@@ -103,19 +103,22 @@ def _log_damage(damage: Damage | None, how: OpenMode) -> None:
         return
     if not how.cuts_damage:
         raise DamagedLog(str(damage))
-    logger.error("%s; as set, the start goes on without what is there", damage)
+    logger.error("%s; as store.on_damage is CUT, the start continues with what is left", damage)
 
 
+# The checkpoint gives an offset up to which views and log are on the disk. The record there proves
+# it: after a loss of power a checkpoint can be newer than the log. If no whole record begins there,
+# the newest one that a view knows is tried, and then the files before it, one at a time.
 def _replay_start(
     log: CommitLog, views: Sequence[View], checkpoint: Checkpoint, *, was_stopped: bool
 ) -> int:
-    """Where replaying begins; the views know nothing of what lies behind."""
+    """The log offset where the replay starts; the views drop what they know of later records."""
     limit = log.segments.limit
     safe = checkpoint.replay_from
     if safe is None:
         safe = limit if was_stopped else _file_before(log, checkpoint.safe_ms)
     elif safe < log.start and safe % log.segments.file_bytes == 0:
-        return _forget_from(safe, views)  # the file was new and never synced, nor what follows it
+        return _forget_from(safe, views)  # that file was new, and neither it nor later ones synced
     safe = max(min(safe, limit), log.start)
     newest = min(view.cut(safe, is_torn=not was_stopped) for view in views)
     if newest < log.start:
@@ -138,7 +141,7 @@ def _forget_from(start: int, views: Sequence[View]) -> int:
 
 
 def _file_before(log: CommitLog, safe_ms: int) -> int:
-    """Log offset of the last file that begins with a record stored at or before a time."""
+    """Log offset of the last file whose first record was stored at or before a time."""
     for start in reversed(log.segments.starts):
         record = whole_record(log, start, checks_body=False)
         if record is not None and 0 < record.stored_ms <= safe_ms:

@@ -1,1 +1,1 @@
-"""Reads from a queue, by time and by key."""
+"""Reads messages: from a queue, by time and by key."""

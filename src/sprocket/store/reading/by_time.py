@@ -1,6 +1,6 @@
 """Queue offsets by the time at which messages were stored.
 
-Source: ConsumeQueue.binarySearchInQueueByTime of RocketMQ 5.x, whose answers this gives.
+Source: ConsumeQueue.binarySearchInQueueByTime of RocketMQ 5.x, with the same results.
 """
 
 from __future__ import annotations
@@ -12,23 +12,23 @@ from sprocket.message.offsets import QueueOffset
 from sprocket.store.log.commit_log import CommitLog
 from sprocket.store.views.consume_queue import ConsumeQueue
 
-#: RocketMQ's answer where there is no time to tell.
+#: RocketMQ's value for an unknown time.
 NO_TIME = -1
 
 
 class Boundary(Enum):
-    """Which message is meant if none was stored at the very time."""
+    """Which message is meant if none was stored at exactly the time."""
 
     #: The first one at or after the time; `max_offset` if there is none.
     LOWER = "lower"
-    #: The last one at or before the time; the first there is if there is none.
+    #: The last one at or before the time; the first message if there is none.
     UPPER = "upper"
 
 
 def offset_at(
     log: CommitLog, queue: ConsumeQueue, time_ms: int, boundary: Boundary, *, end: int
 ) -> QueueOffset:
-    """The offset of the message that a time means; 0 in a queue without messages.
+    """The offset of the message for a time; 0 in a queue without messages.
 
     Args:
         end: where the queue ends for readers.

@@ -1,8 +1,8 @@
-"""Messages that are not in memory are brought there before they are read.
+"""Cold reads: messages that are not in memory are loaded before they are read.
 
 A read copies from mapped files; where a page is missing, the kernel stops the whole process until
-the disk has given it. So a read that goes far back asks first, and loads in the background what is
-missing and what comes next. What was written last is taken for being there, without asking.
+the disk has delivered it. So a read of old messages checks first, and loads in the background what
+is missing and what comes next. The end of the log is assumed to be in memory, without a check.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from sprocket.store.reading.by_time import time_of
 from sprocket.store.views.consume_queue import ENTRY, ENTRY_BYTES, ConsumeQueue
 from sprocket.store.views.key_index import KeyIndex
 
-#: So much of the end of the log is taken for being in memory.
+#: This much of the end of the log is assumed to be in memory.
 _HOT_BYTES = 32 * 1024 * 1024
-#: The same of the end of a queue.
+#: The same for the end of a queue.
 _HOT_ENTRIES = 256
-#: So much is loaded at once, if readers may want it next.
+#: This much is loaded at once, because readers are likely to need it next.
 _AHEAD_BYTES = 2 * 1024 * 1024
 _AHEAD_ENTRIES = 8192
-#: So many loads at a time; more would keep threads from flushing.
+#: At most this many loads run at a time; more would take the threads that flushes need.
 _LOADS_MAX = 2
-#: Records so near to each other are looked at together: a look costs more than what lies between.
+#: Records with a smaller gap are checked together, because a check costs more than the gap.
 _NEAR_BYTES = 32 * 1024
-#: What of a record tells when it was stored, and a size that none has.
+#: The first bytes of a record, which hold its store time; and a size that no record exceeds.
 _HEAD_BYTES = 96
 _RECORD_BYTES_MAX = 1 << 24
-#: A read touches entries, and records in one file or several; it is looked at so often.
+#: A read needs entries, and records in one file or several; so it is checked at most this often.
 _LOOKS_MAX = 8
 
 
@@ -46,11 +46,11 @@ class _ByteRange(NamedTuple):
 
 
 class ReadPlan(NamedTuple):
-    """What a read will look at.
+    """What a read will use.
 
     Attributes:
-        queue: where.
-        offset: from which queue offset on.
+        queue: the queue.
+        offset: the first queue offset.
         entries: how many entries.
         bytes_max: how many bytes of records.
     """
@@ -62,7 +62,7 @@ class ReadPlan(NamedTuple):
 
 
 class ColdReads:
-    """Knows what is not in memory, and loads it."""
+    """Finds out what is not in memory, and loads it."""
 
     __slots__ = ("_by_name", "_index", "_log", "_turns")
 
@@ -79,7 +79,9 @@ class ColdReads:
         return self._missing(plan) is not None
 
     async def load(self, plan: ReadPlan) -> None:
-        """Returns when a read need not wait, unless memory is so short that it goes again at once.
+        """Returns when a read need not wait for the disk.
+
+        If memory is very short, the kernel may already have dropped the data again.
 
         Raises:
             StoreError: the disk failed.
@@ -91,7 +93,7 @@ class ColdReads:
             await self._bring(*place)
 
     async def load_record(self, log_offset: int) -> None:
-        """Brings into memory the record that is said to begin at a log offset.
+        """Loads the record that should begin at a log offset.
 
         Raises:
             StoreError: the disk failed.
@@ -101,7 +103,7 @@ class ColdReads:
             return
         try:
             segment = log.segments.at(log_offset)
-        except OffsetOutOfRange:  # whoever reads it finds that out
+        except OffsetOutOfRange:  # the read itself will raise it
             return
         at = log_offset - segment.start
         size_bytes = len(segment.buffer)
@@ -111,7 +113,7 @@ class ColdReads:
             await self._bring(segment.file, at, min(at + size, size_bytes))
 
     async def load_search(self, topic: str, queue_number: int, time_ms: int) -> None:
-        """Brings into memory what the search for the first message at or after a time looks at.
+        """Loads what the search for the first message at or after a time will read.
 
         Raises:
             StoreError: the disk failed.
@@ -130,7 +132,7 @@ class ColdReads:
                 low = middle + 1
 
     async def load_time(self, topic: str, queue_number: int, offset: int) -> None:
-        """Brings into memory what tells when a message was stored.
+        """Loads the parts of entry and record from which the store time of a message is read.
 
         Raises:
             StoreError: the disk failed.
@@ -158,7 +160,7 @@ class ColdReads:
     async def load_found(
         self, topic: str, key: str, *, count_max: int, begin_ms: int, end_ms: int
     ) -> None:
-        """Brings into memory what finding by key looks at, and what it gives.
+        """Loads what a search by key will read, and the records that it finds.
 
         Raises:
             StoreError: the disk failed.
@@ -174,14 +176,14 @@ class ColdReads:
             return
         async with self._turns:
             if file.is_in_memory(start, end):
-                return  # another reader's load brought it
+                return  # another reader has loaded it
             try:
                 await file.load(start, end)
             except OSError as error:
                 raise StoreError(f"cannot read {file.path}: {error}") from error
 
     def _missing(self, plan: ReadPlan) -> _ByteRange | None:
-        """The first of what is sought that is not in memory, with what comes after it."""
+        """The first part of a read that is not in memory, extended by what comes after it."""
         queue, offset = plan.queue, plan.offset
         if not queue.min_offset <= offset < queue.max_offset:
             return None
@@ -193,7 +195,7 @@ class ColdReads:
                     more = min(first + _AHEAD_ENTRIES * ENTRY_BYTES, len(segment.buffer))
                     return _ByteRange(segment.file, first, more)
             return self._missing_record(plan, stop)
-        except OffsetOutOfRange:  # whoever reads it finds that out
+        except OffsetOutOfRange:  # the read itself will raise it
             return None
 
     def _missing_record(self, plan: ReadPlan, stop: int) -> _ByteRange | None:

@@ -1,6 +1,6 @@
-"""Finds records by key: what the index says, compared with the records themselves.
+"""Finds records by key: results of the index, each compared with its record.
 
-The index knows hashes only, and different keys share them.
+The index holds hashes only, and different keys can have the same hash.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from sprocket.store.views.key_index import KeyIndex
 
 
 class KeySearchRange(NamedTuple):
-    """Which records count.
+    """Which records are searched.
 
     Attributes:
-        begin_ms, end_ms: they were stored between these two times, both included.
-        end: log offset that they end at or before; None: wherever they are.
+        begin_ms, end_ms: those stored between these two times, both included.
+        end: those that end at or before this log offset; None for no limit.
     """
 
     begin_ms: int = 0
@@ -46,7 +46,7 @@ def find(
 
 
 def _carrying(log: CommitLog, log_offset: int, topic: str, key: str) -> Record | None:
-    """The record at a log offset, if there is one of that topic that carries that key."""
+    """The record at a log offset; None if it is not of that topic or does not carry that key."""
     try:
         record = parse(log.record_at(log_offset))
     except OffsetOutOfRange:

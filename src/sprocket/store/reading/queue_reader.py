@@ -1,4 +1,4 @@
-"""Reads from a queue: which status, which messages, where to go on.
+"""Reads from a queue: the status, the messages, and the next offset to read.
 
 Source: DefaultMessageStore.getMessage and GetMessageStatus of RocketMQ 5.x.
 """
@@ -17,18 +17,19 @@ from sprocket.message.record import Record, parse, properties_part
 from sprocket.store.log.commit_log import CommitLog
 from sprocket.store.views.consume_queue import BLANK_SIZE, DAMAGED_CODE, ENTRY, ConsumeQueue
 
-#: A filtered read looks at no more entries a call, so that it cannot hold up the loop.
+#: A filtered read checks at most this many entries a call, so that it cannot block the event loop.
 SCANNED_ENTRIES_MAX = 4096
-#: The same where records themselves are looked at: some 2 µs each.
+#: The same if the records are read too: some 2 µs each.
 SCANNED_RECORDS_MAX = 256
 
 
 class ReadFilter(NamedTuple):
-    """Which messages a read is for.
+    """Which messages a read returns.
 
     Attributes:
-        by_code: answers by an entry's tag code whether its message may be wanted; None: all may.
-        by_properties: answers by the properties of the record, as they stand there; None: all are.
+        by_code: whether the message with this tag code may match; None: all may.
+        by_properties: whether the message with these properties matches, given as the record holds
+            them; None: all do.
     """
 
     by_code: Callable[[int], bool] | None = None
@@ -36,16 +37,16 @@ class ReadFilter(NamedTuple):
 
     @property
     def entries_max(self) -> int:
-        """How many entries one call may look at."""
+        """How many entries one call may check."""
         return SCANNED_ENTRIES_MAX if self.by_properties is None else SCANNED_RECORDS_MAX
 
 
-#: Answers by log offset and size whether a record is wanted.
+#: Whether the record with this log offset and size is wanted.
 _Judge = Callable[[int, int], bool]
 
 
 class ReadStatus(Enum):
-    """How a read ended; the names are RocketMQ's and go out as the reply's remark."""
+    """The result of a read; the names are RocketMQ's, and the reply's remark contains them."""
 
     FOUND = "FOUND"
     NO_MATCHED_MESSAGE = "NO_MATCHED_MESSAGE"
@@ -62,10 +63,10 @@ class ReadResult(msgspec.Struct, frozen=True):
     """What a read found.
 
     Attributes:
-        next_offset: where to read next; below `max_offset` there is more to look at.
-        parts: the records, joined where they lie side by side; slices of the log, not copies.
+        next_offset: where to read next; if it is below `max_offset`, there are more entries.
+        parts: the records, as slices of the log, not copies; adjacent records are one slice.
         count: how many records the parts hold.
-        bytes: how long they are together.
+        bytes: their total size.
     """
 
     status: ReadStatus
@@ -115,13 +116,13 @@ def read_queue(
 
     Args:
         end: where the queue ends for readers.
-        count_max: at most so many; one comes even if this is 0.
-        bytes_max: at most so long together; the first comes even if it is longer.
+        count_max: at most this many messages; one is returned even if this is 0.
+        bytes_max: at most this many bytes together; the first message may be longer.
         wants: which of them; None for all.
     """
     # One call reads entries of one file of the queue only, and slices of one file of the log if it
-    # can. A reader that gets less than it may have asks again from `next_offset`; so there is no
-    # loop over files here, and no call that takes long.
+    # can. A reader that gets fewer messages than it may asks again from `next_offset`; so there is
+    # no loop over files here, and no call that takes long.
     low, high = queue.min_offset, end
     if not low <= offset < high:
         return _outside(offset, low, high)
@@ -133,14 +134,14 @@ def read_queue(
         return _nothing(ReadStatus.OFFSET_FOUND_NULL, queue.next_file_offset(offset), low, high)
     by_code, judge = (None, None) if wants is None else (wants.by_code, _judge(log, wants))
     selected = _select(raw, log.start, count_max, bytes_max=bytes_max, by_code=by_code, judge=judge)
-    next_offset = offset + selected.looked
+    next_offset = offset + selected.scanned
     if not selected.records:
         removed = ReadStatus.MESSAGE_WAS_REMOVING
         status = removed if selected.has_removed else ReadStatus.NO_MATCHED_MESSAGE
         return _nothing(status, next_offset, low, high)
     try:
         parts = log.slices(selected.runs)
-    except OffsetOutOfRange:  # a file of the log is missing: pass over what it held, one by one
+    except OffsetOutOfRange:  # a file of the log is missing: skip its messages one by one
         if selected.records == 1:
             return _nothing(ReadStatus.MESSAGE_WAS_REMOVING, next_offset, low, high)
         return read_queue(
@@ -173,7 +174,7 @@ def _judge(log: CommitLog, wants: ReadFilter) -> _Judge | None:
                 if at + size > end:
                     return True
             return by_properties(properties_part(buffer, at - start, size))
-        except OffsetOutOfRange:  # passed over where the records are taken
+        except OffsetOutOfRange:  # `read_queue` skips it when it takes the records
             return True
         except CorruptRecord:
             return False
@@ -185,13 +186,13 @@ class _Selected(NamedTuple):
     """Records that a read takes.
 
     Attributes:
-        looked: how many entries were looked at.
-        records, bytes: how many records are taken, and how long they are together.
-        has_removed: whether some of the entries lead to records that are not there any more.
-        runs: where the records lie, [start, end) in the log; records side by side are one run.
+        scanned: how many entries were checked.
+        records, bytes: how many records are taken, and their total size.
+        has_removed: whether some of the entries point to records that are gone.
+        runs: where the records are, [start, end) in the log; adjacent records are one run.
     """
 
-    looked: int
+    scanned: int
     records: int
     bytes: int
     has_removed: bool
@@ -211,25 +212,25 @@ def _select(
 
     Args:
         log_start: records that begin before it are gone.
-        count_max, bytes_max: how many are taken at most, and how long they are together at most;
-            the first is taken even if it is longer.
+        count_max, bytes_max: the most records, and the most bytes of them together; the first
+            record may be longer.
     """
-    # The entries alone decide where the records are, how long, and which follow each other: so a
-    # pull of many messages becomes a few slices of the log, and no record is read for it.
+    # The entries alone show where the records are, how long, and which are adjacent. So a pull of
+    # many messages becomes a few slices of the log, and no record is read for it.
     runs: list[tuple[int, int]] = []
     run_start = run_end = -1
-    looked = count = total = 0
+    scanned = count = total = 0
     is_removed = False
     for start, size, tag_code in ENTRY.iter_unpack(raw):
         if by_code is not None and not by_code(tag_code):
-            looked += 1
+            scanned += 1
             continue
         if start < log_start or size == BLANK_SIZE or tag_code == DAMAGED_CODE:
             is_removed = True
-            looked += 1
+            scanned += 1
             continue
         if judge is not None and not judge(start, size):
-            looked += 1
+            scanned += 1
             continue
         if total + size > bytes_max and count:
             break
@@ -239,13 +240,13 @@ def _select(
             run_start = start
         run_end = start + size
         total += size
-        looked += 1
+        scanned += 1
         count += 1
         if count == count_max:
             break
     if count:
         runs.append((run_start, run_end))
-    return _Selected(looked, count, total, is_removed, runs)
+    return _Selected(scanned, count, total, is_removed, runs)
 
 
 def _outside(offset: int, low: int, high: int) -> ReadResult:
@@ -264,5 +265,5 @@ def _nothing(status: ReadStatus, next_offset: int, low: int, high: int) -> ReadR
     )
 
 
-#: RocketMQ makes a queue when it is first asked for, so one that is not there has no messages.
+#: RocketMQ makes a queue at its first use, so a missing queue counts as one without messages.
 NO_QUEUE = _nothing(ReadStatus.NO_MESSAGE_IN_QUEUE, 0, 0, 0)

@@ -1,4 +1,4 @@
-"""The file `abort`: it is there while a store is open, so a start that finds it follows a crash.
+"""The file `abort`: it exists while a store is open, so a start that finds it follows a crash.
 
 Source: StorePathConfigHelper.getAbortFile and DefaultMessageStore.createTempFile of RocketMQ 5.x.
 """

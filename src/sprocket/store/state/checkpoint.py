@@ -1,10 +1,10 @@
-"""Up to where log and views are on the disk: the file `checkpoint`, 4096 bytes.
+"""How far log and views are on the disk: the file `checkpoint`, 4096 bytes.
 
 `docs/formats/state-files.md` has the byte table, which a test compares with the structs below: five
 numbers of Java's, then ours with checksums over both.
 
-Java reads and writes the first five numbers only. Ours are valid while those are what they were, so
-a store that Java has used in between is recovered by their times.
+Java reads and writes the first five numbers only. Ours are valid while Java's numbers are
+unchanged; a store that Java has used in between is recovered by the times in Java's numbers.
 
 Source: StoreCheckpoint of RocketMQ 5.x.
 """
@@ -28,12 +28,12 @@ _FLUSHED = struct.Struct(">q")
 _FLUSHED_AT = 88
 _END = _FLUSHED_AT + _FLUSHED.size + _CRC.size
 
-#: Java trusts its times less this much.
+#: Java subtracts this from its times before it trusts them.
 SAFETY_MS = 3000
 
 
 class CheckpointFields(NamedTuple):
-    """What our part of the file says.
+    """The fields of our part of the file.
 
     Attributes:
         replay_from: log offset from which the views must be replayed.
@@ -55,7 +55,7 @@ def marks_in(raw: bytes | memoryview) -> CheckpointFields | None:
     (flushed,) = _FLUSHED.unpack_from(raw, _FLUSHED_AT)
     (crc,) = _CRC.unpack_from(raw, _FLUSHED_AT + _FLUSHED.size)
     if crc != _flushed_crc(raw) or flushed < replay_from:
-        flushed = replay_from  # an older version wrote it: what is in the views is on the disk
+        flushed = replay_from  # an older version wrote it: up to there the log is on the disk
     return CheckpointFields(replay_from, flushed)
 
 
@@ -71,7 +71,7 @@ class Checkpoint:
     """The numbers of the file; `save` writes them.
 
     Attributes:
-        log_ms, queues_ms, index_ms: times of the last records that are safe in each.
+        log_ms, queues_ms, index_ms: store times of the last records that are on the disk in each.
         replay_from: log offset from which the views must be replayed; None if not known.
         flushed: log offset up to which the log is on the disk; None if not known.
     """
@@ -91,7 +91,7 @@ class Checkpoint:
         self.flushed: int | None = None
 
     def load(self) -> None:
-        """Opens the file, made if it is missing or has another size, and reads it.
+        """Opens and reads the file, which is made if it is missing or has another size.
 
         Raises:
             OSError: the disk refuses it.
@@ -144,6 +144,6 @@ class Checkpoint:
         await self._file.sync(0, _END)
 
     def close(self) -> None:
-        """Lets go of the file."""
+        """Closes the file."""
         if self._file is not None:
             self._file.close()

@@ -1,8 +1,8 @@
-"""Which topics were deleted, and when: so that they do not come back when views are built anew.
+"""Which topics were deleted, and when, so that they do not come back when views are rebuilt.
 
-The records of a deleted topic stay in the log until their files go. The state file
-`config/deletedTopics.json` keeps, by topic, the log offset at which it was deleted; what lies
-before that goes into no view again. RocketMQ has no such file.
+The records of a deleted topic stay in the log until their files are removed. The state file
+`config/deletedTopics.json` keeps, by topic, the log offset at which it was deleted; its records
+before that offset are not put into any view again. RocketMQ has no such file.
 
     {"deletedTopics":{topic:log offset}}
 """
@@ -29,7 +29,7 @@ class DeletedTopics:
         """Reads the file.
 
         Raises:
-            StoreError: it is broken, or holds something else.
+            StoreError: it is broken, or does not contain such a table.
         """
         table = self._snapshot.load().get(_TABLE, {})
         try:
@@ -41,15 +41,15 @@ class DeletedTopics:
         return bool(self._offsets)
 
     def end_of(self, topic: str) -> int:
-        """Records of a topic before this log offset were deleted with it; 0 if there are none."""
+        """The log offset before which a topic's records are deleted; 0 if none are."""
         return self._offsets.get(topic, 0)
 
     def record(self, topic: str, log_end: int, *, log_start: int) -> None:
-        """Writes down that a topic is deleted now.
+        """Saves that a topic is deleted now.
 
         Args:
-            log_start, log_end: where the log begins and ends; what was deleted before it begins is
-                forgotten.
+            log_start, log_end: where the log begins and ends; topics that were deleted before its
+                start are dropped from the file.
 
         Raises:
             OSError: the disk refuses it.
@@ -59,7 +59,9 @@ class DeletedTopics:
         self._snapshot.save({_TABLE: self._offsets})
 
     def lower(self, log_end: int) -> None:
-        """Notes that the log ends there, after a loss of power: what comes next is not deleted.
+        """Lowers the offsets to the end of the log, which a loss of power may have moved back.
+
+        Otherwise records that are appended from there on would count as deleted.
 
         Raises:
             OSError: the disk refuses it.

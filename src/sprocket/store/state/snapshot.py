@@ -1,6 +1,7 @@
-"""State files: small tables as JSON text, replaced whole, with the version before as backup.
+"""State files: small tables as JSON text, replaced whole, with the previous version as backup.
 
-The text is what RocketMQ's own library writes: indented by tabs, and number keys without quotes.
+The text has the form that RocketMQ's JSON library writes: indented by tabs, and number keys
+without quotes.
 
     {
         "offsetTable":{
@@ -29,14 +30,14 @@ logger = logging.getLogger(__name__)
 
 State = Mapping[str, Any]
 
-#: A text, which is skipped, or a number key, which gets quotes and a mark.
+#: A text, which is skipped; or a number key, which gets quotes and a mark.
 _NUMBER_KEY = re.compile(r'"(?:[^"\\]|\\.)*"|(?<=[{,])(\s*)(-?\d+)(\s*:)')
 _MARK = "\ue000"
 
-#: Made once: `json.dumps` makes an encoder for each value that is not written its default way.
+#: Made once, because `json.dumps` makes an encoder for each call with options of its own.
 _scalar = json.JSONEncoder(ensure_ascii=False).encode
 _quoted = json.encoder.encode_basestring
-#: Most of what stands in a state, as quickly as can be: a broker may have 100,000 topics.
+#: The types of most values have a short way, because a broker may have 100,000 topics.
 _PLAIN: dict[type, Callable[[Any], str]] = {
     str: _quoted,
     int: repr,
@@ -47,7 +48,7 @@ _PLAIN: dict[type, Callable[[Any], str]] = {
 class Snapshot:
     """One state file. It can be saved only after it has been loaded.
 
-    A saver that runs before loading is done would replace the state by nothing.
+    A save before the load has finished would replace the state by an empty one.
     """
 
     __slots__ = ("_disk", "_is_loaded", "_keeps_backup", "_saved", "path")
@@ -55,22 +56,22 @@ class Snapshot:
     def __init__(self, disk: Disk, path: str, *, begins_anew: bool = False) -> None:
         """
         Args:
-            begins_anew: what was saved before is of no use, and need not be loaded.
+            begins_anew: the saved state is of no use, and need not be loaded.
         """
         self._disk = disk
         self.path = path
         self._is_loaded = begins_anew
-        #: Whether the file itself is worth keeping as the backup of the next one.
+        #: Whether the next save keeps the present file as its backup.
         self._keeps_backup = not begins_anew
         self._saved = b""
 
     def load(self) -> dict[str, Any]:
         """The saved state; empty if nothing was ever saved.
 
-        A file that is empty or broken is made up for by its backup.
+        If the file is missing, empty or broken, its backup is used.
 
         Raises:
-            StoreError: it is broken and its backup too, or missing; look at both.
+            StoreError: the file cannot be used, and its backup cannot either.
         """
         raw = self._disk.read(self.path)
         backup = self._disk.read(f"{self.path}.bak")
@@ -90,7 +91,7 @@ class Snapshot:
         return state or {}
 
     def save(self, state: State) -> None:
-        """Replaces the file, if the state is another than the last one saved or loaded.
+        """Replaces the file, unless the state is equal to the last one saved or loaded.
 
         Raises:
             UsageError: it has not been loaded.
@@ -124,7 +125,7 @@ def encode_state(state: State) -> str:
 
 
 def _encode(value: Any, line: str) -> str:
-    """A value as text; `line` is a line break with the indentation where the value stands."""
+    """A value as text; `line` is a line break with the indentation of the value's line."""
     write = _PLAIN.get(type(value))
     if write is not None:
         return write(value)

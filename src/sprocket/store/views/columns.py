@@ -1,7 +1,7 @@
 """Many rows of numbers as the bytes of a file, made column by column.
 
-Packing them one after the other costs a call for each. A column as an array is turned to the
-file's byte order by one call and laid into its place of every row by another.
+To pack row by row costs a call for each row. Here one call converts a whole column to the file's
+byte order, and one slice assignment puts it into its place in every row.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from array import array
 from collections.abc import Iterable
 from typing import Final, Literal
 
-#: Of 4 and 8 bytes, with sign, as `struct` and `array` call them.
+#: Signed numbers of 4 and of 8 bytes, as `struct` and `array` call them.
 INT: Final = "i"
 LONG: Final = "q"
 _WORD_BYTES = 4
@@ -30,7 +30,7 @@ def big_endian(code: Literal["i", "q"], numbers: Iterable[int]) -> array[int]:
 
 
 def rows(*columns: array[int]) -> bytes:
-    """The rows that such arrays are the columns of, without space between them."""
+    """The rows whose columns are these arrays, without padding."""
     words = sum(column.itemsize for column in columns) // _WORD_BYTES
     table = array(INT, bytes(len(columns[0]) * words * _WORD_BYTES))
     at = 0

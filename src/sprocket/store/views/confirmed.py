@@ -1,11 +1,12 @@
-"""Up to where readers see the log: what could still be lost is not shown.
+"""The confirmed offset: how far readers see the log. Messages that may still be lost are hidden.
 
-Whoever reads a message may commit past it. If the message is gone after a loss of power, the next
-one takes its offset and is skipped. So where senders wait until a message is safe, readers wait
-too: they see the messages whose records lie before the confirmed offset, which is the least of
-some watermarks of the log: how far it is on the disk, and whatever else makes a message safe.
+A consumer that has read a message may commit the offset after it. If the message is lost with the
+power, the next one gets its offset, and that consumer skips it. So where senders wait until a
+message is safe, readers wait too: they see the records before the confirmed offset. It is the
+lowest of some watermarks of the log: how far it is on the disk, and whatever else makes a message
+safe.
 
-This is a view that is told of each record as it is appended. What recovery found counts as safe.
+This view receives each record as it is appended. What recovery found counts as safe.
 
 Source of the word: getConfirmOffset in DefaultMessageStore and CommitLog of RocketMQ 5.x.
 """
@@ -23,10 +24,10 @@ _Name = tuple[str, int]
 
 
 class ConfirmedOffsets:
-    """What of each queue readers see. A queue of which all is confirmed costs nothing.
+    """How far readers see each queue. A queue whose messages are all confirmed costs nothing.
 
     Args:
-        watermarks: log offsets up to which records are safe, in one way each; `advance` must be
+        watermarks: log offsets up to which records are safe, each in its own way; `advance` must be
             called after one has risen.
 
     Attributes:
@@ -38,9 +39,9 @@ class ConfirmedOffsets:
     def __init__(self, watermarks: Sequence[Watermark]) -> None:
         self._watermarks = tuple(watermarks)
         self.end = 0
-        #: Records in no view of readers yet: log offset after each, its queue, the offset after it.
+        #: Records that readers do not see yet: log offset after each, its queue, next queue offset.
         self._waiting: deque[tuple[int, _Name, int]] = deque()
-        #: Where queues end for readers, as far as they have such records.
+        #: Where queues with such records end for readers.
         self._ends: dict[_Name, int] = {}
         self._arrivals: dict[_Name, Watermark] = {}
 
@@ -53,7 +54,7 @@ class ConfirmedOffsets:
                 self._waiting.append((entry.end, name, entry.queue_offset + 1))
 
     def advance(self) -> None:
-        """Shows what has become safe, and wakes those who waited for it."""
+        """Shows the records that have become safe, and wakes the readers that wait for them."""
         self.end = end = min(watermark.value for watermark in self._watermarks)
         waiting, shown = self._waiting, dict[_Name, int]()
         while waiting and waiting[0][0] <= end:
@@ -73,7 +74,7 @@ class ConfirmedOffsets:
         return self._ends.get((queue.topic, queue.number), queue.max_offset)
 
     def arrivals(self, queue: ConsumeQueue) -> Watermark:
-        """The watermark that stands where a queue ends for readers."""
+        """The watermark at the offset where a queue ends for readers."""
         name = (queue.topic, queue.number)
         arrival = self._arrivals.get(name)
         if arrival is None:
@@ -81,7 +82,7 @@ class ConfirmedOffsets:
         return arrival
 
     def forget(self, topic: str) -> None:
-        """Leaves out a topic whose queues were removed: they begin anew."""
+        """Drops a topic whose queues were removed; new queues of that name begin at 0."""
         self._waiting = deque(each for each in self._waiting if each[1][0] != topic)
         self._ends = {name: end for name, end in self._ends.items() if name[0] != topic}
         self._arrivals = {name: at for name, at in self._arrivals.items() if name[0] != topic}

@@ -1,11 +1,10 @@
-"""One queue of a topic: for each of its messages, where the record lies and how its tag hashes.
+"""A consume queue: for each message of one queue, where its record is and the hash of its tag.
 
-`ENTRY` declares an entry and `docs/formats/consume-queue.md` says what its fields mean: log offset
-and size of the record, and the hash of the tag or the time when a delayed message is due.
+`ENTRY` declares an entry, and `docs/formats/consume-queue.md` explains its fields: log offset and
+size of the record, and the hash of the tag or the time when a delayed message is due.
 
-Entry number n is at byte 20 n of the run of files. Where a queue begins later than its first file,
-or messages are missing, stand blank entries of size 2^31 - 1: with log offset 0 at the beginning,
-with that of the next record in a gap.
+Entry number n is at byte 20 n of the run of files. Blank entries of size 2^31 - 1 fill a first file
+up to the first message, with log offset 0, and fill gaps, with the log offset of the next record.
 
 Source: ConsumeQueue of RocketMQ 4.9 and 5.x.
 """
@@ -25,10 +24,10 @@ from sprocket.store.views.record_batch import QueueColumns
 ENTRY = struct.Struct(">qiq")
 ENTRY_BYTES = ENTRY.size
 BLANK_SIZE = 0x7FFFFFFF
-#: The tag code of a message that was damaged: what its entry leads to stands in for it.
+#: The tag code of a message that was damaged: its entry points to a filler record instead.
 DAMAGED_CODE = int.from_bytes(b"DAMAGED\0", "big")
 
-#: So many entries get room on the disk at a time: 64 KiB.
+#: Disk space is allocated for this many entries at a time: 64 KiB.
 _RESERVED_ENTRIES = 3276
 
 _POSITION = struct.Struct(">qi")
@@ -40,9 +39,9 @@ class ConsumeQueue:
 
     Attributes:
         topic_part: the topic as a record carries it.
-        min_offset: the first message that the log still has.
-        max_offset: where the next message goes.
-        arrival: the watermark at `max_offset`, once somebody asked for it.
+        min_offset: offset of the first message that the log still has.
+        max_offset: offset that the next message gets.
+        arrival: the watermark at `max_offset`; None until somebody asks for it.
         unsynced_log_offset: log offset of the first record whose entry is not known to be on the
             disk; -1 if all are.
     """
@@ -54,7 +53,7 @@ class ConsumeQueue:
     )  # fmt: skip
 
     def __init__(self, segments: Segments, topic: str, number: int) -> None:
-        """`cut` must be called before anything else."""
+        """If there are files, `cut` must be called before anything else."""
         self.topic = topic
         self.number = number
         self.topic_part = topic_part(topic.encode())
@@ -62,10 +61,10 @@ class ConsumeQueue:
         self.max_offset = 0
         self.arrival: Watermark | None = None
         self.unsynced_log_offset = -1
-        #: Whether it was written or read since somebody last looked.
+        #: Whether it was written or read since the last check for idle queues.
         self.is_used = False
         self._synced_offset = 0
-        #: Whether anything may stand behind the last entry, after a crash.
+        #: Whether there may be old bytes behind the last entry, after a crash.
         self._is_uncleared = False
         self._segments = segments
         #: The current file and the queue offsets [_base, _end) that it holds.
@@ -82,7 +81,7 @@ class ConsumeQueue:
 
     @property
     def has_entries(self) -> bool:
-        """Whether its files hold any."""
+        """Whether its files hold any entries."""
         return self.max_offset > self._segments.start // ENTRY_BYTES
 
     def lacks_files(self, end: int) -> bool:
@@ -95,11 +94,11 @@ class ConsumeQueue:
 
     @property
     def unsynced_bytes(self) -> int:
-        """How much is not known to be on the disk."""
+        """Bytes that are not known to be on the disk."""
         return (self.max_offset - self._synced_offset) * ENTRY_BYTES
 
     def apply_columns(self, columns: QueueColumns) -> None:
-        """Writes the entries of records, one after the other.
+        """Writes the entries of records, in order.
 
         Raises:
             DiskFull: there is no room for them.
@@ -115,7 +114,7 @@ class ConsumeQueue:
             return
         done = 0
         while done < count:
-            # The first of a file makes the file, and tells for how many more there is room.
+            # The first entry of a file makes the file; then it is known how many more fit.
             at = done * ENTRY_BYTES
             self.add(packed[at : at + ENTRY_BYTES], columns.log_offsets[done])
             done += 1
@@ -124,7 +123,7 @@ class ConsumeQueue:
             done += self._fill(memoryview(packed)[done * ENTRY_BYTES :])
 
     def _fill(self, packed: memoryview) -> int:
-        """Writes entries as far as there is room. Returns how many."""
+        """Writes entries as far as there is room. Returns how many were written."""
         count = min(self._room_end - self.max_offset, len(packed) // ENTRY_BYTES)
         at = (self.max_offset - self._base) * ENTRY_BYTES
         self._buffer[at : at + count * ENTRY_BYTES] = packed[: count * ENTRY_BYTES]
@@ -134,7 +133,7 @@ class ConsumeQueue:
         return count
 
     def add(self, entry: bytes, log_offset: int) -> None:
-        """Writes the next entry, given as the file holds it.
+        """Writes the next entry, given as the bytes of the file.
 
         Raises:
             DiskFull: there is no room for the next file, unless `make_room` was called.
@@ -153,7 +152,7 @@ class ConsumeQueue:
             self.arrival.rise(offset + 1)
 
     def has_room(self) -> bool:
-        """Whether the next entry fits into a file that is there."""
+        """Whether the next entry fits into a file that exists."""
         return self._base <= self.max_offset < self._room_end
 
     def make_room(self, count: int = 1) -> None:
@@ -169,14 +168,14 @@ class ConsumeQueue:
         self._reserve(self.max_offset, count)
 
     def _reserve(self, offset: int, count: int) -> None:
-        """Sees to it that the files there are have room for entries from an offset on."""
+        """Allocates disk space for entries from an offset on, in the files that exist."""
         end = offset + max(count, _RESERVED_ENTRIES)
         while offset < end and self._segments.has(offset * ENTRY_BYTES):
             segment = self._segments.at(offset * ENTRY_BYTES)
             last = min(end, segment.end // ENTRY_BYTES)
             try:
                 segment.reserve(offset * ENTRY_BYTES, last * ENTRY_BYTES)
-            except DiskFull:  # but there may be room for what has to be
+            except DiskFull:  # there may still be room for `count` entries
                 end = offset + count
                 last = min(end, segment.end // ENTRY_BYTES)
                 segment.reserve(offset * ENTRY_BYTES, last * ENTRY_BYTES)
@@ -191,10 +190,10 @@ class ConsumeQueue:
         self._end = segment.end // ENTRY_BYTES
 
     def _jump_to(self, offset: int, log_offset: int) -> None:
-        """Goes to another offset than the next one, which only a replay asks for.
+        """Moves the end of the queue to another offset, which only a replay needs.
 
-        Forwards the gap is filled with blanks; a queue without entries begins there. Backwards
-        the topic had been deleted and made again: what stands from there on is forgotten.
+        If it moves forwards, the gap is filled with blanks; a queue without entries begins there.
+        If it moves backwards, the topic was deleted and made again: later entries are dropped.
         """
         first = self.max_offset
         if offset < first:
@@ -209,9 +208,9 @@ class ConsumeQueue:
         self.max_offset = offset
 
     def begin_at(self, offset: int) -> None:
-        """Without entries, gives the next message this offset: those before it are gone."""
+        """Has a queue without entries begin at this offset: the messages before it are gone."""
         self._segments.remove_from(0)
-        before = offset - 1  # its file stays, to tell where the next goes
+        before = offset - 1  # its file is kept, because it shows the offset of the next message
         self._blank(before - before % (self._segments.file_bytes // ENTRY_BYTES), offset, 0)
         self.min_offset = self.max_offset = offset
 
@@ -235,7 +234,7 @@ class ConsumeQueue:
         return found
 
     def entries(self, offset: int, count_max: int) -> memoryview:
-        """Entries from a queue offset on: at most so many, and no more than its file holds.
+        """Entries from a queue offset on: at most `count_max`, and only from its file.
 
         Raises:
             OffsetOutOfRange: no file holds the first.
@@ -251,7 +250,7 @@ class ConsumeQueue:
         return buffer[(offset - base) * ENTRY_BYTES : (end - base) * ENTRY_BYTES]
 
     def place(self, offset: int, count: int) -> tuple[Segment, int]:
-        """The file that holds an offset, and up to which offset it holds the `count` from there.
+        """The file that holds an offset, and the offset up to which it holds the next `count`.
 
         Raises:
             OffsetOutOfRange: no file holds the first.
@@ -260,14 +259,16 @@ class ConsumeQueue:
         return segment, min(offset + count, self.max_offset, segment.end // ENTRY_BYTES)
 
     def next_file_offset(self, offset: int) -> int:
-        """The queue offset that the file after the one of `offset` begins with."""
+        """The first queue offset of the file after the one that holds `offset`."""
         per_file = self._segments.file_bytes // ENTRY_BYTES
         return offset - offset % per_file + per_file
 
     def first_offset_where(self, holds: Callable[[int, int], bool]) -> int:
-        """The first offset whose record, by log offset and size, answers true; else `max_offset`.
+        """The first offset for whose record `holds` is true; `max_offset` if there is none.
 
-        Records that answer false must all come first; entries whose file is gone count as false.
+        Args:
+            holds: is called with log offset and size of a record. It must be false for all records
+                before a place and true for all behind it; entries without a file count as false.
         """
 
         def is_there_and_holds(offset: int) -> bool:
@@ -280,7 +281,7 @@ class ConsumeQueue:
         return self.min_offset + bisect_left(offsets, True, key=is_there_and_holds)
 
     def cut(self, log_offset: int, *, is_torn: bool) -> int:
-        """Forgets the entries of records at or after a log offset.
+        """Drops the entries of records at or after a log offset.
 
         Returns:
             Log offset of the newest record left; -1 if none.
@@ -294,11 +295,11 @@ class ConsumeQueue:
         return -1 if size == BLANK_SIZE else newest
 
     def _first_unwanted(self, log_offset: int) -> int:
-        """The first entry that is empty, or whose record lies at or after a log offset.
+        """The first entry that is empty, or whose record is at or after a log offset.
 
         Entries before it are whole: they were synced before those records were written. Behind it
-        anything may stand, and files may be missing. So it is in the last file that begins with an
-        entry that is wanted.
+        there may be any bytes, and files may be missing. So the last file whose first entry is
+        still wanted contains the place.
         """
 
         def is_unwanted(offset: int) -> bool:
@@ -313,9 +314,9 @@ class ConsumeQueue:
         return 0
 
     def _truncate(self, offset: int, log_offset: int, *, is_torn: bool) -> None:
-        """Makes `offset` the end. What stands behind it is cleared by the next sync.
+        """Makes `offset` the end of the queue. The next sync clears the bytes behind it.
 
-        Until then the records from `log_offset` on count as unsynced, so that recovery would cut
+        Until then the records from `log_offset` on count as unsynced, so that a recovery would cut
         the queue here again.
         """
         self.max_offset = offset
@@ -337,8 +338,8 @@ class ConsumeQueue:
     def set_log_start(self, log_start: int) -> None:
         """Moves `min_offset` to the first message that the log still has.
 
-        Files that hold earlier ones only go; the one with the last entry stays, to tell where the
-        next goes.
+        Files that hold only earlier entries are removed. The file with the last entry is always
+        kept, because it shows the offset of the next message.
         """
 
         def is_there(start: int, size: int) -> bool:
@@ -349,7 +350,7 @@ class ConsumeQueue:
         self._segments.remove_before(min(self.min_offset, self.max_offset - 1) * ENTRY_BYTES)
 
     async def sync(self) -> None:
-        """Returns when all that was done before the call is on the disk.
+        """Returns when all changes from before the call are on the disk.
 
         Raises:
             OSError: the disk failed.
@@ -376,7 +377,7 @@ class ConsumeQueue:
         self._segments.unmap_all()
 
     def remove(self) -> None:
-        """Removes its files; it begins anew at offset 0."""
+        """Removes its files; it begins at offset 0 again."""
         self._buffer, self._base, self._end, self._room_end = _EMPTY, 0, 0, 0
         self._segments.remove_from(0)
         self.min_offset = self.max_offset = self._synced_offset = 0

@@ -1,4 +1,4 @@
-"""What views learn of one record that was appended."""
+"""What views receive of one record."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ IN_NO_QUEUE = 0x4
 
 
 class Entry(msgspec.Struct, gc=False):
-    """What a view learns of a record that has been written.
+    """What a view receives of a record that has been written.
 
     Attributes:
         tag_code: hash of the tag, or the due time of a delayed message.
         sys_flag: RocketMQ's bits; with `IN_NO_QUEUE` the record is in no queue.
-        keys, unique_key: words by which it can be found, and the id its sender gave it.
+        keys, unique_key: words by which it can be found, and the id from its sender.
     """
 
     topic: str
@@ -30,5 +30,5 @@ class Entry(msgspec.Struct, gc=False):
 
     @property
     def end(self) -> int:
-        """Log offset after the record; await `flushed` to reach it to know it on the disk."""
+        """Log offset after the record. It is on the disk when `flushed` has reached that offset."""
         return self.log_offset + self.record_bytes

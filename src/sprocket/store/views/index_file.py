@@ -1,8 +1,8 @@
 """One file of the key index: a hash table from keys to log offsets, of fixed size.
 
-A header, then the slots, then the entries: `docs/formats/key-index.md` has the byte tables, which a
-test compares with `HEADER`, `SLOT` and `ENTRY`. A slot holds the number of its newest entry, and
-each entry the number of the one before it in the same slot.
+It contains a header, the slots and the entries: `docs/formats/key-index.md` has the byte tables,
+which a test compares with `HEADER`, `SLOT` and `ENTRY`. A slot holds the number of its newest
+entry, and each entry holds the number of the previous entry of the same slot.
 
 Source: IndexFile and IndexHeader of RocketMQ 4.9 and 5.x.
 """
@@ -25,21 +25,21 @@ SLOT = struct.Struct(">i")
 ENTRY = struct.Struct(">iqii")
 _SLOTS_AT = HEADER.size
 _SECONDS_MAX = 2**31 - 1
-#: So many entries get room on the disk at a time: 160 KiB.
+#: Disk space is allocated for this many entries at a time: 160 KiB.
 _RESERVED_ENTRIES = 8192
 
 
 def file_bytes(slots: int, entries: int) -> int:
-    """How large a file with so many slots and entries is."""
+    """Size of a file with this number of slots and entries."""
     return _SLOTS_AT + slots * SLOT.size + entries * ENTRY.size
 
 
 class IndexFile:
-    """Entries 1 to `count` - 1.
+    """One file; it holds the entries 1 to `count` - 1.
 
     Attributes:
         begin_ms, end_ms: when its first and last record were stored.
-        begin_offset, end_offset: where they lie in the log.
+        begin_offset, end_offset: log offsets of these two records.
         count: number of the next entry.
     """
 
@@ -56,7 +56,7 @@ class IndexFile:
         self._entries_at = _SLOTS_AT + slots * SLOT.size
         #: The slots, as numbers in the byte order of the machine.
         self._table = self._buffer[_SLOTS_AT : self._entries_at].cast(INT)
-        #: The slots and so many entries have room on the disk; 0 if that is not known.
+        #: Disk space is allocated for the slots and this many entries; 0 if that is not known.
         self._reserved = 0
         (
             self.begin_ms, self.end_ms, self.begin_offset, self.end_offset, self._slots_used, count,
@@ -80,7 +80,7 @@ class IndexFile:
 
         Args:
             hashes: of the keys.
-            log_offsets, times_ms: where the record of each lies, and when it was stored.
+            log_offsets, times_ms: where the record of each key is, and when it was stored.
 
         Raises:
             DiskFull, StoreError: the disk has no room for them; none was added.
@@ -107,7 +107,7 @@ class IndexFile:
         return room
 
     def _seconds(self, times_ms: Sequence[int]) -> list[int]:
-        """Times as an entry holds them."""
+        """Times as entries hold them: in seconds after `begin_ms`."""
         begin_ms = self.begin_ms
         newest = (max(times_ms) - begin_ms) // 1000
         if 0 <= newest <= _SECONDS_MAX and newest == (min(times_ms) - begin_ms) // 1000:
@@ -115,11 +115,11 @@ class IndexFile:
         return [min(max((each - begin_ms) // 1000, 0), _SECONDS_MAX) for each in times_ms]
 
     def _lead(self, hashes: Sequence[int], first: int) -> array[int]:
-        """Lets slots lead to entries from number `first` on; gives what they led to before."""
+        """Points slots to the entries from number `first` on; returns what they pointed to."""
         count = len(hashes)
         slots, size = self._table, self._slots
         before: list[int] = []
-        # Numbers go into the table, and come out of it, in the byte order of the file.
+        # The table holds numbers in the byte order of the file, so new ones are converted first.
         for hashed, number in zip(
             hashes, big_endian(INT, range(first, first + count)), strict=True
         ):
@@ -128,7 +128,7 @@ class IndexFile:
             slots[slot] = number
         column = array(INT, before)
         numbers = big_endian(INT, column)
-        # Without their sign, negative numbers are too high as well.
+        # Read without sign, negative numbers are too high, so one comparison finds all bad numbers.
         unsigned = array("I", numbers.tobytes())
         if max(unsigned) >= first and not all(map(lt, unsigned, range(first, first + count))):
             known = [
@@ -140,7 +140,7 @@ class IndexFile:
         return column
 
     def _reserve(self, count: int) -> None:
-        """Sees to it that there is room on the disk for so many entries, and all slots."""
+        """Allocates disk space for all slots and this many entries."""
         if count <= self._reserved:
             return
         start = self._entries_at + self._reserved * ENTRY.size if self._reserved else 0
@@ -148,7 +148,7 @@ class IndexFile:
         try:
             try:
                 self._file.reserve(start, self._entries_at + more * ENTRY.size)
-            except OSError:  # but there may be room for what has to be
+            except OSError:  # there may still be room for `count` entries
                 more = count
                 self._file.reserve(start, self._entries_at + more * ENTRY.size)
         except OSError as error:
@@ -156,17 +156,17 @@ class IndexFile:
         self._reserved = more
 
     def repair(self, log_offset: int) -> bool:
-        """Makes the file whole after a crash, when entries from a log offset on may be anything.
+        """Makes the file whole after a crash. Entries from a log offset on may hold any bytes.
 
-        Entries before it are whole. If only the process died, all others are too, and stay. If
-        not, they are forgotten, and slots that lead to them get the newest of the whole ones.
+        Entries before it are whole. If only the process died, the others are whole too, and are
+        kept. If not, they are dropped, and slots that point to them get the newest whole entry.
 
         Returns:
             False if no entry is left.
         """
-        # Slots and entries lie in different pages, and a crash can keep either without the other.
-        # Slots that lead to entries which are there are still right; only the others need a search,
-        # backwards through the entries, because the newest one of a slot is what it leads to.
+        # Slots and entries are in different pages, and a crash can keep either without the other.
+        # Slots that point to kept entries are still right. Only the others need a search, backwards
+        # through the entries, because a slot points to its newest entry.
         first_lost = 1 + bisect_left(
             range(1, self._entries), True, key=lambda number: self._is_lost(number, log_offset)
         )
@@ -198,12 +198,12 @@ class IndexFile:
         return entry
 
     def _is_lost(self, number: int, log_offset: int) -> bool:
-        """Whether an entry is empty, or its record lies at or after a log offset."""
+        """Whether an entry is empty, or its record is at or after a log offset."""
         hashed, found, _, _ = self._entry(number)
         return found >= log_offset or found < 0 or (found == 0 and hashed == 0)
 
     def _lead_back(self, slots: set[int], end: int) -> None:
-        """Gives slots the newest of the entries before number `end`, or none."""
+        """Points each slot to its newest entry before number `end`, or to none."""
         for number in range(end - 1, 0, -1):
             if not slots:
                 return
@@ -215,7 +215,7 @@ class IndexFile:
             SLOT.pack_into(self._buffer, _SLOTS_AT + slot * SLOT.size, 0)
 
     def set_end(self, log_offset: int) -> None:
-        """Says that records from a log offset on are not in it, though entries may be."""
+        """Sets the log offset of the last record; entries of later records may remain."""
         self.end_offset = log_offset
         self._save_header()
 
@@ -234,8 +234,8 @@ class IndexFile:
     def walk(self, hashed: int) -> Iterator[tuple[int, int]]:
         """Log offset and time, to the second, of the entries with a hash, newest first.
 
-        Entries of other hashes in the same slot come as well, with log offset -1, so that whoever
-        walks can count them.
+        Entries of other hashes in the same slot are included, with log offset -1, so that the
+        caller can count and limit its steps.
         """
         highest = self.count
         if highest == 1:  # slots of an empty file may have no room on the disk yet
@@ -249,7 +249,7 @@ class IndexFile:
             number, highest = before, number
 
     def touched(self, hashed: int) -> Iterator[tuple[MappedFile, int, int]]:
-        """What `walk` reads for a hash, each before it is needed to know the next."""
+        """File, first byte and end of what `walk` reads for a hash; load each before the next."""
         at = _SLOTS_AT + hashed % self._slots * SLOT.size
         yield self._file, at, at + SLOT.size
         (number,) = SLOT.unpack_from(self._buffer, at)
@@ -269,6 +269,6 @@ class IndexFile:
         await self._file.sync(0, len(self._buffer))
 
     def close(self) -> None:
-        """Lets go of the file."""
+        """Closes the file."""
         self._table.release()
         self._file.close()

@@ -1,9 +1,9 @@
 """Hashes of `topic#key`, many at a time.
 
-Java's text hash is a polynomial: every character counts 31 times as much as the one behind it. So
-the first characters of all keys are one column, the second ones another, and each column is worked
-out at once: where all keys agree, as in what one sender's ids begin with, by a single number;
-elsewhere side by side in one large number, with 8 bytes for each key.
+Java's text hash is a polynomial: each character counts 31 times as much as the next one. So the
+first characters of all keys form one column, the second characters the next, and each column is
+computed at once. Where all keys have the same character, as at the beginning of one sender's ids,
+one number is enough. Elsewhere the column becomes one large integer with 8 bytes for each key.
 
 Source: IndexFile.indexKeyHashMethod of RocketMQ 4.9 and 5.x.
 """
@@ -16,26 +16,26 @@ from collections.abc import Sequence
 
 from sprocket.message.hashing import java_hash
 
-#: So many keys are side by side. A sum of `_CHARACTERS_MAX` characters, each counting less than
-#: 2^32 times, stays within the 8 bytes of its key.
+#: This many keys are computed side by side. A sum of `_CHARACTERS_MAX` characters, each multiplied
+#: by less than 2^32, stays within the 8 bytes of its key.
 _LANES = 1024
 _CHARACTERS_MAX = 128
 _LANE_BYTES = 8
-#: The byte and the half of a lane that counts least.
+#: The least significant byte and half of a lane.
 _LOW_BYTE, _LOW_HALF = (0, 0) if sys.byteorder == "little" else (7, 1)
 _POWERS = [pow(31, power, 1 << 32) for power in range(_CHARACTERS_MAX + 1)]
 _TOPICS_MAX = 4096
-#: Java's `Math.abs` has no answer for the smallest number; RocketMQ takes 0 then.
+#: Java's `Math.abs` of the smallest number is negative; RocketMQ uses 0 then.
 _POSITIVE = (1 << 31) - 1
 
 
 class KeyHashes:
-    """Hashes keys; remembers the hashes of topics."""
+    """Hashes keys, and keeps the hashes of topics."""
 
     __slots__ = ("_topics",)
 
     def __init__(self) -> None:
-        #: Hashes of topics with the sign behind them.
+        #: Hashes of topics, each with the `#` behind it.
         self._topics: dict[str, int] = {}
 
     def of(self, topic: str, key: str) -> int:
@@ -47,7 +47,7 @@ class KeyHashes:
         sizes = list(map(len, keys))
         if not sizes or min(sizes) == max(sizes):
             return self._of_rows(topics, keys)
-        # Side by side keys of one length take a third of the time.
+        # Sorted by length, keys take a third of the time.
         order = sorted(range(len(keys)), key=sizes.__getitem__)
         ordered = self._of_rows([topics[at] for at in order], [keys[at] for at in order])
         hashes = [0] * len(keys)
@@ -89,7 +89,9 @@ class KeyHashes:
         return [abs(hashed) & _POSITIVE for hashed in halves[_LOW_HALF::2]]
 
     def _begun(self, topics: Sequence[str], keys: Sequence[bytes], longest: int) -> tuple[int, int]:
-        """What the topics add to the hashes: to each its own, and to all the same."""
+        """What the topics add to the hashes: a large integer with a lane for each key, and one
+        number for all keys.
+        """
         if topics.count(topics[0]) == len(topics) and min(map(len, keys)) == longest:
             return 0, self._of_topic(topics[0]) * _POWERS[longest]
         own = [

@@ -1,10 +1,10 @@
-"""Finds records by key: the view of the log that looks up words and unique ids.
+"""The key index: the view of the log that finds records by their keys and unique ids.
 
-It lags behind the log and takes in many records at a time, since Java's text hash is slow here.
-Only hashes are kept, and after a loss of power some entries may be missing or point elsewhere, so
-each answer must be compared with its record.
+It lags behind the log and adds many records at a time, because Java's text hash is slow in Python.
+It keeps hashes only, and after a loss of power some entries may be missing or point to other
+records. So a caller must compare each result with its record.
 
-`index/` holds the files, named by the time they were made. Files of another size are left alone.
+`index/` holds the files, named by the time when they were made. Files of another size are ignored.
 
 Source: IndexService of RocketMQ 4.9 and 5.x.
 """
@@ -27,13 +27,13 @@ from sprocket.store.views.record_batch import KeyColumns, RecordBatch, keys_of
 
 logger = logging.getLogger(__name__)
 
-#: So many records wait at most before they are taken in by whoever appends the next.
+#: At most this many records wait; then the next append adds them to the index.
 _PENDING_MAX = 8192
 _PAUSE_SECONDS = 0.05
 _STEP = 256
-#: So many entries wait for room on the disk; those beyond are dropped.
+#: At most this many entries wait for room on the disk; if there are more, all are dropped.
 _LEFT_MAX = 1 << 18
-#: A search looks at no more entries, so that it cannot hold up the loop.
+#: A search reads at most this many entries, so that it cannot block the event loop for long.
 _WALKED_MAX = 65_536
 
 
@@ -42,7 +42,7 @@ _Places = tuple[list[int], list[int], list[int]]
 
 
 class KeyIndex:
-    """The files, oldest first; entries go into the last."""
+    """The index of one store. Entries go into the newest of its files."""
 
     __slots__ = (
         "_clock", "_directory", "_disk", "_entries", "_files", "_hashes", "_is_failing",
@@ -65,12 +65,12 @@ class KeyIndex:
         self._unsynced_from = -1
         self._unsynced_files: list[IndexFile] = []
         self._is_failing = False
-        #: Records up to this log offset may have entries already, since they were cut off.
+        #: Records up to this log offset may have entries already, left from before a cut.
         self._known_to = -1
         self._files: list[IndexFile] = []
 
     def load(self) -> None:
-        """Opens the files that are there.
+        """Opens the files that exist.
 
         Raises:
             OSError: the disk failed.
@@ -98,18 +98,18 @@ class KeyIndex:
         return self._unsynced_from
 
     def apply_all(self, entries: Sequence[Entry]) -> None:
-        """Notes records, to be taken in later."""
+        """Keeps records, which are added to the index later."""
         self._pending += entries
         if len(self._pending) >= _PENDING_MAX:
             self.catch_up(len(self._pending))
 
     def apply_batch(self, batch: RecordBatch) -> None:
-        """Takes in records at once."""
+        """Adds the keys of records now."""
         self.catch_up(len(self._pending))
         self._take_in(batch.key_columns())
 
     def catch_up(self, count_max: int = _PENDING_MAX) -> int:
-        """Takes in records that were noted, oldest first. Returns how many are left."""
+        """Adds records that wait, oldest first. Returns how many still wait."""
         taken = self._pending[:count_max]
         if taken:
             del self._pending[:count_max]
@@ -119,7 +119,7 @@ class KeyIndex:
         return len(self._pending)
 
     def _take_in(self, keys: KeyColumns) -> None:
-        """Gives keys their entries; while there is no room for them, they wait."""
+        """Makes the entries of keys; while there is no room for them, they wait."""
         topics, words, log_offsets, times_ms = keys
         if not log_offsets:
             return
@@ -133,9 +133,9 @@ class KeyIndex:
             self._put_left()
 
     def _put_left(self) -> None:
-        """Writes what waits, as far as there is room."""
-        # A full disk must not stop sends, so entries without room wait in memory, up to a bound;
-        # beyond it they are given up. A message that cannot be found by key can still be consumed.
+        """Writes the entries that wait, as far as there is room."""
+        # A full disk must not stop sends, so entries without room wait in memory. Above a limit
+        # they are dropped. A message that cannot be found by key can still be consumed.
         left = self._left
         try:
             while left:
@@ -163,7 +163,7 @@ class KeyIndex:
     def _unknown(
         self, hashes: list[int], log_offsets: list[int], times_ms: list[int]
     ) -> tuple[list[int], list[int], list[int]]:
-        """Those that have no entry yet. The files that have the others end with them again."""
+        """The keys that have no entry yet. Files that hold the others get their old ends again."""
         new: tuple[list[int], list[int], list[int]] = ([], [], [])
         ends: dict[IndexFile, int] = {}
         for each in zip(hashes, log_offsets, times_ms, strict=True):
@@ -207,7 +207,7 @@ class KeyIndex:
         return file
 
     async def run(self) -> None:
-        """Takes in what was noted, a little at a time, until cancelled."""
+        """Adds records that wait, a few at a time, until cancelled."""
         while True:
             left = self.catch_up(_STEP)
             await asyncio.sleep(0 if left else _PAUSE_SECONDS)
@@ -215,7 +215,7 @@ class KeyIndex:
     def find(self, topic: str, key: str, *, begin_ms: int, end_ms: int) -> Iterator[int]:
         """Log offsets of records that may carry a key, newest first, each once.
 
-        Times are told to the second only, so records of a second more at both ends come too.
+        The index keeps times in seconds, so it includes records of one more second at both ends.
         """
         self.catch_up(len(self._pending))
         hashed = self._hashes.of(topic, key)
@@ -235,7 +235,7 @@ class KeyIndex:
     def touched(
         self, topic: str, key: str, *, begin_ms: int, end_ms: int
     ) -> Iterator[tuple[MappedFile, int, int]]:
-        """What `find` reads: files with first and last byte, each before it goes on to the next."""
+        """The file, first byte and end of what `find` reads; load each before the next."""
         self.catch_up(len(self._pending))
         hashed = self._hashes.of(topic, key)
         for file in reversed(self._files):
@@ -243,13 +243,13 @@ class KeyIndex:
                 yield from islice(file.touched(hashed), _WALKED_MAX)
 
     def cut(self, log_offset: int, *, is_torn: bool) -> int:
-        """Makes records at or after a log offset be taken in again.
+        """Prepares the index for a replay of the records at or after a log offset.
 
-        Their old entries stay. They lead to the same records, which get no others then, or
-        nowhere, or to records that do not carry the key.
+        Their old entries remain. Such an entry points to the same record, which then gets no second
+        one, or to no record, or to a record that does not carry the key.
 
         Returns:
-            The log offset: what comes before is taken to be known.
+            The log offset: all records before it count as known.
         """
         self._pending.clear()
         self._left.clear()
@@ -267,7 +267,7 @@ class KeyIndex:
         return log_offset
 
     def discard_unwritten(self, log_start: int) -> None:
-        """Drops what waits for room, of records before a log offset: they are about to go."""
+        """Drops waiting entries of records before a log offset, which are about to be removed."""
         left, self._left = self._left, []
         for hashes, log_offsets, times_ms in left:
             first = bisect_left(log_offsets, log_start)
@@ -275,7 +275,7 @@ class KeyIndex:
                 self._left.append((hashes[first:], log_offsets[first:], times_ms[first:]))
 
     def trim(self, log_start: int) -> Iterator[None]:
-        """Removes files whose records are all gone, except the last; one a step."""
+        """Removes files whose records are all gone, except the last file; one file a step."""
         while len(self._files) > 1 and self._files[0].end_offset < log_start:
             self._remove(self._files[0])
             yield
@@ -288,10 +288,11 @@ class KeyIndex:
         self._disk.remove(file.path)
 
     async def sync(self, *, is_thorough: bool = True) -> None:
-        """Returns when all records noted before the call are in files on the disk.
+        """Returns when all records applied before the call are in files on the disk.
 
         Args:
-            is_thorough: False does nothing: a file is written all over and costly to sync.
+            is_thorough: False does nothing, because writes are spread over a whole file, which is
+                costly to sync.
 
         Raises:
             OSError: the disk failed.
@@ -310,10 +311,10 @@ class KeyIndex:
             raise
 
     def unmap_idle(self) -> None:
-        """Keeps its files mapped: there are few."""
+        """Does nothing: the files are few, and stay mapped."""
 
     def close(self) -> None:
-        """Lets go of its files."""
+        """Closes its files."""
         for file in self._files:
             file.close()
         self._files.clear()

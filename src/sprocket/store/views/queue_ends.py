@@ -1,7 +1,7 @@
-"""How far every queue was when the store was last opened or closed.
+"""Where every queue ended when this was last saved: regularly, and when the store is closed.
 
-By this a start sees that files of a queue are missing. Without it the queue would begin anew at
-offset 0, and its next message would get an offset that another one has. The state file
+It shows a start that files of a queue are missing. Without it the queue would begin at offset 0
+again, and its next message would get the offset of an older one. The state file
 `config/queueEnds.json`:
 
     {"logEnd":log offset,"queueEnds":{topic:{queue number:offset after its last message}}}
@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 
 
 class Noted(NamedTuple):
-    """How far all queues were at a moment.
+    """Where all queues ended at one moment.
 
     Attributes:
         log_end: where the log ended then.
@@ -56,7 +56,7 @@ class QueueEnds:
         self.log_end = 0
 
     def load(self) -> None:
-        """Reads the file. A broken one is ignored, and is written anew."""
+        """Reads the file. A broken file is ignored, and replaced by the next save."""
         try:
             state = self._snapshot.load()
             for topic, queues in state.get("queueEnds", {}).items():
@@ -69,10 +69,10 @@ class QueueEnds:
             self._ends = {}
 
     def shorter(self, deleted: DeletedTopics, *, log_end: int) -> str | None:
-        """A queue that lacks messages which it had, in words; None if none does.
+        """Describes a queue that lacks messages which it had; None if there is no such queue.
 
         Args:
-            log_end: where the log ends now; if it has lost messages, queues may have too.
+            log_end: where the log ends now; if the log has lost messages, queues may lack them too.
         """
         if log_end < self.log_end:
             return None
@@ -83,14 +83,14 @@ class QueueEnds:
         return None
 
     def missing(self, deleted: DeletedTopics) -> str | None:
-        """A queue that lacks files which it had, in words; None if none does."""
+        """Describes a queue that lacks files which it had; None if there is no such queue."""
         for name, end, queue in self._known(deleted):
             if end and (queue is None or queue.lacks_files(end)):
                 return f"{name} lacks files, and had messages up to {end}"
         return None
 
     def expired(self, deleted: DeletedTopics) -> Iterator[tuple[str, int, int]]:
-        """Queues that have no messages any more and had some: topic, number, where they ended."""
+        """Queues that had messages and have none now: topic, number, where they ended."""
         for (topic, number), end in self._ends.items():
             queue = self._queues.get((topic, number))
             if end and not deleted.end_of(topic) and (queue is None or not queue.has_entries):
@@ -102,7 +102,7 @@ class QueueEnds:
                 yield f"queue {number} of {topic}", end, self._queues.get((topic, number))
 
     def note(self, log_end: int) -> Noted:
-        """How far all queues are now; `save` it once the log is on the disk up to its end.
+        """Where all queues end now; `save` it once the log is on the disk up to `log_end`.
 
         Args:
             log_end: where the log ends now.
@@ -116,7 +116,7 @@ class QueueEnds:
     def save(self, noted: Noted) -> None:
         """Writes the file.
 
-        A disk that refuses leaves the file as it is, which is true still: queues only grow.
+        If the disk refuses, the old file remains. It is still true, because queues only grow.
         """
         if not noted.ends and not self._ends:
             return

@@ -1,7 +1,6 @@
-"""All consume queues of a store: the view by which messages are found in order.
+"""All consume queues of a store: the view that finds the messages of each queue in order.
 
-`consumequeue/<topic>/<number>/` holds the files of one queue. Folders that are no queue's are left
-alone.
+`consumequeue/<topic>/<number>/` holds the files of one queue. Other folders are ignored.
 """
 
 from __future__ import annotations
@@ -15,10 +14,10 @@ from sprocket.store.log.segments import Segments
 from sprocket.store.views.consume_queue import ENTRY_BYTES, ConsumeQueue
 from sprocket.store.views.record_batch import RecordBatch
 
-#: So many queues keep files mapped; a process may have as few as 1024 descriptors.
+#: At most this many queues keep files mapped; some processes have only 1024 descriptors.
 MAPPED_QUEUES_MAX = 256
 
-#: A queue with less unsynced waits for the next thorough sync: two pages.
+#: A queue with fewer unsynced bytes waits for the next thorough sync: two pages.
 _SYNC_BYTES_MIN = 8192
 
 
@@ -40,7 +39,7 @@ class ConsumeQueues:
         self._mapped: dict[ConsumeQueue, None] = {}
 
     def load(self) -> None:
-        """Finds the queues that are there.
+        """Finds the queues that exist.
 
         Raises:
             ConfigError: a file has another size.
@@ -52,7 +51,7 @@ class ConsumeQueues:
                     self.make(topic, int(number))
 
     def make(self, topic: str, number: int) -> ConsumeQueue:
-        """A queue; its files are made when the first message comes.
+        """The queue, made if it is new; its files are made when the first message comes.
 
         Raises:
             IllegalDraft: no queue can have that name.
@@ -73,10 +72,10 @@ class ConsumeQueues:
         return queue
 
     def _make_way(self, topic: str, number: int) -> None:
-        """Notes that a queue maps a file, and unmaps others if there are too many.
+        """Records that a queue maps a file, and unmaps others if too many queues have mapped files.
 
-        Each mapped file takes descriptors, of which a process has few. Queues that were used since
-        the last time stay, if that leaves enough.
+        Each mapped file uses descriptors, of which a process has few. The queues that were used
+        since the last time stay mapped, unless all of them were used.
         """
         mapped, queue = self._mapped, self.by_name[topic, number]
         mapped[queue] = None
@@ -93,12 +92,12 @@ class ConsumeQueues:
         self._mapped.pop(queue, None)
 
     def apply_batch(self, batch: RecordBatch) -> None:
-        """Writes the entries of records, those of each queue together."""
+        """Writes the entries of records, queue by queue."""
         for name, columns in batch.queue_columns():
             self.make(*name).apply_columns(columns)
 
     def cut(self, log_offset: int, *, is_torn: bool) -> int:
-        """Forgets the entries of records at or after a log offset.
+        """Drops the entries of records at or after a log offset.
 
         Returns:
             Log offset of the newest record left; -1 if none.
@@ -110,10 +109,10 @@ class ConsumeQueues:
         return newest
 
     def discard_unwritten(self, log_start: int) -> None:
-        """Nothing waits here."""
+        """Does nothing: no entries wait here."""
 
     def trim(self, log_start: int) -> Iterator[None]:
-        """Moves every queue's minimum to the first message that the log still has, one a step."""
+        """Moves each queue's `min_offset` to the first message in the log, one queue a step."""
         for queue in list(self.by_name.values()):
             if self.by_name.get((queue.topic, queue.number)) is queue:  # or removed meanwhile
                 was_mapped = queue in self._mapped
@@ -129,10 +128,10 @@ class ConsumeQueues:
         return min((offset for offset in waiting if offset >= 0), default=-1)
 
     async def sync(self, *, is_thorough: bool = True) -> None:
-        """Returns when all entries that were there before the call are on the disk.
+        """Returns when all entries from before the call are on the disk.
 
         Args:
-            is_thorough: False leaves queues with little to sync for later.
+            is_thorough: False leaves queues with few unsynced bytes for later.
 
         Raises:
             OSError: the disk failed.
@@ -144,7 +143,7 @@ class ConsumeQueues:
                 await queue.sync()
 
     def unmap_idle(self) -> None:
-        """Unmaps the queues that nobody used since the last call."""
+        """Unmaps the queues that were not used since the last call."""
         for queue in self.by_name.values():
             if queue.is_used or queue.unsynced_log_offset >= 0:
                 queue.is_used = False
@@ -159,10 +158,10 @@ class ConsumeQueues:
             self._mapped.pop(queue, None)
 
     def remove_deleted(self, end_of: Callable[[str], int]) -> None:
-        """Removes queues whose topic had been deleted when a crash kept their files.
+        """Removes queues of deleted topics whose files are still there because of a crash.
 
         Args:
-            end_of: says of a topic up to which log offset it was deleted.
+            end_of: gives the log offset before which a topic's records are deleted.
         """
         for topic in {topic for topic, _ in self.by_name if end_of(topic)}:
             queues = [queue for queue in self.by_name.values() if queue.topic == topic]
@@ -173,7 +172,7 @@ class ConsumeQueues:
                     self._mapped.pop(queue, None)
 
     def close(self) -> None:
-        """Lets go of all files and queues."""
+        """Closes all files and forgets all queues."""
         for queue in self.by_name.values():
             queue.unmap_idle()
         self.by_name.clear()

@@ -1,8 +1,8 @@
-"""What the views learn of records that follow each other in the log, when they are built again.
+"""What the views receive of consecutive records of the log when they are rebuilt.
 
-An object for each record would cost more than all that is done with it. So what belongs together is
-one list, one thing after the other: adding to it makes nothing that stays, and a column of it is a
-slice with a step.
+An object for each record would cost more than all other work on it. So the fields of many records
+are in one flat list, record after record: to add a record makes no object that stays, and a column
+is a slice with a step.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from sprocket.store.views.entry import IN_NO_QUEUE, Entry
 
 T = TypeVar("T")
 
-#: Of each message of a queue: queue offset, log offset, bytes of its record, tag code.
+#: For each message of a queue: queue offset, log offset, bytes of its record, tag code.
 QUEUE_FIELDS = 4
-#: Of each record: topic, unique key and keys in UTF-8, log offset, and when it was stored, ms.
+#: For each record: topic, unique key and keys in UTF-8, log offset, and when it was stored, ms.
 KEY_FIELDS = 5
 
 _PAIR_END_BYTE = PAIR_END.encode()
@@ -34,7 +34,7 @@ class QueueColumns(NamedTuple):
     tag_codes: list[int]
 
     def packed(self) -> bytes:
-        """Their entries as the files of the queue hold them."""
+        """Their entries as the bytes of the queue's files."""
         return rows(
             big_endian(LONG, self.log_offsets),
             big_endian(INT, self.record_bytes),
@@ -43,7 +43,7 @@ class QueueColumns(NamedTuple):
 
 
 class KeyColumns(NamedTuple):
-    """What records are found by, column by column; keys in UTF-8."""
+    """The keys of records, column by column; keys in UTF-8."""
 
     topics: list[str]
     keys: list[bytes]
@@ -52,14 +52,14 @@ class KeyColumns(NamedTuple):
 
 
 class RecordBatch:
-    """Some records.
+    """Some consecutive records.
 
     Attributes:
         count: how many.
-        end: log offset behind the last.
-        stored_ms: when the last was stored.
-        queues: `QUEUE_FIELDS` of each that is in a queue, by topic and then by number.
-        keyed: `KEY_FIELDS` of each that can be found by key.
+        end: log offset after the last one.
+        stored_ms: when the last one was stored.
+        queues: `QUEUE_FIELDS` of each record that is in a queue, by topic and then by number.
+        keyed: `KEY_FIELDS` of each record that can be found by key.
     """
 
     __slots__ = ("count", "end", "keyed", "queues", "stored_ms")
@@ -72,11 +72,11 @@ class RecordBatch:
         self.keyed: list[Any] = []
 
     def queue(self, topic: str, number: int) -> list[int]:
-        """The list of a queue."""
+        """The flat list of a queue."""
         return self.queues.setdefault(topic, {}).setdefault(number, [])
 
     def add(self, entry: Entry) -> None:
-        """Takes in the next record."""
+        """Adds the next record."""
         log_offset = entry.log_offset
         self.count += 1
         self.end = log_offset + entry.record_bytes
@@ -91,10 +91,10 @@ class RecordBatch:
             self.keyed += (entry.topic, unique_key, keys, log_offset, entry.stored_ms)
 
     def leave_out(self, deleted: Callable[[str], int]) -> None:
-        """Leaves out records that were written before their topic was last deleted.
+        """Removes records that were written before their topic was last deleted.
 
         Args:
-            deleted: says of a topic up to which log offset it was deleted; 0 if never.
+            deleted: gives the log offset before which a topic's records are deleted; 0 if none are.
         """
         if not any(map(deleted, {*self.queues, *self.keyed[::KEY_FIELDS]})):
             return
@@ -112,7 +112,7 @@ class RecordBatch:
         return _each_key(topics, unique_keys, texts, log_offsets, times_ms)
 
     def queue_columns(self) -> Iterator[tuple[tuple[str, int], QueueColumns]]:
-        """Topic and number of each queue with messages, and what there is of them."""
+        """Topic and number of each queue with messages, and the columns of these messages."""
         for topic, queues in self.queues.items():
             for number, flat in queues.items():
                 if flat:
@@ -124,14 +124,14 @@ def _columns(flat: list[Any], fields: int) -> list[list[Any]]:
 
 
 def _paired(first: list[T], second: list[T]) -> list[T]:
-    """One of each list by turns."""
+    """The items of both lists, alternately."""
     both = [*first, *second]
     both[::2], both[1::2] = first, second
     return both
 
 
 def _is_rolled_back(sys_flag: int) -> bool:
-    """Whether a record says that a transaction was rolled back: it is not found by key."""
+    """Whether a record marks a transaction as rolled back: it is not found by key."""
     return sys_flag & TRANSACTION_MASK == ROLLED_BACK
 
 
@@ -139,7 +139,7 @@ def keys_of(entries: Sequence[Entry]) -> KeyColumns:
     """The keys of records, in order."""
     entries = [entry for entry in entries if not _is_rolled_back(entry.sys_flag)]
     unique_keys = [entry.unique_key for entry in entries]
-    # No property holds the sign between them: so all are encoded at once.
+    # No property contains the separator, so all keys are encoded with one call.
     encoded = PAIR_END.join(unique_keys).encode("utf-8", "surrogatepass").split(_PAIR_END_BYTE)
     if len(encoded) != len(entries):
         encoded = [key.encode("utf-8", "surrogatepass") for key in unique_keys]
@@ -160,14 +160,14 @@ def _each_key(
     times_ms: list[int],
 ) -> KeyColumns:
     """The unique key of each record, if it has one, and then each of its other keys once."""
-    # The two usual shapes need no loop over records: no keys besides the unique ones, and exactly
-    # one word each. They are told apart by looking at all texts joined together.
+    # The two usual cases need no loop over records: no keys besides the unique ones, and exactly
+    # one key each. The joined texts show which case it is.
     if not any(words) and all(unique_keys):
         return KeyColumns(topics, unique_keys, log_offsets, times_ms)
     joined = PAIR_END.join(words)
     if joined.split() == [joined] and all(words) and all(unique_keys):
         encoded = joined.encode("utf-8", "surrogatepass").split(_PAIR_END_BYTE)
-        if len(encoded) == len(words):  # one word each
+        if len(encoded) == len(words):  # one key each
             return KeyColumns(
                 _paired(topics, topics),
                 _paired(unique_keys, encoded),

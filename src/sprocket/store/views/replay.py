@@ -1,8 +1,8 @@
-"""Goes through the log's records quickly, and gives what the views learn of each.
+"""Reads the log's records quickly, and gives what the views receive of each.
 
-Most records are plain: of RocketMQ 4's kind, with IPv4 hosts, no part of a transaction, of a topic
-that was seen before. Those are taken apart here, many at a time. Whatever is not plain, or not
-whole, is left to `whole`, which alone judges what a record must be.
+Most records are plain: in the format of RocketMQ 4, with IPv4 hosts, no part of a transaction, of a
+topic that was seen before. Those are parsed here, many at a time. All others, and those that are
+not whole, are left to `whole`, which alone decides whether a record is whole.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from sprocket.store.views.entry import Entry
 from sprocket.store.views.record_batch import RecordBatch
 from sprocket.store.views.tag_codes import TagCodes, code_of
 
-#: So much of a file is copied at a time: bytes are quicker to take apart than what is mapped.
+#: This much of a file is copied at a time, because bytes are parsed faster than a mapping.
 PIECE_BYTES = 1 << 20
 
 _HEAD = head_struct(
@@ -49,7 +49,7 @@ _UNIQUE_KEY_MARK, _KEYS_MARK, _TAGS_MARK = (
 
 
 def entry_of(record: Record, tag_codes: TagCodes) -> Entry:
-    """What the views learn of a record."""
+    """What the views receive of a record."""
     properties = decode_bytes(record.properties)
     return Entry(
         record.topic,
@@ -66,14 +66,14 @@ def entry_of(record: Record, tag_codes: TagCodes) -> Entry:
 
 
 class RecordScanner:
-    """Takes records apart, many at a time.
+    """Parses records, many at a time.
 
-    Messages of one sender differ, behind their body, in the unique key and in their keys only. So
-    what stands there falls into five parts, and the three around those two are looked up instead
-    of being read.
+    Behind the body, messages of one sender differ in the unique key and in their keys only. So the
+    bytes there are split into five parts: these two, and the three around them, which are looked up
+    as a whole instead of being parsed.
 
     Args:
-        checks_bodies: each body is compared with its checksum.
+        checks_bodies: whether each body is compared with its checksum.
     """
 
     __slots__ = ("_checks_bodies", "_kinds", "_splits", "_tag_codes", "_tags", "_topics")
@@ -81,34 +81,34 @@ class RecordScanner:
     def __init__(self, tag_codes: TagCodes, *, checks_bodies: bool) -> None:
         self._tag_codes = tag_codes
         self._checks_bodies = checks_bodies
-        #: Topics of which a whole record was seen, by how they stand in a record.
+        #: Topics of which a whole record was seen, by their bytes in a record.
         self._topics: dict[bytes, str] = {}
-        #: Tag codes by the properties besides a unique key, of messages without keys.
+        #: Tag codes of messages without keys, by the properties besides the unique key.
         self._tags: dict[bytes, int] = {}
-        #: What takes apart what stands behind a body, by how long that is.
+        #: How to split the bytes behind a body, by their number.
         self._splits: dict[int, _Split] = {}
-        #: What is known of messages by the three parts around their keys.
+        #: What is known of messages, by the three parts around their keys.
         self._kinds: dict[tuple[bytes, bytes, bytes], _Kind] = {}
 
     def take(
         self, buffer: memoryview, start: int, at: int, *, until: int = 1 << 63
     ) -> tuple[RecordBatch, int]:
-        """What there is to know of some whole records that follow each other.
+        """Reads some consecutive whole records.
 
         Args:
             buffer: a file of the log.
             start: log offset of its first byte.
-            at: where the first of the records stands, in bytes from there.
-            until: log offset at or behind which none of them begins.
+            at: place of the first record, in bytes from there.
+            until: log offset; no record that begins at it or behind it is read.
 
         Returns:
-            It; and the place behind the last of them.
+            The records, and the place behind the last of them.
 
         Raises:
-            CorruptRecord: no whole record stands there.
+            CorruptRecord: no whole record begins at the place.
         """
-        # Bytes are quicker to slice and to unpack than a mapping, so a piece is copied first. What
-        # was learnt of kinds refers to lists of this batch: each call begins without any.
+        # Bytes are sliced and unpacked faster than a mapping, so a piece is copied first. The known
+        # kinds refer to lists of one batch, so each call begins without any.
         batch = RecordBatch()
         self._splits.clear()
         self._kinds.clear()
@@ -130,7 +130,7 @@ class RecordScanner:
                 self._topics[topic_part(record.topic.encode())] = record.topic
 
     def _take_plain(self, piece: bytes, start: int, at: int, into: RecordBatch) -> int:
-        """Takes the plain, whole records from a place of a piece on.
+        """Reads the plain, whole records from a place of a piece on.
 
         Args:
             piece: some bytes of a file of the log.
@@ -138,7 +138,7 @@ class RecordScanner:
             at: the place, in bytes from there.
 
         Returns:
-            Behind the last that was taken. What stands there may be whole nevertheless.
+            The place behind the last record that was read. The next record may still be whole.
         """
         while True:
             place = self._take_alike(piece, start, at, into)
@@ -147,11 +147,11 @@ class RecordScanner:
                 return at
 
     def _take_alike(self, piece: bytes, start: int, at: int, into: RecordBatch) -> int:
-        """As `_take_plain`, of records like others that were taken by `_take_known`."""
+        """As `_take_plain`, for records of a kind that `_take_known` has read before."""
         # Recovery spends most of its time in this loop, so it makes one call to `struct` for the
-        # head and one for the rest, and no object that stays. What surrounds the keys is looked up
-        # whole: if it is known, topic, tag and the lengths of all parts are known too, and nothing
-        # of them is checked again. Whatever is not alike ends the loop, and slower code judges it.
+        # head and one for the rest, and no object that stays. The bytes around the keys are looked
+        # up as a whole: if they are known, topic, tag and the lengths of all parts are known too,
+        # and are not checked again. Any other record ends the loop, and slower code checks it.
         # Measured: 4 instead of 10 µs of CPU for a record with keys of its own.
         unpack, split_of, kind_of = _HEAD.unpack_from, self._splits.get, self._kinds.get
         checks_bodies, keyed, piece_bytes = self._checks_bodies, into.keyed, len(piece)
@@ -203,13 +203,13 @@ class RecordScanner:
         return at
 
     def _take_known(self, piece: bytes, start: int, at: int, into: RecordBatch) -> int:
-        """Takes the plain, whole record at a place, if its topic was seen before.
+        """Reads the plain, whole record at a place, if its topic was seen before.
 
         Returns:
-            The place behind it; the same place if it was not taken.
+            The place behind it; the same place if it was not read.
         """
-        # Checks one record as strictly as `whole.checked` does, without making a `Record`, and then
-        # teaches `_take_alike` how the next one of its kind is cut into five parts.
+        # This checks one record as strictly as `whole.checked`, but makes no `Record`. Then it
+        # stores for `_take_alike` how the next record of this kind is split into five parts.
         if at > len(piece) - _HEAD_BYTES:
             return at
         (
@@ -252,9 +252,12 @@ class RecordScanner:
         return end
 
     def _words(self, properties: bytes) -> tuple[int, bytes, bytes, tuple[int, int] | None]:
-        """Tag code, unique key and keys; and where the two stand, if others may be told by that."""
-        # A sender's messages differ in the unique key, so what is around it decides the tag, and is
-        # looked up. Properties that are written in an unusual way are decoded in full.
+        """Tag code, unique key and keys, and the places of these two in the properties.
+
+        The places are None if other records of this kind cannot be split at them.
+        """
+        # A sender's messages differ in the unique key, so the properties around it determine the
+        # tag, which is looked up by them. Properties with an unusual form are decoded in full.
         before, _, rest = properties.partition(_UNIQUE_KEY_MARK)
         unique_key, end, after = rest.partition(_PAIR_END_BYTE)
         is_usual = unique_key and (not before or before[-1] == _PAIR_END)
@@ -275,10 +278,10 @@ class RecordScanner:
         return tag, unique_key, b"", at_of
 
 
-#: What is known of messages: topic, tag code, the lists of the topic's queues; and whether keys
-#: stand before the unique key.
+#: What is known of messages: topic, tag code, the lists of the topic's queues; and whether the keys
+#: come before the unique key.
 _Kind = tuple[str, int, dict[int, list[int]], bool]
-#: Takes five parts out of some bytes at a place.
+#: Splits some bytes, from a place on, into five parts.
 _Split = Callable[[bytes, int], tuple[bytes, bytes, bytes, bytes, bytes]]
 
 
@@ -288,7 +291,7 @@ def _split(*sizes: int) -> _Split:
 
 
 def _both(properties: bytes, key_at: int, keys: bytes) -> tuple[int, int] | None:
-    """Where the unique key and the keys stand, if those stand there once and as they are."""
+    """The places of unique key and keys; None unless the keys occur once and unchanged."""
     at = properties.find(_KEYS_MARK) + len(_KEYS_MARK)
     pair = _KEYS_MARK + keys + _PAIR_END_BYTE
     is_once = properties.count(_KEYS_MARK) == 1
@@ -300,13 +303,13 @@ def _both(properties: bytes, key_at: int, keys: bytes) -> tuple[int, int] | None
 
 
 def _value(properties: bytes, mark: bytes, name: str) -> str:
-    """A property's value, or nothing; as `decode_bytes` would have it."""
+    """A property's value as `decode_bytes` gives it; empty if there is none."""
     at = properties.rfind(mark)
     if at < 0:
         return ""
     start = at + len(mark)
     end = properties.find(_PAIR_END_BYTE, start)
-    # Nothing there, or the end of another name: it may stand elsewhere.
+    # The value is empty, or the mark is the end of another name: the property may be elsewhere.
     if start in (end, len(properties)) or (at and properties[at - 1] != _PAIR_END):
         return value_in(properties, name) or ""
     return (properties[start:end] if end > 0 else properties[start:]).decode("utf-8", "replace")
@@ -315,7 +318,7 @@ def _value(properties: bytes, mark: bytes, name: str) -> str:
 def replayed(
     log: CommitLog, at: int, tag_codes: TagCodes, *, checks_bodies: bool
 ) -> Iterator[RecordBatch]:
-    """What the views learn of the whole records from a log offset on, over all files, in order."""
+    """What the views receive of the whole records from a log offset on, in order, of all files."""
     records = RecordScanner(tag_codes, checks_bodies=checks_bodies)
     while True:
         at = after_blank(log, at)
@@ -337,7 +340,7 @@ def after_blank(log: CommitLog, at: int) -> int:
 
 
 def whole_record(log: CommitLog, at: int, *, checks_body: bool) -> Record | None:
-    """The record that begins at a log offset, if it is whole."""
+    """The record that begins at a log offset; None if no whole record does."""
     try:
         segment = log.segments.at(at)
         return checked(segment.buffer, at - segment.start, at, checks_body=checks_body)

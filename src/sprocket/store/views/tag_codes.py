@@ -1,4 +1,6 @@
-"""What a consume queue's entry holds for filters: a tag's hash, unless the topic has its own rule.
+"""Tag codes: what the entries of consume queues hold for filters.
+
+It is the hash of a message's tag, unless its topic has another rule.
 
 Source: CommitLog.checkMessageAndReturnSize of RocketMQ 5.x.
 """
@@ -11,9 +13,9 @@ from types import MappingProxyType
 from sprocket.message.hashing import tag_code
 from sprocket.message.properties import TAGS
 
-#: Works out the code of a record from the time when it was stored, ms, and its properties.
+#: Gives the tag code of a record from the time when it was stored, ms, and its properties.
 TagCodeOf = Callable[[int, Mapping[str, str]], int]
-#: The rules of topics whose entries hold something else than the hash of a tag.
+#: By topic, the rules of topics whose entries do not hold the hash of a tag.
 TagCodes = Mapping[str, TagCodeOf]
 
 TAGS_ONLY: TagCodes = MappingProxyType({})

@@ -1,1 +1,1 @@
-"""What is written while a store is open: appends, flushes, retention."""
+"""What runs while a store is open: appends, flushes, retention."""

@@ -1,7 +1,7 @@
-"""Writes messages: the one place where records, and through them entries, come into being.
+"""Appends messages: the only place where new records, and entries for them, are made.
 
-A message is checked, gets its place in the log and in its queue, is encoded, moved into the mapped
-file, and goes into the views. Nothing here waits.
+A message is checked, gets its offsets in the log and in its queue, is encoded, is written to the
+mapped file, and is applied to the views. Nothing here waits.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from sprocket.store.writing.running_flags import RunningFlags
 
 _pack_entry = ENTRY.pack
 
-#: What an append gives is what the views learn of the record.
+#: An append returns what the views receive of the record.
 Appended = Entry
 
 
@@ -49,9 +49,9 @@ class Appender:
     ) -> None:
         """
         Args:
-            flags: why nothing can be appended now, if so.
-            body_max: largest body that is accepted.
-            views: what besides the queues receives each record.
+            flags: hold the reason if nothing can be appended now.
+            body_max: largest body that is accepted, bytes.
+            views: receive each record, besides the queues.
             on_append: is called after each append.
         """
         self._flags = flags
@@ -106,16 +106,15 @@ class Appender:
         check_sizes(draft, size, body_max=self._body_max, record_max=self._log.record_bytes_max)
 
     def _write(self, drafts: Sequence[Draft], appended: list[Appended]) -> None:
-        """Writes messages: first the entry of each, which may fail, then its record.
+        """Writes messages: for each first the queue entry, which may fail, then the record.
 
         Args:
-            appended: gets those that are written, also if the next one is refused.
+            appended: receives the entries of those that are written, also if a later one fails.
         """
-        # Every send passes through this loop, so the log's end and buffer are used in place,
+        # Every send passes through this loop, so the log's end and buffer are used directly,
         # without a call. Making room in the log and adding the queue's entry can fail, and writing
-        # the record cannot: so the record comes last, and a message that is refused leaves nothing
-        # behind.
-        log, by_name, encode, note = self._log, self._by_name, self._encode, appended.append
+        # the record cannot: so the record comes last, and a refused message leaves nothing behind.
+        log, by_name, encode, add = self._log, self._by_name, self._encode, appended.append
         body_max = self._body_max
         log.newest_ms = stored_ms = self._now_ms()
         for draft in drafts:
@@ -140,7 +139,7 @@ class Appender:
             at = log_offset - log.base
             log.buffer[at : at + size] = record
             log.end = log_offset + size
-            note(
+            add(
                 Entry(
                     topic,
                     number,

@@ -1,8 +1,8 @@
-"""Keeps room on the disk: removes old files, and refuses messages while there is none.
+"""Keeps space free on the disk: removes old files, and refuses messages while the disk is full.
 
-It looks every ten seconds. One file goes at a time, and after each the disk is looked at again, so
-no more is forced out than must be. What the views know of removed records goes with them; readers
-are told that the queue begins later now, and slices that are out stay valid.
+It checks every ten seconds. Files are removed one at a time, and the disk is checked after each, so
+that no more are removed than necessary. The views drop the records of a removed file. Readers see
+that the queue begins later now, and slices that were given out stay valid.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from sprocket.store.writing.running_flags import RunningFlags
 
 logger = logging.getLogger(__name__)
 
-#: So many views of queues follow at once; then others have their turn.
+#: After this many queues have dropped removed records, other tasks get a turn.
 _STEPS = 16
 
 
@@ -42,10 +42,10 @@ class StorePaths(NamedTuple):
 
 
 class DiskSpace:
-    """Watches over the disk of one store.
+    """Watches the disk of one store.
 
     Attributes:
-        rules: which files go, and from when on messages are refused.
+        rules: which files are removed, and when messages are refused.
     """
 
     __slots__ = (
@@ -68,9 +68,9 @@ class DiskSpace:
     ) -> None:
         """
         Args:
-            flags: receives whether the disk is full.
-            before_accepting: must have succeeded before messages are accepted; raises `OSError` if
-                it cannot.
+            flags: receive whether the disk is full.
+            before_accepting: is called before messages are accepted; they are not if it raises
+                `OSError`.
         """
         self._disk = disk
         self._clock = clock
@@ -83,7 +83,7 @@ class DiskSpace:
         self.rules = rules
 
     async def run(self, pause_seconds: float) -> None:
-        """Looks at the disk again and again, until cancelled.
+        """Checks the disk after each pause, until cancelled.
 
         Raises:
             OSError: the disk failed.
@@ -94,10 +94,10 @@ class DiskSpace:
             self.check()
 
     def begin(self) -> None:
-        """Accepts messages once the store is recovered; not yet if the disk is full.
+        """Accepts messages, as the store is recovered; not yet if the disk is full.
 
         Raises:
-            OSError: the disk refuses what must be written before, for another reason.
+            OSError: what must be written first cannot be, for another reason.
         """
         try:
             self._before_accepting()
@@ -113,13 +113,13 @@ class DiskSpace:
             self.check()
 
     def check(self) -> None:
-        """Refuses messages from now on if the disk is full, or accepts them again."""
+        """Refuses messages if the disk is full; accepts them again if it is not."""
         used = self._used_percent()
         if self._flags.refusal is None and self.rules.is_full(used):
             ratio = f"{used / 100:.2f}"
             text = (
                 f"the broker's disk is full [CL: {ratio} CQ: {ratio} INDEX: {ratio}]: "
-                f"{self._root} is {used:.0f} % full, messages are taken "
+                f"{self._root} is {used:.0f} % full, messages are accepted "
                 f"below {self.rules.full_percent} %"
             )
             logger.error("%s", text)
@@ -128,20 +128,23 @@ class DiskSpace:
             try:
                 self._before_accepting()
             except OSError as error:
-                logger.error("messages are not taken yet: %s", error)
+                logger.error("messages are not accepted yet: %s", error)
                 return
-            logger.warning("the disk of %s has room again", self._root)
+            logger.warning("the disk of %s has room again, messages are accepted", self._root)
             self._flags.free()
 
     def _used_percent(self) -> float:
-        """How full the disk of the views is, or the least full of those of the log."""
+        """How full the disk is, percent: that of the views, or the least full one of the log.
+
+        The higher of the two counts.
+        """
         usage = self._disk.usage(self._root)
         if self._paths.every != (f"{self._root}/commitlog",):
             usage = max(usage, self._paths.usage(self._disk))
         return usage * 100
 
     async def remove_old(self) -> int:
-        """Removes the files whose time has come. Returns how many.
+        """Removes files of the log that the rules no longer keep. Returns how many.
 
         Raises:
             OSError: the disk failed.
@@ -164,9 +167,9 @@ class DiskSpace:
         return count
 
     async def _trim_views(self) -> None:
-        """Has the views forget what is gone, some queues at a time.
+        """Has the views drop removed records, some queues at a time.
 
-        Until they have, a reader of what is gone is told that it was removed.
+        Until then a read of such a record gives the status `MESSAGE_WAS_REMOVING`.
         """
         for view in self._views:
             for step, _ in enumerate(view.trim(self._log.start)):
@@ -187,9 +190,9 @@ class DiskSpace:
         )
 
     def _newest_ms(self) -> int | None:
-        """When the newest message of the first file was stored; None if that file must stay.
+        """When the newest message of the first file was stored; None if that file must be kept.
 
-        That is told by the first message of the next file, which is hardly newer.
+        The first message of the next file gives the time, because it is hardly newer.
         """
         start = self._log.start
         end = start + self._log.segments.file_bytes
@@ -199,7 +202,7 @@ class DiskSpace:
             return self._log.newest_ms
         try:
             return self._log.stored_ms_at(end)
-        except OffsetOutOfRange:  # a file is missing: what comes before it is as old as that
+        except OffsetOutOfRange:  # the next file is missing: the first one gives the time
             return self._log.stored_ms_at(start)
 
     def _remove_first(self, why: DeletionReason) -> None:

@@ -1,8 +1,8 @@
-"""Brings what was written to the disk, in the background, and says how far it is.
+"""Flushes log and views to the disk in the background, and reports how far the log is there.
 
-The log is synced every few hundred milliseconds, or at once in synchronous mode, where all who
-wait share one sync. The views follow at their own pace; then the checkpoint says from where
-recovery would have to replay them.
+The log is synced every few hundred milliseconds, or at once in synchronous mode, where all waiting
+senders share one sync. The views are synced less often; then the checkpoint saves the log offset
+from which recovery has to replay them.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from sprocket.store.views.view import View
 
 logger = logging.getLogger(__name__)
 
-#: Every so many passes over the views, those with little to sync are synced too.
+#: After this many passes over the views, a pass is thorough: it also syncs small amounts.
 _THOROUGH_PASSES = 5
-#: Every so many passes, which is a thorough one, it is noted how far all is.
+#: After this many passes, a thorough pass also saves where all queues end.
 _NOTED_PASSES = 12 * _THOROUGH_PASSES
-#: What settings count as a page, whatever the machine's is.
+#: Size of a page in settings, whatever the machine's page size is.
 _PAGE_BYTES = 4096
-#: Between two tries to open a file while there are too many.
+#: Pause before the next attempt to open a file while too many are open.
 _FILES_SECONDS = 1.0
-#: Between two lines in the log about it.
-_TOLD_SECONDS = 60.0
+#: Least time between two log lines about it.
+_REPORT_SECONDS = 60.0
 
 
 class Flush:
@@ -41,7 +41,7 @@ class Flush:
 
     Attributes:
         flushed: log offset up to which the log is on the disk.
-        replay_from: log offset from which a start would replay the log, as the disk has it.
+        replay_from: log offset from which a start would replay the log, as saved on the disk.
     """
 
     __slots__ = (
@@ -71,8 +71,8 @@ class Flush:
     ) -> None:
         """
         Args:
-            ends: written now and then, once all that is there is on the disk.
-            flushed: raised to the log offset up to which the log is on the disk.
+            ends: saved regularly, each time when the log is on the disk up to that point.
+            flushed: is raised to the log offset up to which the log is on the disk.
             on_flushed: is called after it was raised.
         """
         self._log = log
@@ -81,21 +81,21 @@ class Flush:
         self._ends = ends
         self._config = config
         self._is_wanted = asyncio.Event()
-        self._reported_at = -_TOLD_SECONDS
+        self._reported_at = -_REPORT_SECONDS
         self._passes = 0
         self._on_flushed = on_flushed
         self.flushed = flushed
         self.replay_from = 0
 
     def want(self) -> None:
-        """Has the log synced at once, for senders that wait for it."""
+        """Requests a sync of the log at once, for senders that wait for it."""
         self._is_wanted.set()
 
     def begin(self, newest_ms: int) -> None:
-        """Notes that all of the log that recovery found is on the disk.
+        """Records that the whole log, as recovery found it, is on the disk.
 
         Args:
-            newest_ms: when the last record of it was stored.
+            newest_ms: when its last record was stored.
         """
         self._log.newest_ms = self._checkpoint.log_ms = newest_ms
         self._has_flushed(self._log.end)
@@ -113,7 +113,7 @@ class Flush:
             self._has_flushed(end)
 
     def _has_flushed(self, end: int) -> None:
-        """Notes that the log is on the disk up to a log offset."""
+        """Reports that the log is on the disk up to a log offset."""
         self.flushed.rise(end)
         if self._on_flushed is not None:
             self._on_flushed()
@@ -140,7 +140,7 @@ class Flush:
         self.replay_from = replay_from
 
     async def finish(self) -> None:
-        """Brings everything to the disk, and notes how far queues are.
+        """Flushes everything to the disk, and saves where all queues end.
 
         Raises:
             OSError: the disk failed.
@@ -172,7 +172,7 @@ class Flush:
                 self._log.prepare_next()
 
     async def _until_files(self, sync: Callable[[], Coroutine[None, None, None]]) -> None:
-        """Syncs, again and again while no file can be opened for it.
+        """Syncs; retries as long as no file can be opened for it.
 
         Raises:
             OSError: the disk failed.
@@ -184,8 +184,8 @@ class Flush:
                 if not is_out_of_files(error):
                     raise
                 now = asyncio.get_running_loop().time()
-                if now - self._reported_at >= _TOLD_SECONDS:
-                    logger.error("what is stored cannot be brought to the disk for now: %s", error)
+                if now - self._reported_at >= _REPORT_SECONDS:
+                    logger.error("messages cannot be brought to the disk for now: %s", error)
                     self._reported_at = now
                 await asyncio.sleep(_FILES_SECONDS)
             else:
@@ -204,7 +204,7 @@ class Flush:
         )
 
     async def run_preallocation(self) -> None:
-        """Sees to it that the log has room ahead of its end, until cancelled."""
+        """Prepares room behind the end of the log whenever it is low, until cancelled."""
         while True:
             await self._log.is_low.wait()
             self._log.is_low.clear()

@@ -1,8 +1,8 @@
-"""How long files of the log are kept: the decision, without the doing.
+"""Retention: decides how long files of the log are kept, and removes nothing itself.
 
-A file goes when its newest message is older than it must be kept, but only at the hours set for
-that, or when the disk is fuller than it should be. If it is much fuller, or all files together are
-larger than they may be, files go whatever their age. The file that is written to never goes.
+A file has expired when its newest message is older than the retention time. It is then removed at
+the hours set for that, or as soon as the disk is too full. If the disk is much fuller, or all files
+together are too large, files are removed whatever their age. The current file is never removed.
 
 Source: DefaultMessageStore.CleanCommitLogService and MappedFileQueue.deleteExpiredFileByTime of
 RocketMQ 5.x.
@@ -20,7 +20,7 @@ _HOUR_MS = 3_600_000
 
 
 class DeletionReason(Enum):
-    """Why a file goes."""
+    """Why a file is removed."""
 
     EXPIRED = "expired"
     FORCED = "forced"
@@ -28,16 +28,16 @@ class DeletionReason(Enum):
 
 
 class RetentionRules(NamedTuple):
-    """What is decided by.
+    """The limits by which files are removed. Percentages say how full the disk is.
 
     Attributes:
-        kept_ms: for so long a message is kept at least, unless the disk forces it out.
-        hours: at these hours of the day expired files go.
-        used_percent: from here on expired files go at any hour.
-        forced_percent: from here on files go whatever their age; above 100: never.
-        full_percent: from here on messages are refused.
-        bytes_max: more than this the files of the log must not have; 0: they may.
-        files_max: so many files go at most at one look.
+        kept_ms: a message is kept at least this long, unless the disk is too full.
+        hours: hours of the day at which expired files are removed.
+        used_percent: above it, expired files are removed at any hour.
+        forced_percent: above it, files are removed whatever their age; above 100: never.
+        full_percent: from it on, messages are refused.
+        bytes_max: the most bytes that the files of the log may have together; 0: no limit.
+        files_max: the most files that one check removes.
     """
 
     kept_ms: int
@@ -50,10 +50,10 @@ class RetentionRules(NamedTuple):
 
     @classmethod
     def of(cls, config: StoreConfig) -> RetentionRules:
-        """The rules that settings state.
+        """The rules from the settings.
 
         Raises:
-            ConfigError: an hour is none.
+            ConfigError: an hour is not valid.
         """
         forced = min(config.disk_forced_percent, config.disk_full_percent)
         return cls(
@@ -75,16 +75,16 @@ class RetentionRules(NamedTuple):
         used_percent: float,
         log_bytes: int = 0,
     ) -> DeletionReason | None:
-        """Whether the oldest file goes now.
+        """Whether the oldest file is removed now.
 
         Args:
             newest_ms: when the last message in it was stored.
             hour: hour of the day, local time.
             used_percent: how full the disk is.
-            log_bytes: how large the files of the log are together.
+            log_bytes: total size of the files of the log.
 
         Returns:
-            Why it goes; None if it stays.
+            The reason to remove it; None if it is kept.
         """
         is_expired = now_ms - newest_ms >= self.kept_ms
         if is_expired and (hour in self.hours or used_percent > self.used_percent):
@@ -99,10 +99,10 @@ class RetentionRules(NamedTuple):
 
 
 def parse_hours(text: str) -> frozenset[int]:
-    """Hours of the day, as `04` or `04;16` names them.
+    """Hours of the day from a text such as `04` or `04;16`.
 
     Raises:
-        ConfigError: a word is no hour.
+        ConfigError: a word is not an hour.
     """
     hours = set()
     for word in text.replace(",", ";").split(";"):

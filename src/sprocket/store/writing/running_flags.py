@@ -1,8 +1,8 @@
-"""Why nothing can be appended to a store: the one place that knows.
+"""Why nothing can be appended to a store: the only place that decides this.
 
 At most one reason counts at a time. A closed store stays closed, a disk that has failed is not used
-again before the next start, and a full disk is a matter of waiting; so the first of these that
-holds is the reason: closed, failed, not open yet, disk full.
+again before the next start, and a full disk may have room later. So the reason is the first of
+these that holds: closed, failed, not open yet, disk full.
 
 Source of the name: RunningFlags of RocketMQ 5.x, which keeps such reasons as bits.
 """
@@ -13,7 +13,7 @@ from sprocket.base.errors import ClosedError, DiskFull, StoreError
 
 
 class RunningFlags:
-    """The state of one store, reported by those who notice a change.
+    """The state of one store; the parts that notice a change report it here.
 
     Attributes:
         refusal: the error that an append raises now; None while messages are accepted. A plain
@@ -32,7 +32,7 @@ class RunningFlags:
 
     @property
     def has_failed(self) -> bool:
-        """Whether the disk failed: what is on it since the last good sync is unknown."""
+        """Whether the disk failed: what it holds of writes since the last good sync is unknown."""
         return self._failure is not None
 
     @property
@@ -41,27 +41,27 @@ class RunningFlags:
         return self.refusal is not None and self.refusal is self._disk_full
 
     def open(self) -> None:
-        """The store is recovered: messages are accepted, unless the disk is full."""
+        """Reports that the store is recovered: messages are accepted, unless the disk is full."""
         self._is_open = True
         self._decide()
 
     def fill(self, error: DiskFull) -> None:
-        """The disk is full; messages are refused with this error until `free`."""
+        """Reports that the disk is full; messages are refused with this error until `free`."""
         self._disk_full = error
         self._decide()
 
     def free(self) -> None:
-        """The disk has room again."""
+        """Reports that the disk has room again."""
         self._disk_full = None
         self._decide()
 
     def fail(self, error: StoreError) -> None:
-        """The disk failed; messages are refused with this error until the store is closed."""
+        """Reports that the disk failed; messages are refused with this error until `close`."""
         self._failure = error
         self._decide()
 
     def close(self) -> None:
-        """The store is closed, for good."""
+        """Reports that the store is closed, for good."""
         self.is_closed = True
         self._decide()
 
