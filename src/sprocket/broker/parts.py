@@ -345,6 +345,7 @@ class BrokerParts:
         topics = TopicRequests(
             tables.topics,
             store,
+            self.pulls,
             offsets=tables.offsets,
             clients=tables.clients,
             volumes=tables.volumes,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from sprocket.base.errors import InvalidParameter, SystemFailure, TopicNotFound
 from sprocket.broker.dispatch import Endpoints
+from sprocket.broker.reading.pull import PullRequests
 from sprocket.broker.tables.attributes import altered, parse
 from sprocket.broker.tables.clients import ClientTable
 from sprocket.broker.tables.offsets import ConsumerOffsets
@@ -41,6 +42,7 @@ class TopicRequests:
         self,
         topics: Topics,
         store: Store,
+        pulls: PullRequests,
         *,
         offsets: ConsumerOffsets,
         clients: ClientTable,
@@ -48,6 +50,7 @@ class TopicRequests:
     ) -> None:
         self._topics = topics
         self._store = store
+        self._pulls = pulls
         self._offsets = offsets
         self._clients = clients
         self._volumes = volumes
@@ -140,6 +143,7 @@ class TopicRequests:
         self._offsets.forget_topic(name)
         self._volumes.forget_topic(name)
         self._store.delete_topic(name)
+        self._pulls.end_held_of(name)
         return Reply()
 
     def consumers(self, command: Command, peer: Peer) -> Reply:

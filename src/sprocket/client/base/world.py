@@ -12,6 +12,8 @@ from ipaddress import ip_address
 
 from sprocket.base.ports import Clock, Disk, Entropy
 
+#: How far the clocks of two machines may be apart where times of both are compared, ms.
+CLOCKS_APART_MS = 10_000
 #: An address reserved for documentation; nothing is sent to it, see `_own_address`.
 _ELSEWHERE = ("192.0.2.1", 9)
 
