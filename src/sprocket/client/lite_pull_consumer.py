@@ -127,8 +127,8 @@ class LitePullConsumer(Lifecycle):
     async def close(self) -> None:
         """Leaves the group. With `auto_commit` all polled messages are committed except those of
         the last poll, which are delivered again; call `commit` before to commit these too."""
-        session = self._session and self._running()
-        self._session = None
+        self._check_loop()
+        session, self._session = self._session, None
         joining, self._joining = self._joining, None
         self._changed.set()
         if session is None:
@@ -308,9 +308,9 @@ class LitePullConsumer(Lifecycle):
         return self._counters.snapshot(asyncio.get_running_loop().time(), windows)
 
     def _running(self) -> Session:
+        self._check_loop()
         if self._session is None:
             raise ClosedError("the consumer is not started, or is closed")
-        self._session.check_loop()
         return self._session
 
     def _set(self, topic: Topics, wanted: Filter) -> None:

@@ -6,7 +6,6 @@ import asyncio
 import logging
 import os
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, TypeVar, Unpack, overload
 
 from sprocket.base.deadline import Deadline
@@ -25,7 +24,7 @@ from sprocket.client.fetching.pauses import Pauses
 from sprocket.client.fetching.statistics import Counters, Statistics
 from sprocket.client.group.agreement import check_agreement
 from sprocket.client.group.discovery import Discovery
-from sprocket.client.group.local_offsets import LocalOffsets
+from sprocket.client.group.local_offsets import LocalOffsets, broadcasting_config
 from sprocket.client.group.membership import Membership
 from sprocket.client.group.offsets import Start, StartPosition
 from sprocket.client.group.remote_requests import MemberInfo, RemoteRequests
@@ -40,9 +39,6 @@ from sprocket.message.queue import QueueId
 from sprocket.message.topic import check_group, retry_topic
 
 __all__ = ["Later", "PushConsumer", "Start"]
-
-#: The default instance of a broadcasting consumer, the last part of its client id, as in Java.
-_BROADCASTING_INSTANCE = "DEFAULT"
 
 #: Seconds after the start in which the first topic should be subscribed.
 _SUBSCRIBED_SECONDS = 5.0
@@ -225,8 +221,7 @@ class PushConsumer(Lifecycle):
             self._changed()
 
     def _subscribe(self, topic: Topics, wanted: Filter, listener: Listener | None) -> None:
-        if self._session is not None:
-            self._session.check_loop()
+        self._check_loop()
         self._dispatcher.check(listener)
         if listener is not None and listener.is_blocking and self.config.processes:
             check_portable(listener.function)
@@ -259,9 +254,9 @@ class PushConsumer(Lifecycle):
         return self._iterated().iterate()
 
     def _iterated(self) -> IteratedDelivery:
+        self._check_loop()
         if self._session is None:
             raise ClosedError("the consumer is not started, or is closed")
-        self._session.check_loop()
         return self._dispatcher.iterated
 
     async def start(self) -> None:
@@ -272,12 +267,13 @@ class PushConsumer(Lifecycle):
             DirectoryInUse, StoreError, OSError: in broadcasting, the file of offsets is in use, is
                 broken, or cannot be accessed.
         """
+        self._check_loop()
         if self._session is not None:
-            self._session.check_loop()
             return
         self._closed.clear()
+        config = broadcasting_config(self.config) if self.broadcasting else self.config
         session = self._session = Session.join(
-            self._nameservers, self._joined_as(), self._world, group=self.group
+            self._nameservers, config, self._world, group=self.group
         )
         version = session.world.clock.now_ms()
         try:
@@ -303,8 +299,8 @@ class PushConsumer(Lifecycle):
                 clock=session.world.clock,
             )
             await membership.start()
-            loop = asyncio.get_running_loop()
-            loop.call_later(_SUBSCRIBED_SECONDS, self._check_subscribed, session)
+            call_later = asyncio.get_running_loop().call_later
+            call_later(_SUBSCRIBED_SECONDS, self._check_subscribed, session)
         except BaseException:  # raised again; only nothing must stay half open
             await self.close()
             raise
@@ -314,12 +310,6 @@ class PushConsumer(Lifecycle):
         is_any = self._subscriptions.by_topic.keys() - {retry_topic(self.group)}
         if self._session is session and not is_any and not self._subscriptions.has_patterns:
             logger.warning("%s: no topic is subscribed, so no message comes", self.group)
-
-    def _joined_as(self) -> ConsumerConfig:
-        """Returns the configuration; in broadcasting, with a fixed client id for the offsets."""
-        if not self.broadcasting or self.config.instance is not None:
-            return self.config
-        return replace(self.config, instance=_BROADCASTING_INSTANCE)
 
     def _open_local(self, session: Session) -> LocalOffsets:
         disk = ClientEnvironment.real_disk() if self._world is None else self._world.disk
@@ -384,8 +374,7 @@ class PushConsumer(Lifecycle):
 
         The wait takes `config.drain_ms` at most; coroutines that still run are cancelled then.
         """
-        if self._session is not None:
-            self._session.check_loop()
+        self._check_loop()
         session, self._session = self._session, None
         membership, self._membership = self._membership, None
         delivery = self._dispatcher.close()

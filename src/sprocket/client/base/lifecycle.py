@@ -26,6 +26,12 @@ class Lifecycle(ABC):
                 )
         return super().__new__(cls)
 
+    def _check_loop(self) -> None:
+        """Raises UsageError in another loop than the one that the client was started in."""
+        session = getattr(self, "_session", None)
+        if session is not None:
+            session.check_loop()
+
     @abstractmethod
     async def start(self) -> None:
         """Starts the client."""

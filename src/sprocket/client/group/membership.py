@@ -38,8 +38,8 @@ logger = logging.getLogger(__name__)
 _SOON = 1.0
 _SOON_LONGEST = 5.0
 #: Queues that are taken, or given up, at the same time, and seconds until the next ones begin.
-_SLICE = 100
-_SLICE_SECONDS = 0.05
+_SLICE = 200
+_SLICE_SECONDS = 0.02
 
 
 class _Held(NamedTuple):
@@ -243,23 +243,11 @@ class Membership:
     # Acquiring and releasing.
 
     def _perform(self, instructions: list[Instruction]) -> None:
-        if len(instructions) <= _SLICE:
-            self._perform_at_once(instructions)
-        else:
-            self._begin(partial(self._perform_in_slices, instructions))
-
-    async def _perform_in_slices(self, instructions: list[Instruction]) -> None:
-        """Thousands of queues at once would keep the loop for a second."""
-        for at in range(0, len(instructions), _SLICE):
-            tasks = self._perform_at_once(instructions[at : at + _SLICE])
-            await asyncio.wait(tasks, timeout=_SLICE_SECONDS)
-
-    def _perform_at_once(self, instructions: list[Instruction]) -> list[asyncio.Task[None]]:
-        tasks = []
-        for each in instructions:
+        for each in instructions[:_SLICE]:
             work = self._acquire if isinstance(each, Acquire) else self._release
-            tasks.append(self._begin(partial(work, each.queue)))
-        return tasks
+            self._begin(partial(work, each.queue))
+        if (rest := instructions[_SLICE:]) and not self._is_leaving:
+            asyncio.get_running_loop().call_later(_SLICE_SECONDS, self._perform, rest)
 
     async def _acquire(self, queue: QueueId) -> None:
         try:
@@ -398,7 +386,7 @@ class Membership:
             if self._parts.mode.commits:
                 await self.commit_all()
 
-    def _begin(self, work: Callable[[], Awaitable[None]]) -> asyncio.Task[None]:
+    def _begin(self, work: Callable[[], Awaitable[None]]) -> None:
         async def guarded() -> None:
             try:
                 await work()
@@ -408,4 +396,3 @@ class Membership:
         task = asyncio.ensure_future(guarded())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        return task

@@ -25,7 +25,7 @@ from weakref import WeakKeyDictionary
 from sprocket.base.backoff import pauses
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import ClosedError, ConnectFailed, TransportError, UsageError
-from sprocket.client.base.world import ClientEnvironment
+from sprocket.client.base.world import ClientEnvironment, client_id_of
 from sprocket.client.config import ClientConfig
 from sprocket.client.session.pending_replies import PendingReplies
 from sprocket.client.session.reachability import Reachability
@@ -95,7 +95,7 @@ class Session:
         entropy = world.entropy
         self.world = world
         self._loop = asyncio.get_running_loop()
-        self.client_id = _client_id(config, world, place)
+        self.client_id = client_id_of(config, world, place)
         self.ids = UniqueIds(
             address=world.packed_host, process=world.process, token=entropy.token(4)
         )
@@ -333,10 +333,8 @@ class Session:
         retry_pauses = pauses(_HEARTBEAT_RETRY_FIRST, self._config.heartbeat_ms / 1000)
         while True:
             self._heartbeat_now.clear()
-            beat, now = (
-                asyncio.ensure_future(self.heartbeat()),
-                asyncio.ensure_future(self._heartbeat_now.wait()),
-            )
+            beat = asyncio.ensure_future(self.heartbeat())
+            now = asyncio.ensure_future(self._heartbeat_now.wait())
             await asyncio.wait([beat, now], return_when=asyncio.FIRST_COMPLETED)
             now.cancel()
             if not beat.done():  # a silent broker must not keep what is new from the others
@@ -384,18 +382,6 @@ class Session:
             code=ResponseCode.REQUEST_CODE_NOT_SUPPORTED,
             remark=f"request type {command.code} not supported",
         )
-
-
-def _client_id(config: ClientConfig, world: ClientEnvironment, place: int) -> str:
-    """Returns `address@process#random`, or `address@instance` if an instance is configured.
-
-    Two containers may have the same address and process number; the random part differs.
-    """
-    if config.instance is None:
-        instance = f"{world.process}#{world.entropy.token(6).hex()}"
-    else:
-        instance = config.instance if not place else f"{config.instance}#{place}"
-    return f"{world.host}@{instance}"
 
 
 async def either(event: asyncio.Event, seconds: float) -> None:
