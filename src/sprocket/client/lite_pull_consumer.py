@@ -341,10 +341,8 @@ class LitePullConsumer(Lifecycle):
             self.group,
             self.config,
             lambda window: self._changed.set(),
-            self._counters,
-            mode=mode,
-            pauses=self._pauses,
-        )
+            self._counters, mode=mode, pauses=self._pauses,
+        )  # fmt: skip
         options = MembershipOptions(
             chosen=None if self._chosen is None else self._chosen_of,
             on_share=lambda topic, queues: self._on_share and self._on_share(topic, queues),

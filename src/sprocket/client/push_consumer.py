@@ -42,7 +42,6 @@ __all__ = ["Later", "PushConsumer", "Start"]
 
 #: Seconds after the start in which the first topic should be subscribed.
 _SUBSCRIBED_SECONDS = 5.0
-
 logger = logging.getLogger(__name__)
 
 M = TypeVar("M", bound=MessageListener)

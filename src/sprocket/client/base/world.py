@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 
 from sprocket.base.ports import Clock, Disk, Entropy
-from sprocket.client.config import ClientConfig
 
 #: How far the clocks of two machines may be apart where times of both are compared, ms.
 CLOCKS_APART_MS = 10_000
@@ -71,13 +70,13 @@ def _own_address() -> str:
         return "127.0.0.1"
 
 
-def client_id_of(config: ClientConfig, world: ClientEnvironment, place: int) -> str:
+def client_id_of(configured: str | None, world: ClientEnvironment, place: int) -> str:
     """Returns `address@process#random`, or `address@instance` if an instance is configured.
 
     Two containers may have the same address and process number; the random part differs.
     """
-    if config.instance is None:
+    if configured is None:
         instance = f"{world.process}#{world.entropy.token(6).hex()}"
     else:
-        instance = config.instance if not place else f"{config.instance}#{place}"
+        instance = configured if not place else f"{configured}#{place}"
     return f"{world.host}@{instance}"

@@ -16,7 +16,7 @@ _PAUSE_FIRST = 60.0
 _PAUSE_LONGEST = 3600.0
 
 
-class _Outage:
+class _ReportedOutage:
     def __init__(self, began: float, level: int) -> None:
         self.began = began
         self.level = level
@@ -33,7 +33,7 @@ class Reachability:
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._outages: dict[str, _Outage] = {}
+        self._outages: dict[str, _ReportedOutage] = {}
 
     def failed(self, server: str, error: Exception, *, level: int = logging.WARNING) -> None:
         """An attempt to reach a server failed.
@@ -45,7 +45,7 @@ class Reachability:
         now = self._clock()
         outage = self._outages.get(server)
         if outage is None:
-            self._outages[server] = _Outage(now, level)
+            self._outages[server] = _ReportedOutage(now, level)
             logger.log(level, "no answer from %s: %s", server, error)
         elif now >= outage.next_report:
             outage.pause = min(outage.pause * 2, _PAUSE_LONGEST)

@@ -95,7 +95,7 @@ class Session:
         entropy = world.entropy
         self.world = world
         self._loop = asyncio.get_running_loop()
-        self.client_id = client_id_of(config, world, place)
+        self.client_id = client_id_of(config.instance, world, place)
         self.ids = UniqueIds(
             address=world.packed_host, process=world.process, token=entropy.token(4)
         )
