@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         UsageError,
     )
     from sprocket.client.base.subscription import Later
+    from sprocket.client.config import ConsumerConfig, LitePullConfig, ProducerConfig, PullConfig
     from sprocket.client.lite_pull_consumer import LitePullConsumer
     from sprocket.client.producer import Producer
     from sprocket.client.pull_consumer import PullConsumer, Pulled
@@ -58,15 +59,19 @@ __all__ = [
     "ConfigError",
     "ConnectFailed",
     "ConnectionLost",
+    "ConsumerConfig",
     "DirectoryInUse",
     "IllegalMessage",
     "Later",
+    "LitePullConfig",
     "LitePullConsumer",
     "Message",
     "NoPermission",
     "Outcome",
     "Producer",
+    "ProducerConfig",
     "ProtocolError",
+    "PullConfig",
     "PullConsumer",
     "PullStatus",
     "Pulled",
@@ -93,11 +98,15 @@ __all__ = [
 
 #: The module that defines each name; all names that are not listed are in `base.errors`.
 _HOMES = {
+    "ConsumerConfig": "sprocket.client.config",
     "Later": "sprocket.client.base.subscription",
+    "LitePullConfig": "sprocket.client.config",
     "LitePullConsumer": "sprocket.client.lite_pull_consumer",
     "Message": "sprocket.message.message",
     "Outcome": "sprocket.client.transactional_producer",
     "Producer": "sprocket.client.producer",
+    "ProducerConfig": "sprocket.client.config",
+    "PullConfig": "sprocket.client.config",
     "PullConsumer": "sprocket.client.pull_consumer",
     "PullStatus": "sprocket.clientcore.replies",
     "Pulled": "sprocket.client.pull_consumer",

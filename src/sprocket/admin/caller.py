@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 
 from sprocket.base.deadline import Deadline
-from sprocket.base.errors import TransportError, UsageError
+from sprocket.base.errors import SprocketError, UsageError
 from sprocket.protocol.bodies import ClusterInfo
 from sprocket.protocol.codes import MASTER
 from sprocket.protocol.command import Buffer, Command, Header
 from sprocket.protocol.requests.route import ClusterOf
+from sprocket.remoting.alternatives import first_answer
 from sprocket.remoting.pool import Pool
 
 
@@ -28,7 +30,8 @@ class Caller:
         if not nameservers:
             raise UsageError("no name server is given")
         self._pool = pool
-        self._nameservers = tuple(nameservers)
+        #: The one that answered last is the first.
+        self._nameservers = list(nameservers)
         self._timeout_ms = timeout_ms
 
     async def ask(self, address: str, header: Header, *, body: Buffer = b"") -> Command:
@@ -42,20 +45,25 @@ class Caller:
         return await self._pool.ask(address, header, body=body, deadline=deadline)
 
     async def ask_nameserver(self, header: Header, *, body: Buffer = b"") -> Command:
-        """Sends a query to the name servers, one after the other, until one answers.
+        """Sends a query to the name servers until one answers; see `remoting.alternatives`.
 
         Raises:
             TransportError: none of them answered.
             ReplyError: the first that answered replied with an error.
         """
-        failure: TransportError | None = None
-        for address in self._nameservers:
-            try:
-                return await self.ask(address, header, body=body)
-            except TransportError as error:
-                failure = error
-        assert failure is not None
-        raise failure
+        deadline = Deadline.after_ms(self._timeout_ms)
+        failures: list[SprocketError] = []
+        answer = await first_answer(
+            self._nameservers.copy(),
+            lambda address: self._pool.call(address, header, body=body, deadline=deadline),
+            failures=failures,
+        )
+        if answer is None:
+            raise failures[-1]
+        address, reply = answer
+        self._nameservers.remove(address)
+        self._nameservers.insert(0, address)
+        return reply.checked()
 
     async def tell_nameservers(self, header: Header) -> None:
         """Sends a request to all name servers, also if one of them cannot be reached.
@@ -63,14 +71,12 @@ class Caller:
         Raises:
             TransportError, ReplyError: the error of the first that failed.
         """
-        failure: Exception | None = None
-        for address in self._nameservers:
-            try:
-                await self.ask(address, header)
-            except TransportError as error:
-                failure = failure or error
-        if failure is not None:
-            raise failure
+        results = await asyncio.gather(
+            *(self.ask(address, header) for address in self._nameservers), return_exceptions=True
+        )
+        for result in results:
+            if isinstance(result, BaseException):
+                raise result
 
     async def cluster_info(self) -> ClusterInfo:
         """All brokers and clusters, as the name server knows them."""

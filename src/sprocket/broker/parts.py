@@ -347,7 +347,7 @@ class BrokerParts:
         )
         offsets, clients, volumes = tables.offsets, tables.clients, tables.volumes
         topics = TopicRequests(
-            tables.topics, store, offsets=offsets, clients=clients, volumes=volumes,
+            tables.topics, store, self.pulls, offsets=offsets, clients=clients, volumes=volumes,
             save_offsets=save_offsets,
         )  # fmt: skip
         connections = ConnectionRequests(

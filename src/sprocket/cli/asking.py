@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from sprocket.admin.caller import Caller
@@ -18,8 +18,6 @@ def ask(nameservers: str, timeout: float, question: Callable[[Caller], Awaitable
         nameservers: `host:port`, several with `;` between them.
         timeout: seconds that each request may take.
     """
-    import asyncio
-
     from sprocket.admin.caller import Caller
     from sprocket.cli import loading
     from sprocket.client.config import nameserver_addresses
@@ -32,4 +30,18 @@ def ask(nameservers: str, timeout: float, question: Callable[[Caller], Awaitable
         async with Pool(signer=signer) as pool:
             return await question(Caller(pool, addresses, timeout_ms=timeout * 1000))
 
-    return asyncio.run(main())
+    return run(main())
+
+
+def run(work: Coroutine[Any, Any, T]) -> T:
+    """Runs a coroutine to its end as `asyncio.run` does.
+
+    Ctrl-C while the loop is made leaves the coroutine without a start; it is closed then, because
+    Python would warn that nobody awaited it.
+    """
+    import asyncio
+
+    try:
+        return asyncio.run(work)
+    finally:
+        work.close()

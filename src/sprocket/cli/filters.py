@@ -10,7 +10,7 @@ import typer
 
 from sprocket.base.errors import FilterFailed, SubscriptionInvalid
 from sprocket.cli import render
-from sprocket.cli.asking import ask
+from sprocket.cli.asking import ask, run
 from sprocket.cli.options import NAMESERVER, Json, NameServers, Timeout, Yes, command, confirm, pair
 
 if TYPE_CHECKING:
@@ -66,12 +66,10 @@ def check(
 
     It runs in the same sandbox as at a broker, if this system supports it.
     """
-    import asyncio
-
     wanted = _filter_of(file, name)
     properties = dict(map(pair, given or ()))
     is_judged = bool(properties) or body is not None
-    level, verdict = asyncio.run(_tried(wanted, properties, body or "", is_judged=is_judged))
+    level, verdict = run(_tried(wanted, properties, body or "", is_judged=is_judged))
     if as_json:
         facts: dict[str, Any] = {
             "filter": wanted.name, "version": wanted.version, "isolation": level,

@@ -9,6 +9,7 @@ import typer
 
 from sprocket.base.errors import UsageError
 from sprocket.cli import render
+from sprocket.cli.asking import run
 from sprocket.cli.options import ConfigFile, Json, Set, Yes, command
 from sprocket.message.offsets import LONG_MAX
 
@@ -275,10 +276,9 @@ def _carry_out(mending: Repair, steps: list[RepairStep], *, yes: bool, as_json: 
             f"removed files are in {mending.kept}" if yes else "run again with --yes to do it"
         )
     if yes:
-        import asyncio
 
         async def carry_out() -> None:
             for step in steps:
                 await step.do()
 
-        asyncio.run(carry_out())
+        run(carry_out())

@@ -28,10 +28,10 @@ from sprocket.client.fetching.fetcher import Feed, FeedParts
 from sprocket.client.fetching.pauses import Pauses
 from sprocket.client.fetching.statistics import Counters, Statistics
 from sprocket.client.group.discovery import Discovery
-from sprocket.client.group.membership import Membership, MembershipOptions
+from sprocket.client.group.membership import Membership
 from sprocket.client.group.offsets import BrokerOffsets, Start, StartPosition
 from sprocket.client.group.remote_requests import MemberInfo, RemoteRequests
-from sprocket.client.group.shares import OnShare
+from sprocket.client.group.shares import MembershipOptions, OnShare
 from sprocket.client.group.subscriptions import Subscriptions, Topics
 from sprocket.client.session.session import Session, either
 from sprocket.filter.choice import Filter, MessageSelector
@@ -127,6 +127,7 @@ class LitePullConsumer(Lifecycle):
     async def close(self) -> None:
         """Leaves the group. With `auto_commit` all polled messages are committed except those of
         the last poll, which are delivered again; call `commit` before to commit these too."""
+        self._check_loop()
         session, self._session = self._session, None
         joining, self._joining = self._joining, None
         self._changed.set()
@@ -184,11 +185,11 @@ class LitePullConsumer(Lifecycle):
         arguments.check_takes(function, "topic", "queues", what="a listener for assignments")
         self._on_share = function
 
-    def pause(self, queues: Iterable[QueueId]) -> None:
+    def pause(self, queues: QueueId | Iterable[QueueId]) -> None:
         """Stops fetching and returning messages of these queues; the consumer keeps them."""
         self._pauses.pause_queues(queues)
 
-    def resume(self, queues: Iterable[QueueId]) -> None:
+    def resume(self, queues: QueueId | Iterable[QueueId]) -> None:
         """Continues with these queues."""
         self._pauses.resume_queues(queues)
         self._changed.set()
@@ -307,6 +308,7 @@ class LitePullConsumer(Lifecycle):
         return self._counters.snapshot(asyncio.get_running_loop().time(), windows)
 
     def _running(self) -> Session:
+        self._check_loop()
         if self._session is None:
             raise ClosedError("the consumer is not started, or is closed")
         return self._session
@@ -339,10 +341,8 @@ class LitePullConsumer(Lifecycle):
             self.group,
             self.config,
             lambda window: self._changed.set(),
-            self._counters,
-            mode=mode,
-            pauses=self._pauses,
-        )
+            self._counters, mode=mode, pauses=self._pauses,
+        )  # fmt: skip
         options = MembershipOptions(
             chosen=None if self._chosen is None else self._chosen_of,
             on_share=lambda topic, queues: self._on_share and self._on_share(topic, queues),
@@ -376,7 +376,7 @@ class LitePullConsumer(Lifecycle):
         session = self._running()
         arguments.check_queue(queue)
         if session.routes.address(queue.broker) is None:
-            await session.routes.of(queue.topic, Deadline.after_ms(self.config.call_timeout_ms))
+            await session.routes.fetch(queue.topic, Deadline.after_ms(self.config.call_timeout_ms))
         return BrokerOffsets(session, self.group, self.config.call_timeout_ms)
 
     async def _held(self, queue: QueueId) -> Feed:

@@ -13,7 +13,7 @@ from sprocket.client.base.lifecycle import Lifecycle
 from sprocket.client.base.world import ClientEnvironment
 from sprocket.client.config import ProducerConfig, nameserver_addresses
 from sprocket.client.sending.request_reply import RequestReply, Responder
-from sprocket.client.sending.sender import MessageSender, QueueSelector, Sent, fixed_queue
+from sprocket.client.sending.sender import MessageSender, QueueSelector, Sent
 from sprocket.client.session.session import Session
 from sprocket.clientcore.envelope import seal, seal_batch
 from sprocket.clientcore.replies import SendStatus
@@ -81,6 +81,7 @@ class Producer(Lifecycle):
     async def start(self) -> None:
         """Starts the producer. It connects when needed, so no server has to run yet."""
         if self._session is not None:
+            self._session.check_loop()
             return
         self._clock = asyncio.get_running_loop().time
         self._session = Session.join(self._nameservers, self.config, self._world)
@@ -90,6 +91,8 @@ class Producer(Lifecycle):
 
     async def close(self) -> None:
         """Unregisters at the brokers; the last client of the process closes the connections."""
+        if self._session is not None:
+            self._session.check_loop()
         session, self._session = self._session, None
         self._sender = None
         if session is not None:
@@ -131,8 +134,7 @@ class Producer(Lifecycle):
         deadline = self._deadline(timeout_ms)
         if key is None and queue is None and queue_selector is None:
             return (await sender.send(envelope, deadline))[0]
-        route = await sender.route(message.topic, deadline)
-        fixed = fixed_queue(route, message, key=key, queue=queue, selector=queue_selector)
+        fixed = await sender.fixed(message, deadline, key=key, queue=queue, selector=queue_selector)
         return (await sender.send_to(fixed, envelope, deadline))[0]
 
     async def send_batch(
@@ -154,8 +156,7 @@ class Producer(Lifecycle):
         deadline = self._deadline(timeout_ms)
         if key is None and queue is None:
             return await sender.send(envelope, deadline)
-        route = await sender.route(envelope.topic, deadline)
-        fixed = fixed_queue(route, messages[0], key=key, queue=queue)
+        fixed = await sender.fixed(messages[0], deadline, key=key, queue=queue)
         return await sender.send_to(fixed, envelope, deadline)
 
     async def send_oneway(
@@ -180,8 +181,7 @@ class Producer(Lifecycle):
         deadline = self._deadline(timeout_ms)
         fixed: QueueId | None = None
         if key is not None or queue is not None:
-            route = await sender.route(message.topic, deadline)
-            fixed = fixed_queue(route, message, key=key, queue=queue)
+            fixed = await sender.fixed(message, deadline, key=key, queue=queue)
         await sender.send_oneway(fixed, envelope, deadline)
         return envelope.message_id
 
@@ -260,6 +260,7 @@ class Producer(Lifecycle):
     def _joined(self) -> tuple[Session, MessageSender]:
         if self._session is None or self._sender is None:
             raise ClosedError("the producer is not started, or is closed")
+        self._session.check_loop()
         return self._session, self._sender
 
     def _deadline(self, timeout_ms: float | None) -> Deadline:

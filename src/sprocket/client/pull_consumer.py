@@ -120,6 +120,8 @@ class PullConsumer(Lifecycle):
 
     async def close(self) -> None:
         """Closes the consumer; the last client of the process closes the connections."""
+        if self._session is not None:
+            self._session.check_loop()
         session, self._session = self._session, None
         if session is not None:
             await session.leave()
@@ -207,13 +209,14 @@ class PullConsumer(Lifecycle):
     def _joined(self) -> Session:
         if self._session is None:
             raise ClosedError("the consumer is not started, or is closed")
+        self._session.check_loop()
         return self._session
 
     async def _offsets(self, queue: QueueId) -> BrokerOffsets:
         session = self._joined()
         check_queue(queue)
         if session.routes.address(queue.broker) is None:
-            await session.routes.of(queue.topic, Deadline.after_ms(self.config.call_timeout_ms))
+            await session.routes.fetch(queue.topic, Deadline.after_ms(self.config.call_timeout_ms))
         return BrokerOffsets(session, self.group, self.config.call_timeout_ms)
 
     def _request(self, queue: QueueId, offset: int, count: int) -> PullMessage:

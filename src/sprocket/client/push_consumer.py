@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, TypeVar, Unpack, overload
 
 from sprocket.base.deadline import Deadline
@@ -24,10 +24,11 @@ from sprocket.client.fetching.pauses import Pauses
 from sprocket.client.fetching.statistics import Counters, Statistics
 from sprocket.client.group.agreement import check_agreement
 from sprocket.client.group.discovery import Discovery
-from sprocket.client.group.local_offsets import LocalOffsets
-from sprocket.client.group.membership import Membership, MembershipOptions
+from sprocket.client.group.local_offsets import LocalOffsets, broadcasting_config
+from sprocket.client.group.membership import Membership
 from sprocket.client.group.offsets import Start, StartPosition
 from sprocket.client.group.remote_requests import MemberInfo, RemoteRequests
+from sprocket.client.group.shares import MembershipOptions
 from sprocket.client.group.subscriptions import Subscriptions, Topics
 from sprocket.client.sending.request_reply import Responder
 from sprocket.client.sending.sender import Sent
@@ -39,8 +40,9 @@ from sprocket.message.topic import check_group, retry_topic
 
 __all__ = ["Later", "PushConsumer", "Start"]
 
-#: The default instance of a broadcasting consumer, the last part of its client id, as in Java.
-_BROADCASTING_INSTANCE = "DEFAULT"
+#: Seconds after the start in which the first topic should be subscribed.
+_SUBSCRIBED_SECONDS = 5.0
+logger = logging.getLogger(__name__)
 
 M = TypeVar("M", bound=MessageListener)
 B = TypeVar("B", bound=BatchListener)
@@ -177,6 +179,9 @@ class PushConsumer(Lifecycle):
             UsageError, SubscriptionInvalid: as for `subscribe`.
         """
 
+        if callable(topic):
+            raise UsageError('the decorator needs a topic: @consumer.on("orders")')
+
         def subscribe(function: Any) -> Any:
             self._subscribe(topic, chosen(choice), Listener.of(function, batch))
             return function
@@ -215,6 +220,7 @@ class PushConsumer(Lifecycle):
             self._changed()
 
     def _subscribe(self, topic: Topics, wanted: Filter, listener: Listener | None) -> None:
+        self._check_loop()
         self._dispatcher.check(listener)
         if listener is not None and listener.is_blocking and self.config.processes:
             check_portable(listener.function)
@@ -247,6 +253,7 @@ class PushConsumer(Lifecycle):
         return self._iterated().iterate()
 
     def _iterated(self) -> IteratedDelivery:
+        self._check_loop()
         if self._session is None:
             raise ClosedError("the consumer is not started, or is closed")
         return self._dispatcher.iterated
@@ -259,11 +266,13 @@ class PushConsumer(Lifecycle):
             DirectoryInUse, StoreError, OSError: in broadcasting, the file of offsets is in use, is
                 broken, or cannot be accessed.
         """
+        self._check_loop()
         if self._session is not None:
             return
         self._closed.clear()
+        config = broadcasting_config(self.config) if self.broadcasting else self.config
         session = self._session = Session.join(
-            self._nameservers, self._joined_as(), self._world, group=self.group
+            self._nameservers, config, self._world, group=self.group
         )
         version = session.world.clock.now_ms()
         try:
@@ -289,15 +298,17 @@ class PushConsumer(Lifecycle):
                 clock=session.world.clock,
             )
             await membership.start()
+            call_later = asyncio.get_running_loop().call_later
+            call_later(_SUBSCRIBED_SECONDS, self._check_subscribed, session)
         except BaseException:  # raised again; only nothing must stay half open
             await self.close()
             raise
 
-    def _joined_as(self) -> ConsumerConfig:
-        """Returns the configuration; in broadcasting, with a fixed client id for the offsets."""
-        if not self.broadcasting or self.config.instance is not None:
-            return self.config
-        return replace(self.config, instance=_BROADCASTING_INSTANCE)
+    def _check_subscribed(self, session: Session) -> None:
+        """Reports a consumer for which nothing was subscribed some seconds after its start."""
+        is_any = self._subscriptions.by_topic.keys() - {retry_topic(self.group)}
+        if self._session is session and not is_any and not self._subscriptions.has_patterns:
+            logger.warning("%s: no topic is subscribed, so no message comes", self.group)
 
     def _open_local(self, session: Session) -> LocalOffsets:
         disk = ClientEnvironment.real_disk() if self._world is None else self._world.disk
@@ -349,6 +360,7 @@ class PushConsumer(Lifecycle):
         """Replies to a message that a producer sent by `request`; errors as `Producer.reply`."""
         if self._session is None:
             raise ClosedError("the consumer is not started, or is closed")
+        self._session.check_loop()
         return await Responder(self._session).reply(request, body, properties=properties)
 
     def statistics(self) -> Statistics:
@@ -361,6 +373,7 @@ class PushConsumer(Lifecycle):
 
         The wait takes `config.drain_ms` at most; coroutines that still run are cancelled then.
         """
+        self._check_loop()
         session, self._session = self._session, None
         membership, self._membership = self._membership, None
         delivery = self._dispatcher.close()

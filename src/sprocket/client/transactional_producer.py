@@ -27,7 +27,7 @@ from sprocket.client.base.subscription import Outcome
 from sprocket.client.base.world import ClientEnvironment
 from sprocket.client.config import ProducerConfig
 from sprocket.client.producer import Producer
-from sprocket.client.sending.sender import Sent, fixed_queue
+from sprocket.client.sending.sender import Sent
 from sprocket.client.session.transaction_checks import Check, TransactionChecks, call
 from sprocket.clientcore.envelope import Envelope, seal
 from sprocket.clientcore.replies import SendStatus, is_stored
@@ -165,6 +165,7 @@ class TransactionalProducer(Producer):
     async def close(self) -> None:
         """As `Producer.close`. Open transactions stay open; brokers check with other members."""
         if self._session is not None:
+            self._session.check_loop()
             checkers = self._session.checkers.get(self.group, [])
             if self._checks in checkers:
                 checkers.remove(self._checks)
@@ -283,8 +284,7 @@ class TransactionalProducer(Producer):
         if key is None and queue is None:
             sent = (await sender.send(envelope, deadline))[0]
         else:
-            route = await sender.route(envelope.topic, deadline)
-            fixed = fixed_queue(route, transaction.message, key=key, queue=queue)
+            fixed = await sender.fixed(transaction.message, deadline, key=key, queue=queue)
             sent = (await sender.send_to(fixed, envelope, deadline))[0]
         # A broker sends checks to producers whose heartbeat it has.
         with contextlib.suppress(SprocketError):

@@ -45,7 +45,10 @@ def text_of(message: Message) -> str:
     if message.keys:
         text += f"{KEYS}{NAME_END}{_checked(KEYS, _keys(message.keys))}{PAIR_END}"
     if message.tag:
-        text += f"{TAGS}{NAME_END}{_checked(TAGS, message.tag)}{PAIR_END}"
+        tag = _checked(TAGS, message.tag)
+        if "||" in tag or tag == "*" or tag != tag.strip():
+            raise UsageError(f"no subscription can name the tag {tag!r}: it is one word")
+        text += f"{TAGS}{NAME_END}{tag}{PAIR_END}"
     if message.waits:
         text += encode(_waiting(message))
     return text + (_WAITS if message.wait_stored else _WAITS_NOT)
@@ -75,11 +78,18 @@ def _waiting(message: Message) -> dict[str, str]:
     if deliver_at is None:
         return {DELAY: str(message.delay_level)}
     if isinstance(deliver_at, int):
+        check_milliseconds(deliver_at)
         return {TIMER_DELIVER_MS: str(deliver_at)}
     if deliver_at.tzinfo is None:
         raise UsageError(f"deliver_at {deliver_at} has no time zone: 10 o'clock where?")
     since = deliver_at - _EPOCH
     return {TIMER_DELIVER_MS: str(-(-since // timedelta(milliseconds=1)))}
+
+
+def check_milliseconds(at: int) -> None:
+    """Raises UsageError for a time that is in seconds since 1970, as `time.time()` gives it."""
+    if 1_000_000_000 <= at < 10_000_000_000:  # in ms that is a time of 1970
+        raise UsageError(f"times are in ms since 1970, and {at} looks like seconds: {at}000?")
 
 
 def _checked(name: str, value: str) -> str:

@@ -25,15 +25,17 @@ def run(main: Coroutine[Any, Any, int | None]) -> int:
     Returns:
         The exit code: what `main` returned (None counts as 0), 0 after SIGTERM, 130 after Ctrl-C.
     """
+    work = _until_signal(main)
     try:
         allow_many_files()
         # All that is loaded now lives as long as the process. A full collection that scanned it
         # too would block the loop for 10 to 30 ms.
         gc.freeze()
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-            return runner.run(_until_signal(main))
-    finally:
-        main.close()  # Ctrl-C may have come before it was started
+            return runner.run(work)
+    finally:  # Ctrl-C may have come before they were started
+        work.close()
+        main.close()
 
 
 def allow_many_files() -> None:

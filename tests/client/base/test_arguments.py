@@ -122,9 +122,12 @@ def test_a_lite_pull_consumer_checks_what_it_is_asked() -> None:
             LitePullConsumer("g", nameservers=broker.address, world=world()) as consumer,
         ):
             queue: Any = queue_of("orders")
-            for wrong in (None, "orders", queue, [None], ["orders"]):
+            for wrong in (None, "orders", [None], ["orders"]):
                 for several in (consumer.assign, consumer.pause, consumer.resume):
                     refused("queue", several, wrong)
+            refused("queue", consumer.assign, queue)
+            consumer.pause(queue)  # these two take one, or a list
+            consumer.resume(queue)
             refused("for assignments", consumer.on_assignment, lambda: None)
             consumer.assign([queue])
             for wrong in QUEUES:

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 
 from sprocket.base.errors import InvalidParameter, SystemFailure, TopicNotFound
 from sprocket.broker.dispatch import Endpoints
+from sprocket.broker.reading.pull import PullRequests
 from sprocket.broker.tables.attributes import altered, parse
 from sprocket.broker.tables.clients import ClientTable
 from sprocket.broker.tables.offsets import ConsumerOffsets
@@ -43,6 +44,7 @@ class TopicRequests:
         self,
         topics: Topics,
         store: Store,
+        pulls: PullRequests,
         *,
         offsets: ConsumerOffsets,
         clients: ClientTable,
@@ -51,6 +53,7 @@ class TopicRequests:
     ) -> None:
         self._topics = topics
         self._store = store
+        self._pulls = pulls
         self._offsets = offsets
         self._clients = clients
         self._volumes = volumes
@@ -147,6 +150,7 @@ class TopicRequests:
         self._offsets.forget_topic(name)
         self._volumes.forget_topic(name)
         self._store.delete_topic(name)
+        self._pulls.end_held_of(name)
         await self._save_offsets()
         return Reply()
 

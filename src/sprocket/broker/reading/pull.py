@@ -108,6 +108,15 @@ class PullRequests:
         for limit in self._held.get((group, topic, queue_number), ()):
             _end(limit)
 
+    def end_held_of(self, topic: str) -> None:
+        """Lets all held pulls of a topic that was deleted look again: their clients must learn of
+        it, since a topic of the same name that is made next has other messages at the same offsets.
+        """
+        for key, limits in self._held.items():
+            if key[1] == topic:
+                for limit in limits:
+                    _end(limit)
+
     def stop(self) -> None:
         """Answers all held pulls with "not found", and holds no further ones."""
         self._is_stopping = True

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import logging
+import re
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Any, TypeVar
@@ -10,7 +12,10 @@ from typing import Any, TypeVar
 from sprocket.base.errors import UsageError
 from sprocket.filter.choice import Filter, MessageSelector, filter_of
 from sprocket.message.offsets import LONG_MAX
+from sprocket.message.outgoing import check_milliseconds
 from sprocket.message.queue import QueueId
+
+logger = logging.getLogger(__name__)
 
 C = TypeVar("C")
 
@@ -27,7 +32,12 @@ def chosen(choice: MessageSelector) -> Filter:
     """
     for name in choice.keys() - MessageSelector.__annotations__.keys():
         raise UsageError(f"messages are chosen by tags, sql or code; there is no {name}")
-    return filter_of(**choice)
+    wanted = filter_of(**choice)
+    for tag in wanted.tags:
+        words = re.split(r"[|,\s]+", tag)
+        if len(words) > 1:
+            logger.warning("tags: %r is one tag; several are written %r", tag, " || ".join(words))
+    return wanted
 
 
 def settings(given: C | None, kind: type[C]) -> C:
@@ -91,9 +101,12 @@ def milliseconds(name: str, value: float) -> float:
 def moment_ms(at: datetime | int) -> int:
     """Returns a time as ms since 1970 UTC."""
     if isinstance(at, datetime):
+        if at.tzinfo is None:
+            raise UsageError(f"the time {at} has no time zone: 10 o'clock where?")
         return int(at.timestamp() * 1000)
     if not isinstance(at, int) or isinstance(at, bool) or abs(at) > LONG_MAX:
         raise UsageError(f"a time is a datetime or ms since 1970, not {at!r}")
+    check_milliseconds(at)
     return at
 
 

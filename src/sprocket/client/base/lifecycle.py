@@ -2,13 +2,35 @@
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
 from types import TracebackType
-from typing import NoReturn, Self
+from typing import Any, NoReturn, Self
+
+from sprocket.base.errors import UsageError
 
 
 class Lifecycle(ABC):
     """A client that is started and closed, either explicitly or by `async with`."""
+
+    def __new__(cls, *given: Any, **named: Any) -> Self:
+        """Makes a client; a setting that is given by itself is refused with a hint at `config`."""
+        parameters = inspect.signature(cls.__init__).parameters
+        config = parameters.get("config")
+        if config is not None and not any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
+            kind = str(config.annotation).partition(" ")[0]
+            for name in named.keys() - parameters.keys():
+                raise UsageError(
+                    f"{cls.__name__} has no parameter {name}; settings go into a configuration: "
+                    f"{cls.__name__}(..., config={kind}({name}={named[name]!r}))"
+                )
+        return super().__new__(cls)
+
+    def _check_loop(self) -> None:
+        """Raises UsageError in another loop than the one that the client was started in."""
+        session = getattr(self, "_session", None)
+        if session is not None:
+            session.check_loop()
 
     @abstractmethod
     async def start(self) -> None:

@@ -23,6 +23,16 @@ def call_contained(function: Callable[..., Any], *arguments: Any) -> Any:
         raise RuntimeError(f"the function raised {error!r}") from error
 
 
+def call_on_loop(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Calls a plain function on the loop; whatever it raises is an `Exception`, but for Ctrl-C."""
+    try:
+        return call_contained(function, *arguments)
+    except RuntimeError as error:
+        if isinstance(error.__cause__, KeyboardInterrupt):
+            raise error.__cause__ from None
+        raise
+
+
 def is_from_outside(error: BaseException) -> bool:
     """Whether an error raised by an `await` of a user's coroutine is meant for the awaiting code.
 

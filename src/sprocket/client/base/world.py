@@ -12,6 +12,8 @@ from ipaddress import ip_address
 
 from sprocket.base.ports import Clock, Disk, Entropy
 
+#: How far the clocks of two machines may be apart where times of both are compared, ms.
+CLOCKS_APART_MS = 10_000
 #: An address reserved for documentation; nothing is sent to it, see `_own_address`.
 _ELSEWHERE = ("192.0.2.1", 9)
 
@@ -66,3 +68,15 @@ def _own_address() -> str:
             return str(probe.getsockname()[0])
     except OSError:
         return "127.0.0.1"
+
+
+def client_id_of(configured: str | None, world: ClientEnvironment, place: int) -> str:
+    """Returns `address@process#random`, or `address@instance` if an instance is configured.
+
+    Two containers may have the same address and process number; the random part differs.
+    """
+    if configured is None:
+        instance = f"{world.process}#{world.entropy.token(6).hex()}"
+    else:
+        instance = configured if not place else f"{configured}#{place}"
+    return f"{world.host}@{instance}"

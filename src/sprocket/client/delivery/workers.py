@@ -11,11 +11,11 @@ import asyncio
 import functools
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from sprocket.base.deadline import Deadline
 from sprocket.client.base.subscription import Listener, Subscription
+from sprocket.client.base.threads import DaemonThreads
 from sprocket.client.base.user_code import call_contained
 from sprocket.client.config import ConsumerConfig
 from sprocket.client.delivery.processes import ListenerProcesses
@@ -82,7 +82,7 @@ class Workers:
         #: Whether a worker was woken or created and has not started yet.
         self.is_waking = False
         self.is_stopped = False
-        self._threads: ThreadPoolExecutor | None = None
+        self._threads: DaemonThreads | None = None
 
     async def serve(self, turn: WorkerTask) -> None:
         """Takes ready messages, wakes the next worker if there are more, and delivers them.
@@ -137,7 +137,7 @@ class Workers:
         if self._processes is not None:
             self._processes.end()
         if self._threads is not None:
-            self._threads.shutdown(wait=False, cancel_futures=True)
+            self._threads.shutdown(cancel_futures=True)
 
     def listener_of(self, message: StoredMessage) -> Listener | None:
         """Returns the listener of a message; None if its topic is not subscribed any more.
@@ -188,7 +188,7 @@ class Workers:
         """
         try:
             if self._threads is None:
-                self._threads = ThreadPoolExecutor(self._workers_max, "sprocket-listener")
+                self._threads = DaemonThreads(self._workers_max, "sprocket-listener")
             call = functools.partial(function, payload)
             if self._processes is not None:
                 call = functools.partial(self._processes.call, function, payload)

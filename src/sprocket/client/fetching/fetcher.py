@@ -26,8 +26,10 @@ from sprocket.base.errors import (
     SubscriptionInvalid,
     SubscriptionMissing,
     SubscriptionOutdated,
+    TopicNotFound,
 )
 from sprocket.client.base.subscription import Subscription
+from sprocket.client.base.world import CLOCKS_APART_MS
 from sprocket.client.config import FetchConfig
 from sprocket.client.fetching.consume_mode import SHARING, ConsumeMode
 from sprocket.client.fetching.filter_upload import upload_filter
@@ -43,6 +45,8 @@ from sprocket.message.properties import RETRY_TOPIC
 from sprocket.message.queue import QueueId
 from sprocket.message.topic import is_retry_topic
 from sprocket.protocol.codes import MASTER, ResponseCode
+from sprocket.protocol.command import Command
+from sprocket.protocol.requests.offset import OffsetReply, SearchOffset
 from sprocket.protocol.requests.pull import (
     COMMIT_OFFSET,
     SUBSCRIPTION,
@@ -116,6 +120,28 @@ class Feed:
         #: The connection of the last pull.
         self._peer: Peer | None = None
         self._is_retry = is_retry_topic(queue.topic)
+        #: The task in `run` while it awaits the answer to a pull.
+        self._pulling: asyncio.Task[None] | None = None
+        #: Whether the broker does not know the topic: there is no position that could be committed,
+        #: and a topic of that name that appears later may be another one.
+        self.is_topic_gone = False
+        #: When the newest message that was fetched was stored, by the broker's clock.
+        self._stored_ms: int | None = None
+        #: When the last pull that was answered rightly was asked for, by this machine's clock.
+        self._right_ms = self.pulled_ms
+
+    def subscribe(self, subscription: Subscription) -> None:
+        """Fetches by another subscription from now on.
+
+        The answer to a pull under way was chosen by the old one, and may leave out what only the
+        new one wants. So it is not waited for, and the same offset is asked for again.
+        """
+        if subscription == self.subscription:
+            return
+        self.subscription = subscription
+        pulling, self._pulling = self._pulling, None
+        if pulling is not None:
+            pulling.cancel()
 
     # There is one pull at a time, so replies cannot overtake each other, and the broker holds it
     # while the queue is empty. The window's limits are checked before each pull, so a slow listener
@@ -137,6 +163,8 @@ class Feed:
             except FilterMissing as error:
                 await self._upload_filter(error)
             except SprocketError as error:
+                if isinstance(error, TopicNotFound):
+                    self.is_topic_gone = True
                 self._complain(error)
             else:
                 if self._in_vain < _IN_VAIN_MAX:
@@ -167,7 +195,9 @@ class Feed:
         is_news = str(error) != self._last_error
         self._last_error = str(error)
         is_for_user = isinstance(error, FilterFailed | FilterMissing | SubscriptionInvalid)
-        level = logging.WARNING if is_for_user and is_news else logging.INFO
+        level = logging.DEBUG
+        if is_news:
+            level = logging.WARNING if is_for_user else logging.INFO
         logger.log(level, "%s: pull: %s", self.queue, error)
 
     def limit(self, limits: FetchLimits) -> None:
@@ -200,13 +230,16 @@ class Feed:
         deadline = Deadline.after_ms(self._parts.config.pull_timeout_ms)
         began = asyncio.get_running_loop().time()
         self.pulled_ms = session.world.clock.now_ms()
-        reply = await peer.call(header, deadline=deadline)
+        subscription = self.subscription
+        reply = await self._answer(peer, header, deadline)
+        if reply is None or self.subscription is not subscription:
+            return
         try:
             answer = read_pull(reply)
         except ReplyError:
             self._number = MASTER
             raise
-        if answer.status is PullStatus.OFFSET_ILLEGAL:
+        if answer.status is PullStatus.OFFSET_ILLEGAL or self.is_topic_gone:
             await self._moved(answer, number, reply.remark)
             return
         if header.sys_flag & COMMIT_OFFSET:
@@ -214,11 +247,30 @@ class Feed:
         if self.queue not in self._parts.pauses:  # else it is pulled again after the pause
             self._take(answer, began)
 
+    async def _answer(self, peer: Peer, header: PullMessage, deadline: Deadline) -> Command | None:
+        """The reply to a pull; None if `subscribe` ended the wait for it."""
+        task = self._pulling = asyncio.current_task()
+        subscription = self.subscription
+        try:
+            return await peer.call(header, deadline=deadline)
+        except asyncio.CancelledError:
+            is_ours = self.subscription is not subscription
+            if task is None or not is_ours or task.uncancel() > 0:
+                raise
+            return None
+        finally:
+            self._pulling = None
+
     def _request(self, *, is_master: bool) -> PullMessage:
         config = self._parts.config
         committable = self.window.committable
         mode = self._parts.mode
-        commits = mode.commits_by_pull and is_master and committable != self.committed
+        commits = (
+            mode.commits_by_pull
+            and is_master
+            and committable != self.committed
+            and not self.is_topic_gone
+        )
         flags = SUBSCRIPTION if mode.tells_filter else 0
         return PullMessage(
             consumer_group=self._parts.group,
@@ -240,6 +292,7 @@ class Feed:
     # that `run` pauses instead of sending pulls without end; an offset that moved on is progress.
     def _take(self, answer: PullAnswer, began: float) -> None:
         self._number = answer.broker_number
+        self._right_ms = self.pulled_ms
         window = self.window
         if answer.status is not PullStatus.FOUND:
             before = window.next_offset
@@ -257,6 +310,8 @@ class Feed:
                 window.fetched(messages, messages[-1].queue_offset + 1)
                 self._parts.offer(window)
             raise
+        if messages:
+            self._stored_ms = messages[-1].stored_ms
         now = asyncio.get_running_loop().time()
         self._parts.counters.pulled(self.queue.topic, now, count=len(messages), seconds=now - began)
         if window.fetched(messages, answer.next_offset):
@@ -277,20 +332,46 @@ class Feed:
         if number != MASTER:  # a slave may lag, so only the master may move the position
             self._number = MASTER
             raise ReplyError.of(ResponseCode.PULL_OFFSET_MOVED, f"slave {number}: {remark}")
+        offset = answer.next_offset
+        if self.is_topic_gone or self.window.next_offset > answer.max_offset == offset:
+            unseen = await self._first_unseen()
+            offset = min(max(unseen, answer.min_offset), answer.max_offset)
+            self.is_topic_gone = False
+            if answer.status is not PullStatus.OFFSET_ILLEGAL and offset >= self.window.next_offset:
+                return
         logger.warning(
             "%s: position moves from %d to %d: %s",
-            self.queue,
-            self.window.next_offset,
-            answer.next_offset,
-            remark,
-        )
+            self.queue, self.window.next_offset, offset, remark,
+        )  # fmt: skip
         if self._parts.finish is not None:
             await self._parts.finish(self.window)
-        window = Window(answer.next_offset, self._limits)
+        window = Window(offset, self._limits)
         window.trust(self.window.trusted_until)
         self.window.close()
         self.window = window
         self.committed = None
+
+    async def _first_unseen(self) -> int:
+        """The offset of the first message that was stored since the last one that was fetched.
+
+        A queue that ends before our position was made anew, or has lost its last messages in a
+        crash: offsets say nothing about what was fetched, but times do. What was stored since is
+        new in both cases. Times are the broker's own, unless nothing was fetched yet.
+
+        Raises:
+            TransportError, ReplyError: the broker does not tell.
+        """
+        session, queue = self._parts.session, self.queue
+        if self._stored_ms is not None:
+            since_ms = self._stored_ms + 1
+        else:
+            since_ms = max(0, self._right_ms - CLOCKS_APART_MS)
+        header = SearchOffset(
+            topic=queue.topic, queue_id=queue.number, timestamp=since_ms, bname=queue.broker
+        )
+        deadline = Deadline.after_ms(self._parts.config.call_timeout_ms)
+        reply = await session.pool.ask(session.address(queue.broker), header, deadline=deadline)
+        return reply.read(OffsetReply).offset
 
 
 def _wake(waiting: asyncio.Future[None]) -> None:

@@ -48,14 +48,14 @@ class Pauses:
         self._topics.discard(topic)
         self._wake()
 
-    def pause_queues(self, queues: Iterable[QueueId]) -> None:
+    def pause_queues(self, queues: QueueId | Iterable[QueueId]) -> None:
         """Pauses these queues; the consumer need not hold them yet."""
-        self._queues.update(queues_of(queues))
+        self._queues.update(_listed(queues))
         self.is_any = True
 
-    def resume_queues(self, queues: Iterable[QueueId]) -> None:
+    def resume_queues(self, queues: QueueId | Iterable[QueueId]) -> None:
         """Resumes these queues, except those that are paused for another reason."""
-        self._queues.difference_update(queues_of(queues))
+        self._queues.difference_update(_listed(queues))
         self._wake()
 
     async def wait_resumed(self, queue: QueueId) -> None:
@@ -67,3 +67,8 @@ class Pauses:
         self.is_any = self._is_all or bool(self._topics or self._queues)
         self._resumed.set()
         self._resumed = asyncio.Event()
+
+
+def _listed(queues: QueueId | Iterable[QueueId]) -> list[QueueId]:
+    """Queues as a list, each checked; one queue is a list of one."""
+    return queues_of([queues] if isinstance(queues, QueueId) else queues)

@@ -8,6 +8,7 @@ Source: ConsumerManager.registerConsumer, ConsumerConnection of RocketMQ 5.x.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Mapping
 
@@ -40,17 +41,20 @@ async def check_agreement(
             await session.routes.of(topic, deadline)
         except SprocketError as error:
             logger.debug("route of %s: %s", topic, error)
-    for _, number, address in session.routes.brokers():
-        if number != MASTER:
+    header = ConsumerConnections(consumer_group=group)
+    addresses = [each for _, number, each in session.routes.brokers() if number == MASTER]
+    replies = await asyncio.gather(
+        *(session.pool.ask(each, header, deadline=deadline) for each in addresses),
+        return_exceptions=True,
+    )
+    for address, reply in zip(addresses, replies, strict=True):
+        if isinstance(reply, ConsumerOffline):
             continue
-        try:
-            header = ConsumerConnections(consumer_group=group)
-            reply = await session.pool.ask(address, header, deadline=deadline)
-        except ConsumerOffline:
+        if isinstance(reply, SprocketError):
+            logger.info("%s does not list the members of %s: %s", address, group, reply)
             continue
-        except SprocketError as error:
-            logger.info("%s does not list the members of %s: %s", address, group, error)
-            continue
+        if isinstance(reply, BaseException):
+            raise reply
         members = ConsumerConnection.decode(reply.body)
         if members.connection_set and (odd := discord(wanted, members.subscription_table)):
             raise UsageError(f"members of {group} at {address} subscribe otherwise: {odd}")

@@ -78,7 +78,8 @@ class Discovery:
             logger.warning("search for matching topics: %s", error)
             return
         fresh = [] if self._known is None else [each for each in found if each not in self._known]
-        self._known = {*(self._known or ()), *names}
+        #: A topic that is gone and comes again is another one.
+        self._known = {*(self._known or ()), *names} - set(gone)
         for topic in found:
             logger.info("topic %s matches a pattern and is subscribed now", topic)
         for topic in gone:

@@ -20,14 +20,19 @@ import json
 import logging
 import os
 import re
+from dataclasses import replace
 
 from sprocket.base.errors import DirectoryInUse, RemoteProtocolError, StoreError, UsageError
 from sprocket.base.ports import Disk
+from sprocket.client.config import ConsumerConfig
 from sprocket.message.offsets import QueueOffset
 from sprocket.message.queue import QueueId
 from sprocket.protocol.lenient_json import ObjectKey, parse
 
 logger = logging.getLogger(__name__)
+
+#: The default instance of a broadcasting consumer, the last part of its client id, as in Java.
+_BROADCASTING_INSTANCE = "DEFAULT"
 
 _ROOT = "~/.rocketmq_offsets"
 _FILE = "offsets.json"
@@ -183,3 +188,10 @@ def _entry(key: object, value: object) -> tuple[QueueId, QueueOffset]:
 
 def _is_count(value: object, limit: int) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < limit
+
+
+def broadcasting_config(config: ConsumerConfig) -> ConsumerConfig:
+    """Returns the configuration with a fixed instance, because the file's path contains it."""
+    if config.instance is not None:
+        return config
+    return replace(config, instance=_BROADCASTING_INSTANCE)

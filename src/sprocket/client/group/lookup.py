@@ -10,13 +10,14 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple, Protocol
 
 from sprocket.base.deadline import Deadline
-from sprocket.base.errors import RouteNotFound, SprocketError, TransportError
+from sprocket.base.errors import ConnectFailed, RouteNotFound, SprocketError, TransportError
 from sprocket.client.session.session import Session
 from sprocket.clientcore.routes import TopicRoute
 from sprocket.message.queue import QueueId
 from sprocket.protocol.bodies import GroupMemberList
 from sprocket.protocol.codes import MASTER
 from sprocket.protocol.requests.client import GroupMembers
+from sprocket.remoting.alternatives import first_answer
 
 logger = logging.getLogger(__name__)
 
@@ -61,7 +62,7 @@ class RouteLookup:
             self.known_first.setdefault(topic, frozenset())
             return None
         except TransportError as error:
-            logger.info("%s: route of %s: %s", self.group, topic, error)
+            logger.debug("%s: route of %s: %s", self.group, topic, error)
             return None
         self.known_first.setdefault(topic, frozenset(route.readable))
         return route
@@ -86,17 +87,29 @@ class SharedLookup:
     # our registration, so it gets a heartbeat, and the list is requested once more.
     async def _members(self, route: TopicRoute) -> list[str] | None:
         """Returns the client ids of the members; None if no broker's list contains this one."""
-        for broker in sorted(route.addresses):
-            where = self._session.routes.nearest(broker, MASTER)
-            if where is None:
-                continue
-            for _ in range(2):
-                members = await self._ask_members(where[1])
-                if members is not None and self._session.client_id in members:
-                    return members
-                if not await self._greeted(where[1]):
-                    break
-        return None
+        nearest = self._session.routes.nearest
+        found = [where for each in sorted(route.addresses) if (where := nearest(each, MASTER))]
+        # The order is the same each time, but for brokers without a connection, which come last.
+        addresses = sorted(
+            (address for _, address in found),
+            key=lambda address: not self._session.pool.is_connected(address),
+        )
+        answer = await first_answer(addresses, self._members_at, failures=[])
+        return None if answer is None else answer[1]
+
+    async def _members_at(self, address: str) -> list[str]:
+        """Returns the client ids in one broker's list.
+
+        Raises:
+            TransportError: the broker does not answer, or its list does not contain this client.
+        """
+        for _ in range(2):
+            members = await self._ask_members(address)
+            if members is not None and self._session.client_id in members:
+                return members
+            if not await self._greeted(address):
+                break
+        raise ConnectFailed(f"{address} does not tell the members of {self._group}")
 
     async def _ask_members(self, address: str) -> list[str] | None:
         deadline = Deadline.after_ms(self._routed.timeout_ms)
@@ -112,7 +125,7 @@ class SharedLookup:
         try:
             await self._session.register(address)
         except SprocketError as error:
-            logger.info("%s: %s: %s", self._group, address, error)
+            logger.debug("%s: %s: %s", self._group, address, error)
             return False
         return True
 

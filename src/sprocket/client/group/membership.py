@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import partial
 from typing import NamedTuple
 
@@ -23,12 +23,11 @@ from sprocket.client.base.subscription import Subscription
 from sprocket.client.fetching.fetcher import Feed, FeedParts
 from sprocket.client.fetching.statistics import WindowStatistics
 from sprocket.client.group.leases import Leases
-from sprocket.client.group.local_offsets import LocalOffsets
 from sprocket.client.group.lookup import Lookup, RouteLookup, SharedLookup, SoleLookup, TopicMembers
 from sprocket.client.group.offset_store import OffsetStore
 from sprocket.client.group.offsets import StartPosition
 from sprocket.client.group.rebalance import Acquire, Instruction, Rebalance
-from sprocket.client.group.shares import OnShare, Shares
+from sprocket.client.group.shares import MembershipOptions, Shares
 from sprocket.client.session.session import Session, either
 from sprocket.message.queue import QueueId
 from sprocket.protocol.bodies import ConsumerData
@@ -38,22 +37,9 @@ logger = logging.getLogger(__name__)
 #: Seconds before the next rebalance after one that was incomplete: the first pause, the longest.
 _SOON = 1.0
 _SOON_LONGEST = 5.0
-
-
-class MembershipOptions(NamedTuple):
-    """Options of a consumer that differs from a clustering push consumer.
-
-    Attributes:
-        chosen: returns the queues of a topic that are assigned by hand, without a membership.
-        local: where a broadcasting consumer stores its offsets.
-        on_share: is called when the assignment of a topic changes.
-        on_held: is called when the consumer starts to read a queue.
-    """
-
-    chosen: Callable[[str], Sequence[QueueId]] | None = None
-    local: LocalOffsets | None = None
-    on_share: OnShare | None = None
-    on_held: Callable[[], None] | None = None
+#: Queues that are taken, or given up, at the same time, and seconds until the next ones begin.
+_SLICE = 200
+_SLICE_SECONDS = 0.02
 
 
 class _Held(NamedTuple):
@@ -106,6 +92,8 @@ class Membership:
         self._rebalance_now = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
         self._is_leaving = False
+        #: Whether feeds have yet to be updated with subscriptions that changed.
+        self._is_outdated = False
 
     @property
     def queues(self) -> list[QueueId]:
@@ -151,7 +139,10 @@ class Membership:
             await self._routed.route(topic)
         if self._options.chosen is None:
             self._session.add_consumer(self)
-            await self._session.heartbeat()
+            beat = asyncio.ensure_future(self._session.heartbeat())
+            await asyncio.wait(
+                [beat], timeout=_SOON / 2
+            )  # silent brokers are told when they answer
         self._begin(self._rebalance_loop)
         self._begin(self._commit_loop)
         if self._leases is not None:
@@ -187,9 +178,17 @@ class Membership:
                 first message on.
         """
         for topic in fresh:
-            self._routed.known_first.setdefault(topic, frozenset())
+            self._routed.known_first[topic] = frozenset()
+        if not self._is_outdated:  # once for all that change in one turn of the loop
+            self._is_outdated = True
+            asyncio.get_running_loop().call_soon(self._update_feeds)
         self._session.heartbeat_soon()
         self.rebalance_soon()
+
+    def _update_feeds(self) -> None:
+        self._is_outdated = False
+        for queue, held in self._held.items():
+            held.feed.subscribe(self._subscriptions.get(queue.topic, held.feed.subscription))
 
     # Rebalancing.
 
@@ -244,11 +243,11 @@ class Membership:
     # Acquiring and releasing.
 
     def _perform(self, instructions: list[Instruction]) -> None:
-        for instruction in instructions:
-            if isinstance(instruction, Acquire):
-                self._begin(partial(self._acquire, instruction.queue))
-            else:
-                self._begin(partial(self._release, instruction.queue))
+        for each in instructions[:_SLICE]:
+            work = self._acquire if isinstance(each, Acquire) else self._release
+            self._begin(partial(work, each.queue))
+        if (rest := instructions[_SLICE:]) and not self._is_leaving:
+            asyncio.get_running_loop().call_later(_SLICE_SECONDS, self._perform, rest)
 
     async def _acquire(self, queue: QueueId) -> None:
         try:
@@ -263,6 +262,7 @@ class Membership:
             self._rebalance_after()
             return
         feed.limit(self._shares.limits(queue.topic))
+        feed.subscribe(self._subscriptions.get(queue.topic, feed.subscription))
         self._held[queue] = _Held(feed, asyncio.ensure_future(self._run(feed)))
         logger.info("%s: %s from %d", self.group, queue, feed.window.next_offset)
         self._perform(self._rebalance.acquired(queue))

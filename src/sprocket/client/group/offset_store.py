@@ -17,6 +17,8 @@ logger = logging.getLogger(__name__)
 
 #: Seconds after which an unchanged offset is committed again.
 _AGAIN_SECONDS = 60.0
+#: Positions that are committed at the same time; between two slices others have the loop.
+_SLICE = 200
 
 
 class OffsetStore:
@@ -68,7 +70,11 @@ class OffsetStore:
 
     async def commit_all(self, feeds: Iterable[Feed]) -> SprocketError | None:
         """Commits the offsets of these feeds; returns the first error, or None."""
-        results = await asyncio.gather(*(self.commit(feed) for feed in feeds))
+        now = asyncio.get_running_loop().time()
+        changed = [feed for feed in feeds if not self._is_kept(feed, now)]
+        results: list[SprocketError | None] = []
+        for at in range(0, len(changed), _SLICE):
+            results += await asyncio.gather(*map(self.commit, changed[at : at + _SLICE]))
         if self._local is not None:
             self._local.save()
         return next((error for error in results if error is not None), None)
@@ -77,6 +83,13 @@ class OffsetStore:
         """Commits the feed's offset if offsets are committed automatically."""
         if self._parts.mode.commits:
             await self.commit(feed)
+
+    def _is_kept(self, feed: Feed, now: float) -> bool:
+        """Whether there is nothing to commit."""
+        if feed.is_topic_gone:
+            return True
+        is_known = feed.window.committable == feed.committed
+        return is_known and now - feed.committed_at < _AGAIN_SECONDS
 
     async def commit(self, feed: Feed) -> SprocketError | None:
         """Commits the feed's offset if it is not committed yet; returns the error, or None.
@@ -87,7 +100,7 @@ class OffsetStore:
         window = feed.window
         offset = window.committable
         now = asyncio.get_running_loop().time()
-        if offset == feed.committed and now - feed.committed_at < _AGAIN_SECONDS:
+        if self._is_kept(feed, now):
             return None
         try:
             await self._kept.commit(feed.queue, offset)

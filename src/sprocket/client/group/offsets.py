@@ -20,6 +20,8 @@ from typing import Literal
 
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import QueryNotFound, UsageError
+from sprocket.client.base.arguments import moment_ms
+from sprocket.client.base.world import CLOCKS_APART_MS
 from sprocket.client.session.session import Session
 from sprocket.message.offsets import QueueOffset
 from sprocket.message.queue import QueueId
@@ -36,9 +38,6 @@ from sprocket.protocol.requests.offset import (
 
 #: Where a group starts: `"last"`, `"first"`, or a time (a number is ms since 1970 UTC).
 Start = Literal["last", "first"] | datetime | int
-
-#: By how many ms the broker's clock may be behind ours before a message of a new queue is missed.
-_CLOCKS_APART_MS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +74,9 @@ class StartPosition:
         if start == "first":
             return cls("CONSUME_FROM_FIRST_OFFSET")
         if isinstance(start, datetime):
-            return cls("CONSUME_FROM_TIMESTAMP", int(start.timestamp() * 1000))
+            return cls("CONSUME_FROM_TIMESTAMP", moment_ms(start))
         if isinstance(start, int) and not isinstance(start, bool) and 0 <= start < 2**63:
-            return cls("CONSUME_FROM_TIMESTAMP", start)
+            return cls("CONSUME_FROM_TIMESTAMP", moment_ms(start))
         raise UsageError(f"a start is 'last', 'first', a datetime or ms since 1970, not {start!r}")
 
 
@@ -157,7 +156,7 @@ class BrokerOffsets:
             return await self.first(queue)
         if beginning.is_last:
             if is_late:
-                return await self.at(queue, began_ms - _CLOCKS_APART_MS)
+                return await self.at(queue, began_ms - CLOCKS_APART_MS)
             return await self.end(queue)
         return await self.at(queue, beginning.at_ms)
 

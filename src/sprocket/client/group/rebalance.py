@@ -13,6 +13,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from sprocket.client.assign import Strategy, average, sort_members
+from sprocket.client.base.user_code import call_on_loop
 from sprocket.message.queue import QueueId
 
 
@@ -74,7 +75,7 @@ class Rebalance:
         if self.member not in members:
             return []
         ordered = sorted(set(queues))
-        mine = self._strategy(self.member, ordered, sort_members(set(members)))
+        mine = call_on_loop(self._strategy, self.member, ordered, sort_members(set(members)))
         self._wanted[topic] = frozenset(mine) & frozenset(ordered)
         return self._settle(topic)
 

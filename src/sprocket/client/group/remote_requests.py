@@ -18,7 +18,8 @@ from typing import Any, NamedTuple, Protocol
 from sprocket.base.errors import CorruptRecord, RemoteProtocolError
 from sprocket.base.ports import Clock
 from sprocket.client.base.subscription import Later, Listener, Subscription
-from sprocket.client.base.user_code import call_contained, is_from_outside
+from sprocket.client.base.threads import call_in_thread
+from sprocket.client.base.user_code import is_from_outside
 from sprocket.client.config import FetchConfig
 from sprocket.client.fetching.fetcher import Feed, as_sent
 from sprocket.client.fetching.statistics import Statistics, TopicStatistics
@@ -280,7 +281,7 @@ async def _outcome(listener: Listener, message: StoredMessage) -> tuple[str, str
     payload: Any = message if listener.batch is None else [message]
     try:
         if listener.is_blocking:
-            result = await asyncio.to_thread(call_contained, listener.function, payload)
+            result = await call_in_thread(listener.function, payload)
         else:
             result = await listener.function(payload)
     except BaseException as error:  # a user's listener

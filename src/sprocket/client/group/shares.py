@@ -4,15 +4,34 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
+from sprocket.client.base.user_code import call_on_loop
 from sprocket.client.config import FetchConfig
 from sprocket.client.fetching.window import FetchLimits
+from sprocket.client.group.local_offsets import LocalOffsets
 from sprocket.message.queue import QueueId
 
 logger = logging.getLogger(__name__)
 
 #: Is called with a topic and the queues of it that are assigned to this member from now on.
 OnShare = Callable[[str, Sequence[QueueId]], None]
+
+
+class MembershipOptions(NamedTuple):
+    """Options of a consumer that differs from a clustering push consumer.
+
+    Attributes:
+        chosen: returns the queues of a topic that are assigned by hand, without a membership.
+        local: where a broadcasting consumer stores its offsets.
+        on_share: is called when the assignment of a topic changes.
+        on_held: is called when the consumer starts to read a queue.
+    """
+
+    chosen: Callable[[str], Sequence[QueueId]] | None = None
+    local: LocalOffsets | None = None
+    on_share: OnShare | None = None
+    on_held: Callable[[], None] | None = None
 
 
 class Shares:
@@ -35,7 +54,7 @@ class Shares:
         self._shares[topic] = share
         if self._on_share is not None:
             try:
-                self._on_share(topic, list(share))
+                call_on_loop(self._on_share, topic, list(share))
             except Exception:  # a user's function
                 logger.exception("the function for assignments failed for topic %s", topic)
         return True

@@ -78,10 +78,21 @@ class Subscriptions:
             if not isinstance(topics.pattern, str):
                 raise UsageError(f"a pattern of topic names is of text, not {topics.pattern!r}")
             self._wishes[topics] = _WantedTopic(wanted, listener)
+            self._renew(version)
             return
         check_topic(topics)
         self._missing.pop(topics, None)
         self.by_topic[topics] = Subscription(topics, wanted, self._newer(topics, version), listener)
+
+    def _renew(self, version: int) -> None:
+        """Subscribes what patterns found as they want it now; what none matches is given up."""
+        for topic in list(self._missing):
+            wish, now = self._want(topic), self.by_topic[topic]
+            if wish is None:
+                self._drop(topic)
+            elif wish != (now.filter, now.listener):
+                newer = self._newer(topic, version)
+                self.by_topic[topic] = Subscription(topic, wish.filter, newer, wish.listener)
 
     def _newer(self, topic: str, version: int) -> int:
         newer = max(version, self._versions.get(topic, version - 1) + 1)
@@ -96,8 +107,7 @@ class Subscriptions:
             return self.by_topic.pop(topics, None) is not None
         if self._wishes.pop(topics, None) is None:
             return False
-        for topic in [each for each in self._missing if self._want(each) is None]:
-            self._drop(topic)
+        self._renew(0)
         return True
 
     def clear(self) -> None:

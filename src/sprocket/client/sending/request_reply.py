@@ -91,14 +91,16 @@ class RequestReply:
         session = self._session
         if not self._is_announced:
             self._is_announced = await session.heartbeat()
-        for broker in sorted(route.addresses):
-            address = session.routes.address(broker)
-            if address is None or session.greeted(address) is not None:
-                continue
-            try:
-                await session.register(address)
-            except SprocketError as error:
-                logger.info("a reply through %s will not reach us: %s", address, error)
+        found = (session.routes.address(broker) for broker in sorted(route.addresses))
+        strangers = [each for each in found if each and session.greeted(each) is None]
+        results = await asyncio.gather(
+            *(session.register(address) for address in strangers), return_exceptions=True
+        )
+        for address, result in zip(strangers, results, strict=True):
+            if isinstance(result, SprocketError):
+                logger.info("a reply through %s will not reach us: %s", address, result)
+            elif isinstance(result, BaseException):
+                raise result
 
 
 class Responder:

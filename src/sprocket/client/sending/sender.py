@@ -15,6 +15,7 @@ from sprocket.base.backoff import pauses
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import (
     CallTimeout,
+    ConnectFailed,
     ReplyError,
     RouteNotFound,
     SendFailed,
@@ -46,6 +47,10 @@ _PAUSE_FIRST = 0.05
 _PAUSE_LONGEST = 1.0
 #: Seconds that fetching a newer route may take of a send's time.
 _ROUTE_SECONDS = 0.5
+
+
+class QueueNotFound(UsageError):
+    """The topic's route has no such queue."""
 
 
 class Sent(NamedTuple):
@@ -108,6 +113,35 @@ class MessageSender:
         if not route.writable:
             raise RouteNotFound(f"no broker takes messages of topic {topic!r} now")
         return route
+
+    async def fixed(
+        self,
+        message: Message,
+        deadline: Deadline,
+        *,
+        key: str | int | None = None,
+        queue: QueueId | None = None,
+        selector: QueueSelector | None = None,
+    ) -> QueueId:
+        """The queue that the caller wishes, by exactly one of three ways.
+
+        A route that is at hand may be older than the queue: before one is refused, name servers are
+        asked once more.
+
+        Raises:
+            UsageError: more than one wish, or no queue of the topic that takes messages.
+            RouteNotFound, SendFailed: as `route`.
+        """
+        known = self._session.routes.known(message.topic)
+        try:
+            route = await self.route(message.topic, deadline)
+            return fixed_queue(route, message, key=key, queue=queue, selector=selector)
+        except (QueueNotFound, RouteNotFound):
+            if known is None:  # it was asked for just now
+                raise
+        await self._refresh(message.topic, deadline)
+        route = await self.route(message.topic, deadline)
+        return fixed_queue(route, message, key=key, queue=queue, selector=selector)
 
     # Most sends succeed at once, so the loop takes the route from the cache and creates nothing for
     # retries until an attempt has failed. One coroutine less, and no calls that most
@@ -237,6 +271,9 @@ class MessageSender:
 
     def _note_failure(self, error: TransportError | ReplyError, queue: QueueId) -> None:
         """Records that a send to a broker failed."""
+        if isinstance(error, ConnectFailed):
+            address = self._session.routes.address(queue.broker)
+            self._session.reachability.failed(f"broker {address or queue.broker}", error)
         if self._faults is not None and error.retriable:
             self._faults.failed(queue.broker, self._clock())
 
@@ -303,8 +340,8 @@ def fixed_queue(
     """Returns the queue that the caller determines by exactly one of key, queue and selector.
 
     Raises:
-        UsageError: more than one of them is given, or the queue is none of the topic's writable
-            queues.
+        UsageError: more than one of them is given.
+        QueueNotFound: no queue of the topic that takes messages, as far as the route tells.
     """
     if (key is not None) + (queue is not None) + (selector is not None) != 1:
         raise UsageError("key, queue and queue_selector exclude each other")
@@ -312,7 +349,7 @@ def fixed_queue(
         return by_key(route.writable, key)
     chosen = queue if selector is None else _selected(selector, route.writable, message)
     if chosen is None or chosen not in route.writable:
-        raise UsageError(f"{chosen} is no queue of topic {message.topic!r} that takes messages")
+        raise QueueNotFound(f"{chosen} is no queue of topic {message.topic!r} that takes messages")
     return chosen
 
 

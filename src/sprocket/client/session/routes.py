@@ -16,12 +16,11 @@ from sprocket.base.deadline import Deadline
 from sprocket.base.errors import (
     CallTimeout,
     ClosedError,
-    ProtocolError,
-    ReplyError,
     RouteNotFound,
     SprocketError,
-    TransportError,
+    TopicNotFound,
 )
+from sprocket.client.session.reachability import Reachability
 from sprocket.clientcore.routes import (
     NameServers,
     TopicRoute,
@@ -35,6 +34,7 @@ from sprocket.protocol.bodies import Route, TopicList
 from sprocket.protocol.codes import MASTER
 from sprocket.protocol.command import Header
 from sprocket.protocol.requests.route import RouteOfTopic, SystemTopicsOfNameServer, TopicNames
+from sprocket.remoting.alternatives import first_answer
 from sprocket.remoting.pool import Pool
 
 logger = logging.getLogger(__name__)
@@ -48,14 +48,23 @@ class RouteCache:
         nameservers: their addresses; one is used until it fails, then the next.
         first: index of the first one to use.
         timeout_ms: how long a request to one name server may take.
+        reachability: reports what cannot be reached.
     """
 
     def __init__(
-        self, pool: Pool, nameservers: Sequence[str], *, first: int, timeout_ms: int
+        self,
+        pool: Pool,
+        nameservers: Sequence[str],
+        *,
+        first: int,
+        timeout_ms: int,
+        reachability: Reachability | None = None,
     ) -> None:
         self._pool = pool
         self._nameservers = NameServers(nameservers, first)
         self._timeout_ms = timeout_ms
+        self._everyone = f"any name server of {', '.join(nameservers)}"
+        self._reachability = reachability or Reachability(asyncio.get_running_loop().time)
         self._routes: dict[str, TopicRoute] = {}
         self._fetching: dict[str, asyncio.Task[TopicRoute]] = {}
         #: By broker name, the newest addresses from any route.
@@ -152,19 +161,18 @@ class RouteCache:
         Raises:
             TransportError, ReplyError: every name server failed; this is the last error.
         """
+
+        async def listed(address: str) -> set[str]:
+            topics = await self._list(address, TopicNames(), deadline)
+            own = await self._list(address, SystemTopicsOfNameServer(), deadline)
+            return topics - own - {f"{name}{REPLY_SUFFIX}" for name in own}
+
         failures: list[SprocketError] = []
-        for address in self._nameservers:
-            try:
-                topics = await self._list(address, TopicNames(), deadline)
-                own = await self._list(address, SystemTopicsOfNameServer(), deadline)
-                break
-            except (TransportError, ReplyError) as error:
-                logger.info("name server %s: %s", address, error)
-                failures.append(error)
-        else:
+        answer = await first_answer(self._nameservers, listed, failures=failures)
+        if answer is None:
             raise failures[-1]
-        own |= {f"{name}{REPLY_SUFFIX}" for name in own}
-        return sorted(topics - own)
+        self._nameservers.answered(answer[0])
+        return sorted(answer[1])
 
     async def _list(self, address: str, header: Header, deadline: Deadline) -> set[str]:
         reply = await self._pool.ask(address, header, deadline=deadline)
@@ -202,24 +210,35 @@ class RouteCache:
         return found
 
     async def _ask(self, topic: str) -> Route:
-        """Asks the name servers in turn, because a broken one must not hide what another knows."""
+        """Asks the name servers; a broken or silent one must not hide what another knows."""
         failures: list[SprocketError] = []
-        for address in self._nameservers:
-            try:
-                route = await self._ask_one(address, topic)
-            except (TransportError, ReplyError, ProtocolError) as error:
-                logger.info("name server %s: %s", address, error)
-                failures.append(error)
-            else:
-                self._nameservers.answered(address)
-                return route
-        raise no_route(topic, failures)
+        answer = await first_answer(
+            self._nameservers,
+            lambda address: self._ask_one(address, topic),
+            failures=failures,
+            unknown=TopicNotFound,
+        )
+        if answer is None:
+            error = no_route(topic, failures)
+            if not isinstance(error, RouteNotFound):
+                self._reachability.failed(self._everyone, failures[-1])
+            raise error
+        self._reachability.answered(self._everyone)
+        self._reachability.answered(f"name server {answer[0]}")
+        self._nameservers.answered(answer[0])
+        return answer[1]
 
     async def _ask_one(self, address: str, topic: str) -> Route:
         header = RouteOfTopic(topic=topic, accept_standard_json_only=True)
         deadline = Deadline.after_ms(self._timeout_ms)
-        reply = await self._pool.ask(address, header, deadline=deadline)
-        return Route.decode(reply.body)
+        try:
+            reply = await self._pool.ask(address, header, deadline=deadline)
+            return Route.decode(reply.body)
+        except TopicNotFound:
+            raise
+        except SprocketError as error:
+            self._reachability.failed(f"name server {address}", error, level=logging.INFO)
+            raise
 
 
 def _retrieve(task: asyncio.Task[TopicRoute]) -> None:

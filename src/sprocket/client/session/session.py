@@ -24,10 +24,11 @@ from weakref import WeakKeyDictionary
 
 from sprocket.base.backoff import pauses
 from sprocket.base.deadline import Deadline
-from sprocket.base.errors import ClosedError, ConnectFailed
-from sprocket.client.base.world import ClientEnvironment
+from sprocket.base.errors import ClosedError, ConnectFailed, TransportError, UsageError
+from sprocket.client.base.world import ClientEnvironment, client_id_of
 from sprocket.client.config import ClientConfig
 from sprocket.client.session.pending_replies import PendingReplies
+from sprocket.client.session.reachability import Reachability
 from sprocket.client.session.routes import RouteCache
 from sprocket.client.session.transaction_checks import TransactionChecks, answer_check
 from sprocket.message.ids import UniqueIds
@@ -93,7 +94,8 @@ class Session:
     ) -> None:
         entropy = world.entropy
         self.world = world
-        self.client_id = _client_id(config, world, place)
+        self._loop = asyncio.get_running_loop()
+        self.client_id = client_id_of(config.instance, world, place)
         self.ids = UniqueIds(
             address=world.packed_host, process=world.process, token=entropy.token(4)
         )
@@ -106,11 +108,13 @@ class Session:
             serialization=BINARY if config.header == "binary" else JSON,
             signer=signer,
         )
+        self.reachability = Reachability(asyncio.get_running_loop().time)
         self.routes = RouteCache(
             self.pool,
             nameservers,
             first=entropy.below(len(nameservers)),
             timeout_ms=config.call_timeout_ms,
+            reachability=self.reachability,
         )
         self.replies = PendingReplies()
         self._config = config
@@ -157,6 +161,14 @@ class Session:
         if group:
             session._groups.add(group)
         return session
+
+    def check_loop(self) -> None:
+        """Raises UsageError in another loop than the client's: a use there may break this one."""
+        if asyncio._get_running_loop() is not self._loop:
+            raise UsageError(
+                "the client belongs to the event loop that it was started in; other threads and "
+                "loops use the clients of sprocket.client.blocking"
+            )
 
     async def leave(self, *, group: str = "") -> None:
         """Removes one client; the last one closes the session. Arguments as for `join`."""
@@ -250,8 +262,13 @@ class Session:
 
     async def _register(self, address: str) -> Peer:
         deadline = Deadline.after_ms(self._config.call_timeout_ms)
-        peer = await self.pool.peer(address, deadline)
-        reply = await peer.call(Heartbeat(), body=self._heartbeat(), deadline=deadline)
+        try:
+            peer = await self.pool.peer(address, deadline)
+            reply = await peer.call(Heartbeat(), body=self._heartbeat(), deadline=deadline)
+        except TransportError as error:
+            self.reachability.failed(f"broker {address}", error)
+            raise
+        self.reachability.answered(f"broker {address}")
         if reply.code:
             raise ConnectFailed(f"{address} refused a heartbeat: {reply.remark} ({reply.code})")
         return peer
@@ -316,7 +333,13 @@ class Session:
         retry_pauses = pauses(_HEARTBEAT_RETRY_FIRST, self._config.heartbeat_ms / 1000)
         while True:
             self._heartbeat_now.clear()
-            if await self.heartbeat():
+            beat = asyncio.ensure_future(self.heartbeat())
+            now = asyncio.ensure_future(self._heartbeat_now.wait())
+            await asyncio.wait([beat, now], return_when=asyncio.FIRST_COMPLETED)
+            now.cancel()
+            if not beat.done():  # a silent broker must not keep what is new from the others
+                continue
+            if beat.result():
                 retry_pauses = pauses(_HEARTBEAT_RETRY_FIRST, self._config.heartbeat_ms / 1000)
                 pause = self._config.heartbeat_ms / 1000
             else:
@@ -359,18 +382,6 @@ class Session:
             code=ResponseCode.REQUEST_CODE_NOT_SUPPORTED,
             remark=f"request type {command.code} not supported",
         )
-
-
-def _client_id(config: ClientConfig, world: ClientEnvironment, place: int) -> str:
-    """Returns `address@process#random`, or `address@instance` if an instance is configured.
-
-    Two containers may have the same address and process number; the random part differs.
-    """
-    if config.instance is None:
-        instance = f"{world.process}#{world.entropy.token(6).hex()}"
-    else:
-        instance = config.instance if not place else f"{config.instance}#{place}"
-    return f"{world.host}@{instance}"
 
 
 async def either(event: asyncio.Event, seconds: float) -> None:

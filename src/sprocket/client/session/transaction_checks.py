@@ -13,7 +13,8 @@ from typing import Any
 
 from sprocket.base.errors import CorruptRecord, ProtocolError, TransportError
 from sprocket.client.base.subscription import Listener, Outcome
-from sprocket.client.base.user_code import call_contained, is_from_outside
+from sprocket.client.base.threads import call_in_thread
+from sprocket.client.base.user_code import is_from_outside
 from sprocket.message.message import StoredMessage
 from sprocket.message.properties import PRODUCER_GROUP, UNIQUE_KEY
 from sprocket.message.record import decode
@@ -140,7 +141,7 @@ async def call(function: Callable[[Any], Any], argument: object) -> Outcome:
         Exception: whatever the function raises.
     """
     if Listener.of(function, None).is_blocking:
-        outcome = await asyncio.to_thread(call_contained, function, argument)
+        outcome = await call_in_thread(function, argument)
     else:
         outcome = await function(argument)
     if not isinstance(outcome, Outcome):
