@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from sprocket.base.errors import LocalProtocolError, RemoteProtocolError
 from sprocket.protocol import header_json
-from sprocket.protocol.command import HEADER_FIELDS_MAX, JSON, Command
+from sprocket.protocol.command import JSON, Command
 
 numbers = st.integers(-(2**31), 2**31 - 1)
 commands = st.builds(
@@ -92,14 +92,3 @@ def test_a_text_that_is_not_unicode_is_our_own_fault() -> None:
 def test_a_language_may_be_a_number(number: str, name: str) -> None:
     command = header_json.decode(b'{"code":10,"language":%s,"opaque":3}' % number.encode())
     assert (command.language, command.opaque) == (name, 3)
-
-
-def test_a_header_of_very_many_fields_is_refused() -> None:
-    texts = {f"a long name for a field{n}": "" for n in range(HEADER_FIELDS_MAX + 3)}
-    with pytest.raises(RemoteProtocolError, match="fields"):
-        header_json.decode(header_json.encode(Command(10, source=texts)))
-
-
-def test_a_value_that_looks_like_fields_is_one_field() -> None:
-    texts = {"properties": '"a":' * 8_000}
-    assert header_json.decode(header_json.encode(Command(10, source=texts))).fields == texts

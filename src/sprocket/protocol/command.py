@@ -24,11 +24,6 @@ ONEWAY = 0b10
 JSON = 0
 BINARY = 1
 
-#: The most bytes and fields of an accepted header. The longest that RocketMQ's parts write is
-#: 32 KiB of properties, six times as long where each byte is escaped, in about 20 fields.
-HEADER_BYTES_MAX = 1 << 20
-HEADER_FIELDS_MAX = 4_096
-
 Buffer = bytes | bytearray | memoryview
 
 #: Java's int and long. A larger number is refused, as in Java.

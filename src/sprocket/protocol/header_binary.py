@@ -14,7 +14,7 @@ import struct
 
 from sprocket.base.errors import LocalProtocolError, RemoteProtocolError
 from sprocket.protocol.codes import LANGUAGE_NAMES, LANGUAGE_NUMBERS, WIDE_REQUEST_CODES
-from sprocket.protocol.command import BINARY, HEADER_FIELDS_MAX, RESPONSE, Command
+from sprocket.protocol.command import BINARY, RESPONSE, Command
 
 _FIXED = struct.Struct(">hBhiiI")
 _LENGTH = struct.Struct(">I")
@@ -54,9 +54,7 @@ def _decode_fields(header: bytes | bytearray, at: int) -> dict[str, str]:
     fields: dict[str, str] = {}
     end = len(header)
     length_of = _LENGTH.unpack_from
-    for _ in range(HEADER_FIELDS_MAX + 1):
-        if at >= end:
-            return fields
+    while at < end:
         start = at + 2
         name_end = start + (header[at] << 8 | header[at + 1])
         (value_bytes,) = length_of(header, name_end)
@@ -71,7 +69,7 @@ def _decode_fields(header: bytes | bytearray, at: int) -> dict[str, str]:
             name = name.encode("latin-1").decode("utf-8")
         if name:
             fields[name] = value
-    raise RemoteProtocolError(f"a binary header with more than {HEADER_FIELDS_MAX} fields")
+    return fields
 
 
 def encode(command: Command) -> bytes:

@@ -19,15 +19,13 @@ import msgspec
 from sprocket.base.errors import LocalProtocolError, RemoteProtocolError
 from sprocket.protocol import lenient_json
 from sprocket.protocol.codes import LANGUAGE, LANGUAGE_NAMES, VERSION
-from sprocket.protocol.command import HEADER_FIELDS_MAX, JSON, Command, H, Int
+from sprocket.protocol.command import JSON, Command, H, Int
 from sprocket.protocol.fields import MALFORMED, fields_in_header
 from sprocket.protocol.requests.frequent import FREQUENT
 
 #: Enough for 32 KiB of escaped properties.
 _LENIENT_BYTES_MAX = 256 * 1024
 _NO_FIELDS = msgspec.Raw(b"null")
-#: A shorter header has too few fields to be slow.
-_COUNTED_BYTES_MIN = 64 * 1024
 
 
 class _Incoming(msgspec.Struct, rename="camel", gc=False):
@@ -83,13 +81,8 @@ def decode(header: bytes) -> Command:
     """Decodes a header; the command has no body yet.
 
     Raises:
-        RemoteProtocolError: it is no JSON header, or has no code, or too many fields.
+        RemoteProtocolError: it is no JSON header, or has no code.
     """
-    if len(header) >= _COUNTED_BYTES_MIN:
-        # `":` ends a name. In a text it is written `\\":`.
-        fields = header.count(b'":') - header.count(b'\\":')
-        if fields > HEADER_FIELDS_MAX:
-            raise RemoteProtocolError(f"a header with {fields} fields")
     # Three tries, the fastest first. The beginning of a header shows its code if `code` is its
     # first key, as Java writes it; then one pass of msgspec decodes the declared fields too. What
     # that refuses is read without its fields, and at last as fastjson's dialect in plain Python.

@@ -92,14 +92,13 @@ class OffsetRequests:
 
         Raises:
             GroupNotFound, TopicNotFound: there is no such group or topic.
-            InvalidParameter: the offset is missing or below 0, or there is no such queue.
+            InvalidParameter: the offset is missing or below 0.
         """
         header = command.read(UpdateOffset)
         group, topic = header.consumer_group, header.topic
         if self._groups.find(group) is None:
             raise GroupNotFound(f"Group {group} not exist!")
-        config = self._topics.get(topic)
-        if config is None:
+        if self._topics.get(topic) is None:
             raise TopicNotFound(f"Topic {topic} not exist!")
         if header.commit_offset is None:
             raise InvalidParameter(f"Offset is null, topic is {topic}")
@@ -107,10 +106,6 @@ class OffsetRequests:
             raise InvalidParameter(
                 f"offset {header.commit_offset} of queue {header.queue_id} cannot be"
             )
-        # A topic may have got fewer queues while messages of the others are consumed.
-        queues = max(config.read_queue_nums, config.write_queue_nums)
-        if header.queue_id >= queues and not self._store.max_offset(topic, header.queue_id):
-            raise InvalidParameter(f"topic {topic} has {queues} queues, none {header.queue_id}")
         was_taken = self._offsets.commit(
             group,
             topic,
