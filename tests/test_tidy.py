@@ -330,6 +330,22 @@ def docstring_lines(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     return 0
 
 
+def test_the_tree_of_errors_shows_those_of_other_modules() -> None:
+    tree = ast.parse((SOURCE / "base" / "errors.py").read_text())
+    drawing = ast.get_docstring(tree) or ""
+    errors = {node.name for node in tree.body if isinstance(node, ast.ClassDef)}
+    missing = [
+        f"{name_of(path)}.{node.name}"
+        for path in modules()
+        if name_of(path) != "base/errors"
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ClassDef)
+        and errors & {ast.unparse(base) for base in node.bases}
+        and not re.search(rf"\b{node.name}\b", drawing)
+    ]
+    assert not missing, "\n".join(missing)
+
+
 def test_every_module_says_what_it_is() -> None:
     silent = [name_of(p) for p in modules() if not ast.get_docstring(ast.parse(p.read_text()))]
     assert not silent, silent

@@ -3,7 +3,8 @@
     SprocketError
     ├── UsageError            the caller asked for something impossible
     │   ├── ConfigError       a setting is unknown, ill-typed or out of bounds
-    │   └── ClosedError       the object is closed, or not started yet
+    │   ├── ClosedError       the object is closed, or not started yet
+    │   └── QueueNotFound     the route of a topic has no such queue (client.sending.sender)
     ├── ProtocolError
     │   ├── LocalProtocolError    we were about to break the wire format
     │   └── RemoteProtocolError   the peer broke it
@@ -24,7 +25,7 @@
     │   ├── DamagedLog        the log is broken in a part that was on the disk
     │   ├── DirectoryInUse    another process has the store
     │   └── IllegalDraft      a message cannot be stored as it is (store.log.drafts)
-    ├── Lost                  a filter's process ended (filterserver.process)
+    ├── ProcessLost           a filter's process ended (filterserver.process)
     ├── NotConfined           a filter's process cannot be shut in (filterserver.process)
     ├── ReadFailed            Spark: messages to read are gone (spark.options.loss)
     ├── WriteFailed           Spark: messages could not be written (spark.writing.send)

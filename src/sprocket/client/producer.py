@@ -91,8 +91,7 @@ class Producer(Lifecycle):
 
     async def close(self) -> None:
         """Unregisters at the brokers; the last client of the process closes the connections."""
-        if self._session is not None:
-            self._session.check_loop()
+        self._check_loop()
         session, self._session = self._session, None
         self._sender = None
         if session is not None:

@@ -120,8 +120,7 @@ class PullConsumer(Lifecycle):
 
     async def close(self) -> None:
         """Closes the consumer; the last client of the process closes the connections."""
-        if self._session is not None:
-            self._session.check_loop()
+        self._check_loop()
         session, self._session = self._session, None
         if session is not None:
             await session.leave()

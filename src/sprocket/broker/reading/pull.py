@@ -109,8 +109,10 @@ class PullRequests:
             _end(limit)
 
     def end_held_of(self, topic: str) -> None:
-        """Lets all held pulls of a topic that was deleted look again: their clients must learn of
-        it, since a topic of the same name that is made next has other messages at the same offsets.
+        """Ends the wait of all held pulls of a topic that was deleted.
+
+        Their clients must learn of the deletion: a new topic of the same name has other messages at
+        the same offsets.
         """
         for key, limits in self._held.items():
             if key[1] == topic:
