@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import NamedTuple
 
 from sprocket.admin.caller import Caller
@@ -35,11 +36,13 @@ class BrokerProcess(NamedTuple):
 async def processes(caller: Caller) -> list[BrokerProcess]:
     """All registered broker processes with their state, sorted."""
     info = await caller.cluster_info()
-    return [
-        await _ask(caller, data.cluster or "", broker, number, address)
-        for broker, data in sorted(info.broker_addr_table.items())
-        for number, address in sorted(data.broker_addrs.items())
-    ]
+    return await asyncio.gather(
+        *(
+            _ask(caller, data.cluster or "", broker, number, address)
+            for broker, data in sorted(info.broker_addr_table.items())
+            for number, address in sorted(data.broker_addrs.items())
+        )
+    )
 
 
 async def _ask(
