@@ -14,6 +14,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Sequence
 from contextlib import AsyncExitStack
+from functools import partial
 from types import TracebackType
 from typing import Self
 
@@ -197,7 +198,7 @@ class Broker:
             self._run("delivery of timed messages", parts.timed_delivery.run)
         self._run("questions about transactions", parts.check_loop.run)
         self._run("watch over clients", parts.membership.run)
-        self._run("leases", parts.tables.lock_table.run)
+        self._run("leases", partial(parts.tables.lock_table.run, parts.files.locks))
         self._run("filters", parts.tables.filters.run)
         self._run("figures", parts.state.run)
         for name, work in parts.files.rounds(self._settings):

@@ -151,7 +151,7 @@ class BrokerParts:
         self.acknowledgement = Acknowledgement(store, settings, store_host=host)
         messages, runs = self._messages(store, settings, world=world, address=place.address)
         table = {**messages, **self._consumers(store)}
-        table |= self._operators(store, settings, clock=clock, address=place.address)
+        table |= self._operators(store, settings, address=place.address)
         self.dispatch = Dispatch(
             table, refusals=self.acknowledgement.refusals(), run_endpoints=runs
         )
@@ -328,9 +328,7 @@ class BrokerParts:
             **LockRequests(tables.locks, self.files.locks).endpoints(),
         }
 
-    def _operators(
-        self, store: Store, settings: BrokerSettings, *, clock: Clock, address: str
-    ) -> Endpoints:
+    def _operators(self, store: Store, settings: BrokerSettings, *, address: str) -> Endpoints:
         """Endpoints for operators."""
         tables = self.tables
         queues = TopicQueueOffsets(tables.topics, store, broker_name=settings.config.name)
@@ -360,16 +358,16 @@ class BrokerParts:
         named = {**topics.endpoints(), **groups.endpoints()}
         return {
             **once_saved(named, self.files.topics, self.files.groups, self.files.locks),
-            **self._positions(queues, settings, clock=clock, address=address),
+            **self._positions(queues, settings, address=address),
             **FigureRequests(queues, tables.offsets, state=self.state).endpoints(),
-            **VolumeRequests(tables.volumes, clock, cluster=settings.config.cluster).endpoints(),
+            **VolumeRequests(tables.volumes, cluster=settings.config.cluster).endpoints(),
             **connections.endpoints(),
             **EntryRequests(store, tables.clients).endpoints(),
             **SettingRequests(settings, on_permission=self.registration.register_all).endpoints(),
         }
 
     def _positions(
-        self, queues: TopicQueueOffsets, settings: BrokerSettings, *, clock: Clock, address: str
+        self, queues: TopicQueueOffsets, settings: BrokerSettings, *, address: str
     ) -> Endpoints:
         """Endpoints that show and reset consumer offsets."""
         tables = self.tables
@@ -379,7 +377,6 @@ class BrokerParts:
             groups=tables.groups,
             clients=tables.clients,
             volumes=tables.volumes,
-            clock=clock,
             address=address,
         )
         resets = ResetRequests(

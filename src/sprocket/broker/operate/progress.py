@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sprocket.base.ports import Clock
+from sprocket.base.deadline import loop_ms
 from sprocket.broker.dispatch import Endpoints
 from sprocket.broker.operate.queues import TopicQueueOffsets
 from sprocket.broker.tables.clients import ClientTable
@@ -41,7 +41,6 @@ class ProgressRequests:
         groups: Groups,
         clients: ClientTable,
         volumes: Volumes,
-        clock: Clock,
         address: str,
     ) -> None:
         self._queues = queues
@@ -49,7 +48,6 @@ class ProgressRequests:
         self._groups = groups
         self._clients = clients
         self._volumes = volumes
-        self._clock = clock
         self._address = address
 
     def endpoints(self) -> Endpoints:
@@ -100,7 +98,7 @@ class ProgressRequests:
 
     def _stats(self, group: str, topics: Iterable[str]) -> ConsumeStats:
         table = self._table(group, topics)
-        now_ms, rate = self._clock.now_ms(), 0.0
+        now_ms, rate = loop_ms(), 0.0
         for topic in {queue.topic for queue in table}:
             flow = self._volumes.of_group(group, topic)
             rate += 0.0 if flow is None else flow.in_last(MINUTE, now_ms).per_second
