@@ -14,6 +14,7 @@ from sprocket.base.believed_time import BelievedTime
 from sprocket.base.deadline import loop_ms
 from sprocket.base.errors import ClosedError, CorruptRecord, OffsetOutOfRange, StoreError
 from sprocket.base.ports import Clock
+from sprocket.base.troubles import Troubles
 from sprocket.message import properties as names
 from sprocket.store.log.drafts import IllegalDraft
 from sprocket.transaction.check import CheckRules, CheckSchedule, Verdict, judge, wait_ms
@@ -75,6 +76,8 @@ class CheckLoop:
         #: The time by which halves are too old; in the first hour after a start none is.
         self._believed = BelievedTime(0, 0)
         self._noted = 0
+        #: By producer group.
+        self._troubles = Troubles(lambda: asyncio.get_running_loop().time(), logger)
         self.count = 0
 
     async def run(self) -> None:
@@ -170,7 +173,8 @@ class CheckLoop:
         now_ms = self._believed.at(self._clock.now_ms(), loop_ms())
         verdict = judge(half, rules, now_ms=now_ms, can_ask=self._producers.has(group))
         if verdict is Verdict.WAIT:
-            logger.info("nobody of group %s is there to end its transactions", group)
+            text = f"no producer of group {group} is connected to end its transactions"
+            self._troubles.failed(group, text)
             self._schedule.put(loop_ms() + rules.interval_ms, half.offset)
         elif verdict is Verdict.PARK:
             logger.warning("transaction of group %s at %d is parked", group, half.log_offset)
@@ -178,6 +182,7 @@ class CheckLoop:
         else:
             copy, asked = self._settlement.copy(half, found, checks=half.checks + 1)
             self._producers.ask(copy, found, asked)
+            self._troubles.ended(group, f"a producer of group {group} is connected again")
             self.count += 1
 
     def _renew(self, half: Half, found: StoredHalf, rules: CheckRules) -> None:

@@ -9,7 +9,7 @@ Source: ConsumerManager, ConsumerGroupInfo, ProducerManager of RocketMQ 5.x.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -19,6 +19,8 @@ from sprocket.protocol.bodies import SubscriptionData
 BROADCASTING = "BROADCASTING"
 CLUSTERING = "CLUSTERING"
 PASSIVELY = "CONSUME_PASSIVELY"
+#: How people call the types.
+_KINDS = {PASSIVELY: "push", "CONSUME_ACTIVELY": "pull"}
 
 
 @dataclass(slots=True)
@@ -41,6 +43,35 @@ class ClientInfo:
     heard_ms: int = 0
 
 
+class GroupMode(NamedTuple):
+    """How a group consumes, as a member's heartbeat reports it."""
+
+    consume_type: str
+    message_model: str
+    consume_from: str
+
+
+class MemberWish(NamedTuple):
+    """What a member wants; the members of a group must want the same.
+
+    Attributes:
+        subscriptions: topic, type of the expression, and expression.
+    """
+
+    consume_type: str
+    message_model: str
+    subscriptions: frozenset[tuple[str, str, str]]
+
+    @classmethod
+    def of(cls, mode: GroupMode, subscriptions: Iterable[SubscriptionData]) -> MemberWish:
+        """What a heartbeat says."""
+        wanted = frozenset(
+            (each.topic, each.expression_type or "TAG", each.sub_string or "*")
+            for each in subscriptions
+        )
+        return cls(mode.consume_type, mode.message_model, wanted)
+
+
 @dataclass(slots=True)
 class ConsumerGroup:
     """A group that has members."""
@@ -51,12 +82,43 @@ class ConsumerGroup:
     consume_from: str = "CONSUME_FROM_LAST_OFFSET"
     fingerprint: int = 0
     members: dict[Hashable, ClientInfo] = field(default_factory=dict)
+    #: By member, how it consumes and what it subscribes, and when it joined, ms.
+    wishes: dict[Hashable, MemberWish] = field(default_factory=dict)
+    joined_ms: dict[Hashable, int] = field(default_factory=dict)
+    #: How the members disagree; empty if they do not.
+    discord: str = ""
     subscriptions: dict[str, SubscriptionData] = field(default_factory=dict)
 
     @property
     def is_broadcasting(self) -> bool:
         """Whether every member gets every message."""
         return self.message_model == BROADCASTING
+
+    def wish(self, connection: Hashable, wish: MemberWish | None) -> None:
+        """Notes what a member wants; None once it has left."""
+        if self.wishes.get(connection) == wish:
+            return
+        if wish is None:
+            del self.wishes[connection]
+        else:
+            self.wishes[connection] = wish
+        ids: dict[MemberWish, str] = {}
+        for each, wanted in self.wishes.items():
+            if each in self.members:
+                ids.setdefault(wanted, self.members[each].client_id)
+        self.discord = discord(self.name, ids) if len(ids) > 1 else ""
+
+    def twin_of(self, client: ClientInfo) -> ClientInfo | None:
+        """Another member with the same client id that is alive as well: it sent a heartbeat after
+        the later one of the two had joined. A connection that was replaced sends none."""
+        if len(self.members) < 2:
+            return None
+        for other in self.members.values():
+            if other.client_id == client.client_id and other.connection != client.connection:
+                later = max(self.joined_ms[each.connection] for each in (client, other))
+                if min(other.heard_ms, client.heard_ms) > later:
+                    return other
+        return None
 
     def client_ids(self) -> list[str]:
         """Ids of the members, each once, in the order in which they joined.
@@ -69,14 +131,6 @@ class ConsumerGroup:
     def find(self, client_id: str) -> ClientInfo | None:
         """The member with an id; the first one if several use the same id."""
         return next((c for c in self.members.values() if c.client_id == client_id), None)
-
-
-class GroupMode(NamedTuple):
-    """How a group consumes, as a member's heartbeat reports it."""
-
-    consume_type: str
-    message_model: str
-    consume_from: str
 
 
 class HeartbeatChange(NamedTuple):
@@ -141,6 +195,8 @@ class ClientTable:
             self._members += 1
             self._consuming.setdefault(client.connection, set()).add(group_name)
         group.members[client.connection] = client
+        if is_new:
+            group.joined_ms[client.connection] = client.heard_ms
         group.consume_type, group.message_model, group.consume_from = mode
         group.fingerprint = fingerprint
         if subscriptions is None:
@@ -148,6 +204,7 @@ class ClientTable:
             return HeartbeatChange(is_new, is_new, is_unknown, clashing)
         topics_before = group.subscriptions.keys()
         sent = list(subscriptions)
+        group.wish(client.connection, MemberWish.of(mode, sent))
         merged, replaced = _merge(group.subscriptions, sent)
         kept = [(each, merged[each.topic]) for each in sent] if is_new else []
         outdated = tuple(pair for pair in kept if pair[0].sub_string != pair[1].sub_string)
@@ -188,6 +245,8 @@ class ClientTable:
             return None
         self._members -= 1
         _drop(self._consuming, connection, group_name)
+        group.joined_ms.pop(connection, None)
+        group.wish(connection, None)
         if not group.members:
             del self._consumers[group_name]
         return group
@@ -263,6 +322,33 @@ class ClientTable:
         named = self._producers_by_id.items()
         assert all(one.client_id == name for name, one in named)
         assert all(one.connection in self._producing for _, one in named)
+
+
+def discord(group: str, members: Mapping[MemberWish, str]) -> str:
+    """How members of a group disagree, for people.
+
+    Args:
+        members: two or more wishes, and the client id of a member that has each.
+    """
+    (one, first), (other, second) = list(members.items())[:2]
+    if one[:2] != other[:2]:
+        kinds = [f"{_KINDS.get(each[0], each[0])} {each[1]}" for each in (one, other)]
+        differ = f"{first} consumes as {kinds[0]}, {second} as {kinds[1]}"
+    else:
+        mine, theirs = one.subscriptions, other.subscriptions
+        words = _in_words(mine - theirs), _in_words(theirs - mine)
+        differ = f"{first} subscribes {words[0]}, {second} {words[1]}"
+    return (
+        f"members of consumer group {group} disagree, so that some messages stay unread: {differ}; "
+        "all members of a group need the same subscriptions"
+    )
+
+
+def _in_words(subscriptions: Iterable[tuple[str, str, str]]) -> str:
+    """Subscriptions that others do not have, for people."""
+    named = [f"{topic} by {expression!r}"[:200] for topic, _, expression in sorted(subscriptions)]
+    rest = f" and {len(named) - 3} more" if len(named) > 3 else ""
+    return (", ".join(named[:3]) + rest) or "nothing else"
 
 
 def _merge(
