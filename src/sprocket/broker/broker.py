@@ -41,7 +41,6 @@ from sprocket.store.store import Store
 
 logger = logging.getLogger(__name__)
 
-_ANYWHERE = ("", "0.0.0.0", "::")
 #: How long a stop waits for the log to be on the disk, s.
 _FLUSH_SECONDS = 5.0
 #: Topics that one log line names at most.
@@ -73,16 +72,6 @@ class Broker:
     ) -> None:
         check(config)
         check(store)
-        if addresses.bare(config.host) in _ANYWHERE and not config.advertised_host:
-            raise ConfigError(
-                f"broker.host {config.host!r} opens the broker to every address: "
-                "broker.advertised_host (brokerIP1) must name the one that clients connect to"
-            )
-        if config.id:
-            raise ConfigError(
-                f"broker.id (brokerId) is {config.id}: this broker cannot be a slave, since it "
-                "copies nothing from a master; only 0 is possible"
-            )
         self._settings = BrokerSettings(config, store)
         self._root = root
         self._world = Ports(disk, clock, entropy)
