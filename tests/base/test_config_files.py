@@ -11,8 +11,8 @@ from hypothesis import strategies as some
 
 from sprocket.base.config import setting
 from sprocket.base.config_files import ConfigFile, load
-from sprocket.base.loaded_config import LoadedConfig
 from sprocket.base.errors import ConfigError
+from sprocket.base.loaded_config import LoadedConfig
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ LOW, HIGH, WAIT = settings_of(HatchConfig).values()
 def test_a_conflict_has_the_place_of_what_was_set() -> None:
     loaded = LoadedConfig([HatchConfig])
     loaded.set(LOW, 10, "f:1")
-    with pytest.raises(ConfigError, match="^f:1: hatch.low is above high, 9$"):
+    with pytest.raises(ConfigError, match=r"^f:1: hatch\.low is above high, 9$"):
         loaded.make()
 
 
@@ -45,7 +45,7 @@ def test_a_conflict_with_a_value_that_is_wrong_itself_is_not_reported() -> None:
     loaded = LoadedConfig([HatchConfig])
     loaded.set(LOW, 10, "f:1")
     loaded.set(HIGH, 100, "f:2", "theHigh")
-    with pytest.raises(ConfigError, match=r"^f:2: theHigh \(hatch.high\) is at most 99, not 100$"):
+    with pytest.raises(ConfigError, match=r"^f:2: theHigh \(hatch\.high\) is at most 99, not 100$"):
         loaded.make()
 
 

@@ -205,6 +205,19 @@ def check(config: Any) -> None:
         ConfigError: a value is ill-typed or out of bounds; the text names the setting, in one line
             for each that is wrong.
     """
+    check_values(config)
+    part = part_of(config.__class__)
+    faults = [f"{part}.{each.names[0]} {each.text}" for each in conflicts(config)]
+    if faults:
+        raise ConfigError("\n".join(faults))
+
+
+def check_values(config: Any) -> None:
+    """Checks every value of a configuration that was built in code, each by itself.
+
+    Raises:
+        ConfigError: as for `check`.
+    """
     faults = []
     for each in settings_of(config.__class__).values():
         value = getattr(config, each.name)
@@ -212,9 +225,6 @@ def check(config: Any) -> None:
             faults.append(f"{each.key} {complaint}")
         elif doubt := each.doubt(value):
             logger.warning("%s %s", each.key, doubt)
-    if not faults:
-        part = part_of(config.__class__)
-        faults = [f"{part}.{each.names[0]} {each.text}" for each in conflicts(config)]
     if faults:
         raise ConfigError("\n".join(faults))
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from sprocket.base import setting_forms as forms
-from sprocket.base.config import Conflict, check, setting
+from sprocket.base.config import Conflict, check_values, setting
 from sprocket.base.errors import ConfigError
 from sprocket.client.assign import Strategy, average, strategy_of
 from sprocket.clientcore.envelope import JAVA_PACKING, NEW_TOPIC_QUEUES
@@ -62,7 +62,7 @@ class ClientConfig:
     )
 
     def __post_init__(self) -> None:
-        check(self)
+        check_values(self)
 
     def conflicts(self) -> Iterator[Conflict]:
         """What is wrong with the settings together."""
@@ -223,7 +223,7 @@ class FetchConfig(ClientConfig):
     assign: Strategy | str = field(default=average)
 
     def __post_init__(self) -> None:
-        check(self)
+        check_values(self)
         _check_hold(self.hold_ms, self.pull_timeout_ms)
         strategy_of(self.assign)
 
@@ -342,7 +342,7 @@ class PullConfig(ClientConfig):
     )
 
     def __post_init__(self) -> None:
-        check(self)
+        check_values(self)
         _check_hold(self.hold_ms, self.pull_timeout_ms)
 
 
