@@ -113,9 +113,14 @@ def test_a_folder_that_cannot_be_made_is_refused_with_its_place(tmp_path: Path) 
 def test_each_fault_has_a_line_of_its_own(tmp_path: Path) -> None:
     file = tmp_path / "a.conf"
     file.write_text("brokerNmae=b\nlistenPort=x\n")
-    outcome = sprocket("broker", "--config", str(file), "--set", "store.flsh=1")
+    outcome = sprocket("broker", "--config", str(file), "--set", "store.flsh=1", "--set", "x")
     assert outcome.code == 2
-    assert [line.split(": ")[0] for line in outcome.err.splitlines()] == ["sprocket"] * 3
+    assert [line.split(": ")[:2] for line in outcome.err.splitlines()] == [
+        ["sprocket", "--set takes PART.NAME=VALUE, not 'x'"],
+        ["sprocket", f"{file}:1"],
+        ["sprocket", f"{file}:2"],
+        ["sprocket", "command line (store.flsh)"],
+    ]
 
 
 def test_keys_of_which_one_is_missing_are_refused() -> None:

@@ -74,13 +74,20 @@ def settings(
     from sprocket.base.config_files import load
 
     said = {name: value for name, value in (overrides or {}).items() if value is not None}
-    loaded = load(
-        kinds,
-        file=None if file is None else read(file),
-        environment=os.environ,
-        overrides={**dict(map(_split, given or ())), **said},
-        variables=_variables(),
-    )
+    pairs = [each.partition("=") for each in given or ()]
+    unpaired = [f"--set takes PART.NAME=VALUE, not {key!r}" for key, sign, _ in pairs if not sign]
+    try:
+        loaded = load(
+            kinds,
+            file=None if file is None else read(file),
+            environment=os.environ,
+            overrides={key.strip(): value.strip() for key, sign, value in pairs if sign} | said,
+            variables=_variables(),
+        )
+    except ConfigError as error:
+        raise ConfigError("\n".join([*unpaired, str(error)])) from None
+    if unpaired:
+        raise ConfigError("\n".join(unpaired))
     for note in loaded.notes:
         if note not in _noted:
             _noted.add(note)
@@ -162,10 +169,3 @@ def credentials() -> dict[str, Any]:
         "secret_key": found.secret_key,
         "security_token": found.security_token,
     }
-
-
-def _split(text: str) -> tuple[str, str]:
-    key, separator, value = text.partition("=")
-    if not separator:
-        raise ConfigError(f"--set takes PART.NAME=VALUE, not {text!r}")
-    return key.strip(), value.strip()
