@@ -268,6 +268,11 @@ def test_a_variable_of_no_setting_is_a_note_whatever_part_it_seems_to_name() -> 
     ]
 
 
+def test_a_common_prefix_is_no_similarity() -> None:
+    loaded = load(KINDS, environment={"SPROCKET_FOO": "1"}, variables=())
+    assert loaded.notes == ["environment variable SPROCKET_FOO sets nothing"]
+
+
 def test_what_kubernetes_sets_for_a_service_is_passed_over_or_explained() -> None:
     passed = {"SPROCKET_BROKER_SERVICE_HOST": "10.0.0.1", "SPROCKET_BROKER_PORT_80_TCP": "tcp://"}
     assert load(KINDS, environment=passed, variables=()).notes == []

@@ -181,8 +181,15 @@ def _take_environment(
         elif (
             name.startswith(prefixes) and name not in others and not _OF_KUBERNETES.fullmatch(name)
         ):
-            hint = nearest(name, {*known, *others})
+            hint = _nearest_variable(name, {*known, *others})
             loaded.notes.append(f"{where} sets nothing{hint}")
+
+
+def _nearest_variable(name: str, known: Iterable[str]) -> str:
+    # The prefix, which all have, would make any two of them similar.
+    start = len("SPROCKET_")
+    hint = nearest(name[start:], {each[start:] for each in known})
+    return hint.replace("mean '", "mean 'SPROCKET_")
 
 
 def _take_overrides(loaded: LoadedConfig, overrides: Mapping[str, Any]) -> None:
