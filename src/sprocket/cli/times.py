@@ -9,7 +9,6 @@ from typing import Literal
 
 from sprocket.base.errors import UsageError
 from sprocket.message.offsets import LONG_MAX
-from sprocket.message.outgoing import check_milliseconds
 
 _AGO = re.compile(r"(\d{1,9})([smhd])")
 _AGO_MS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
@@ -33,6 +32,8 @@ def start_at(text: str, now_ms: int) -> Literal["first", "last"] | int:
     if ago := _AGO.fullmatch(text):
         return max(0, now_ms - int(ago[1]) * _AGO_MS[ago[2]])
     if re.fullmatch(r"\d{1,15}", text):
+        from sprocket.message.outgoing import check_milliseconds
+
         check_milliseconds(int(text))
         return int(text)
     try:

@@ -335,8 +335,10 @@ class Session:
             self._heartbeat_now.clear()
             beat = asyncio.ensure_future(self.heartbeat())
             now = asyncio.ensure_future(self._heartbeat_now.wait())
-            await asyncio.wait([beat, now], return_when=asyncio.FIRST_COMPLETED)
-            now.cancel()
+            try:
+                await asyncio.wait([beat, now], return_when=asyncio.FIRST_COMPLETED)
+            finally:  # also when the session is closed in between
+                now.cancel()
             if not beat.done():  # a silent broker must not keep what is new from the others
                 continue
             if beat.result():
