@@ -55,7 +55,7 @@ LINES = (
 @pytest.mark.parametrize("program", ["broker", "standalone"])
 @given(lines=some.lists(some.sampled_from(LINES), max_size=4))
 @settings(
-    max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
+    max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
 )
 def test_a_check_says_right_exactly_for_what_a_start_takes(
     program: str, lines: list[str], tmp_path: Path
