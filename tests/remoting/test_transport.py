@@ -17,6 +17,8 @@ from sprocket.remoting.limits import ConnectionLimits
 from sprocket.remoting.pool import Pool
 from sprocket.remoting.server import Server
 from sprocket.remoting.transport import Peer
+from sprocket.remoting.turns import Turns
+from sprocket.remoting.unfinished import UnfinishedFrames
 from tests.remoting.parts import (
     Answers,
     Back,
@@ -59,7 +61,7 @@ def test_many_requests_of_one_read_are_answered_in_order_and_in_one_write() -> N
                 Counting.writes += 1
                 write(content)
 
-            self._transport = _Seen(self._transport, counted)  # type: ignore[assignment]
+            self._writer.connected(_Seen(self._transport, counted))  # type: ignore[arg-type]
 
     class _Seen:
         def __init__(self, transport: asyncio.Transport, write: object) -> None:
@@ -71,9 +73,15 @@ def test_many_requests_of_one_read_are_answered_in_order_and_in_one_write() -> N
 
     async def main() -> None:
         loop = asyncio.get_running_loop()
-        answers = Answers()
+        answers, turns = Answers(), Turns(loop)
         server = await loop.create_server(
-            lambda: Counting(one_by_one(answers), ConnectionLimits(), is_client=True),  # type: ignore[arg-type]
+            lambda: Counting(
+                one_by_one(answers),  # type: ignore[arg-type]
+                ConnectionLimits(),
+                is_client=True,
+                turns=turns,
+                unfinished=UnfinishedFrames(1 << 20),
+            ),
             "127.0.0.1",
             0,
         )
