@@ -150,7 +150,7 @@ class BrokerParts:
         self.stamp = Stamp(settings.config, ids=_ids(world.entropy, place))
         self.acknowledgement = Acknowledgement(store, settings, store_host=host)
         messages, runs = self._messages(store, settings, world=world, address=place.address)
-        table = {**messages, **self._consumers(store)}
+        table = {**messages, **self._consumers(store, settings)}
         table |= self._operators(store, settings, clock=clock, address=place.address)
         self.dispatch = Dispatch(
             table, refusals=self.acknowledgement.refusals(), run_endpoints=runs
@@ -311,7 +311,7 @@ class BrokerParts:
         }
         return endpoints, sends.runs()
 
-    def _consumers(self, store: Store) -> Endpoints:
+    def _consumers(self, store: Store, settings: BrokerSettings) -> Endpoints:
         """Endpoints for heartbeats, filters, consumer offsets and queue locks."""
         tables = self.tables
         positions = OffsetRequests(
@@ -325,7 +325,9 @@ class BrokerParts:
             **self.membership.endpoints(),
             **once_saved(tables.filters.endpoints(), self.files.filters),
             **positions.endpoints(),
-            **LockRequests(tables.locks, self.files.locks).endpoints(),
+            **LockRequests(
+                tables.locks, self.files.locks, topics=tables.topics, broker=settings.config.name
+            ).endpoints(),
         }
 
     def _operators(
@@ -351,12 +353,9 @@ class BrokerParts:
             save_offsets=save_offsets,
         )  # fmt: skip
         connections = ConnectionRequests(
-            tables.clients,
-            store,
-            topics=tables.topics,
-            groups=tables.groups,
+            clients, store, topics=tables.topics, groups=tables.groups,
             broker_name=settings.config.name,
-        )
+        )  # fmt: skip
         named = {**topics.endpoints(), **groups.endpoints()}
         return {
             **once_saved(named, self.files.topics, self.files.groups, self.files.locks),

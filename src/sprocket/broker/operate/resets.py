@@ -133,9 +133,12 @@ class ResetRequests:
         includes them (`offline`). The reply is sent once the offsets are in the file.
 
         Raises:
+            GroupNotFound: the group that gets the offsets does not exist and may not be created.
             StoreError, ClosedError: the offsets are copied, but cannot be saved.
         """
         header = command.read(CloneOffset)
+        if self._groups.find(header.dest_group) is None:
+            raise GroupNotFound(f"Group {header.dest_group} does not exist")
         source = self._clients.group(header.src_group)
         topics = [header.topic] if header.topic else self._offsets.topics_of(header.src_group)
         for topic in topics:

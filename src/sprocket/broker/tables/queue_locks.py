@@ -1,7 +1,6 @@
 """Leases on queues for ordered consumption; a lease that is not renewed expires. Pure.
 
-The names of topic and broker are not checked: a lock is on the queue's name as the client writes
-it, as in RocketMQ. Source: RebalanceLockManager of RocketMQ 4.9 and 5.x.
+The names are not checked here but in `locks`. Source: RebalanceLockManager of RocketMQ 4.9 and 5.x.
 
 A client trusts its lease for 30 s after it asked for it, and renews it every 20 s. So if a client's
 connection is closed, or if it held a queue before this broker started, other clients need not wait
