@@ -117,7 +117,7 @@ class MembershipRequests:
         """
         if len(command.body) > _BODY_BYTES_MAX:
             raise RemoteProtocolError(f"a heartbeat has at most {_BODY_BYTES_MAX} bytes")
-        body = HeartbeatBody.decode(command.body)
+        body = HeartbeatBody.of_request(command.body)
         client = ClientInfo(
             peer,
             body.client_id,
@@ -248,7 +248,7 @@ class MembershipRequests:
         """
         if not command.body:
             return Reply()
-        subscription = CheckClientBody.decode(command.body).subscription_data
+        subscription = CheckClientBody.of_request(command.body).subscription_data
         if subscription is not None:
             config = self._settings.config
             choosing.check(subscription.expression_type, subscription.sub_string, config)

@@ -83,12 +83,12 @@ class GroupRequests:
         Raises:
             InvalidParameter: its name or numbers are invalid.
         """
-        self._groups.put(GroupConfig.decode(command.body))
+        self._groups.put(GroupConfig.of_request(command.body))
         return Reply()
 
     def create_several(self, command: Command, peer: Peer) -> Reply:
         """Creates or changes groups, one after the other; stops at the first invalid one."""
-        for group in GroupConfigList.decode(command.body).group_config_list:
+        for group in GroupConfigList.of_request(command.body).group_config_list:
             self._groups.put(group)
         return Reply()
 
@@ -159,7 +159,7 @@ class GroupRequests:
         Raises:
             InvalidParameter: the mode is another one, or missing.
         """
-        wanted = RequestMode.decode(command.body)
+        wanted = RequestMode.of_request(command.body)
         if wanted.mode != "PULL":
             raise InvalidParameter(f"this broker only knows mode 'PULL', not {wanted.mode!r}")
         return Reply()

@@ -98,7 +98,7 @@ class TopicRequests:
 
     def create_several(self, command: Command, peer: Peer) -> Reply:
         """Creates or changes topics, one after the other; stops at the first invalid one."""
-        for topic in TopicConfigList.decode(command.body).topic_config_list:
+        for topic in TopicConfigList.of_request(command.body).topic_config_list:
             asked = {
                 key if key[:1] in ("+", "-") else f"+{key}": value
                 for key, value in topic.attributes.items()

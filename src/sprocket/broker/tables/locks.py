@@ -131,7 +131,7 @@ def write_leases(locks: QueueLocks, file: StateFile) -> None:
 def _read(command: Command) -> tuple[str, str, list[QueueId]]:
     if len(command.body) > _BODY_BYTES_MAX:
         raise RemoteProtocolError(f"a lock has at most {_BODY_BYTES_MAX} bytes")
-    body = LockBody.decode(command.body)
+    body = LockBody.of_request(command.body)
     if not body.consumer_group or not body.client_id:
         raise RemoteProtocolError("a lock needs consumerGroup and clientId")
     if fault := fault_of_group(body.consumer_group):
