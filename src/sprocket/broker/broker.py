@@ -197,6 +197,7 @@ class Broker:
             self._run("delivery of timed messages", parts.timed_delivery.run)
         self._run("questions about transactions", parts.check_loop.run)
         self._run("watch over clients", parts.membership.run)
+        self._run("notices to members", parts.membership.send_notices)
         self._run("leases", parts.tables.lock_table.run)
         self._run("filters", parts.tables.filters.run)
         self._run("figures", parts.state.run)
