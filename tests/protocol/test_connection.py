@@ -176,5 +176,5 @@ def test_other_buffers_than_bytes_are_taken() -> None:
 def test_a_header_that_is_too_long_is_refused_before_it_is_read() -> None:
     size = HEADER_BYTES_MAX + 1
     data = struct.pack(">II", 4 + size, size) + b" " * size
-    with pytest.raises(RemoteProtocolError, match="a header of 1048577 bytes"):
+    with pytest.raises(RemoteProtocolError, match="a header of 8388609 bytes"):
         Connection().receive(data)

@@ -222,6 +222,8 @@ class Broker:
         for task in self._running:
             task.cancel()
         await asyncio.gather(*self._running, return_exceptions=True)
+        for file in self._parts.files:
+            await file.idle()
         self._failure.cancel()
 
     async def _stop_timers(self) -> None:
@@ -231,6 +233,7 @@ class Broker:
             was_in_use = timers.is_in_use
             await timers.stop()
             if was_in_use:
+                await self._parts.files.timer_counts.idle()
                 self._parts.files.timer_counts.save()
 
     async def _save(self) -> None:
@@ -240,6 +243,7 @@ class Broker:
             async with asyncio.timeout(_FLUSH_SECONDS):
                 await self._store.sync()
             for file in self._parts.files:
+                await file.idle()
                 file.save()
         except (SprocketError, TimeoutError) as error:
             logger.error("not everything could be saved: %s", error)

@@ -267,6 +267,13 @@ class MemoryDisk:
             self._files[f"{path}.bak"] = self._files[path]
         self._files[path] = _SimulatedFile.holding(content)
 
+    async def replace_in_background(
+        self, path: str, content: bytes, *, backup: bool = True
+    ) -> None:
+        """As `replace`, some turns of the loop later."""
+        await asyncio.sleep(0)
+        self.replace(path, content, backup=backup)
+
     def move(self, source: str, target: str) -> None:
         """Renames a file or folder; the target's folder must exist.
 

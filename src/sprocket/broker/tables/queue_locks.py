@@ -18,6 +18,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from sprocket.message.queue import QueueId
+from sprocket.store.state.snapshot import ConvertedRows
 
 #: Leases held at most, so that no client can fill the memory with names.
 LEASES_MAX = 1_000_000
@@ -134,15 +135,12 @@ class QueueLocks:
 
     def to_json(self) -> dict[str, Any]:
         """The table as JSON for its file."""
-        table: dict[str, dict[str, list[str]]] = {}
-        for group, leases in self._groups.items():
-            for queue, lease in leases.items():
-                if _SEPARATOR not in queue.broker:
-                    text = _SEPARATOR.join((str(queue.number), queue.broker, queue.topic))
-                    table.setdefault(group, {}).setdefault(lease.client_id, []).append(text)
-        known = {client_id for clients in table.values() for client_id in clients}
-        unheard = {client: until for client, until in self._silent_until.items() if client in known}
-        return {"lockTable": table, "unheard": unheard}
+        picture = {group: dict(leases) for group, leases in self._groups.items() if leases}
+        unheard = dict(self._silent_until)
+        if unheard:  # only soon after the start
+            known = {lease.client_id for leases in picture.values() for lease in leases.values()}
+            unheard = {client: until for client, until in unheard.items() if client in known}
+        return {"lockTable": ConvertedRows(picture, _row), "unheard": unheard}
 
     def load(self, state: Mapping[str, Any], now_ms: int, *, wall_ms: int) -> None:
         """Loads the table from the JSON of its file; all clients in it may be dead.
@@ -170,3 +168,13 @@ class QueueLocks:
                     queue = QueueId(topic, broker, int(number))
                     leases[queue] = Lease(str(client_id), renewed_ms, is_parted=True)
         self._count = sum(len(leases) for leases in self._groups.values())
+
+
+def _row(leases: Mapping[QueueId, Lease]) -> dict[str, list[str]]:
+    """A group's leases in the file: queues by client id."""
+    clients: dict[str, list[str]] = {}
+    for queue, lease in leases.items():
+        if _SEPARATOR not in queue.broker:
+            text = _SEPARATOR.join((str(queue.number), queue.broker, queue.topic))
+            clients.setdefault(lease.client_id, []).append(text)
+    return clients
