@@ -247,7 +247,7 @@ def write(value: Any) -> bytes:
 
 def _write(value: Any, put: Any) -> None:
     if isinstance(value, msgspec.Struct):
-        _write_entries(_entries(value), put)
+        _write_entries(entries(value), put)
     elif isinstance(value, dict):
         _write_entries(list(value.items()), put)
     elif isinstance(value, list | tuple | set | frozenset):
@@ -274,6 +274,7 @@ def _write_entries(entries: list[tuple[Any, Any]], put: Any) -> None:
     put("}" if opening == "," else "{}")
 
 
-def _entries(value: msgspec.Struct) -> list[tuple[Any, Any]]:
+def entries(value: msgspec.Struct) -> list[tuple[Any, Any]]:
+    """A struct's fields by wire name, in the order in which `write` writes them."""
     names = value.__struct_encode_fields__
     return sorted(zip(names, msgspec.structs.astuple(value), strict=True))

@@ -24,6 +24,7 @@ import json
 import logging
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -52,8 +53,10 @@ _PLAIN: dict[type, Callable[[Any], str]] = {
 }
 
 
-#: The characters that one step encodes, some 2 ms, or more by one row.
-STEP_LENGTH = 64 << 10
+#: Entries of a row that are encoded together.
+_ROW_LENGTH_MAX = 1024
+#: The characters that one step encodes, a millisecond or two, or more by one piece.
+STEP_LENGTH = 32 << 10
 
 
 class ConvertedRows(Mapping[str, Any]):
@@ -223,12 +226,26 @@ def _pieces(state: State) -> Iterator[str]:
         if isinstance(table, Mapping) and table:
             before = "{"
             for name, row in table.items():
-                yield f"{before}{_key(name, _ROW)}:{_encode(row, _ROW)}"
+                yield f"{before}{_key(name, _ROW)}:"
+                yield from _row_pieces(row)
                 before = ","
             yield f"{_INNER}}}"
         else:
             yield _encode(table, _INNER)
     yield "{}" if opening == "{" else "\n}"
+
+
+def _row_pieces(row: Any) -> Iterator[str]:
+    """The text of a row: in several pieces if it is long, as a group's offsets in 16,384 queues."""
+    if not isinstance(row, Mapping) or len(row) <= _ROW_LENGTH_MAX:
+        yield _encode(row, _ROW)
+        return
+    items, inner, opening = iter(row.items()), _ROW + "\t", "{"
+    while some := list(islice(items, _ROW_LENGTH_MAX)):
+        text = ",".join(f"{_key(key, inner)}:{_encode(item, inner)}" for key, item in some)
+        yield opening + text
+        opening = ","
+    yield f"{_ROW}}}"
 
 
 def _key(key: Any, line: str) -> str:
