@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import sys
 from collections.abc import Awaitable
 from typing import Any
@@ -97,7 +98,7 @@ def test_rows_come_in_turns() -> None:
 
     seen = run(main())
     assert seen[-1] - seen[0] > 0
-    assert all(b - a <= ROWS_AT_ONCE for a, b in zip(seen, seen[1:], strict=False))
+    assert all(b - a <= ROWS_AT_ONCE for a, b in itertools.pairwise(seen))
 
 
 #: Fields of the requests whose replies list what the broker has.
@@ -168,7 +169,7 @@ def test_no_listing_of_a_large_state_holds_the_loop() -> None:
         await asyncio.sleep(10)
         held = {}
         for code, fields in LISTINGS.items():
-            outcome = asker.broker._parts.dispatch(Command(int(code), source=fields), _Peer())  # type: ignore[arg-type]
+            outcome = asker.broker._dispatch(Command(int(code), source=fields), _Peer())  # type: ignore[arg-type]
             with Calls() as calls:
                 counting = asyncio.create_task(calls.run())
                 await asyncio.sleep(0)

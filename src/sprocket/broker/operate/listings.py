@@ -119,13 +119,17 @@ def _is_long(table: dict[Any, Any] | list[Any]) -> bool:
 def _weight(value: Any) -> int:
     """How many rows a value counts for, up to a bit more than a turn's."""
     if isinstance(value, msgspec.Struct):
-        value = [part for name in value.__struct_fields__ if _is_table(part := getattr(value, name))]
+        value = [
+            part for name in value.__struct_fields__ if _is_table(part := getattr(value, name))
+        ]
         return 1 + sum(map(_weight, value))
     if not _is_table(value) or not value:
         return 1
     if len(value) > ROWS_AT_ONCE:
         return len(value)
     rows = iter(value.values() if isinstance(value, dict) else value)
-    return len(value) if isinstance(next(rows), str | int) else 1 + sum(
-        map(_weight, value.values() if isinstance(value, dict) else value)
+    return (
+        len(value)
+        if isinstance(next(rows), str | int)
+        else 1 + sum(map(_weight, value.values() if isinstance(value, dict) else value))
     )
