@@ -1,11 +1,13 @@
 """Compiles terms to one Python function, so that no tree is interpreted for each message.
 
 The function's source is built from the templates below. A user's text never enters it, neither as
-code nor as a name: strings are values of names like `c7`. There are two functions for a condition. One takes
-a function from a property's name to its text or None; its result is true, false or None, by the
-rules of three-valued logic, and it raises `NotComparable` if a text that is no number is compared
-with one. The other is for scans of the log: it takes the text of all properties in a record, finds
-those in the condition, and returns whether the condition is true. Pure.
+code nor as a name: strings are values of names like `c7`.
+
+There are two functions for a condition. One takes a function from a property's name to its text or
+None; its result is true, false or None, by the rules of three-valued logic, and it raises
+`NotComparable` if a text that is no number is compared with one. The other is for scans of the log:
+it takes the text of all properties in a record, finds those in the condition, and returns whether
+the condition is true. Pure.
 
 In the templates a capital letter stands for another part; `v` and `w` are the template's own
 variables. The code for each property and number is inlined in them, since calls cost more. A

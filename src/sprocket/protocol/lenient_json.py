@@ -5,8 +5,8 @@ RocketMQ's Java side writes maps whose keys are not texts with bare keys: `{0:"a
 quotes and superfluous commas, and clients in other languages rely on that.
 
 `parse` reads all of this and standard JSON; use it after a standard parser has refused. It is
-plain Python, some megabytes a second, so its input is bounded in size and depth, and where the event
-loop waits for it (`REQUEST_BYTES_MAX`, `values_max`) so that it takes some milliseconds.
+plain Python, some megabytes a second, so its input is bounded in size and depth; where the event
+loop waits for it (`REQUEST_BYTES_MAX`, `values_max`), so that it takes some milliseconds.
 `write` writes the dialect. Source: JSON, JSONLexer of fastjson 1.2; recorded frames.
 """
 

@@ -324,9 +324,7 @@ class SystemDisk:
         os.replace(draft, path)
         sync_directory(os.path.dirname(path))
 
-    async def replace_in_background(
-        self, path: str, content: bytes, *, backup: bool = True
-    ) -> None:
+    async def replace_in_background(self, path: str, content: bytes, *, backup: bool) -> None:
         """As `replace`, in a thread."""
         work = asyncio.get_running_loop().run_in_executor(
             None, partial(self.replace, path, content, backup=backup)

@@ -1,7 +1,8 @@
 """Requests of ordered consumers for leases on queues (41, 42). The rules are in `queue_locks`.
 
-Only queues that this broker has are leased: each lease is kept and saved, and Java leases any name. A lease is saved before its client gets the reply. Times are the event loop's: a wall clock that
-jumps must not end a lease while its holder still consumes.
+Only queues that this broker has are leased: each lease is kept and saved. Java leases any name. A
+lease is saved before its client gets the reply. Times are the event loop's: a wall clock that jumps
+must not end a lease while its holder still consumes.
 Source: AdminBrokerProcessor.lockBatchMQ, unlockBatchMQ of RocketMQ 5.x.
 """
 

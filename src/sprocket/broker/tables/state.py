@@ -183,7 +183,7 @@ class StateFile:
         has_changed: bool,
     ) -> None:
         try:
-            while not draft.step():
+            while not draft.step():  # noqa: ASYNC110 - each step is a part of the work
                 await asyncio.sleep(0)
             await self._snapshot.write_in_background(draft.raw)
             self.is_behind = False

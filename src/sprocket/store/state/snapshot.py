@@ -12,8 +12,8 @@ without quotes.
 
 Keys that are whole numbers are `int` here, so a table reads back as it was saved.
 
-A broker may have 100,000 topics. So a state is encoded in steps of a bounded size, between which the
-event loop runs: its rows must not change meanwhile, or be copies.
+A broker may have 100,000 topics. So a state is encoded in steps of a bounded size, between which
+the event loop runs: its rows must not change meanwhile, or be copies.
 
 Source: ConfigManager, and files written by RocketMQ 5.3.
 """
