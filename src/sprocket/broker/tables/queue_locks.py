@@ -56,6 +56,8 @@ class QueueLocks:
         self._groups: dict[str, dict[QueueId, Lease]] = {}
         #: Leases in all groups together.
         self._count = 0
+        #: The leases of a client: (group, queue). Many clients may go at the same time.
+        self._held: dict[str, set[tuple[str, QueueId]]] = {}
 
     def lock(
         self, group: str, client_id: str, *, queues: Iterable[QueueId], now_ms: int
@@ -77,7 +79,11 @@ class QueueLocks:
                 self._count += 1
             elif lease.client_id != client_id and not self._has_ended(lease, now_ms):
                 continue
-            self.is_changed |= lease is None or lease.client_id != client_id
+            if lease is None or lease.client_id != client_id:
+                self.is_changed = True
+                if lease is not None:
+                    self._let_go(lease.client_id, group, queue)
+                self._held.setdefault(client_id, set()).add((group, queue))
             leases[queue] = Lease(client_id, now_ms)
             held.append(queue)
         if leases:
@@ -91,16 +97,22 @@ class QueueLocks:
             lease = leases.get(queue)
             if lease is not None and lease.client_id == client_id:
                 del leases[queue]
+                self._let_go(client_id, group, queue)
                 self._count -= 1
                 self.is_changed = True
 
     def part(self, client_id: str) -> None:
         """Marks a client's leases after its connection closed: it may be dead, or may not have
         noticed yet and still consume."""
-        for leases in self._groups.values():
-            for queue, lease in leases.items():
-                if lease.client_id == client_id:
-                    leases[queue] = lease._replace(is_parted=True)
+        for group, queue in self._held.get(client_id, ()):
+            leases = self._groups[group]
+            leases[queue] = leases[queue]._replace(is_parted=True)
+
+    def _let_go(self, client_id: str, group: str, queue: QueueId) -> None:
+        held = self._held[client_id]
+        held.discard((group, queue))
+        if not held:
+            del self._held[client_id]
 
     def is_ordered(self, group: str, now_ms: int) -> bool:
         """Whether a member of the group holds a lease, that is, consumes in order."""
@@ -111,6 +123,8 @@ class QueueLocks:
         """Removes expired leases."""
         for group, leases in list(self._groups.items()):
             kept = {q: lease for q, lease in leases.items() if not self._has_ended(lease, now_ms)}
+            for queue in leases.keys() - kept.keys():
+                self._let_go(leases[queue].client_id, group, queue)
             if kept:
                 self._groups[group] = kept
             else:
@@ -120,12 +134,20 @@ class QueueLocks:
     def forget_group(self, group: str) -> None:
         """Removes a group's leases."""
         leases = self._groups.pop(group, {})
+        for queue, lease in leases.items():
+            self._let_go(lease.client_id, group, queue)
         self._count -= len(leases)
         self.is_changed |= bool(leases)
 
     def validate(self) -> None:
         """Asserts the invariants that hold between two calls."""
         assert self._count == sum(len(leases) for leases in self._groups.values())
+        assert self._count == sum(map(len, self._held.values()))
+        assert all(
+            self._groups[group][queue].client_id == client_id
+            for client_id, held in self._held.items()
+            for group, queue in held
+        )
 
     def _has_ended(self, lease: Lease, now_ms: int) -> bool:
         longest = self._trust_ms if lease.is_parted else self._lease_ms
@@ -167,6 +189,9 @@ class QueueLocks:
                     number, broker, topic = text.split(_SEPARATOR, 2)
                     queue = QueueId(topic, broker, int(number))
                     leases[queue] = Lease(str(client_id), renewed_ms, is_parted=True)
+        for group, leases in self._groups.items():
+            for queue, lease in leases.items():
+                self._held.setdefault(lease.client_id, set()).add((group, queue))
         self._count = sum(len(leases) for leases in self._groups.values())
 
 
