@@ -191,6 +191,7 @@ class Broker:
             self._run("delivery of timed messages", parts.timed_delivery.run)
         self._run("questions about transactions", parts.check_loop.run)
         self._run("watch over clients", parts.membership.run)
+        self._run("notices to members", parts.membership.send_notices)
         self._run("leases", parts.tables.lock_table.run)
         self._run("filters", parts.tables.filters.run)
         self._run("figures", parts.state.run)
@@ -215,6 +216,8 @@ class Broker:
         for task in self._running:
             task.cancel()
         await asyncio.gather(*self._running, return_exceptions=True)
+        for file in self._parts.files:
+            await file.idle()
         self._failure.cancel()
 
     async def _stop_timers(self) -> None:
@@ -224,6 +227,7 @@ class Broker:
             was_in_use = timers.is_in_use
             await timers.stop()
             if was_in_use:
+                await self._parts.files.timer_counts.idle()
                 self._parts.files.timer_counts.save()
 
     async def _save(self) -> None:
@@ -233,6 +237,7 @@ class Broker:
             async with asyncio.timeout(_FLUSH_SECONDS):
                 await self._store.sync()
             for file in self._parts.files:
+                await file.idle()
                 file.save()
         except (SprocketError, TimeoutError) as error:
             logger.error("not everything could be saved: %s", error)
