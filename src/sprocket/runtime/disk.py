@@ -14,6 +14,7 @@ import shutil
 import sys
 import threading
 from collections.abc import Callable
+from functools import partial
 
 from sprocket.base.errors import DirectoryInUse, StoreError
 from sprocket.runtime.lock import FileLock
@@ -322,6 +323,13 @@ class SystemDisk:
             _keep_as(path, f"{path}.bak")
         os.replace(draft, path)
         sync_directory(os.path.dirname(path))
+
+    async def replace_in_background(self, path: str, content: bytes, *, backup: bool) -> None:
+        """As `replace`, in a thread."""
+        work = asyncio.get_running_loop().run_in_executor(
+            None, partial(self.replace, path, content, backup=backup)
+        )
+        await asyncio.shield(work)
 
     def move(self, source: str, target: str) -> None:
         """Renames a file or folder into an existing folder, and syncs both folders.

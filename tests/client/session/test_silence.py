@@ -11,9 +11,7 @@ import pytest
 from sprocket.client.config import ConsumerConfig
 from sprocket.client.push_consumer import PushConsumer
 from sprocket.client.session.reachability import Reachability
-from sprocket.client.tracing import Tracer
-from sprocket.message.message import Message, StoredMessage
-from sprocket.message.topic import TRACE
+from sprocket.message.message import StoredMessage
 from sprocket.protocol.codes import ResponseCode as Code
 from sprocket.protocol.command import Command, Header
 from sprocket.protocol.requests.client import Heartbeat
@@ -119,6 +117,41 @@ def test_a_consumer_says_what_keeps_it_from_its_work(
     play(main)
 
 
+@pytest.mark.parametrize("ordered", [False, True])
+def test_a_message_that_brokers_refuse_for_good_is_given_up_with_an_error(
+    ordered: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def main() -> None:
+        times: list[int] = []
+
+        async def listen(message: StoredMessage) -> None:
+            if message.body == b"bad":
+                times.append(message.reconsume_times)
+                raise ValueError("never")
+
+        async with FakeBroker({"orders": 1}) as broker:
+            codes = {SendBack: Code.MESSAGE_ILLEGAL, SendMessageV2: Code.MESSAGE_ILLEGAL}
+            Refusals(broker, codes)
+            for body in ("bad", "good"):
+                broker.put("orders", body=body)
+            consumer = PushConsumer(
+                "readers",
+                nameservers=broker.address,
+                world=world(),
+                start="first",
+                ordered=ordered,
+                config=ConsumerConfig(reconsume_max=3),
+            )
+            consumer.subscribe("orders", listener=listen)
+            async with consumer:
+                await asyncio.sleep(120)
+                assert times == [0, 1, 2, 3]
+                assert len(warnings(caplog, ["group readers gives up message"])) == 1
+                assert broker.committed["readers", "orders", 0] == 2, "the queue goes on"
+
+    play(main)
+
+
 def test_a_lease_that_is_never_granted_is_told(caplog: pytest.LogCaptureFixture) -> None:
     async def main() -> None:
         async def listen(message: StoredMessage) -> None:
@@ -139,29 +172,6 @@ def test_a_lease_that_is_never_granted_is_told(caplog: pytest.LogCaptureFixture)
                 broker.leases.clear()
                 await asyncio.sleep(60)
                 assert len(warnings(caplog, ["can get the lease on orders"])) == 1
-
-    play(main)
-
-
-def test_traces_that_cannot_be_sent_are_told(caplog: pytest.LogCaptureFixture) -> None:
-    async def main() -> None:
-        async with FakeBroker({"orders": 1}) as broker:
-            there = world()
-            async with (
-                Tracer(nameservers=broker.address, world=there) as tracer,
-                tracer.producer("p", nameservers=broker.address, world=there) as sender,
-            ):
-
-                async def send(seconds: float) -> None:
-                    for _ in range(int(seconds / 10)):
-                        await sender.send(Message("orders", b"x"))
-                        await asyncio.sleep(10)
-
-                await send(HOUR)
-                assert 3 <= len(warnings(caplog, ["message traces cannot be sent"])) <= 8
-                broker.topics[TRACE] = 1
-                await send(100)
-                assert len(warnings(caplog, ["message traces are sent"])) == 1
 
     play(main)
 

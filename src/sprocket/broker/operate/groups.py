@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 
 from sprocket.base.errors import GroupNotFound, InvalidParameter
 from sprocket.broker.dispatch import Endpoints
+from sprocket.broker.operate.listings import listing
 from sprocket.broker.tables.clients import ClientTable
 from sprocket.broker.tables.groups import Groups
 from sprocket.broker.tables.locks import write_leases
@@ -83,23 +84,23 @@ class GroupRequests:
         Raises:
             InvalidParameter: its name or numbers are invalid.
         """
-        self._groups.put(GroupConfig.decode(command.body))
+        self._groups.put(GroupConfig.of_request(command.body))
         return Reply()
 
     def create_several(self, command: Command, peer: Peer) -> Reply:
         """Creates or changes groups, one after the other; stops at the first invalid one."""
-        for group in GroupConfigList.decode(command.body).group_config_list:
+        for group in GroupConfigList.of_request(command.body).group_config_list:
             self._groups.put(group)
         return Reply()
 
-    def every(self, command: Command, peer: Peer) -> Reply:
+    def every(self, command: Command, peer: Peer) -> Reply | Awaitable[Reply]:
         """All groups."""
         table = GroupTable(
             data_version=self._groups.version,
-            forbidden_table=self._groups.forbidden,
-            subscription_group_table=self._groups.by_name,
+            forbidden_table=dict(self._groups.forbidden),
+            subscription_group_table=dict(self._groups.by_name),
         )
-        return Reply(body=table.encode())
+        return listing(table)
 
     def one(self, command: Command, peer: Peer) -> Reply:
         """One group.
@@ -140,10 +141,10 @@ class GroupRequests:
         answer = GroupForbidden(group=header.group, readable=is_readable, topic=header.topic)
         return Reply(body=answer.encode())
 
-    def topics(self, command: Command, peer: Peer) -> Reply:
+    def topics(self, command: Command, peer: Peer) -> Reply | Awaitable[Reply]:
         """Topics in which a group has offsets."""
         topics = self._offsets.topics_of(command.read(GroupTopics).group)
-        return Reply(body=TopicList(broker_addr=self._address, topic_list=topics).encode())
+        return listing(TopicList(broker_addr=self._address, topic_list=topics))
 
     def subscription(self, command: Command, peer: Peer) -> Reply:
         """A group's subscription to a topic, if the group is online."""
@@ -159,7 +160,7 @@ class GroupRequests:
         Raises:
             InvalidParameter: the mode is another one, or missing.
         """
-        wanted = RequestMode.decode(command.body)
+        wanted = RequestMode.of_request(command.body)
         if wanted.mode != "PULL":
             raise InvalidParameter(f"this broker only knows mode 'PULL', not {wanted.mode!r}")
         return Reply()
