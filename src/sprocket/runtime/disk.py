@@ -62,6 +62,21 @@ class SystemMappedFile:
         """The path at which it was mapped."""
         return self._path
 
+    def __len__(self) -> int:
+        """Bytes in the file."""
+        return len(self._map)
+
+    def __getitem__(self, part: slice) -> bytes:
+        """A copy of bytes of the file, also of those that have no disk space yet.
+
+        Raises:
+            OSError: the disk failed.
+        """
+        start, end, _ = part.indices(len(self._map))
+        if sys.platform == "win32":  # it has no such call, and no holes that take space when read
+            return self._map[start:end]
+        return os.pread(self._descriptor, max(end - start, 0), start)
+
     @property
     def buffer(self) -> memoryview:
         """The whole file, writable. Slices of it stay valid until `close`."""
@@ -219,7 +234,7 @@ class SystemMappedFile:
         path = f"{self._path}.lost" if os.path.exists(self._path) else self._path
         with open(path, "xb") as file:
             for at in range(start, end, _LOADED):
-                part = self._map[at : at + _LOADED]
+                part = self[at : min(at + _LOADED, end)]
                 if any(part):
                     file.seek(at)
                     file.write(part)
@@ -242,6 +257,41 @@ class SystemMappedFile:
         self._buffer.release()
         with contextlib.suppress(BufferError):  # slices are in use: the last of them unmaps it
             self._map.close()
+
+
+class SystemFileBytes:
+    """A `FileBytes` of a file that is open for reading."""
+
+    __slots__ = ("_file", "_size")
+
+    def __init__(self, path: str) -> None:
+        """
+        Raises:
+            OSError: there is no such file, or it cannot be read.
+        """
+        self._file = open(path, "rb", buffering=0)
+        self._size = os.fstat(self._file.fileno()).st_size
+
+    def __len__(self) -> int:
+        """Bytes in the file when it was opened."""
+        return self._size
+
+    def __getitem__(self, part: slice) -> bytes:
+        """A copy of bytes of the file.
+
+        Raises:
+            OSError: the disk failed.
+        """
+        start, end, _ = part.indices(self._size)
+        if sys.platform == "win32":
+            self._file.seek(start)
+            return self._file.read(max(end - start, 0))
+        return os.pread(self._file.fileno(), max(end - start, 0), start)
+
+    def __del__(self) -> None:
+        """Closes the file."""
+        if hasattr(self, "_file"):
+            self._file.close()
 
 
 class SystemDisk:
@@ -296,16 +346,13 @@ class SystemDisk:
         except FileNotFoundError:
             return None
 
-    def peek(self, path: str) -> memoryview:
-        """A read-only mapping of a file's bytes; it shows what others write.
+    def peek(self, path: str) -> SystemFileBytes:
+        """A file's bytes, for reading only; they show what others write.
 
         Raises:
             OSError: there is no such file, or it cannot be read.
         """
-        with open(path, "rb") as file:
-            if not os.fstat(file.fileno()).st_size:
-                return memoryview(b"")
-            return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+        return SystemFileBytes(path)
 
     def replace(self, path: str, content: bytes, *, backup: bool = True) -> None:
         """Writes a small state file so that a crash leaves the old or the new one, never a mix.

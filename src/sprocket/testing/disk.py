@@ -98,6 +98,15 @@ class MemoryMappedFile:
         """The path under which it was mapped."""
         return self._path
 
+    def __len__(self) -> int:
+        """Bytes in the file."""
+        return self._file.size
+
+    def __getitem__(self, part: slice) -> bytes:
+        """A copy of bytes of the file, also of those that have no disk space yet."""
+        start, end, _ = part.indices(self._file.size)
+        return self._file.live[start:end]
+
     @property
     def buffer(self) -> memoryview:
         """The whole file, writable. Slices of it stay valid until `close`."""
@@ -249,8 +258,8 @@ class MemoryDisk:
         file = self._files.get(posixpath.normpath(path))
         return None if file is None else file.content()
 
-    def peek(self, path: str) -> memoryview:
-        """A read-only view of a file, which shows later writes.
+    def peek(self, path: str) -> MemoryMappedFile:
+        """A file's bytes, for reading only; they show later writes.
 
         Raises:
             OSError: there is no such file.
@@ -258,7 +267,7 @@ class MemoryDisk:
         file = self._files.get(posixpath.normpath(path))
         if file is None:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
-        return memoryview(file.live)[: file.size].toreadonly()
+        return MemoryMappedFile(path, file, self)
 
     def replace(self, path: str, content: bytes, *, backup: bool = True) -> None:
         """Replaces a small state file; keeps the version before as `path.bak`."""

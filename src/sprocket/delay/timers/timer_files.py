@@ -38,7 +38,7 @@ class TimerFiles:
         self.log = log
         self.had_wheel = had_wheel
         self._file = file
-        self.wheel = Wheel(file.buffer, width_ms)
+        self.wheel = Wheel(file.buffer, width_ms, file)
         #: Rows of the wheel that have room on the disk.
         self._has_room = bytearray(WHEEL_BYTES // _ROW_BYTES + 1)
         self._unsynced_rows: set[int] = set()

@@ -26,6 +26,8 @@ _BLANK = struct.Struct(">iqi")
 _MAGIC_MAX = 0xF
 #: Disk space is reserved in pieces of this size.
 _ROOM_BYTES = 1 << 18
+#: So many bytes are read at once when the log is scanned.
+_SCANNED_BYTES = 5000 * UNIT_BYTES
 
 
 class TimerUnit(NamedTuple):
@@ -159,10 +161,7 @@ class TimerLog:
         Ends at the first position without a unit.
         """
         for start in [s for s in self._segments.starts if s + self._segments.file_bytes > position]:
-            buffer = self._segments.at(start).buffer
-            whole = len(buffer) - len(buffer) % UNIT_BYTES
-            for number, fields in enumerate(UNIT.iter_unpack(buffer[:whole])):
-                at = start + number * UNIT_BYTES
+            for at, fields in _units(self._segments.at(start)):
                 unit = _unit(fields)
                 if unit is None and fields[2] == BLANK_MAGIC:
                     break
@@ -208,6 +207,15 @@ class TimerLog:
         """Closes the files."""
         self._segment = None
         self._segments.close()
+
+
+def _units(segment: Segment) -> Iterator[tuple[int, tuple[int, ...]]]:
+    """Positions and fields of the units that a file has room for."""
+    whole = len(segment.file) - len(segment.file) % UNIT_BYTES
+    for first in range(0, whole, _SCANNED_BYTES):
+        part = segment.file[first : min(first + _SCANNED_BYTES, whole)]
+        for number, fields in enumerate(UNIT.iter_unpack(part)):
+            yield segment.start + first + number * UNIT_BYTES, fields
 
 
 def _unit(fields: tuple[int, ...]) -> TimerUnit | None:

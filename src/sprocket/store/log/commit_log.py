@@ -33,6 +33,7 @@ from sprocket.message.record import (
 )
 from sprocket.store.log.paths import LogPaths
 from sprocket.store.log.segments import Segment, Segments
+from sprocket.store.log.whole import record_bytes
 
 _INT = struct.Struct(">i")
 _LONG = struct.Struct(">q")
@@ -262,7 +263,8 @@ class CommitLog:
         segment = self.segments.at(log_offset)
         at = log_offset - segment.start
         try:
-            found = parse(segment.buffer, at)
+            # Somebody may ask for any offset, also for one that has no disk space.
+            found = parse(record_bytes(segment.file, at))
         except CorruptRecord as error:
             raise OffsetOutOfRange(f"no record begins at log offset {log_offset}") from error
         if found.log_offset != log_offset or log_offset + found.size > self.end:
@@ -312,7 +314,9 @@ class CommitLog:
         self.segments.remove_from(end if end % self.segments.file_bytes else max(end, 1))
         self.set_end(end)
         at = end - self.base
-        if self._segment is not None and (is_torn or any(self.buffer[at : at + BLANK_BYTES])):
+        if self._segment is not None and (
+            is_torn or any(self._segment.file[at : at + BLANK_BYTES])
+        ):
             self._segment.file.clear_from(at)
 
     def close(self) -> None:

@@ -18,6 +18,8 @@ NAME_DIGITS = 20
 
 _CHUNK = 1 << 16
 _ZEROS = bytes(_CHUNK)
+#: No page of memory is smaller.
+_PAGE = 1 << 12
 
 
 class Segment:
@@ -82,9 +84,16 @@ class Segment:
         """Makes bytes [start, end) of the run zero; writes only the parts that are not."""
         last = end - self.start
         for first in range(start - self.start, last, _CHUNK):
-            part = self.buffer[first : min(first + _CHUNK, last)]
-            if bytes(part) != _ZEROS[: len(part)]:
-                part[:] = _ZEROS[: len(part)]
+            end_of_part = min(first + _CHUNK, last)
+            if bytes(self.file[first:end_of_part]) != _ZEROS[: end_of_part - first]:
+                self._clear_some(first, end_of_part)
+
+    def _clear_some(self, start: int, end: int) -> None:
+        """Makes bytes [start, end) of the file zero; writes only pages that have disk space."""
+        for first in range(start, end, _PAGE):
+            page = self.file[first : min(first + _PAGE, end)]
+            if any(page):
+                self.buffer[first : first + len(page)] = _ZEROS[: len(page)]
 
 
 class Segments:

@@ -233,6 +233,13 @@ class ConsumeQueue:
         )
         return found
 
+    def _read(self, offset: int) -> tuple[int, int]:
+        """As `position`, for an entry that may never have been written."""
+        segment = self._segments.at(offset * ENTRY_BYTES)
+        at = offset * ENTRY_BYTES - segment.start
+        found: tuple[int, int] = _POSITION.unpack_from(segment.file[at : at + ENTRY_BYTES])
+        return found
+
     def entries(self, offset: int, count_max: int) -> memoryview:
         """Entries from a queue offset on: at most `count_max`, and only from its file.
 
@@ -303,7 +310,7 @@ class ConsumeQueue:
         """
 
         def is_unwanted(offset: int) -> bool:
-            start, size = self.position(offset)
+            start, size = self._read(offset)
             return size <= 0 or start >= log_offset or start < 0
 
         for position in reversed(self._segments.starts):
@@ -329,7 +336,7 @@ class ConsumeQueue:
             return
         segment = self._segments.at(offset * ENTRY_BYTES)
         at = offset * ENTRY_BYTES - segment.start
-        if is_torn or any(segment.buffer[at : at + ENTRY_BYTES]):
+        if is_torn or any(segment.file[at : at + ENTRY_BYTES]):
             self._is_uncleared = True
             if self.unsynced_log_offset < 0:
                 self.unsynced_log_offset = log_offset

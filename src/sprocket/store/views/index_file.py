@@ -60,7 +60,7 @@ class IndexFile:
         self._reserved = 0
         (
             self.begin_ms, self.end_ms, self.begin_offset, self.end_offset, self._slots_used, count,
-        ) = HEADER.unpack_from(self._buffer)  # fmt: skip
+        ) = HEADER.unpack(file[: HEADER.size])  # fmt: skip
         self.count: int = min(max(count, 1), entries)
 
     @property
@@ -163,6 +163,9 @@ class IndexFile:
 
         Returns:
             False if no entry is left.
+
+        Raises:
+            DiskFull, StoreError: the disk has no room for its slots.
         """
         # Slots and entries are in different pages, and a crash can keep either without the other.
         # Slots that point to kept entries are still right. Only the others need a search, backwards
@@ -170,7 +173,7 @@ class IndexFile:
         first_lost = 1 + bisect_left(
             range(1, self._entries), True, key=lambda number: self._is_lost(number, log_offset)
         )
-        slots = array("i", bytes(self._buffer[_SLOTS_AT : self._entries_at]))
+        slots = array("i", bytes(self._file[_SLOTS_AT : self._entries_at]))
         if sys.byteorder == "little":
             slots.byteswap()
         is_whole = first_lost <= self.count > max(slots) and not any(
@@ -178,6 +181,7 @@ class IndexFile:
         )
         if is_whole:
             return self.count > 1
+        self._reserve(first_lost)
         self._lead_back(
             {slot for slot, number in enumerate(slots) if not 0 <= number < first_lost}, first_lost
         )
@@ -199,8 +203,9 @@ class IndexFile:
 
     def _is_lost(self, number: int, log_offset: int) -> bool:
         """Whether an entry is empty, or its record is at or after a log offset."""
-        hashed, found, _, _ = self._entry(number)
-        return found >= log_offset or found < 0 or (found == 0 and hashed == 0)
+        at = self._entries_at + number * ENTRY.size
+        hashed, found, _, _ = ENTRY.unpack(self._file[at : at + ENTRY.size])
+        return bool(found >= log_offset or found < 0 or (found == 0 and hashed == 0))
 
     def _lead_back(self, slots: set[int], end: int) -> None:
         """Points each slot to its newest entry before number `end`, or to none."""
@@ -215,7 +220,12 @@ class IndexFile:
             SLOT.pack_into(self._buffer, _SLOTS_AT + slot * SLOT.size, 0)
 
     def set_end(self, log_offset: int) -> None:
-        """Sets the log offset of the last record; entries of later records may remain."""
+        """Sets the log offset of the last record; entries of later records may remain.
+
+        Raises:
+            DiskFull, StoreError: the disk has no room for the file's head.
+        """
+        self._reserve(self.count)
         self.end_offset = log_offset
         self._save_header()
 
@@ -238,9 +248,8 @@ class IndexFile:
         caller can count and limit its steps.
         """
         highest = self.count
-        if highest == 1:  # slots of an empty file may have no room on the disk yet
-            return
-        (number,) = SLOT.unpack_from(self._buffer, _SLOTS_AT + hashed % self._slots * SLOT.size)
+        at = _SLOTS_AT + hashed % self._slots * SLOT.size
+        (number,) = SLOT.unpack(self._file[at : at + SLOT.size])  # it may have no disk space yet
         while 0 < number < highest:
             found, log_offset, seconds, before = ENTRY.unpack_from(
                 self._buffer, self._entries_at + number * ENTRY.size
@@ -252,7 +261,7 @@ class IndexFile:
         """File, first byte and end of what `walk` reads for a hash; load each before the next."""
         at = _SLOTS_AT + hashed % self._slots * SLOT.size
         yield self._file, at, at + SLOT.size
-        (number,) = SLOT.unpack_from(self._buffer, at)
+        (number,) = SLOT.unpack(self._file[at : at + SLOT.size])
         highest = self.count
         while 0 < number < highest:
             at = self._entries_at + number * ENTRY.size
