@@ -19,6 +19,7 @@ import pytest
 from sprocket.broker.broker import Broker
 from sprocket.protocol.requests.query import QueryMessage, ViewMessage
 from sprocket.runtime.disk import SystemDisk, SystemMappedFile
+from sprocket.spark.store_files.scan import LogReader, log_files
 from sprocket.store.inspection.dump import DumpSelection, dump
 from sprocket.store.inspection.inspected import InspectedStore
 from sprocket.store.inspection.verify import Verification
@@ -107,11 +108,10 @@ def pages_of(path: str) -> set[int]:
 def memory_disk() -> Iterator[Path]:
     """A folder on tmpfs."""
     mounts = Path("/proc/mounts")
-    kinds = [line.split()[1:3] for line in mounts.read_text().splitlines()] if mounts.exists() else []
-    folder = next((path for path, kind in kinds if kind == "tmpfs" and path == "/dev/shm"), None)
-    if folder is None or not os.access(folder, os.W_OK):
-        pytest.skip("needs Linux with a tmpfs at /dev/shm")
-    made = tempfile.mkdtemp(dir=folder)
+    lines = mounts.read_text().splitlines() if mounts.exists() else []
+    if not any(line.split()[1:3] == ["/dev/shm", "tmpfs"] for line in lines):
+        pytest.skip("needs a tmpfs at /dev/shm")
+    made = tempfile.mkdtemp(dir="/dev/shm")
     yield Path(made)
     shutil.rmtree(made)
 
@@ -220,5 +220,10 @@ def test_inspecting_a_store_takes_no_disk_space(memory_disk: Path) -> None:
     assert not [finding for finding in Verification(store).findings() if finding.is_fault]
     assert len(list(dump(store, DumpSelection("T")))) > 300
     assert len(list(dump(store, DumpSelection("T", 0)))) > 300
+    records = 0
+    for file in log_files(str(copy)):
+        with LogReader(file, checks_bodies=True, damaged=lambda *place: pytest.fail()) as reader:
+            records += sum(len(places.starts) for places in reader.runs())
+    assert records > 300
     after = {str(path): pages_of(str(path)) for path in copy.rglob("*") if path.is_file()}
     assert {path: pages for path, pages in after.items() if pages != before[path]} == {}
