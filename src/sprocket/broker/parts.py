@@ -323,7 +323,9 @@ class BrokerParts:
         )
         return {
             **self.membership.endpoints(),
-            **once_saved(tables.filters.endpoints(), self.files.filters),
+            **once_saved(
+                tables.filters.endpoints(), self.files.filters, reports_failure=True
+            ),
             **positions.endpoints(),
             **LockRequests(tables.locks, self.files.locks).endpoints(),
         }
@@ -343,12 +345,13 @@ class BrokerParts:
             volumes=tables.volumes,
             address=address,
             lock_file=self.files.locks,
+            save_groups=self.files.groups.written,
             save_offsets=save_offsets,
         )
         offsets, clients, volumes = tables.offsets, tables.clients, tables.volumes
         topics = TopicRequests(
             tables.topics, store, self.pulls, offsets=offsets, clients=clients, volumes=volumes,
-            save_offsets=save_offsets,
+            save_topics=self.files.topics.written, save_offsets=save_offsets,
         )  # fmt: skip
         connections = ConnectionRequests(
             tables.clients,
@@ -359,7 +362,9 @@ class BrokerParts:
         )
         named = {**topics.endpoints(), **groups.endpoints()}
         return {
-            **once_saved(named, self.files.topics, self.files.groups, self.files.locks),
+            **once_saved(
+                named, self.files.topics, self.files.groups, self.files.locks, reports_failure=True
+            ),
             **self._positions(queues, settings, clock=clock, address=address),
             **FigureRequests(queues, tables.offsets, state=self.state).endpoints(),
             **VolumeRequests(tables.volumes, clock, cluster=settings.config.cluster).endpoints(),

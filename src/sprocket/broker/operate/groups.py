@@ -5,9 +5,9 @@ Source: AdminBrokerProcessor of RocketMQ 5.x.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
-from sprocket.base.errors import GroupNotFound, InvalidParameter
+from sprocket.base.errors import GroupNotFound, InvalidParameter, StoreError
 from sprocket.broker.dispatch import Endpoints
 from sprocket.broker.tables.clients import ClientTable
 from sprocket.broker.tables.groups import Groups
@@ -51,8 +51,14 @@ class GroupRequests:
         volumes: Volumes,
         address: str,
         lock_file: StateFile,
+        save_groups: Callable[[], Awaitable[None]],
         save_offsets: Callable[[], Awaitable[None]],
     ) -> None:
+        """
+        Args:
+            save_groups: returns when the file contains all changes of groups; raises `StoreError`
+                if it cannot be written.
+        """
         self._groups = groups
         self._clients = clients
         self._offsets = offsets
@@ -60,6 +66,7 @@ class GroupRequests:
         self._volumes = volumes
         self._address = address
         self._lock_file = lock_file
+        self._save_groups = save_groups
         self._save_offsets = save_offsets
 
     def endpoints(self) -> Endpoints:
@@ -77,20 +84,37 @@ class GroupRequests:
             RequestCode.GET_ALL_MESSAGE_REQUEST_MODE: self.modes,
         }
 
-    def create(self, command: Command, peer: Peer) -> Reply:
+    async def create(self, command: Command, peer: Peer) -> Reply:
         """Creates or changes a group.
 
         Raises:
             InvalidParameter: its name or numbers are invalid.
+            StoreError: it cannot be saved, and is as it was before.
         """
-        self._groups.put(GroupConfig.decode(command.body))
+        await self._put_all([GroupConfig.decode(command.body)])
         return Reply()
 
-    def create_several(self, command: Command, peer: Peer) -> Reply:
-        """Creates or changes groups, one after the other; stops at the first invalid one."""
-        for group in GroupConfigList.decode(command.body).group_config_list:
-            self._groups.put(group)
+    async def create_several(self, command: Command, peer: Peer) -> Reply:
+        """Creates or changes groups, one after the other; stops at the first invalid one.
+
+        Raises:
+            InvalidParameter, StoreError: as `create`, for one of them; for all.
+        """
+        await self._put_all(GroupConfigList.decode(command.body).group_config_list)
         return Reply()
+
+    async def _put_all(self, wanted: Sequence[GroupConfig]) -> None:
+        before = {group.group_name: self._groups.get(group.group_name) for group in wanted}
+        try:
+            for group in wanted:
+                self._groups.put(group)
+        finally:  # those before an invalid one are made, and must be in the file too
+            try:
+                await self._save_groups()
+            except StoreError as error:
+                for group in wanted:
+                    self._groups.undo(group.group_name, group, before[group.group_name])
+                raise StoreError(f"nothing is created or changed: {error}") from error
 
     def every(self, command: Command, peer: Peer) -> Reply:
         """All groups."""

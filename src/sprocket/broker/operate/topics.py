@@ -5,9 +5,9 @@ Source: AdminBrokerProcessor of RocketMQ 5.x.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
-from sprocket.base.errors import InvalidParameter, SystemFailure, TopicNotFound
+from sprocket.base.errors import InvalidParameter, StoreError, SystemFailure, TopicNotFound
 from sprocket.broker.dispatch import Endpoints
 from sprocket.broker.reading.pull import PullRequests
 from sprocket.broker.tables.attributes import altered, parse
@@ -49,14 +49,21 @@ class TopicRequests:
         offsets: ConsumerOffsets,
         clients: ClientTable,
         volumes: Volumes,
+        save_topics: Callable[[], Awaitable[None]],
         save_offsets: Callable[[], Awaitable[None]],
     ) -> None:
+        """
+        Args:
+            save_topics: returns when the file contains all changes of topics; raises `StoreError`
+                if it cannot be written.
+        """
         self._topics = topics
         self._store = store
         self._pulls = pulls
         self._offsets = offsets
         self._clients = clients
         self._volumes = volumes
+        self._save_topics = save_topics
         self._save_offsets = save_offsets
 
     def endpoints(self) -> Endpoints:
@@ -72,39 +79,64 @@ class TopicRequests:
             RequestCode.CLEAN_UNUSED_TOPIC: self.clean,
         }
 
-    def create(self, command: Command, peer: Peer) -> Reply:
+    async def create(self, command: Command, peer: Peer) -> Reply:
         """Creates or changes a topic.
 
         Raises:
             InvalidParameter: its name or numbers are invalid.
             SystemFailure: its filter type or attributes are invalid.
+            StoreError: it cannot be saved, and is as it was before.
         """
         header = command.read(CreateTopic)
         if header.topic_filter_type not in _FILTER_TYPES:
             raise SystemFailure(f"topicFilterType = [{header.topic_filter_type}] value invalid")
-        self._put(
-            TopicConfig(
-                order=header.order,
-                perm=header.perm,
-                read_queue_nums=header.read_queue_nums,
-                topic_filter_type=header.topic_filter_type,
-                topic_name=header.topic,
-                topic_sys_flag=header.topic_sys_flag or 0,
-                write_queue_nums=header.write_queue_nums,
-            ),
-            parse(header.attributes),
+        topic = TopicConfig(
+            order=header.order,
+            perm=header.perm,
+            read_queue_nums=header.read_queue_nums,
+            topic_filter_type=header.topic_filter_type,
+            topic_name=header.topic,
+            topic_sys_flag=header.topic_sys_flag or 0,
+            write_queue_nums=header.write_queue_nums,
+        )
+        await self._put_all([(topic, parse(header.attributes))])
+        return Reply()
+
+    async def create_several(self, command: Command, peer: Peer) -> Reply:
+        """Creates or changes topics, one after the other; stops at the first invalid one.
+
+        Raises:
+            InvalidParameter, SystemFailure: as `create`, for one of them.
+            StoreError: they cannot be saved, and are as they were before.
+        """
+        topics = TopicConfigList.decode(command.body).topic_config_list
+        await self._put_all(
+            [
+                (
+                    topic,
+                    {
+                        key if key[:1] in ("+", "-") else f"+{key}": value
+                        for key, value in topic.attributes.items()
+                    },
+                )
+                for topic in topics
+            ]
         )
         return Reply()
 
-    def create_several(self, command: Command, peer: Peer) -> Reply:
-        """Creates or changes topics, one after the other; stops at the first invalid one."""
-        for topic in TopicConfigList.decode(command.body).topic_config_list:
-            asked = {
-                key if key[:1] in ("+", "-") else f"+{key}": value
-                for key, value in topic.attributes.items()
-            }
-            self._put(topic, asked)
-        return Reply()
+    async def _put_all(self, wanted: Sequence[tuple[TopicConfig, dict[str, str]]]) -> None:
+        """Creates or changes topics, each with the attributes it asks for."""
+        before = {topic.topic_name: self._topics.get(topic.topic_name) for topic, _ in wanted}
+        try:
+            for topic, asked in wanted:
+                self._put(topic, asked)
+        finally:  # those before an invalid one are made, and must be in the file too
+            try:
+                await self._save_topics()
+            except StoreError as error:
+                for topic, _ in wanted:
+                    self._topics.undo(topic.topic_name, topic, before[topic.topic_name])
+                raise StoreError(f"nothing is created or changed: {error}") from error
 
     def _put(self, topic: TopicConfig, asked: dict[str, str]) -> None:
         known = self._topics.get(topic.topic_name)

@@ -55,9 +55,14 @@ class StateFile:
 
     Attributes:
         is_behind: whether the last save failed, so that it must be tried again.
+        failure: why the last save failed.
+        changes: how many changes were reported.
     """
 
-    __slots__ = ("_again", "_next_at", "_snapshot", "_table", "_timer", "_waiting", "is_behind")
+    __slots__ = (
+        "_again", "_next_at", "_snapshot", "_table", "_timer", "_waiting", "changes", "failure",
+        "is_behind",
+    )  # fmt: skip
 
     def __init__(self, disk: Disk, path: str, table: StateTable) -> None:
         self._snapshot = Snapshot(disk, path)
@@ -69,6 +74,8 @@ class StateFile:
         self._again: asyncio.TimerHandle | None = None
         self._waiting: list[asyncio.Future[None]] = []
         self.is_behind = False
+        self.failure = ""
+        self.changes = 0
 
     def load(self) -> None:
         """Fills the table from the file, or from its backup if it is broken.
@@ -94,6 +101,7 @@ class StateFile:
     def changed(self) -> None:
         """Saves the table now, or after a pause if it was saved just before: many changes in a
         short time cause only a few saves."""
+        self.changes += 1
         if self._timer is not None:
             return
         loop = asyncio.get_running_loop()
@@ -121,6 +129,16 @@ class StateFile:
             self._waiting.append(waiting)
             await waiting
 
+    async def written(self) -> None:
+        """Returns when the changes so far are in the file.
+
+        Raises:
+            StoreError: the disk refuses it; saving is tried again.
+        """
+        await self.saved()
+        if self.is_behind:
+            raise StoreError(self.failure)
+
     # A save writes the whole table and blocks the event loop, the longer the larger the table is,
     # so the next one waits a multiple of this one's duration. Those who wait for the save are
     # released even if it fails: the error is in the log, and their change is in force.
@@ -141,7 +159,8 @@ class StateFile:
             self.is_behind = False
         except OSError as error:
             self.is_behind = True
-            logger.error("%s cannot be saved: %s", self._snapshot.path, error)
+            self.failure = f"{self._snapshot.path} cannot be saved: {error}"
+            logger.error("%s", self.failure)
         ended = loop.time()
         self._next_at = ended + max(_SAVE_GAP_SECONDS, (ended - began) * _SAVE_GAP_TIMES)
         for waiting in self._waiting:
@@ -157,14 +176,24 @@ class StateFile:
         self._timer = self._again = None
 
 
-def once_saved(answers: Endpoints, *files: StateFile) -> Endpoints:
-    """The same endpoints, whose replies wait until their changes to these files are saved."""
+def once_saved(
+    answers: Endpoints, *files: StateFile, reports_failure: bool = False
+) -> Endpoints:
+    """The same endpoints, whose replies wait until their changes to these files are saved.
+
+    Args:
+        reports_failure: a request whose change cannot be saved is answered with an error. Otherwise
+            the failure is only logged, and saving is tried again.
+    """
 
     def waiting(answer: Endpoint) -> Endpoint:
         def answered(command: Command, peer: Peer) -> EventualResponse:
+            before = [file.changes for file in files]
             outcome = answer(command, peer)
-            if isinstance(outcome, Awaitable) or any(file.is_due for file in files):
-                return _after_saves(outcome, files)
+            if isinstance(outcome, Awaitable) or any(
+                file.is_due or file.is_behind for file in files
+            ):
+                return _after_saves(outcome, files, before if reports_failure else None)
             return outcome
 
         return answered
@@ -172,10 +201,23 @@ def once_saved(answers: Endpoints, *files: StateFile) -> Endpoints:
     return {code: waiting(answer) for code, answer in answers.items()}
 
 
-async def _after_saves(outcome: EventualResponse, files: Sequence[StateFile]) -> Response:
+async def _after_saves(
+    outcome: EventualResponse, files: Sequence[StateFile], before: Sequence[int] | None
+) -> Response:
+    """The outcome, when the files are saved.
+
+    Args:
+        before: numbers of the files' changes before the request, whose changes must be saved.
+
+    Raises:
+        StoreError: one of its changes could not be saved.
+    """
     answered = await outcome if isinstance(outcome, Awaitable) else outcome
     for file in files:
         await file.saved()
+    for file, changes in zip(files, before or (), strict=False):
+        if file.changes != changes and file.is_behind:
+            raise StoreError(f"the change is in force, but a crash would undo it: {file.failure}")
     return answered
 
 
