@@ -209,10 +209,13 @@ class Segments:
         start = offset - offset % self.file_bytes
         if self._is_there(offset):
             return self.at(offset)
-        if self._home is not None:
-            self._folders[start] = self._home(start // self.file_bytes)
-        if self._home is not None or not self.starts:
-            self._disk.make_directory(self._folders.get(start, self.directory))
+        try:
+            if self._home is not None:
+                self._folders[start] = self._home(start // self.file_bytes)
+            if self._home is not None or not self.starts:
+                self._disk.make_directory(self._folders.get(start, self.directory))
+        except OSError as error:
+            raise refused(f"cannot make the folder of {self.path_of(start)}", error) from error
         segment = self._map(start)
         self.starts.append(start)
         self.starts.sort()

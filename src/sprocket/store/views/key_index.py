@@ -187,11 +187,11 @@ class KeyIndex:
         return None
 
     def _make_file(self) -> IndexFile:
-        self._disk.make_directory(self._directory)
         made_ms = self._clock.now_ms()
         while self._disk.size(path := f"{self._directory}/{_name(made_ms)}") is not None:
             made_ms += 1
         try:
+            self._disk.make_directory(self._directory)
             mapped = self._disk.map(path, file_bytes(self._slots, self._entries))
         except OSError as error:
             raise DiskFull(f"cannot map {path}: {error}") from error
