@@ -9,6 +9,8 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -227,3 +229,51 @@ def test_inspecting_a_store_takes_no_disk_space(memory_disk: Path) -> None:
     assert records > 300
     after = {str(path): pages_of(str(path)) for path in copy.rglob("*") if path.is_file()}
     assert {path: pages for path, pages in after.items() if pages != before[path]} == {}
+
+
+@pytest.fixture(params=["tmpfs", "ext4"])
+def small_disk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
+    """A file system of 24 MiB."""
+    image, folder = tmp_path / "image", tmp_path / "disk"
+    folder.mkdir()
+    if request.param == "tmpfs":
+        mount = ["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", str(folder)]
+    else:
+        with open(image, "wb") as file:
+            file.truncate(24 << 20)
+        mount = ["mount", "-o", "loop", str(image), str(folder)]
+    try:
+        if request.param == "ext4":
+            subprocess.run(["mkfs.ext4", "-q", str(image)], check=True, capture_output=True)
+        subprocess.run(mount, check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip(f"no {request.param} can be mounted here: that takes root")
+    yield folder
+    subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+def count(folder: Path, what: str) -> int:
+    """What a process that fills the disk says; it must not be ended by the system."""
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.store.filling", str(folder / "store"), what],
+        check=False,
+        capture_output=True,
+        text=True,
+        cwd=Path(__file__).parents[2],
+    )
+    assert done.returncode == 0, (done.returncode, done.stderr[-2000:])
+    return int(done.stdout)
+
+
+@pytest.mark.process
+def test_a_full_disk_ends_no_process_and_loses_nothing(small_disk: Path) -> None:
+    filler = small_disk / "other"
+    filler.write_bytes(b"x" * (4 << 20))
+    filled = count(small_disk, "fill")
+    assert filled > 500
+    assert count(small_disk, "read") == filled
+    filler.unlink()
+    more = count(small_disk, "kill")
+    assert more > filled
+    assert count(small_disk, "read") == more
+    assert count(small_disk, "kill") >= more
