@@ -298,7 +298,9 @@ async def known(asker: Asker) -> dict[str, Any]:
 def test_each_request_of_a_broker_is_in_the_walk() -> None:
     async def test() -> None:
         async with serving() as asker:
-            assert set(asker.broker._parts.dispatch.counts) - {-1} == set(WALK)
+            dispatch = asker.broker._dispatch
+            assert dispatch is not None
+            assert set(dispatch.counts) - {-1} == set(WALK)
 
     simulate(lambda network: test())
 

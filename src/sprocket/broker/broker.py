@@ -5,7 +5,8 @@ Each request goes through `dispatch`, which calls the endpoint of the request co
 `offsets` keep the consumers' offsets, `membership` and `clients` the connected clients, `locks` the
 leases of ordered consumers. `operate` answers the requests of operators, `registration` registers
 the broker at the name servers, `delay` delivers messages that are due. `tables` holds the broker's
-state and `files` writes it to state files. `parts` builds all of these.
+state and `files` writes it to state files. `parts` builds all of these, `request_table` the
+endpoints.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from sprocket.base.ports import Clock, Disk, Entropy
 from sprocket.broker.config import BrokerConfig
 from sprocket.broker.dispatch import Dispatch
 from sprocket.broker.parts import BrokerParts, Location, Ports
+from sprocket.broker.request_table import RequestTable
 from sprocket.broker.settings import BrokerSettings
 from sprocket.broker.tables.files import Work
 from sprocket.delay.levels.levels import DelayLevels
@@ -136,10 +138,13 @@ class Broker:
                 place=place,
                 pool=self._pool,
             )
+            table = RequestTable(
+                self._parts, self._store, self._settings, world=self._world, place=place
+            )
             opened.push_async_callback(self._stop_timers)
             opened.push_async_callback(self._stop_running)
             opened.push_async_callback(self._parts.tables.filters.close)
-            await self._start()
+            await self._start(table.dispatch())
             self._exit = opened.pop_all()
         logger.info("broker %s serves at %s", self._settings.config.name, self.address)
         return self
@@ -180,7 +185,7 @@ class Broker:
     # The order matters. The files are loaded before anything may change a table, so that no save
     # replaces a file that was not read. Delivery and transactions compare their positions with
     # the log before the first request. The broker registers last, once it can serve.
-    async def _start(self) -> None:
+    async def _start(self, dispatch: Dispatch) -> None:
         parts = self._parts
         for file in parts.files:
             file.load()
@@ -190,7 +195,7 @@ class Broker:
         parts.settlement.start()
         if parts.timers is not None:
             await parts.timers.start()
-        self._dispatch = parts.dispatch
+        self._dispatch = dispatch
         self._run("store", self._store.run)
         self._run("delivery of delayed messages", parts.delivery.run)
         if parts.timed_delivery is not None:
