@@ -168,9 +168,10 @@ class History:
             try:
                 return await broker.__aenter__()
             except SprocketError as error:
-                assert may_fail
-                assert "\n" not in str(error)
-                assert "No space left on device" in str(error), str(error)
+                reason = str(error)
+                assert may_fail, reason
+                assert "\n" not in reason
+                assert "No space left on device" in reason
                 await asyncio.sleep(FULL_SECONDS / 2)
         pytest.fail("it does not start although there is space")
 

@@ -43,7 +43,9 @@ async def main(folder: str, what: str) -> None:
     if what != "read":
         for size in (32_000, 3000, 200, 1):
             await fill(store, size)
-    print(sum(len(bodies(store, number=number)) for number in range(3)), flush=True)
+    count = sum(len(bodies(store, number=number)) for number in range(3))
+    sys.stdout.write(f"{count}\n")
+    sys.stdout.flush()
     if what == "kill":
         os._exit(0)
     work.cancel()

@@ -224,7 +224,9 @@ def test_inspecting_a_store_takes_no_disk_space(memory_disk: Path) -> None:
     assert len(list(dump(store, DumpSelection("T", 0)))) > 300
     records = 0
     for file in log_files(str(copy)):
-        with LogReader(file, checks_bodies=True, damaged=lambda *place: pytest.fail()) as reader:
+        with LogReader(
+            file, checks_bodies=True, damaged=lambda *place: pytest.fail(str(place))
+        ) as reader:
             records += sum(len(places.starts) for places in reader.runs())
     assert records > 300
     after = {str(path): pages_of(str(path)) for path in copy.rglob("*") if path.is_file()}

@@ -201,6 +201,14 @@ class Disk(Protocol):
         """
         ...
 
+    def lengthen(self, path: str, size: int) -> None:
+        """Gives a file that is shorter this size; the new bytes are zero.
+
+        Raises:
+            OSError: there is no such file, or the system refuses it.
+        """
+        ...
+
     def move(self, source: str, target: str) -> None:
         """Renames a file or folder into an existing folder, and syncs both folders.
 

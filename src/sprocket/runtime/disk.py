@@ -16,6 +16,7 @@ import threading
 from collections.abc import Callable
 
 from sprocket.base.errors import DirectoryInUse, StoreError
+from sprocket.runtime.file_bytes import SystemFileBytes
 from sprocket.runtime.lock import FileLock
 from sprocket.runtime.residency import address_of, is_resident
 
@@ -30,16 +31,8 @@ class SystemMappedFile:
     """One file of the file system, mapped as a whole and shared."""
 
     __slots__ = (
-        "_address",
-        "_buffer",
-        "_busy",
-        "_closed",
-        "_descriptor",
-        "_gate",
-        "_is_new",
-        "_map",
-        "_path",
-        "_taken_to",
+        "_address", "_buffer", "_busy", "_closed", "_descriptor", "_gate", "_is_new", "_map",
+        "_path", "_taken_to",
     )  # fmt: skip
 
     def __init__(self, path: str, descriptor: int, size: int, *, is_new: bool) -> None:
@@ -259,41 +252,6 @@ class SystemMappedFile:
             self._map.close()
 
 
-class SystemFileBytes:
-    """A `FileBytes` of a file that is open for reading."""
-
-    __slots__ = ("_file", "_size")
-
-    def __init__(self, path: str) -> None:
-        """
-        Raises:
-            OSError: there is no such file, or it cannot be read.
-        """
-        self._file = open(path, "rb", buffering=0)
-        self._size = os.fstat(self._file.fileno()).st_size
-
-    def __len__(self) -> int:
-        """Bytes in the file when it was opened."""
-        return self._size
-
-    def __getitem__(self, part: slice) -> bytes:
-        """A copy of bytes of the file.
-
-        Raises:
-            OSError: the disk failed.
-        """
-        start, end, _ = part.indices(self._size)
-        if sys.platform == "win32":
-            self._file.seek(start)
-            return self._file.read(max(end - start, 0))
-        return os.pread(self._file.fileno(), max(end - start, 0), start)
-
-    def __del__(self) -> None:
-        """Closes the file."""
-        if hasattr(self, "_file"):
-            self._file.close()
-
-
 class SystemDisk:
     """A `Disk` on the machine's file systems."""
 
@@ -369,6 +327,14 @@ class SystemDisk:
             _keep_as(path, f"{path}.bak")
         os.replace(draft, path)
         sync_directory(os.path.dirname(path))
+
+    def lengthen(self, path: str, size: int) -> None:
+        """Gives a file this size; the bytes behind its present end are zero.
+
+        Raises:
+            OSError: there is no such file, or the system refuses it.
+        """
+        os.truncate(path, size)
 
     def move(self, source: str, target: str) -> None:
         """Renames a file or folder into an existing folder, and syncs both folders.

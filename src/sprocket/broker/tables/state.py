@@ -176,9 +176,7 @@ class StateFile:
         self._timer = self._again = None
 
 
-def once_saved(
-    answers: Endpoints, *files: StateFile, reports_failure: bool = False
-) -> Endpoints:
+def once_saved(answers: Endpoints, *files: StateFile, reports_failure: bool = False) -> Endpoints:
     """The same endpoints, whose replies wait until their changes to these files are saved.
 
     Args:

@@ -9,14 +9,18 @@ Source: TimerLog, TimerMessageStore.doEnqueue of RocketMQ 5.3, which reserves th
 
 from __future__ import annotations
 
+import logging
 import struct
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import NamedTuple
 
 from sprocket.base.errors import OffsetOutOfRange
 from sprocket.base.ports import Disk
 from sprocket.message.record import BLANK_MAGIC
-from sprocket.store.log.segments import Segment, Segments
+from sprocket.store.log.segments import Segment, Segments, shows_other_size
+
+logger = logging.getLogger(__name__)
 
 UNIT = struct.Struct(">iqiqiqiiq")
 UNIT_BYTES = UNIT.size
@@ -84,11 +88,32 @@ class TimerLog:
     def load(self) -> None:
         """Finds the files that are there.
 
+        From a file on that is cut or missing they are removed: what waits is then put on the wheel
+        again from its topic.
+
         Raises:
             ConfigError: they were made with another size.
             OSError: the disk failed.
         """
-        self._segments.load()
+        segments = self._segments
+        segments.load()
+        starts, odd = segments.starts, list(segments.odd)
+        if odd and shows_other_size(odd, has_right=bool(starts)):
+            segments.refuse(odd[0])
+        broken = [each.start for each in odd]
+        broken += [
+            start + segments.file_bytes
+            for start, following in pairwise(starts)
+            if following - start != segments.file_bytes
+        ]
+        if broken:
+            logger.warning(
+                "the timer log in %s is cut or lacks files from position %d on",
+                segments.directory, min(broken),
+            )  # fmt: skip
+            for each in odd:
+                segments.drop(each)
+            segments.remove_from(min(broken))
         self.end = self._segments.limit
 
     @property

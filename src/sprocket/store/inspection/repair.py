@@ -71,8 +71,11 @@ class Repair:
     def cut_at(self, log_offset: int) -> list[RepairStep]:
         """Ends the log at a log offset; everything behind it is moved away.
 
+        There are no steps if the log ends there already.
+
         Raises:
             UsageError: neither a record nor damage begins there.
+            StoreError: a file before it has another size than the others.
         """
         if not self._can_end_at(log_offset):
             raise UsageError(
@@ -80,12 +83,20 @@ class Repair:
                 "`sprocket store verify` and `sprocket store dump` show where they do"
             )
         steps = []
+        for path, _ in reversed(self._log.odd):
+            if int(path.rpartition("/")[2]) < log_offset:
+                raise StoreError(f"{path} has another size than the others: take it away first")
+            steps.append(self._taking_away(path, "commitlog"))
         for start in reversed(self._log.starts):
             path = self._log.path_of(start)
-            if start >= log_offset:
+            at = log_offset - start
+            if at <= 0:
                 steps.append(self._taking_away(path, "commitlog"))
-            elif start + self._log.file_bytes > log_offset:
+            elif at < self._log.file_bytes and written_to(self._log.file(start), at) > at:
                 steps.append(self._cutting(path, start, log_offset))
+        marks = self._store.marks
+        if not steps and (marks is None or marks.flushed <= log_offset):
+            return []
         steps.append(RepairStep("lower the checkpoint to that log offset", self._lower(log_offset)))
         return steps
 

@@ -16,7 +16,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from operator import lt
 
-from sprocket.base.ports import MappedFile
+from sprocket.base.ports import FileBytes, MappedFile
 from sprocket.store.log.segments import refused
 from sprocket.store.views.columns import INT, LONG, big_endian, rows
 
@@ -24,6 +24,8 @@ HEADER = struct.Struct(">qqqqii")
 SLOT = struct.Struct(">i")
 ENTRY = struct.Struct(">iqii")
 _SLOTS_AT = HEADER.size
+#: So many entries are checked at a start.
+_SAMPLES = 32
 _SECONDS_MAX = 2**31 - 1
 #: Disk space is allocated for this many entries at a time: 160 KiB.
 _RESERVED_ENTRIES = 8192
@@ -32,6 +34,22 @@ _RESERVED_ENTRIES = 8192
 def file_bytes(slots: int, entries: int) -> int:
     """Size of a file with this number of slots and entries."""
     return _SLOTS_AT + slots * SLOT.size + entries * ENTRY.size
+
+
+def is_cut(file: FileBytes, slots: int) -> bool:
+    """Whether a file of another size was made with this number of slots, and is shorter now.
+
+    Its first entry is then where it must be. Too short for that, it is cut if it cannot even hold
+    its head, or ends within a number.
+    """
+    if len(file) < HEADER.size or (len(file) - HEADER.size) % SLOT.size:
+        return True
+    _, _, begin_offset, _, _, count = HEADER.unpack(file[: HEADER.size])
+    at = _SLOTS_AT + slots * SLOT.size + ENTRY.size
+    if count <= 1 or len(file) < at + ENTRY.size:
+        return False
+    hashed, log_offset, _, _ = ENTRY.unpack(file[at : at + ENTRY.size])
+    return bool(log_offset == begin_offset and (hashed or log_offset))
 
 
 class IndexFile:
@@ -194,6 +212,24 @@ class IndexFile:
         self.end_ms = self.begin_ms + seconds * 1000
         self._save_header()
         return True
+
+    def sampled(self) -> tuple[list[tuple[int, int]], bool]:
+        """Hashes and log offsets of some entries, and whether all of them can be found.
+
+        An entry can be found if its slot leads to it or to a later one, and it to earlier ones.
+        """
+        numbers = {*range(1, self.count, self.count // _SAMPLES + 1), self.count - 1} - {0}
+        found: list[tuple[int, int]] = []
+        is_sound = True
+        for number in sorted(numbers):
+            at = self._entries_at + number * ENTRY.size
+            hashed, log_offset, _, before = ENTRY.unpack(self._file[at : at + ENTRY.size])
+            at = _SLOTS_AT + hashed % self._slots * SLOT.size
+            (newest,) = SLOT.unpack(self._file[at : at + SLOT.size])
+            is_entry = hashed >= 0 and log_offset >= 0 and (hashed or log_offset)
+            is_sound = is_sound and bool(is_entry) and 0 <= before < number <= newest < self.count
+            found.append((hashed, log_offset))
+        return found, is_sound
 
     def _entry(self, number: int) -> tuple[int, int, int, int]:
         entry: tuple[int, int, int, int] = ENTRY.unpack_from(

@@ -109,7 +109,8 @@ class RecordScanner:
             CorruptRecord: no whole record begins at the place.
         """
         # Bytes are sliced and unpacked faster than a mapping, and a copy can also be made of what
-        # has no disk space yet behind the log's end. So a piece is copied first. The known kinds refer to lists of one batch, so each call begins without any.
+        # has no disk space yet behind the log's end. So a piece is copied first. The known kinds
+        # refer to lists of one batch, so each call begins without any.
         batch = RecordBatch()
         self._splits.clear()
         self._kinds.clear()
