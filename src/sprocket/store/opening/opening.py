@@ -7,6 +7,7 @@ import logging
 from sprocket.base.errors import DamagedLog, StoreError
 from sprocket.store.config import StoreConfig
 from sprocket.store.log.segments import is_no_room
+from sprocket.store.opening.mended_records import MendedRecords
 from sprocket.store.opening.parts import StoreParts
 from sprocket.store.opening.recovery import OpenMode, RecoveredStore, recover
 from sprocket.store.opening.sampled import sampled_fault
@@ -131,6 +132,7 @@ async def _recovered(
         checks_bodies=config.check_bodies,
         cuts_damage=config.on_damage == "CUT",
         deleted=parts.deleted.end_of,
+        mend=MendedRecords(parts.log, parts.queues).mend,
     )
     lacking = parts.ends.missing(parts.deleted) if has_marks else None
     lacking = lacking or _damaged_files(parts)

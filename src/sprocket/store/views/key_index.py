@@ -51,7 +51,8 @@ class KeyIndex:
 
     __slots__ = (
         "_clock", "_cut_files", "_directory", "_disk", "_entries", "_files", "_hashes",
-        "_is_failing", "_known_to", "_left", "_pending", "_slots", "_unsynced_files", "_unsynced_from",
+        "_is_failing", "_known_to", "_left", "_pending", "_slots", "_unsynced_files",
+        "_unsynced_from",
     )  # fmt: skip
 
     def __init__(
