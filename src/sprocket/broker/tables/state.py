@@ -23,6 +23,7 @@ from sprocket.broker.dispatch import Endpoints
 from sprocket.protocol.command import Command
 from sprocket.remoting.endpoints import Endpoint, EventualResponse, Response
 from sprocket.remoting.transport import Peer
+from sprocket.store.config import FOLDER_SETTINGS
 from sprocket.store.state.snapshot import Snapshot
 from sprocket.store.store import Store
 
@@ -81,9 +82,12 @@ class StateFile:
         """Fills the table from the file, or from its backup if it is broken.
 
         Raises:
-            StoreError: both are broken or have another form.
+            StoreError: both are broken or have another form, or the disk refuses them.
         """
-        state = self._snapshot.load()
+        try:
+            state = self._snapshot.load()
+        except OSError as error:
+            raise StoreError(f"cannot read {self.path}: {error}; {FOLDER_SETTINGS}") from error
         try:
             self._table.load(state)
         except (msgspec.MsgspecError, ValueError, TypeError) as error:

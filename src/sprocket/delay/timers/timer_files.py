@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from sprocket.base.errors import OffsetOutOfRange
+from sprocket.base.errors import OffsetOutOfRange, StoreError
 from sprocket.base.ports import Disk, MappedFile
 from sprocket.delay.timers.counts import Counts
 from sprocket.delay.timers.timer_check import TimerCheck, TimerProgress
 from sprocket.delay.timers.timer_log import NORMAL, RECALLS, ROLLS, UNIT_BYTES, TimerLog, TimerUnit
 from sprocket.delay.timers.wheel import EMPTY, SLOT, SLOT_BYTES, SLOTS, WHEEL_BYTES, Wheel
+from sprocket.store.config import FOLDER_SETTINGS
 
 _ROW_SHIFT = 16
 _ROW_BYTES = 1 << _ROW_SHIFT
@@ -50,8 +51,17 @@ class TimerFiles:
 
         Raises:
             ConfigError: the timer log was made with another file size.
-            OSError: the disk refuses it.
+            StoreError: the disk refuses it.
         """
+        try:
+            return cls._opened(disk, root, width_ms=width_ms, log_file_bytes=log_file_bytes)
+        except OSError as error:
+            raise StoreError(
+                f"the timers in {root} cannot be opened: {error}; {FOLDER_SETTINGS}"
+            ) from error
+
+    @classmethod
+    def _opened(cls, disk: Disk, root: str, *, width_ms: int, log_file_bytes: int) -> TimerFiles:
         path = f"{root}/timerwheel"
         check = TimerCheck(disk, f"{root}/config/timercheck")
         log = TimerLog(disk, f"{root}/timerlog", log_file_bytes)
