@@ -259,7 +259,7 @@ class Broker:
             return [Reply(code=error.code, remark=error.remark)] * len(commands)
         registration = self._parts.registration
         before = registration.changes
-        outcomes = self._dispatch.dispatch_all(commands, peer)
+        outcomes = self._dispatch.answer_first(commands, peer)
         if registration.changes == before:
             return outcomes
         return [None if each is None else self._announced(each) for each in outcomes]
