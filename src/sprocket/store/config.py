@@ -169,8 +169,8 @@ class StoreConfig:
     )
     on_damage: str = setting(
         "REFUSE",
-        "What a start does with a log that is damaged before its end, or gone: `REFUSE` to start, so "
-        "that no message is lost unnoticed, or `CUT` the log there and lose the messages behind.",
+        "What a start does with a log that is damaged before its end, or gone: `REFUSE` to start, "
+        "so that no message is lost unnoticed, or `CUT` the log and lose the messages behind.",
         choices=("REFUSE", "CUT"),
     )
     check_bodies: bool = setting(

@@ -5,7 +5,7 @@ Source: AdminBrokerProcessor of RocketMQ 5.x.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from sprocket.base.errors import GroupNotFound, InvalidParameter, StoreError
 from sprocket.broker.dispatch import Endpoints
@@ -84,37 +84,39 @@ class GroupRequests:
             RequestCode.GET_ALL_MESSAGE_REQUEST_MODE: self.modes,
         }
 
-    async def create(self, command: Command, peer: Peer) -> Reply:
+    def create(self, command: Command, peer: Peer) -> Awaitable[Reply]:
         """Creates or changes a group.
 
         Raises:
             InvalidParameter: its name or numbers are invalid.
             StoreError: it cannot be saved, and is as it was before.
         """
-        await self._put_all([GroupConfig.decode(command.body)])
-        return Reply()
+        return self._put_all([GroupConfig.decode(command.body)])
 
-    async def create_several(self, command: Command, peer: Peer) -> Reply:
+    def create_several(self, command: Command, peer: Peer) -> Awaitable[Reply]:
         """Creates or changes groups, one after the other; stops at the first invalid one.
 
         Raises:
             InvalidParameter, StoreError: as `create`, for one of them; for all.
         """
-        await self._put_all(GroupConfigList.decode(command.body).group_config_list)
-        return Reply()
+        return self._put_all(GroupConfigList.decode(command.body).group_config_list)
 
-    async def _put_all(self, wanted: Sequence[GroupConfig]) -> None:
+    def _put_all(self, wanted: Sequence[GroupConfig]) -> Awaitable[Reply]:
         before = {group.group_name: self._groups.get(group.group_name) for group in wanted}
+        for group in wanted:
+            self._groups.put(group)
+        return self._once_saved(wanted, before)
+
+    async def _once_saved(
+        self, made: Sequence[GroupConfig], before: Mapping[str, GroupConfig | None]
+    ) -> Reply:
         try:
-            for group in wanted:
-                self._groups.put(group)
-        finally:  # those before an invalid one are made, and must be in the file too
-            try:
-                await self._save_groups()
-            except StoreError as error:
-                for group in wanted:
-                    self._groups.undo(group.group_name, group, before[group.group_name])
-                raise StoreError(f"nothing is created or changed: {error}") from error
+            await self._save_groups()
+        except StoreError as error:
+            for group in made:
+                self._groups.undo(group.group_name, group, before[group.group_name])
+            raise StoreError(f"nothing is created or changed: {error}") from error
+        return Reply()
 
     def every(self, command: Command, peer: Peer) -> Reply:
         """All groups."""

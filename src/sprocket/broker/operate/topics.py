@@ -5,7 +5,7 @@ Source: AdminBrokerProcessor of RocketMQ 5.x.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from sprocket.base.errors import InvalidParameter, StoreError, SystemFailure, TopicNotFound
 from sprocket.broker.dispatch import Endpoints
@@ -79,7 +79,7 @@ class TopicRequests:
             RequestCode.CLEAN_UNUSED_TOPIC: self.clean,
         }
 
-    async def create(self, command: Command, peer: Peer) -> Reply:
+    def create(self, command: Command, peer: Peer) -> Awaitable[Reply]:
         """Creates or changes a topic.
 
         Raises:
@@ -99,10 +99,9 @@ class TopicRequests:
             topic_sys_flag=header.topic_sys_flag or 0,
             write_queue_nums=header.write_queue_nums,
         )
-        await self._put_all([(topic, parse(header.attributes))])
-        return Reply()
+        return self._put_all([(topic, parse(header.attributes))])
 
-    async def create_several(self, command: Command, peer: Peer) -> Reply:
+    def create_several(self, command: Command, peer: Peer) -> Awaitable[Reply]:
         """Creates or changes topics, one after the other; stops at the first invalid one.
 
         Raises:
@@ -110,7 +109,7 @@ class TopicRequests:
             StoreError: they cannot be saved, and are as they were before.
         """
         topics = TopicConfigList.decode(command.body).topic_config_list
-        await self._put_all(
+        return self._put_all(
             [
                 (
                     topic,
@@ -122,21 +121,25 @@ class TopicRequests:
                 for topic in topics
             ]
         )
-        return Reply()
 
-    async def _put_all(self, wanted: Sequence[tuple[TopicConfig, dict[str, str]]]) -> None:
+    # Topics are put at once, so that the reply also waits until the name servers know them.
+    def _put_all(self, wanted: Sequence[tuple[TopicConfig, dict[str, str]]]) -> Awaitable[Reply]:
         """Creates or changes topics, each with the attributes it asks for."""
         before = {topic.topic_name: self._topics.get(topic.topic_name) for topic, _ in wanted}
+        for topic, asked in wanted:
+            self._put(topic, asked)
+        return self._once_saved([topic for topic, _ in wanted], before)
+
+    async def _once_saved(
+        self, made: Sequence[TopicConfig], before: Mapping[str, TopicConfig | None]
+    ) -> Reply:
         try:
-            for topic, asked in wanted:
-                self._put(topic, asked)
-        finally:  # those before an invalid one are made, and must be in the file too
-            try:
-                await self._save_topics()
-            except StoreError as error:
-                for topic, _ in wanted:
-                    self._topics.undo(topic.topic_name, topic, before[topic.topic_name])
-                raise StoreError(f"nothing is created or changed: {error}") from error
+            await self._save_topics()
+        except StoreError as error:
+            for topic in made:
+                self._topics.undo(topic.topic_name, topic, before[topic.topic_name])
+            raise StoreError(f"nothing is created or changed: {error}") from error
+        return Reply()
 
     def _put(self, topic: TopicConfig, asked: dict[str, str]) -> None:
         known = self._topics.get(topic.topic_name)
