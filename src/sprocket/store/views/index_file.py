@@ -9,6 +9,7 @@ Source: IndexFile and IndexHeader of RocketMQ 4.9 and 5.x.
 
 from __future__ import annotations
 
+import contextlib
 import struct
 import sys
 from array import array
@@ -16,6 +17,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from operator import lt
 
+from sprocket.base.errors import StoreError
 from sprocket.base.ports import FileBytes, MappedFile
 from sprocket.store.log.segments import refused
 from sprocket.store.views.columns import INT, LONG, big_endian, rows
@@ -195,9 +197,11 @@ class IndexFile:
         if sys.byteorder == "little":
             slots.byteswap()
         is_whole = first_lost <= self.count > max(slots) and not any(
-            self._is_lost(number, 1 << 63) for number in range(first_lost, self.count)
+            each[1] < 0 or not (each[0] or each[1]) for each in self._stored(first_lost)
         )
         if is_whole:
+            with contextlib.suppress(StoreError):  # without, each slot is read by a call of its own
+                self._reserve(self.count)
             return self.count > 1
         self._reserve(first_lost)
         self._lead_back(
@@ -236,6 +240,15 @@ class IndexFile:
             self._buffer, self._entries_at + number * ENTRY.size
         )
         return entry
+
+    def _stored(self, first: int) -> Iterator[tuple[int, ...]]:
+        """The entries from a number on, also those that may have no disk space."""
+        for number in range(first, self.count, _RESERVED_ENTRIES):
+            end = min(number + _RESERVED_ENTRIES, self.count)
+            at = self._entries_at
+            yield from ENTRY.iter_unpack(
+                self._file[at + number * ENTRY.size : at + end * ENTRY.size]
+            )
 
     def _is_lost(self, number: int, log_offset: int) -> bool:
         """Whether an entry is empty, or its record is at or after a log offset."""
@@ -285,7 +298,10 @@ class IndexFile:
         """
         highest = self.count
         at = _SLOTS_AT + hashed % self._slots * SLOT.size
-        (number,) = SLOT.unpack(self._file[at : at + SLOT.size])  # it may have no disk space yet
+        if self._reserved:
+            (number,) = SLOT.unpack_from(self._buffer, at)
+        else:  # the slot may have no disk space yet
+            (number,) = SLOT.unpack(self._file[at : at + SLOT.size])
         while 0 < number < highest:
             found, log_offset, seconds, before = ENTRY.unpack_from(
                 self._buffer, self._entries_at + number * ENTRY.size
