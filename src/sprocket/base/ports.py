@@ -209,6 +209,13 @@ class Disk(Protocol):
         """
         ...
 
+    async def replace_in_background(self, path: str, content: bytes, *, backup: bool) -> None:
+        """As `replace`, for a large file: the event loop runs while it is written and synced.
+
+        It is finished even if the caller is cancelled. Nothing else may write it meanwhile.
+        """
+        ...
+
     def move(self, source: str, target: str) -> None:
         """Renames a file or folder into an existing folder, and syncs both folders.
 

@@ -43,7 +43,6 @@ from sprocket.store.store import Store
 
 logger = logging.getLogger(__name__)
 
-_ANYWHERE = ("", "0.0.0.0", "::")
 #: How long a stop waits for the log to be on the disk, s.
 _FLUSH_SECONDS = 5.0
 #: Topics that one log line names at most.
@@ -75,16 +74,6 @@ class Broker:
     ) -> None:
         check(config)
         check(store)
-        if addresses.bare(config.host) in _ANYWHERE and not config.advertised_host:
-            raise ConfigError(
-                f"broker.host {config.host!r} opens the broker to every address: "
-                "broker.advertised_host (brokerIP1) must name the one that clients connect to"
-            )
-        if config.id:
-            raise ConfigError(
-                f"broker.id (brokerId) is {config.id}: this broker cannot be a slave, since it "
-                "copies nothing from a master; only 0 is possible"
-            )
         self._settings = BrokerSettings(config, store)
         self._root = root
         self._world = Ports(disk, clock, entropy)
@@ -202,6 +191,7 @@ class Broker:
             self._run("delivery of timed messages", parts.timed_delivery.run)
         self._run("questions about transactions", parts.check_loop.run)
         self._run("watch over clients", parts.membership.run)
+        self._run("notices to members", parts.membership.send_notices)
         self._run("leases", parts.tables.lock_table.run)
         self._run("filters", parts.tables.filters.run)
         self._run("figures", parts.state.run)
@@ -226,6 +216,8 @@ class Broker:
         for task in self._running:
             task.cancel()
         await asyncio.gather(*self._running, return_exceptions=True)
+        for file in self._parts.files:
+            await file.idle()
         self._failure.cancel()
 
     async def _stop_timers(self) -> None:
@@ -235,6 +227,7 @@ class Broker:
             was_in_use = timers.is_in_use
             await timers.stop()
             if was_in_use:
+                await self._parts.files.timer_counts.idle()
                 self._parts.files.timer_counts.save()
 
     async def _save(self) -> None:
@@ -244,6 +237,7 @@ class Broker:
             async with asyncio.timeout(_FLUSH_SECONDS):
                 await self._store.sync()
             for file in self._parts.files:
+                await file.idle()
                 file.save()
         except (SprocketError, TimeoutError) as error:
             logger.error("not everything could be saved: %s", error)

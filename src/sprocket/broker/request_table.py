@@ -128,7 +128,12 @@ class RequestTable:
             **parts.membership.endpoints(),
             **once_saved(tables.filters.endpoints(), parts.files.filters, reports_failure=True),
             **positions.endpoints(),
-            **LockRequests(tables.locks, parts.files.locks).endpoints(),
+            **LockRequests(
+                tables.locks,
+                parts.files.locks,
+                topics=tables.topics,
+                broker=self._settings.config.name,
+            ).endpoints(),
         }
 
     def _operators(self) -> Endpoints:

@@ -14,6 +14,7 @@ import shutil
 import sys
 import threading
 from collections.abc import Callable
+from functools import partial
 
 from sprocket.base.errors import DirectoryInUse, StoreError
 from sprocket.runtime.file_bytes import SystemFileBytes
@@ -60,11 +61,7 @@ class SystemMappedFile:
         return len(self._map)
 
     def __getitem__(self, part: slice) -> bytes:
-        """A copy of bytes of the file, also of those that have no disk space yet.
-
-        Raises:
-            OSError: the disk failed.
-        """
+        """A copy of bytes of the file, also of those that have no disk space yet."""
         start, end, _ = part.indices(len(self._map))
         if sys.platform == "win32":  # it has no such call, and no holes that take space when read
             return self._map[start:end]
@@ -335,6 +332,13 @@ class SystemDisk:
             OSError: there is no such file, or the system refuses it.
         """
         os.truncate(path, size)
+
+    async def replace_in_background(self, path: str, content: bytes, *, backup: bool) -> None:
+        """As `replace`, in a thread."""
+        work = asyncio.get_running_loop().run_in_executor(
+            None, partial(self.replace, path, content, backup=backup)
+        )
+        await asyncio.shield(work)
 
     def move(self, source: str, target: str) -> None:
         """Renames a file or folder into an existing folder, and syncs both folders.

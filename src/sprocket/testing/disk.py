@@ -1,9 +1,8 @@
 """Disks in memory, with the effects of crashes on them.
 
 After a kill all written bytes are there, also those in mapped files, since the kernel has them.
-After a loss of power the synced bytes are there, and of the other sectors a choice by seed. In both
-cases the next process gets a new disk, so that nobody sees what cancelled tasks of the old process
-still write.
+After a loss of power the synced bytes are there, and a choice by seed of the others. The next
+process gets a new disk, so that it does not see what cancelled tasks of the old one still write.
 """
 
 from __future__ import annotations
@@ -218,6 +217,11 @@ class MemoryDisk:
         content = self._files[posixpath.normpath(path)].content()
         self._files[posixpath.normpath(path)] = SimulatedFile.holding(content.ljust(size, b"\0"))
 
+    async def replace_in_background(self, path: str, content: bytes, *, backup: bool) -> None:
+        """As `replace`, a turn of the loop later."""
+        await asyncio.sleep(0)
+        self.replace(path, content, backup=backup)
+
     def move(self, source: str, target: str) -> None:
         """Renames a file or folder; the target's folder must exist.
 
@@ -240,9 +244,8 @@ class MemoryDisk:
 
     def usage(self, path: str) -> float:
         """The used share, in [0, 1]: of its capacity, or `usage_ratio` without one."""
-        if self.capacity_bytes:
-            return min(self._used_bytes() / self.capacity_bytes, 1.0)
-        return self.usage_ratio
+        most = self.capacity_bytes
+        return min(self._used_bytes() / most, 1.0) if most else self.usage_ratio
 
     def _used_bytes(self) -> int:
         return sum(file.size for file in self._files.values())

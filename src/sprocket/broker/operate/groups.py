@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from sprocket.base.errors import GroupNotFound, InvalidParameter, StoreError
 from sprocket.broker.dispatch import Endpoints
+from sprocket.broker.operate.listings import listing
 from sprocket.broker.tables.clients import ClientTable
 from sprocket.broker.tables.groups import Groups
 from sprocket.broker.tables.locks import write_leases
@@ -91,7 +92,7 @@ class GroupRequests:
             InvalidParameter: its name or numbers are invalid.
             StoreError: it cannot be saved, and is as it was before.
         """
-        return self._put_all([GroupConfig.decode(command.body)])
+        return self._put_all([GroupConfig.of_request(command.body)])
 
     def create_several(self, command: Command, peer: Peer) -> Awaitable[Reply]:
         """Creates or changes groups, one after the other; stops at the first invalid one.
@@ -99,7 +100,7 @@ class GroupRequests:
         Raises:
             InvalidParameter, StoreError: as `create`, for one of them; for all.
         """
-        return self._put_all(GroupConfigList.decode(command.body).group_config_list)
+        return self._put_all(GroupConfigList.of_request(command.body).group_config_list)
 
     def _put_all(self, wanted: Sequence[GroupConfig]) -> Awaitable[Reply]:
         before = {group.group_name: self._groups.get(group.group_name) for group in wanted}
@@ -118,14 +119,14 @@ class GroupRequests:
             raise StoreError(f"nothing is created or changed: {error}") from error
         return Reply()
 
-    def every(self, command: Command, peer: Peer) -> Reply:
+    def every(self, command: Command, peer: Peer) -> Reply | Awaitable[Reply]:
         """All groups."""
         table = GroupTable(
             data_version=self._groups.version,
-            forbidden_table=self._groups.forbidden,
-            subscription_group_table=self._groups.by_name,
+            forbidden_table=dict(self._groups.forbidden),
+            subscription_group_table=dict(self._groups.by_name),
         )
-        return Reply(body=table.encode())
+        return listing(table)
 
     def one(self, command: Command, peer: Peer) -> Reply:
         """One group.
@@ -166,10 +167,10 @@ class GroupRequests:
         answer = GroupForbidden(group=header.group, readable=is_readable, topic=header.topic)
         return Reply(body=answer.encode())
 
-    def topics(self, command: Command, peer: Peer) -> Reply:
+    def topics(self, command: Command, peer: Peer) -> Reply | Awaitable[Reply]:
         """Topics in which a group has offsets."""
         topics = self._offsets.topics_of(command.read(GroupTopics).group)
-        return Reply(body=TopicList(broker_addr=self._address, topic_list=topics).encode())
+        return listing(TopicList(broker_addr=self._address, topic_list=topics))
 
     def subscription(self, command: Command, peer: Peer) -> Reply:
         """A group's subscription to a topic, if the group is online."""
@@ -185,7 +186,7 @@ class GroupRequests:
         Raises:
             InvalidParameter: the mode is another one, or missing.
         """
-        wanted = RequestMode.decode(command.body)
+        wanted = RequestMode.of_request(command.body)
         if wanted.mode != "PULL":
             raise InvalidParameter(f"this broker only knows mode 'PULL', not {wanted.mode!r}")
         return Reply()

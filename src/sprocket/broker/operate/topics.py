@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from sprocket.base.errors import InvalidParameter, StoreError, SystemFailure, TopicNotFound
 from sprocket.broker.dispatch import Endpoints
+from sprocket.broker.operate.listings import in_turns, listing
 from sprocket.broker.reading.pull import PullRequests
 from sprocket.broker.tables.attributes import altered, parse
 from sprocket.broker.tables.clients import ClientTable
@@ -108,7 +109,7 @@ class TopicRequests:
             InvalidParameter, SystemFailure: as `create`, for one of them.
             StoreError: they cannot be saved, and are as they were before.
         """
-        topics = TopicConfigList.decode(command.body).topic_config_list
+        topics = TopicConfigList.of_request(command.body).topic_config_list
         return self._put_all(
             [
                 (
@@ -146,16 +147,16 @@ class TopicRequests:
         topic.attributes = altered(None if known is None else known.attributes, asked)
         self._topics.put(topic)
 
-    def every(self, command: Command, peer: Peer) -> Reply:
+    def every(self, command: Command, peer: Peer) -> Reply | Awaitable[Reply]:
         """All topics."""
         table = TopicTable(
             data_version=self._topics.version,
             mapping_data_version=DataVersion(),
-            topic_config_table=self._topics.by_name,
+            topic_config_table=dict(self._topics.by_name),
             topic_queue_mapping_detail_map={},
             topic_queue_mapping_info_map={},
         )
-        return Reply(body=table.encode())
+        return listing(table)
 
     def one(self, command: Command, peer: Peer) -> Reply:
         """One topic.
@@ -189,19 +190,19 @@ class TopicRequests:
         await self._save_offsets()
         return Reply()
 
-    def consumers(self, command: Command, peer: Peer) -> Reply:
+    def consumers(self, command: Command, peer: Peer) -> Reply | Awaitable[Reply]:
         """Groups that consume a topic, online or not."""
         topic = command.read(TopicConsumers).topic
         groups = {*self._clients.groups_of(topic), *self._offsets.groups_of(topic)}
-        return Reply(body=GroupList(group_list=sorted(groups)).encode())
+        return listing(GroupList(group_list=sorted(groups)))
 
     def own(self, command: Command, peer: Peer) -> Reply:
         """The broker's own topics."""
         return Reply(body=TopicList(topic_list=sorted(self._topics.own_names)).encode())
 
-    def clean(self, command: Command, peer: Peer) -> Reply:
+    async def clean(self, command: Command, peer: Peer) -> Reply:
         """Deletes the queues of topics that no longer exist."""
-        for name in self._store.queues():
+        async for name in in_turns(list(self._store.queues())):
             if self._topics.get(name) is None and not self._topics.is_own(name):
                 self._store.delete_topic(name)
         return Reply()

@@ -20,6 +20,7 @@ from sprocket.base.ports import Clock
 from sprocket.broker.settings import BrokerSettings
 from sprocket.message.topic import fault_of_consumer_group
 from sprocket.protocol.bodies import DataVersion, GroupConfig
+from sprocket.store.state.snapshot import ConvertedRows
 
 #: Groups that RocketMQ's own tools and gateways use. Source: SubscriptionGroupManager.init.
 OWN_GROUPS = (
@@ -160,12 +161,11 @@ class Groups:
 
     def to_json(self) -> dict[str, Any]:
         """The table as JSON for its file."""
-        state = {
-            "dataVersion": self.version,
-            "forbiddenTable": self._forbidden,
-            "subscriptionGroupTable": self.by_name,
+        return {
+            "dataVersion": msgspec.to_builtins(self.version),
+            "forbiddenTable": {name: dict(topics) for name, topics in self._forbidden.items()},
+            "subscriptionGroupTable": ConvertedRows(dict(self.by_name), msgspec.to_builtins),
         }
-        return dict(msgspec.to_builtins(state))
 
     def load(self, state: Mapping[str, Any]) -> None:
         """Loads the table from the JSON of its file.
