@@ -126,7 +126,7 @@ class RequestTable:
         )
         return {
             **parts.membership.endpoints(),
-            **once_saved(tables.filters.endpoints(), parts.files.filters),
+            **once_saved(tables.filters.endpoints(), parts.files.filters, reports_failure=True),
             **positions.endpoints(),
             **LockRequests(
                 tables.locks,
@@ -151,12 +151,14 @@ class RequestTable:
             volumes=tables.volumes,
             address=self._address,
             lock_file=parts.files.locks,
+            save_groups=parts.files.groups.written,
             save_offsets=save_offsets,
         )
         offsets, clients, volumes = tables.offsets, tables.clients, tables.volumes
         topics = TopicRequests(
             tables.topics, self._store, parts.pulls,
-            offsets=offsets, clients=clients, volumes=volumes, save_offsets=save_offsets,
+            offsets=offsets, clients=clients, volumes=volumes,
+            save_topics=parts.files.topics.written, save_offsets=save_offsets,
         )  # fmt: skip
         connections = ConnectionRequests(
             tables.clients,
@@ -167,7 +169,13 @@ class RequestTable:
         )
         named = {**topics.endpoints(), **groups.endpoints()}
         return {
-            **once_saved(named, parts.files.topics, parts.files.groups, parts.files.locks),
+            **once_saved(
+                named,
+                parts.files.topics,
+                parts.files.groups,
+                parts.files.locks,
+                reports_failure=True,
+            ),
             **self._positions(queues),
             **FigureRequests(queues, tables.offsets, state=parts.state).endpoints(),
             **VolumeRequests(tables.volumes, cluster=self._settings.config.cluster).endpoints(),

@@ -13,6 +13,9 @@ KIB = 1024
 MIB = 1024 * KIB
 GIB = 1024 * MIB
 
+#: What an error of a file of a store ends with.
+FOLDER_SETTINGS = "the folders are the settings storePathRootDir and storePathCommitLog"
+
 #: The largest file of the log: RocketMQ keeps positions in a file as signed 32-bit numbers.
 _FILE_BYTES_MAX = 2**31 - 1
 
@@ -178,8 +181,8 @@ class StoreConfig:
     )
     on_damage: str = setting(
         "REFUSE",
-        "What a start does with a log that is damaged before its end: `REFUSE` to start, so that "
-        "no message is lost unnoticed, or `CUT` the log there and lose the messages behind.",
+        "What a start does with a log that is damaged before its end, or gone: `REFUSE` to start, "
+        "so that no message is lost unnoticed, or `CUT` the log and lose the messages behind.",
         choices=("REFUSE", "CUT"),
     )
     check_bodies: bool = setting(

@@ -15,7 +15,15 @@ from sprocket.broker.tables.offsets import ConsumerOffsets
 from sprocket.broker.tables.state import StateFile
 from sprocket.broker.tables.topics import Topics, new_topic
 from sprocket.delay.levels.schedule import ScheduleProgress
-from sprocket.protocol.requests.topic import DeleteTopic
+from sprocket.protocol.bodies import (
+    GroupConfig,
+    GroupConfigList,
+    TopicConfig,
+    TopicConfigList,
+)
+from sprocket.protocol.command import Header
+from sprocket.protocol.requests.group import CreateGroup, CreateGroups, ForbidGroup, GroupConfigOf
+from sprocket.protocol.requests.topic import CreateTopic, CreateTopics, DeleteTopic, TopicConfigOf
 from sprocket.store.state.snapshot import STEP_LENGTH, StateDraft, decode_state
 from sprocket.testing.clock import ManualClock
 from sprocket.testing.disk import FaultyDisk, MemoryDisk
@@ -29,6 +37,28 @@ NAMES = ("topics.json", "subscriptionGroup.json", "consumerOffset.json", "delayO
 
 def path(name: str) -> str:
     return f"{ROOT}/config/{name}"
+
+
+def making(topic: str) -> CreateTopic:
+    return CreateTopic(
+        topic=topic,
+        default_topic="TBW102",
+        read_queue_nums=4,
+        write_queue_nums=4,
+        perm=6,
+        topic_filter_type="SINGLE_TAG",
+    )
+
+
+#: What operators change; the last line says that something was changed already.
+OPERATORS: list[tuple[Header, bytes]] = [
+    (making("T"), b""),
+    (making("kept"), b""),
+    (CreateTopics(), TopicConfigList(topic_config_list=[TopicConfig(topic_name="S")]).encode()),
+    (CreateGroup(), GroupConfig(group_name="G").encode()),
+    (CreateGroups(), GroupConfigList(group_config_list=[GroupConfig(group_name="H")]).encode()),
+    (ForbidGroup(group="TOOLS_CONSUMER", topic="kept", readable=False), b""),
+]
 
 
 async def fill(asker: Asker) -> None:
@@ -246,7 +276,7 @@ def test_a_topic_that_the_disk_refuses_to_note_is_noted_once_it_does_not(
         disk = RefusingDisk()
         async with serving(disk) as asker:
             disk.is_refusing = True
-            await asker.create("T")
+            await asker.send("T")
             await asyncio.sleep(12)
             assert b'"T"' not in (disk.read(path("topics.json")) or b"")
             disk.is_refusing = False
@@ -255,6 +285,31 @@ def test_a_topic_that_the_disk_refuses_to_note_is_noted_once_it_does_not(
 
     simulate(lambda network: main())
     assert "cannot be saved: no room" in caplog.text
+
+
+def test_what_an_operator_makes_is_saved_or_refused_and_never_half_made() -> None:
+    async def main() -> None:
+        disk = RefusingDisk()
+        async with serving(disk) as asker:
+            await asker.create("kept", queues=2)
+            disk.is_refusing = True
+            for header, body in OPERATORS:
+                reply = await asker.call(header, body)
+                assert reply.code != 0, header
+                assert "cannot be saved: no room" in (reply.remark or "")
+            assert await asker.code(TopicConfigOf(topic="T")) != 0
+            assert await asker.code(GroupConfigOf(group="G")) != 0
+            kept = await asker.call(TopicConfigOf(topic="kept"))
+            assert TopicConfig.decode(kept.body).read_queue_nums == 2
+            disk.is_refusing = False
+            await asyncio.sleep(6)
+            assert b'"T"' not in (disk.read(path("topics.json")) or b"")
+            for header, body in OPERATORS[:-1]:
+                assert await asker.code(header, body) == 0, header
+            assert b'"T"' in (disk.read(path("topics.json")) or b"")
+            assert b'"G"' in (disk.read(path("subscriptionGroup.json")) or b"")
+
+    simulate(lambda network: main())
 
 
 def test_a_topic_that_the_power_took_is_there_again_with_its_messages(

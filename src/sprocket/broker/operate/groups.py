@@ -5,9 +5,9 @@ Source: AdminBrokerProcessor of RocketMQ 5.x.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-from sprocket.base.errors import GroupNotFound, InvalidParameter
+from sprocket.base.errors import GroupNotFound, InvalidParameter, StoreError
 from sprocket.broker.dispatch import Endpoints
 from sprocket.broker.operate.listings import listing
 from sprocket.broker.tables.clients import ClientTable
@@ -52,8 +52,14 @@ class GroupRequests:
         volumes: Volumes,
         address: str,
         lock_file: StateFile,
+        save_groups: Callable[[], Awaitable[None]],
         save_offsets: Callable[[], Awaitable[None]],
     ) -> None:
+        """
+        Args:
+            save_groups: returns when the file contains all changes of groups; raises `StoreError`
+                if it cannot be written.
+        """
         self._groups = groups
         self._clients = clients
         self._offsets = offsets
@@ -61,6 +67,7 @@ class GroupRequests:
         self._volumes = volumes
         self._address = address
         self._lock_file = lock_file
+        self._save_groups = save_groups
         self._save_offsets = save_offsets
 
     def endpoints(self) -> Endpoints:
@@ -78,19 +85,38 @@ class GroupRequests:
             RequestCode.GET_ALL_MESSAGE_REQUEST_MODE: self.modes,
         }
 
-    def create(self, command: Command, peer: Peer) -> Reply:
+    def create(self, command: Command, peer: Peer) -> Awaitable[Reply]:
         """Creates or changes a group.
 
         Raises:
             InvalidParameter: its name or numbers are invalid.
+            StoreError: it cannot be saved, and is as it was before.
         """
-        self._groups.put(GroupConfig.of_request(command.body))
-        return Reply()
+        return self._put_all([GroupConfig.of_request(command.body)])
 
-    def create_several(self, command: Command, peer: Peer) -> Reply:
-        """Creates or changes groups, one after the other; stops at the first invalid one."""
-        for group in GroupConfigList.of_request(command.body).group_config_list:
+    def create_several(self, command: Command, peer: Peer) -> Awaitable[Reply]:
+        """Creates or changes groups, one after the other; stops at the first invalid one.
+
+        Raises:
+            InvalidParameter, StoreError: as `create`, for one of them; for all.
+        """
+        return self._put_all(GroupConfigList.of_request(command.body).group_config_list)
+
+    def _put_all(self, wanted: Sequence[GroupConfig]) -> Awaitable[Reply]:
+        before = {group.group_name: self._groups.get(group.group_name) for group in wanted}
+        for group in wanted:
             self._groups.put(group)
+        return self._once_saved(wanted, before)
+
+    async def _once_saved(
+        self, made: Sequence[GroupConfig], before: Mapping[str, GroupConfig | None]
+    ) -> Reply:
+        try:
+            await self._save_groups()
+        except StoreError as error:
+            for group in made:
+                self._groups.undo(group.group_name, group, before[group.group_name])
+            raise StoreError(f"nothing is created or changed: {error}") from error
         return Reply()
 
     def every(self, command: Command, peer: Peer) -> Reply | Awaitable[Reply]:

@@ -127,6 +127,21 @@ class Groups:
             self._forbidden and self._forbidden.get(name, {}).get(topic, 0) & _READ_FORBIDDEN
         )
 
+    def undo(self, name: str, made: GroupConfig | None, before: GroupConfig | None) -> None:
+        """Takes a creation or change back, unless somebody has changed the group since.
+
+        Args:
+            made: the group as it was put.
+            before: as it was before; None if it did not exist.
+        """
+        if self.by_name.get(name) is not made:
+            return
+        if before is None:
+            self.by_name.pop(name, None)
+        else:
+            self.by_name[name] = before
+        self._changed(name)
+
     def _store(self, group: GroupConfig) -> GroupConfig:
         limit = self._settings.config.groups_max
         if group.group_name not in self.by_name and len(self.by_name) >= limit:

@@ -23,6 +23,7 @@ from sprocket.broker.dispatch import Endpoints
 from sprocket.protocol.command import Command
 from sprocket.remoting.endpoints import Endpoint, EventualResponse, Response
 from sprocket.remoting.transport import Peer
+from sprocket.store.config import FOLDER_SETTINGS
 from sprocket.store.state.snapshot import Snapshot, StateDraft
 from sprocket.store.store import Store
 
@@ -56,10 +57,13 @@ class StateFile:
 
     Attributes:
         is_behind: whether the last save failed, so that it must be tried again.
+        failure: why the last save failed.
+        changes: how many changes were reported.
     """
 
     __slots__ = (
-        "_again", "_next_at", "_snapshot", "_table", "_timer", "_waiting", "_work", "is_behind",
+        "_again", "_next_at", "_snapshot", "_table", "_timer", "_waiting", "_work", "changes",
+        "failure", "is_behind",
     )  # fmt: skip
 
     def __init__(self, disk: Disk, path: str, table: StateTable) -> None:
@@ -74,14 +78,19 @@ class StateFile:
         #: The save of a large table that is going on.
         self._work: asyncio.Task[None] | None = None
         self.is_behind = False
+        self.failure = ""
+        self.changes = 0
 
     def load(self) -> None:
         """Fills the table from the file, or from its backup if it is broken.
 
         Raises:
-            StoreError: both are broken or have another form.
+            StoreError: both are broken or have another form, or the disk refuses them.
         """
-        state = self._snapshot.load()
+        try:
+            state = self._snapshot.load()
+        except OSError as error:
+            raise StoreError(f"cannot read {self.path}: {error}; {FOLDER_SETTINGS}") from error
         try:
             self._table.load(state)
         except (msgspec.MsgspecError, ValueError, TypeError) as error:
@@ -99,6 +108,7 @@ class StateFile:
     def changed(self) -> None:
         """Saves the table now, or after a pause if it was saved just before: many changes in a
         short time cause only a few saves."""
+        self.changes += 1
         if self._timer is not None:
             return
         loop = asyncio.get_running_loop()
@@ -131,6 +141,16 @@ class StateFile:
             await waiting
         elif self._work is not None:
             await asyncio.wait([self._work])
+
+    async def written(self) -> None:
+        """Returns when the changes so far are in the file.
+
+        Raises:
+            StoreError: the disk refuses it; saving is tried again.
+        """
+        await self.saved()
+        if self.is_behind:
+            raise StoreError(self.failure)
 
     async def idle(self) -> None:
         """Returns when no save is going on."""
@@ -205,7 +225,8 @@ class StateFile:
 
     def _failed(self, error: OSError) -> None:
         self.is_behind = True
-        logger.error("%s cannot be saved: %s", self._snapshot.path, error)
+        self.failure = f"{self._snapshot.path} cannot be saved: {error}"
+        logger.error("%s", self.failure)
 
     def _ended(self, began: float, waiting: Sequence[asyncio.Future[None]]) -> None:
         ended = asyncio.get_running_loop().time()
@@ -227,14 +248,22 @@ class StateFile:
         self._timer = self._again = None
 
 
-def once_saved(answers: Endpoints, *files: StateFile) -> Endpoints:
-    """The same endpoints, whose replies wait until their changes to these files are saved."""
+def once_saved(answers: Endpoints, *files: StateFile, reports_failure: bool = False) -> Endpoints:
+    """The same endpoints, whose replies wait until their changes to these files are saved.
+
+    Args:
+        reports_failure: a request whose change cannot be saved is answered with an error. Otherwise
+            the failure is only logged, and saving is tried again.
+    """
 
     def waiting(answer: Endpoint) -> Endpoint:
         def answered(command: Command, peer: Peer) -> EventualResponse:
+            before = [file.changes for file in files]
             outcome = answer(command, peer)
-            if isinstance(outcome, Awaitable) or any(file.is_due for file in files):
-                return _after_saves(outcome, files)
+            if isinstance(outcome, Awaitable) or any(
+                file.is_due or file.is_behind for file in files
+            ):
+                return _after_saves(outcome, files, before if reports_failure else None)
             return outcome
 
         return answered
@@ -242,10 +271,23 @@ def once_saved(answers: Endpoints, *files: StateFile) -> Endpoints:
     return {code: waiting(answer) for code, answer in answers.items()}
 
 
-async def _after_saves(outcome: EventualResponse, files: Sequence[StateFile]) -> Response:
+async def _after_saves(
+    outcome: EventualResponse, files: Sequence[StateFile], before: Sequence[int] | None
+) -> Response:
+    """The outcome, when the files are saved.
+
+    Args:
+        before: numbers of the files' changes before the request, whose changes must be saved.
+
+    Raises:
+        StoreError: one of its changes could not be saved.
+    """
     answered = await outcome if isinstance(outcome, Awaitable) else outcome
     for file in files:
         await file.saved()
+    for file, changes in zip(files, before or (), strict=False):
+        if file.changes != changes and file.is_behind:
+            raise StoreError(f"the change is in force, but a crash would undo it: {file.failure}")
     return answered
 
 

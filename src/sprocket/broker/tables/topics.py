@@ -234,6 +234,21 @@ class Topics:
         self._changed(name)
         return True
 
+    def undo(self, name: str, made: TopicConfig | None, before: TopicConfig | None) -> None:
+        """Takes a creation or change back, unless somebody has changed the topic since.
+
+        Args:
+            made: the topic as it was put.
+            before: as it was before; None if it did not exist.
+        """
+        if self.by_name.get(name) is not made:
+            return
+        if before is None:
+            self.by_name.pop(name, None)
+        else:
+            self.by_name[name] = before
+        self._changed(name)
+
     def _store(self, topic: TopicConfig) -> TopicConfig:
         limit = self._settings.config.topics_max
         if topic.topic_name not in self.by_name and len(self.by_name) >= limit:
