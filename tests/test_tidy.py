@@ -81,7 +81,7 @@ IMPURE = {
 CLOCK_READS = {"now", "today", "utcnow"}
 
 #: Modules that make the parts of something and give each what it needs.
-ASSEMBLIES = ("parts", "opening", "dispatcher", "broker", "standalone")
+ASSEMBLIES = ("parts", "request_table", "opening", "dispatcher", "broker", "standalone")
 
 BANNED_NAMES = re.compile(
     r"(manager|service|controller|processor|handler|util|utils|helper|helpers|impl|wrapper|context)$",

@@ -148,7 +148,7 @@ def test_a_setting_out_of_bounds_is_named() -> None:
 def test_delay_levels_that_are_none_are_found_before_the_store_is_touched() -> None:
     async def main() -> None:
         disk = new_disk()
-        with pytest.raises(ConfigError, match="messageDelayLevel"):
+        with pytest.raises(ConfigError, match=r"store\.delay_levels"):
             async with broker(disk, replace(STORE, delay_levels="1x")):
                 pass
         assert disk.names(f"{ROOT}/commitlog") == []

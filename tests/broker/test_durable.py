@@ -49,7 +49,7 @@ SYNCED = replace(STORE, flush="SYNC_FLUSH")
 LOCK = LockBody(
     client_id="a",
     consumer_group="g",
-    mq_set=[Queue(broker_name="b", queue_id=0, topic="T")],
+    mq_set=[Queue(broker_name="broker-a", queue_id=0, topic="T")],
 ).encode()
 
 
@@ -181,6 +181,7 @@ async def clones(asker: Asker) -> None:
 
 
 async def locks(asker: Asker) -> None:
+    await asker.create("T", 1)
     await done(asker, LockQueues(), LOCK.replace(b'"g"', b'"h"'))
     await done(asker, LockQueues(), LOCK)
 
@@ -298,7 +299,9 @@ async def known(asker: Asker) -> dict[str, Any]:
 def test_each_request_of_a_broker_is_in_the_walk() -> None:
     async def test() -> None:
         async with serving() as asker:
-            assert set(asker.broker._parts.dispatch.counts) - {-1} == set(WALK)
+            dispatch = asker.broker._dispatch
+            assert dispatch is not None
+            assert set(dispatch.counts) - {-1} == set(WALK)
 
     simulate(lambda network: test())
 

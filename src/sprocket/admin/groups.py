@@ -9,7 +9,7 @@ import msgspec
 from sprocket.admin import known, topics
 from sprocket.admin.caller import Caller
 from sprocket.base.errors import ConsumerOffline, GroupNotFound, ReplyError
-from sprocket.message.topic import check_group, dead_letter_topic, retry_topic
+from sprocket.message.topic import check_consumer_group, dead_letter_topic, retry_topic
 from sprocket.protocol.bodies import (
     ConsumerConnection,
     GroupConfig,
@@ -99,7 +99,7 @@ async def create(
         UsageError: the name is not a valid group name, or there is no such broker.
         BrokersFailed, TransportError, ReplyError: a broker did not answer, or refused.
     """
-    check_group(group)
+    check_consumer_group(group)
     masters = await caller.masters(cluster=cluster, broker=broker)
     return await _put(caller, group, masters, wanted or GroupSettings())
 

@@ -5,7 +5,8 @@ Each request goes through `dispatch`, which calls the endpoint of the request co
 `offsets` keep the consumers' offsets, `membership` and `clients` the connected clients, `locks` the
 leases of ordered consumers. `operate` answers the requests of operators, `registration` registers
 the broker at the name servers, `delay` delivers messages that are due. `tables` holds the broker's
-state and `files` writes it to state files. `parts` builds all of these.
+state and `files` writes it to state files. `parts` builds all of these, `request_table` the
+endpoints.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Sequence
 from contextlib import AsyncExitStack
+from functools import partial
 from types import TracebackType
 from typing import Self
 
@@ -24,6 +26,7 @@ from sprocket.base.ports import Clock, Disk, Entropy
 from sprocket.broker.config import BrokerConfig
 from sprocket.broker.dispatch import Dispatch
 from sprocket.broker.parts import BrokerParts, Location, Ports
+from sprocket.broker.request_table import RequestTable
 from sprocket.broker.settings import BrokerSettings
 from sprocket.broker.tables.files import Work
 from sprocket.delay.levels.levels import DelayLevels
@@ -41,7 +44,6 @@ from sprocket.store.store import Store
 
 logger = logging.getLogger(__name__)
 
-_ANYWHERE = ("", "0.0.0.0", "::")
 #: How long a stop waits for the log to be on the disk, s.
 _FLUSH_SECONDS = 5.0
 #: Topics that one log line names at most.
@@ -73,16 +75,6 @@ class Broker:
     ) -> None:
         check(config)
         check(store)
-        if addresses.bare(config.host) in _ANYWHERE and not config.advertised_host:
-            raise ConfigError(
-                f"broker.host {config.host!r} opens the broker to every address: "
-                "broker.advertised_host (brokerIP1) must name the one that clients connect to"
-            )
-        if config.id:
-            raise ConfigError(
-                f"broker.id (brokerId) is {config.id}: this broker cannot be a slave, since it "
-                "copies nothing from a master; only 0 is possible"
-            )
         self._settings = BrokerSettings(config, store)
         self._root = root
         self._world = Ports(disk, clock, entropy)
@@ -136,10 +128,13 @@ class Broker:
                 place=place,
                 pool=self._pool,
             )
+            table = RequestTable(
+                self._parts, self._store, self._settings, world=self._world, place=place
+            )
             opened.push_async_callback(self._stop_timers)
             opened.push_async_callback(self._stop_running)
             opened.push_async_callback(self._parts.tables.filters.close)
-            await self._start()
+            await self._start(table.dispatch())
             self._exit = opened.pop_all()
         logger.info("broker %s serves at %s", self._settings.config.name, self.address)
         return self
@@ -180,7 +175,7 @@ class Broker:
     # The order matters. The files are loaded before anything may change a table, so that no save
     # replaces a file that was not read. Delivery and transactions compare their positions with
     # the log before the first request. The broker registers last, once it can serve.
-    async def _start(self) -> None:
+    async def _start(self, dispatch: Dispatch) -> None:
         parts = self._parts
         for file in parts.files:
             file.load()
@@ -190,14 +185,15 @@ class Broker:
         parts.settlement.start()
         if parts.timers is not None:
             await parts.timers.start()
-        self._dispatch = parts.dispatch
+        self._dispatch = dispatch
         self._run("store", self._store.run)
         self._run("delivery of delayed messages", parts.delivery.run)
         if parts.timed_delivery is not None:
             self._run("delivery of timed messages", parts.timed_delivery.run)
         self._run("questions about transactions", parts.check_loop.run)
         self._run("watch over clients", parts.membership.run)
-        self._run("leases", parts.tables.lock_table.run)
+        self._run("notices to members", parts.membership.send_notices)
+        self._run("leases", partial(parts.tables.lock_table.run, parts.files.locks))
         self._run("filters", parts.tables.filters.run)
         self._run("figures", parts.state.run)
         for name, work in parts.files.rounds(self._settings):
@@ -221,6 +217,8 @@ class Broker:
         for task in self._running:
             task.cancel()
         await asyncio.gather(*self._running, return_exceptions=True)
+        for file in self._parts.files:
+            await file.idle()
         self._failure.cancel()
 
     async def _stop_timers(self) -> None:
@@ -230,6 +228,7 @@ class Broker:
             was_in_use = timers.is_in_use
             await timers.stop()
             if was_in_use:
+                await self._parts.files.timer_counts.idle()
                 self._parts.files.timer_counts.save()
 
     async def _save(self) -> None:
@@ -239,6 +238,7 @@ class Broker:
             async with asyncio.timeout(_FLUSH_SECONDS):
                 await self._store.sync()
             for file in self._parts.files:
+                await file.idle()
                 file.save()
         except (SprocketError, TimeoutError) as error:
             logger.error("not everything could be saved: %s", error)
@@ -254,7 +254,7 @@ class Broker:
             return [Reply(code=error.code, remark=error.remark)] * len(commands)
         registration = self._parts.registration
         before = registration.changes
-        outcomes = self._dispatch.dispatch_all(commands, peer)
+        outcomes = self._dispatch.answer_first(commands, peer)
         if registration.changes == before:
             return outcomes
         return [None if each is None else self._announced(each) for each in outcomes]

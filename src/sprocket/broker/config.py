@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ipaddress
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from sprocket.base.config import setting
+from sprocket.base import setting_forms as forms
+from sprocket.base.config import Conflict, setting
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,10 +15,16 @@ class BrokerConfig:
     """Settings of a broker. Times in milliseconds, sizes in bytes."""
 
     cluster: str = setting(
-        "DefaultCluster", "Cluster that the broker belongs to.", rocketmq="brokerClusterName"
+        "DefaultCluster",
+        "Cluster that the broker belongs to.",
+        rocketmq="brokerClusterName",
+        form=forms.name,
     )
     name: str = setting(
-        "broker-a", "Name of the broker; a master and its slaves share it.", rocketmq="brokerName"
+        "broker-a",
+        "Name of the broker; a master and its slaves share it.",
+        rocketmq="brokerName",
+        form=forms.name,
     )
     id: int = setting(
         0, "0 for the master; it cannot be a slave yet.", rocketmq="brokerId", minimum=0
@@ -24,6 +33,7 @@ class BrokerConfig:
         "127.0.0.1",
         "Address to listen at; 0.0.0.0 or :: opens it to other machines.",
         rocketmq="bindAddress",
+        form=forms.host,
     )
     port: int = setting(
         10911,
@@ -36,6 +46,7 @@ class BrokerConfig:
         None,
         "Address that clients connect to; by default `host`, if that is a single address.",
         rocketmq="brokerIP1",
+        form=forms.host,
     )
     replication_port: int = setting(
         10912,
@@ -45,7 +56,10 @@ class BrokerConfig:
         maximum=65535,
     )
     nameservers: tuple[str, ...] = setting(
-        (), "Name servers to register at, each `host:port`.", rocketmq="namesrvAddr"
+        (),
+        "Name servers to register at, each `host:port`.",
+        rocketmq="namesrvAddr",
+        form=forms.addresses,
     )
     permission: int = setting(
         6,
@@ -85,10 +99,16 @@ class BrokerConfig:
         False, "Whether the topic of message traces is created.", rocketmq="traceTopicEnable"
     )
     trace_topic_name: str = setting(
-        "RMQ_SYS_TRACE_TOPIC", "Name of the topic of message traces.", rocketmq="msgTraceTopicName"
+        "RMQ_SYS_TRACE_TOPIC",
+        "Name of the topic of message traces.",
+        rocketmq="msgTraceTopicName",
+        form=forms.name,
     )
     region: str = setting(
-        "DefaultRegion", "Region that is written into each message.", rocketmq="regionId"
+        "DefaultRegion",
+        "Region that is written into each message.",
+        rocketmq="regionId",
+        form=forms.name,
     )
     trace_on: bool = setting(
         True, "Whether the broker asks clients to write traces.", rocketmq="traceOn"
@@ -170,6 +190,7 @@ class BrokerConfig:
     filter_uploaders: tuple[str, ...] = setting(
         ("127.0.0.1/32", "::1/128"),
         "Networks whose clients may upload filters in Python without a signature.",
+        form=forms.networks,
     )
     filter_secret: str | None = setting(
         None, "Secret; an upload signed with it is accepted from any address.", is_secret=True
@@ -282,3 +303,46 @@ class BrokerConfig:
     drain_ms: int = setting(
         5_000, "How long requests in flight may take when the broker stops.", minimum=0
     )
+
+    def conflicts(self) -> Iterator[Conflict]:
+        """What is wrong with the settings together."""
+        if is_anywhere(self.host) and not self.advertised_host:
+            yield Conflict(
+                ("host", "advertised_host"),
+                f"(bindAddress) {self.host!r} opens the broker to every address: "
+                "broker.advertised_host (brokerIP1) must name the one that clients connect to",
+            )
+        if self.advertised_host and is_anywhere(self.advertised_host):
+            yield Conflict(
+                ("advertised_host",),
+                f"(brokerIP1) is the one address that clients connect to, not "
+                f"{self.advertised_host!r}, which is every address",
+            )
+        if self.id:
+            yield Conflict(
+                ("id",),
+                f"(brokerId) is {self.id}: this broker cannot be a slave, since it copies nothing "
+                "from a master; only 0 is possible",
+            )
+
+    def remarks(self) -> Iterator[str]:
+        """What whoever starts the broker should know."""
+        # Java's broker listens at all addresses, so a broker.conf may set only the advertised one.
+        if is_loopback(self.host) and not is_loopback(self.advertised_host or self.host):
+            yield (
+                f"clients get the address {self.advertised_host} (brokerIP1), but the broker "
+                f"listens only at {self.host}; --host 0.0.0.0 opens it to other machines"
+            )
+
+
+def is_anywhere(host: str) -> bool:
+    """Whether a server that listens at `host` listens at every address."""
+    return host.strip().strip("[]") in ("", "0.0.0.0", "::")
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches `host`."""
+    try:
+        return ipaddress.ip_address(host.strip().strip("[]")).is_loopback
+    except ValueError:
+        return host.strip() == "localhost"

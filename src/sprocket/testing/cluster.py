@@ -184,6 +184,8 @@ class Cluster:
         self.nameservers = [self._machine(f"ns-{n}", _nameserver) for n in range(nameservers)]
         self.brokers = [self._machine(f"broker-{n}", self._broker) for n in range(brokers)]
         self._clients = 0
+        #: The wall clocks of all brokers and clients, with their names.
+        self.clocks = [(machine.name, machine.clock) for machine in self.brokers]
 
     @property
     def machines(self) -> list[Machine]:
@@ -228,7 +230,9 @@ class Cluster:
         process = SimulatedProcess(name, name)
         entropy = self._entropy.fork(name)
         address = self.network.address_of(name)
-        return process, ClientEnvironment(LoopClock(), entropy, address, self._clients, disk)
+        clock = LoopClock()
+        self.clocks.append((name, clock))
+        return process, ClientEnvironment(clock, entropy, address, self._clients, disk)
 
     def _machine(
         self, name: str, serve: Callable[[Machine], AbstractAsyncContextManager[Any]]

@@ -57,7 +57,6 @@ class StoreParts:
         self.checkpoint = Checkpoint(disk, f"{root}/checkpoint")
         self.deleted = DeletedTopics(disk, root)
         self.queues = ConsumeQueues(disk, f"{root}/consumequeue", config.queue_file_bytes)
-        self.ends = QueueEnds(disk, root, self.queues.by_name)
         self.index = KeyIndex(
             disk,
             clock,
@@ -65,6 +64,8 @@ class StoreParts:
             slots=config.index_slots,
             entries=config.index_entries,
         )
+        used_index = self.index if config.index_keys else None
+        self.ends = QueueEnds(disk, root, self.queues.by_name, used_index)
         self.views: tuple[View, ...] = (self.queues,)
         if config.index_keys:
             self.views += (self.index,)
