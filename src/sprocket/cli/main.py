@@ -18,12 +18,12 @@ from sprocket.cli import (
     consume,
     deadletters,
     filters,
+    live_settings,
     members,
     messages,
     pipelines,
     send,
     serve,
-    settings,
     store,
     topics,
 )
@@ -65,7 +65,7 @@ _add(deadletters.app, "deadletters", "sprocket deadletters list billing")
 _add(filters.app, "filter", "sprocket filter check cheap.py", "sprocket filter list")
 _add(pipelines.app, "pipeline", "sprocket pipeline list", "sprocket pipeline run archive --help")
 command(app, "cluster", "sprocket cluster", "sprocket cluster --json")(topics.show_cluster)
-_add(settings.app, "config", "sprocket config show", "sprocket config check broker.conf")
+_add(live_settings.app, "config", "sprocket config show", "sprocket config check broker.conf")
 _add(store.app, "store", "sprocket store verify sprocket-data")
 
 

@@ -35,6 +35,7 @@ from sprocket.store.reading.queue_reader import NO_QUEUE, ReadFilter, ReadResult
 from sprocket.store.views.consume_queue import ConsumeQueue
 from sprocket.store.views.tag_codes import TagCodes
 from sprocket.store.writing.appender import Appended
+from sprocket.store.writing.retention import RetentionRules
 
 
 class Store:
@@ -107,6 +108,17 @@ class Store:
             lock.release()
             raise
         return store
+
+    def change(self, config: StoreConfig) -> None:
+        """Applies settings that may change while the store is open; the others must be the same.
+
+        Raises:
+            ConfigError: an hour is not valid; nothing is changed.
+        """
+        self._disk_space.change(RetentionRules.of(config))
+        self._flush.change(config)
+        self._appender.change(config.message_bytes_max)
+        self._config = config
 
     async def close(self) -> None:
         """Flushes everything to the disk and unlocks the folder. Appending ends at once.

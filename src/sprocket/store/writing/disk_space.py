@@ -86,6 +86,10 @@ class DiskSpace:
         self._believed = BelievedTime(0, 0)
         self.rules = rules
 
+    def change(self, rules: RetentionRules) -> None:
+        """Applies other rules from the next check on."""
+        self.rules = rules
+
     async def run(self, pause_seconds: float) -> None:
         """Checks the disk after each pause, until cancelled.
 
