@@ -28,6 +28,7 @@ from sprocket.cli import (
     topics,
 )
 from sprocket.cli.options import command, examples
+from sprocket.cli.synonyms import CommandGroup
 
 FAILED = 1
 ASKED_WRONGLY = 2
@@ -35,6 +36,7 @@ INTERRUPTED = 130
 
 app = typer.Typer(
     name="sprocket",
+    cls=CommandGroup,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
@@ -50,7 +52,7 @@ app = typer.Typer(
 
 def _add(group: typer.Typer, name: str, *lines: str) -> None:
     """Adds a group of commands, with examples of some of them."""
-    app.add_typer(group, name=name, no_args_is_help=True, epilog=examples(*lines))
+    app.add_typer(group, name=name, cls=CommandGroup, no_args_is_help=True, epilog=examples(*lines))
 
 
 command(app, "standalone", *serve.STANDALONE_EXAMPLES)(serve.standalone)
