@@ -19,6 +19,7 @@ from sprocket.cli.options import (
     Yes,
     command,
     confirm,
+    queue_of,
 )
 from sprocket.cli.times import moment, start_at
 
@@ -190,7 +191,7 @@ def reset(
         raise UsageError("give --to, or --queue with --offset")
     start = start_at(to or "first", int(time.time() * 1000))
     at_ms = {"first": positions.FIRST, "last": positions.LAST}.get(str(start), start)
-    only = None if queue is None else QueueId(topic, *_queue(queue))
+    only = None if queue is None else QueueId(topic, *queue_of(queue))
     where = f"to {to}" if offset is None else f"to offset {offset}"
     confirm(f"Reset {group} in {only or topic} {where}?", yes=yes)
 
@@ -200,13 +201,6 @@ def reset(
         )
 
     _show_positions(ask(nameserver, timeout, question), as_json=as_json)
-
-
-def _queue(text: str) -> tuple[str, int]:
-    broker, _, number = text.rpartition(":")
-    if not broker or not number.isascii() or not number.isdigit():
-        raise UsageError(f"--queue takes BROKER:NUMBER, not {text!r}")
-    return broker, int(number)
 
 
 def _show_positions(positions: dict[QueueId, int], *, as_json: bool) -> None:
