@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from sprocket.base.watermark import Watermark
 from sprocket.store.views.consume_queue import ConsumeQueue
 from sprocket.store.views.entry import IN_NO_QUEUE, Entry
+from sprocket.store.views.record_batch import QUEUE_FIELDS, RecordBatch
 
 _Name = tuple[str, int]
 
@@ -52,6 +53,14 @@ class ConfirmedOffsets:
                 name = (entry.topic, entry.queue_number)
                 self._ends.setdefault(name, entry.queue_offset)
                 self._waiting.append((entry.end, name, entry.queue_offset + 1))
+
+    def apply_batch(self, batch: RecordBatch) -> None:
+        """Hides records that were copied from a master; they are shown all at the same time."""
+        for topic, queues in batch.queues.items():
+            for number, flat in queues.items():
+                self._ends.setdefault((topic, number), flat[0])
+                after = flat[-QUEUE_FIELDS] + 1
+                self._waiting.append((batch.end, (topic, number), after))
 
     def advance(self) -> None:
         """Shows the records that have become safe, and wakes the readers that wait for them."""
