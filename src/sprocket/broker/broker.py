@@ -15,6 +15,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Sequence
 from contextlib import AsyncExitStack
+from functools import partial
 from types import TracebackType
 from typing import Self
 
@@ -22,8 +23,10 @@ from sprocket.base.config import check
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import ConfigError, ServiceNotAvailable, SprocketError, UsageError
 from sprocket.base.ports import Clock, Disk, Entropy
+from sprocket.base.watermark import Watermark
 from sprocket.broker.config import BrokerConfig
 from sprocket.broker.dispatch import Dispatch
+from sprocket.broker.members.replication import SLAVE, Replication, check_role, copy_rules
 from sprocket.broker.parts import BrokerParts, Location, Ports
 from sprocket.broker.request_table import RequestTable
 from sprocket.broker.settings import BrokerSettings
@@ -80,11 +83,7 @@ class Broker:
                 f"broker.host {config.host!r} opens the broker to every address: "
                 "broker.advertised_host (brokerIP1) must name the one that clients connect to"
             )
-        if config.id:
-            raise ConfigError(
-                f"broker.id (brokerId) is {config.id}: this broker cannot be a slave, since it "
-                "copies nothing from a master; only 0 is possible"
-            )
+        check_role(config)
         self._settings = BrokerSettings(config, store)
         self._root = root
         self._world = Ports(disk, clock, entropy)
@@ -121,6 +120,7 @@ class Broker:
             await opened.enter_async_context(self._pool)
             place = await self._place()
             levels = DelayLevels.parse(self._settings.store.delay_levels)
+            rules, replicated = copy_rules(self._settings.config), Watermark()
             self._store = await Store.open(
                 disk=self._world.disk,
                 clock=self._world.clock,
@@ -128,8 +128,19 @@ class Broker:
                 config=self._settings.store,
                 store_host=place.packed,
                 tag_codes={SCHEDULE: levels.tag_code},
+                safe=(replicated,) if rules.wanted > 1 else (),
+                is_copy=self._settings.config.role == SLAVE,
             )
             opened.push_async_callback(self._store.close)
+            replication = Replication(
+                self._store,
+                self._settings,
+                replicated=replicated,
+                pool=self._pool,
+                entropy=self._world.entropy,
+            )
+            await opened.enter_async_context(replication)
+            place = place._replace(ha_address=replication.address_beside(self.address))
             self._parts = BrokerParts(
                 self._store,
                 self._settings,
@@ -137,6 +148,7 @@ class Broker:
                 world=self._world,
                 place=place,
                 pool=self._pool,
+                replication=replication,
             )
             table = RequestTable(
                 self._parts, self._store, self._settings, world=self._world, place=place
@@ -172,15 +184,7 @@ class Broker:
         await asyncio.shield(self._failure)
 
     async def _place(self) -> Location:
-        config = self._settings.config
-        ha_host, port = addresses.split(self.address)
-        ha_port = config.replication_port or port + 1
-        return Location(
-            self._root,
-            self.address,
-            addresses.join(ha_host, ha_port),
-            await _packed(self.address),
-        )
+        return Location(self._root, self.address, "", await _packed(self.address))
 
     # The order matters. The files are loaded before anything may change a table, so that no save
     # replaces a file that was not read. Delivery and transactions compare their positions with
@@ -191,24 +195,32 @@ class Broker:
             file.load()
         if lost := parts.tables.topics.add_missing(self._store.queues()):
             logger.warning("topics with messages are made again: %s", ", ".join(lost[:_NAMED_MAX]))
-        parts.delivery.start()
-        parts.settlement.start()
-        if parts.timers is not None:
-            await parts.timers.start()
+        if not parts.replication.is_slave:
+            parts.delivery.start()
+            parts.settlement.start()
+            if parts.timers is not None:
+                await parts.timers.start()
         self._dispatch = dispatch
         self._run("store", self._store.run)
-        self._run("delivery of delayed messages", parts.delivery.run)
-        if parts.timed_delivery is not None:
-            self._run("delivery of timed messages", parts.timed_delivery.run)
-        self._run("questions about transactions", parts.check_loop.run)
+        if not parts.replication.is_slave:
+            self._run_delivery()
         self._run("watch over clients", parts.membership.run)
         self._run("leases", parts.tables.lock_table.run)
         self._run("filters", parts.tables.filters.run)
         self._run("figures", parts.state.run)
         for name, work in parts.files.rounds(self._settings):
             self._run(name, work)
+        self._run("replication", partial(parts.replication.run, parts.copied))
         await parts.registration.first()
         self._run("registration", parts.registration.run)
+
+    def _run_delivery(self) -> None:
+        """Runs what writes messages of its own: a slave gets those from its master."""
+        parts = self._parts
+        self._run("delivery of delayed messages", parts.delivery.run)
+        if parts.timed_delivery is not None:
+            self._run("delivery of timed messages", parts.timed_delivery.run)
+        self._run("questions about transactions", parts.check_loop.run)
 
     def _run(self, name: str, work: Work) -> None:
         self._running.append(asyncio.create_task(self._watched(name, work), name=name))
@@ -239,7 +251,8 @@ class Broker:
 
     async def _save(self) -> None:
         """Saves the tables after the log is flushed to the disk."""
-        self._parts.settlement.write_op_records()
+        if not self._parts.replication.is_slave:
+            self._parts.settlement.write_op_records()
         try:
             async with asyncio.timeout(_FLUSH_SECONDS):
                 await self._store.sync()

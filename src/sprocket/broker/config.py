@@ -17,8 +17,13 @@ class BrokerConfig:
     name: str = setting(
         "broker-a", "Name of the broker; a master and its slaves share it.", rocketmq="brokerName"
     )
-    id: int = setting(
-        0, "0 for the master; it cannot be a slave yet.", rocketmq="brokerId", minimum=0
+    id: int = setting(0, "0 for the master; above 0 for a slave.", rocketmq="brokerId", minimum=0)
+    role: str = setting(
+        "ASYNC_MASTER",
+        "`SLAVE` copies a master of the same name; a master answers sends without waiting for "
+        "slaves (`ASYNC_MASTER`), or when they have the message (`SYNC_MASTER`).",
+        rocketmq="brokerRole",
+        choices=("ASYNC_MASTER", "SYNC_MASTER", "SLAVE"),
     )
     host: str = setting(
         "127.0.0.1",
@@ -38,11 +43,94 @@ class BrokerConfig:
         rocketmq="brokerIP1",
     )
     replication_port: int = setting(
-        10912,
+        0,
         "TCP port that slaves connect to; 0 means one above the broker's own.",
         rocketmq="haListenPort",
         minimum=0,
         maximum=65535,
+    )
+    replication_master: str | None = setting(
+        None,
+        "Where a slave copies from, `host:port`; by default as the name servers say.",
+        rocketmq="haMasterAddress",
+    )
+    replication_start: str = setting(
+        "last",
+        "Where a slave without a log begins: `last` file of the master, `first`, or the file of a "
+        "log offset.",
+    )
+    replication_heartbeat_ms: int = setting(
+        5_000,
+        "Master and slave send each other something at least this often.",
+        rocketmq="haSendHeartbeatInterval",
+        minimum=10,
+        maximum=60_000,
+    )
+    replication_silence_ms: int = setting(
+        20_000,
+        "A replication connection on which nothing arrives for so long is closed.",
+        rocketmq="haHousekeepingInterval",
+        minimum=100,
+        maximum=600_000,
+    )
+    replication_batch_bytes: int = setting(
+        32 * 1024,
+        "Bytes of the log that a slave gets at a time.",
+        rocketmq="haTransferBatchSize",
+        minimum=1024,
+        maximum=(4 << 20) - 12,
+    )
+    replication_limit: bool = setting(
+        False,
+        "Whether `replication_bytes_per_second` counts.",
+        rocketmq="haFlowControlEnable",
+    )
+    replication_bytes_per_second: int = setting(
+        100 << 20,
+        "The most bytes that one slave is sent in a second.",
+        rocketmq="maxHaTransferByteInSecond",
+        minimum=1024,
+    )
+    copies: int = setting(
+        0,
+        "With SYNC_MASTER, copies that a message has when its send is answered, the master's "
+        "included; 0 means 2.",
+        rocketmq="inSyncReplicas",
+        minimum=0,
+        maximum=16,
+    )
+    copies_min: int = setting(
+        0,
+        "With SYNC_MASTER, copies that must be in sync for a message to be accepted, the master's "
+        "included; 0 means as many as `copies`.",
+        rocketmq="minInSyncReplicas",
+        minimum=0,
+        maximum=16,
+    )
+    copies_gap_bytes: int = setting(
+        256 << 20,
+        "A slave that is less than this behind is in sync.",
+        rocketmq="haMaxGapNotInSync",
+        minimum=1024,
+    )
+    slave_timeout_ms: int = setting(
+        3_000,
+        "With SYNC_MASTER, how long a send waits for slaves.",
+        rocketmq="slaveTimeout",
+        minimum=1,
+    )
+    slave_reads: bool = setting(
+        False,
+        "Whether consumers may read from slaves.",
+        rocketmq="slaveReadEnable",
+    )
+    memory_percent: int = setting(
+        40,
+        "A consumer that is further behind than this part of the machine's memory, in percent, is "
+        "sent to a slave.",
+        rocketmq="accessMessageInMemoryMaxRatio",
+        minimum=0,
+        maximum=95,
     )
     nameservers: tuple[str, ...] = setting(
         (), "Name servers to register at, each `host:port`.", rocketmq="namesrvAddr"

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from sprocket.base.ports import Clock, Disk, Entropy
 from sprocket.broker.members.membership import MembershipRequests
 from sprocket.broker.members.registration import Registration
+from sprocket.broker.members.replication import Replication
 from sprocket.broker.operate.figures import BrokerFigures
 from sprocket.broker.reading.pull import PullRequests
 from sprocket.broker.sending.acknowledgement import Acknowledgement
@@ -70,6 +71,7 @@ class BrokerParts:
     Args:
         store: the opened store.
         pool: connections to the name servers.
+        replication: how the log is copied, which needs nothing of these parts.
     """
 
     # The lines are in the order of dependencies: ingress needs the timers, settlement and delivery
@@ -83,8 +85,11 @@ class BrokerParts:
         world: Ports,
         place: Location,
         pool: Pool,
+        replication: Replication,
     ) -> None:
         clock, host = world.clock, place.packed
+        self.replication = replication
+        self._store, self._queue_count = store, 0
         tables = self.tables = Tables(
             settings,
             clock,
@@ -101,6 +106,7 @@ class BrokerParts:
             settings=settings,
             address=place.address,
             ha_address=place.ha_address,
+            on_master=replication.master.learn,
         )
         self.delay_rules = DelayRules.of(settings, levels)
         self.ingress = Ingress(
@@ -112,6 +118,7 @@ class BrokerParts:
             clock=world.clock,
             ledger=tables.ledger,
             timers=self.timers,
+            check_copies=replication.check_copies if replication.is_waiting else None,
         )
         self.settlement = self._settlement(store, clock=clock, host=host)
         self.check_loop = self._check_loop(self.settlement, settings, clock=clock, host=host)
@@ -127,7 +134,14 @@ class BrokerParts:
         self.pulls = self._pulls(store, settings)
         self.state = self._state(store, clock=clock)
         self.stamp = Stamp(settings.config, ids=_ids(world.entropy, place))
-        self.acknowledgement = Acknowledgement(store, settings, store_host=host)
+        self.acknowledgement = Acknowledgement(store, settings, host, replication)
+
+    def copied(self) -> None:
+        """Makes the topics known whose first messages were copied from a master."""
+        count = self._store.replica.queue_count
+        if count != self._queue_count:
+            self._queue_count = count
+            self.tables.topics.add_missing(self._store.queues())
 
     def _pulls(self, store: Store, settings: BrokerSettings) -> PullRequests:
         """Endpoints of pulls."""

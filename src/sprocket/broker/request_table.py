@@ -25,6 +25,7 @@ from sprocket.broker.sending.send import Sends
 from sprocket.broker.sending.timers import TimerRequests
 from sprocket.broker.sending.transactions import TransactionRequests
 from sprocket.broker.settings import BrokerSettings
+from sprocket.broker.slave_requests import at_slave
 from sprocket.broker.tables.locks import LockRequests
 from sprocket.broker.tables.state import once_saved
 from sprocket.store.store import Store
@@ -58,6 +59,8 @@ class RequestTable:
         """What calls the endpoint of each request."""
         messages, runs = self._messages()
         table = {**messages, **self._consumers(), **self._operators()}
+        if self._parts.replication.is_slave:
+            table, runs = dict(at_slave(table, self._settings)), {}
         refusals = self._parts.acknowledgement.refusals()
         return Dispatch(table, refusals=refusals, run_endpoints=runs)
 

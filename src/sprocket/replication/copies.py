@@ -22,26 +22,14 @@ class CopyRules(NamedTuple):
     """How many copies a message needs.
 
     Attributes:
-        wanted: copies in all, the master's included, before a send is answered.
-        least: with `is_automatic`, copies that are enough while no more are in sync.
-        is_automatic: whether the number is lowered, down to `least`, to the copies in sync.
+        wanted: copies in all, the master's included, before a send is answered; 1: no slave's.
+        least: with fewer copies in sync, no message is accepted.
         gap_bytes: a slave that has reported and is less than this behind is in sync.
     """
 
     wanted: int = 1
     least: int = 1
-    is_automatic: bool = False
     gap_bytes: int = 256 << 20
-
-    def needed(self, in_sync: int) -> int:
-        """Copies that a message needs now.
-
-        Args:
-            in_sync: copies in sync now, the master's included.
-        """
-        if not self.is_automatic:
-            return self.wanted
-        return max(min(self.wanted, in_sync), self.least)
 
 
 class _LinkPosition(NamedTuple):
@@ -52,17 +40,15 @@ class _LinkPosition(NamedTuple):
 class Copies:
     """What is known of the copies of one master's log.
 
-    Args:
-        rules: how many are needed.
-
     Attributes:
+        rules: how many are needed.
         registered: how many slaves are registered at each host; None if nothing is known.
     """
 
-    __slots__ = ("_links", "_rules", "registered")
+    __slots__ = ("_links", "registered", "rules")
 
     def __init__(self, rules: CopyRules) -> None:
-        self._rules = rules
+        self.rules = rules
         self._links: dict[int, _LinkPosition] = {}
         self.registered: Mapping[str, int] | None = None
 
@@ -103,22 +89,24 @@ class Copies:
         Args:
             end: the end of the master's log.
         """
-        return 1 + sum(end - offset < self._rules.gap_bytes for offset in self.offsets())
+        return 1 + sum(end - offset < self.rules.gap_bytes for offset in self.offsets())
 
-    def lacking(self, end: int) -> tuple[int, int] | None:
-        """Copies in sync and copies needed, if the first are too few to accept a message."""
-        in_sync = self.in_sync(end)
-        needed = self._rules.needed(in_sync)
-        return (in_sync, needed) if in_sync < needed else None
+    def is_enough(self, end: int) -> bool:
+        """Whether enough copies are in sync to accept a message.
+
+        Args:
+            end: the end of the master's log.
+        """
+        return self.in_sync(end) >= self.rules.least
 
     def replicated(self, end: int) -> int:
-        """The log offset up to which there are as many copies as needed; 0 if there are too few.
+        """The log offset up to which there are as many copies as wanted; 0 if there are too few.
 
         Args:
             end: the end of the master's log, which no copy exceeds.
         """
-        offsets = self.offsets()
-        needed = self._rules.needed(self.in_sync(end))
-        if needed <= 1:
+        wanted = self.rules.wanted
+        if wanted <= 1:
             return end
-        return min(offsets[needed - 2], end) if needed - 2 < len(offsets) else 0
+        offsets = self.offsets()
+        return min(offsets[wanted - 2], end) if wanted - 2 < len(offsets) else 0

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import SprocketError
@@ -21,7 +21,9 @@ from sprocket.broker.settings import BrokerSettings
 from sprocket.broker.tables.topics import Topics
 from sprocket.message.record import body_crc
 from sprocket.protocol.bodies import DataVersion, RegisterBody, TopicConfig, TopicTable
-from sprocket.protocol.requests.route import RegisterBroker, UnregisterBroker
+from sprocket.protocol.codes import MASTER
+from sprocket.protocol.command import Command
+from sprocket.protocol.requests.route import RegisterBroker, RegisterBrokerReply, UnregisterBroker
 from sprocket.remoting.pool import Pool
 from sprocket.remoting.transport import Peer
 
@@ -43,6 +45,8 @@ class Registration:
 
     Args:
         address, ha_address: where clients and slaves reach the broker.
+        on_master: is called with the addresses of a slave's master, for clients and for slaves, as
+            a name server gives them; both are empty if it knows no master.
 
     Attributes:
         changes: how often a topic was created, changed or removed.
@@ -56,12 +60,14 @@ class Registration:
         settings: BrokerSettings,
         address: str,
         ha_address: str,
+        on_master: Callable[[str, str], None],
     ) -> None:
         self._pool = pool
         self._topics = topics
         self._settings = settings
         self._address = address
         self._ha_address = ha_address
+        self._on_master = on_master
         self._links = [_NameServerState() for _ in settings.config.nameservers]
         self.changes = 0
 
@@ -154,7 +160,7 @@ class Registration:
         )
         deadline = Deadline.after_ms(config.registration_timeout_ms)
         try:
-            await self._pool.ask(address, header, body=body, deadline=deadline)
+            reply = await self._pool.ask(address, header, body=body, deadline=deadline)
             link.watch(await self._pool.peer(address, deadline))
         except SprocketError as error:
             if not link.is_failing:
@@ -165,8 +171,18 @@ class Registration:
         if link.is_failing or not link.was_ever_whole:
             logger.info("registered at name server %s", address)
         link.is_failing = False
+        if config.id != MASTER:
+            self._learn_master(reply)
         link.is_whole = link.was_ever_whole = True
         link.settled_changes.rise(changes)
+
+    def _learn_master(self, reply: Command) -> None:
+        try:
+            header = reply.read(RegisterBrokerReply)
+        except SprocketError as error:
+            logger.warning("a name server answers a registration with a wrong header: %s", error)
+        else:
+            self._on_master(header.master_addr or "", header.ha_server_addr or "")
 
     def _due_topics(self, link: _NameServerState) -> dict[str, TopicConfig]:
         """The topics of the next registration: the changed ones if these suffice, otherwise all."""

@@ -106,6 +106,16 @@ class ReplicaLog:
         """Whether there never was anything in the log."""
         return not self._log.end and not self._log.segments.starts
 
+    @property
+    def queue_count(self) -> int:
+        """How many queues there are, with or without messages."""
+        return len(self._queues.by_name)
+
+    def newest(self) -> int:
+        """Log offset of the newest record that is in a queue; -1 if there is none."""
+        found = (each for each in self._queues.by_name.values() if each.has_entries)
+        return max((each.position(each.max_offset - 1)[0] for each in found), default=-1)
+
     def begin(self, safe: Sequence[Watermark]) -> None:
         """Counts what recovery found as appended, and as safe in all other ways."""
         for mark in (self.appended, *safe):
