@@ -23,6 +23,12 @@ def test_logs_are_the_masters_and_what_is_acknowledged_is_in_enough_of_them(name
         assert play(name, seed).acknowledged > 0
 
 
+@pytest.mark.parametrize("seed", [172, 178])
+def test_senders_find_a_master_that_is_back_although_its_slaves_kept_its_route(seed: int) -> None:
+    """They kept the route without a master for half a minute."""
+    assert play("replicas-kills", seed).acknowledged > 0
+
+
 def counts_itself_twice(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Copies, "replicated", lambda self, end: end)
 

@@ -61,6 +61,7 @@ class Broker:
         store: settings of its store.
         root: folder of its store and state files.
         disk, clock, entropy: the ports to the machine.
+        memory_bytes: the memory of the machine.
 
     Raises:
         ConfigError: a setting is invalid.
@@ -75,6 +76,7 @@ class Broker:
         disk: Disk,
         clock: Clock,
         entropy: Entropy,
+        memory_bytes: int = 8 << 30,
     ) -> None:
         check(config)
         check(store)
@@ -86,7 +88,7 @@ class Broker:
         check_role(config)
         self._settings = BrokerSettings(config, store)
         self._root = root
-        self._world = Ports(disk, clock, entropy)
+        self._world = Ports(disk, clock, entropy, memory_bytes)
         self._server = Server(
             self._answer_all,
             host=config.host,

@@ -13,6 +13,7 @@ from sprocket.broker.members.registration import Registration
 from sprocket.broker.members.replication import Replication
 from sprocket.broker.operate.figures import BrokerFigures
 from sprocket.broker.reading.pull import PullRequests
+from sprocket.broker.reading.read_place import ReadPlaces
 from sprocket.broker.sending.acknowledgement import Acknowledgement
 from sprocket.broker.sending.destination import DelayRules
 from sprocket.broker.sending.ingress import Ingress
@@ -43,11 +44,12 @@ _PROCESSES = 1 << 16
 
 
 class Ports(NamedTuple):
-    """The ports through which a broker reaches the machine."""
+    """The ports through which a broker reaches the machine, and how much memory that has."""
 
     disk: Disk
     clock: Clock
     entropy: Entropy
+    memory_bytes: int
 
 
 class Location(NamedTuple):
@@ -131,7 +133,7 @@ class BrokerParts:
             settings=settings,
             clock=world.clock,
         )
-        self.pulls = self._pulls(store, settings)
+        self.pulls = self._pulls(store, settings, world.memory_bytes)
         self.state = self._state(store, clock=clock)
         self.stamp = Stamp(settings.config, ids=_ids(world.entropy, place))
         self.acknowledgement = Acknowledgement(store, settings, host, replication)
@@ -143,7 +145,7 @@ class BrokerParts:
             self._queue_count = count
             self.tables.topics.add_missing(self._store.queues())
 
-    def _pulls(self, store: Store, settings: BrokerSettings) -> PullRequests:
+    def _pulls(self, store: Store, settings: BrokerSettings, memory_bytes: int) -> PullRequests:
         """Endpoints of pulls."""
         tables = self.tables
         access = ReadAccess(
@@ -153,8 +155,17 @@ class BrokerParts:
             settings=settings,
             filters=tables.filters,
         )
-        offsets, volumes = tables.offsets, tables.volumes
-        return PullRequests(store, access, offsets=offsets, settings=settings, volumes=volumes)
+        places = ReadPlaces(
+            store, settings, replication=self.replication, memory_bytes=memory_bytes
+        )
+        return PullRequests(
+            store,
+            access,
+            offsets=tables.offsets,
+            settings=settings,
+            volumes=tables.volumes,
+            places=places,
+        )
 
     def _timers(
         self, store: Store, settings: BrokerSettings, *, world: Ports, root: str

@@ -245,7 +245,7 @@ class _ReplicatedRun:
             raise Violation(
                 f"{name} has {store.log_end - master.log_end} bytes more than its master"
             )
-        at, step = max(store.log_start, master.log_start), 1 << 14
+        at: int = max(store.log_start, master.log_start)
         while at < store.log_end:
             try:
                 own = store.replica.read(at, 1 << 14)
