@@ -118,8 +118,17 @@ class Master:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def know_slaves(self, registered: Mapping[str, int]) -> None:
-        """Records how many slaves are registered at each host."""
+    def know_slaves(self, registered: Mapping[str, int] | None) -> None:
+        """Records how many slaves are registered at each host; None if that cannot be known.
+
+        A connected slave that was registered stays known: a name server that was just started
+        learns of it only at its next registration.
+        """
+        before = self._copies.registered
+        if registered is not None and before:
+            live = {link.host for link in self.links.values()} & before.keys()
+            kept = {host: max(before[host], registered.get(host, 0)) for host in live}
+            registered = {**registered, **kept}
         self._copies.registered = registered
         for link in self.links.values():
             if not self._copies.is_known(link.host):
@@ -225,4 +234,4 @@ class Master:
     def _warn(self, host: str, why: str) -> None:
         if host not in self._warned and len(self._warned) < _LINKS_MAX:
             self._warned.add(host)
-            logger.warning("the slave at %s does not get the log: %s", host, why)
+            logger.warning("the slave at %s: %s", host, why)

@@ -135,6 +135,8 @@ class Replication:
         self._is_flushing = settings.store.flush == "SYNC_FLUSH"
         self.is_slave = config.role == SLAVE
         self.copies = Copies(copy_rules(config))
+        if config.nameservers:  # until one has answered, nobody is known to be a slave
+            self.copies.registered = {}
         self.master = MasterAddress(config.replication_master or "")
         self.sender: Master | None = None
         self.slave: Slave | None = None
@@ -256,7 +258,7 @@ class Replication:
             asked = self._questions.value
             if self.sender is not None and self.sender.links:
                 registered = await self._registered_slaves()
-                if registered is not None:
+                if registered is not None or not self.copies.registered:
                     self.sender.know_slaves(registered)
             pause = self._settings.config.registration_ms / 1000
             await self._questions.reach(asked + 1, Deadline.after(pause))
