@@ -74,7 +74,7 @@ class BrokerConfig:
         maximum=600_000,
     )
     replication_batch_bytes: int = setting(
-        32 * 1024,
+        128 * 1024,
         "Bytes of the log that a slave gets at a time.",
         rocketmq="haTransferBatchSize",
         minimum=1024,

@@ -48,7 +48,7 @@ SLAVE, SYNC_MASTER = "SLAVE", "SYNC_MASTER"
 #: How long a name server may take to say which brokers are registered, s.
 _ASK_SECONDS = 3.0
 #: Pause before the next message of an asynchronous master is sent, so that more come with it, s.
-_GATHER_SECONDS = 0.002
+_GATHER_SECONDS = 0.005
 
 
 def copy_rules(config: BrokerConfig) -> CopyRules:
