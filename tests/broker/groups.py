@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
+from sprocket.base.deadline import Deadline
 from sprocket.broker.config import BrokerConfig
 from sprocket.store.config import StoreConfig
 from sprocket.testing.cluster import SMALL_STORE, Cluster, Machine
@@ -32,10 +33,11 @@ class BrokerGroup:
 
     async def equal(self, seconds: float = 30.0) -> None:
         """Returns when all running slaves have the master's log."""
-        async with asyncio.timeout(seconds):
-            end = self.master.server._store.log_end
-            while any(each.server._store.log_end != end for each in self.slaves if each.is_running):
-                await asyncio.sleep(0.1)
+        end = self.master.server._store.log_end
+        for slave in self.slaves:
+            if slave.is_running:
+                appended = slave.server._store.replica.appended
+                assert await appended.reach(end, Deadline.after(seconds))
 
 
 @asynccontextmanager

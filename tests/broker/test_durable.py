@@ -49,7 +49,7 @@ SYNCED = replace(STORE, flush="SYNC_FLUSH")
 LOCK = LockBody(
     client_id="a",
     consumer_group="g",
-    mq_set=[Queue(broker_name="b", queue_id=0, topic="T")],
+    mq_set=[Queue(broker_name="broker-a", queue_id=0, topic="T")],
 ).encode()
 
 
@@ -181,6 +181,7 @@ async def clones(asker: Asker) -> None:
 
 
 async def locks(asker: Asker) -> None:
+    await asker.create("T", 1)
     await done(asker, LockQueues(), LOCK.replace(b'"g"', b'"h"'))
     await done(asker, LockQueues(), LOCK)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 
 import pytest
@@ -17,6 +18,8 @@ from sprocket.remoting.limits import ConnectionLimits
 from sprocket.remoting.pool import Pool
 from sprocket.remoting.server import Server
 from sprocket.remoting.transport import Peer
+from sprocket.remoting.turns import Turns
+from sprocket.remoting.unfinished import UnfinishedFrames
 from tests.remoting.parts import (
     Answers,
     Back,
@@ -59,7 +62,7 @@ def test_many_requests_of_one_read_are_answered_in_order_and_in_one_write() -> N
                 Counting.writes += 1
                 write(content)
 
-            self._transport = _Seen(self._transport, counted)  # type: ignore[assignment]
+            self._writer.connected(_Seen(self._transport, counted))  # type: ignore[arg-type]
 
     class _Seen:
         def __init__(self, transport: asyncio.Transport, write: object) -> None:
@@ -71,9 +74,15 @@ def test_many_requests_of_one_read_are_answered_in_order_and_in_one_write() -> N
 
     async def main() -> None:
         loop = asyncio.get_running_loop()
-        answers = Answers()
+        answers, turns = Answers(), Turns(loop)
         server = await loop.create_server(
-            lambda: Counting(one_by_one(answers), ConnectionLimits(), is_client=True),  # type: ignore[arg-type]
+            lambda: Counting(
+                one_by_one(answers),  # type: ignore[arg-type]
+                ConnectionLimits(),
+                is_client=True,
+                turns=turns,
+                unfinished=UnfinishedFrames(1 << 20),
+            ),
             "127.0.0.1",
             0,
         )
@@ -361,6 +370,79 @@ def test_nothing_more_is_read_from_a_client_that_does_not_read() -> None:
             writer.close()
 
     run(main())
+
+
+def test_no_more_requests_are_handled_while_their_replies_are_unread() -> None:
+    async def main() -> None:
+        seen = 0
+
+        def answer(command: Command, peer: Peer) -> Reply:
+            nonlocal seen
+            seen += 1
+            return Reply(body=bytes(1 << 20))
+
+        async with serving(answer) as (server, _):
+            reader, writer = await asyncio.open_connection("127.0.0.1", server.port, limit=1 << 10)
+            writer.transport.pause_reading()
+            writer.write(b"".join(frame(Echo(), number) for number in range(300)))
+            await until(lambda: seen > 0)
+            await asyncio.sleep(0.05)
+            # What the sockets take, some MiB, and the limit of 1 MiB.
+            assert seen < 60, "300 requests came in one read"
+            writer.transport.resume_reading()
+            replies = await replies_of(reader, 300)
+            assert [reply.opaque for reply in replies] == list(range(300))
+            writer.close()
+
+    run(main())
+
+
+def test_a_stop_does_not_wait_for_all_that_was_asked() -> None:
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        seen = 0
+
+        def answer(command: Command, peer: Peer) -> Reply:
+            nonlocal seen
+            seen += 1
+            ends = loop.time() + 0.02
+            while loop.time() < ends:
+                pass
+            return Reply()
+
+        async with Server(one_by_one(answer)) as server:
+            _, writer = await asyncio.open_connection("127.0.0.1", server.port)
+            writer.write(b"".join(frame(Echo(), number) for number in range(500)))
+            await until(lambda: seen > 0)
+            await server.drain(Deadline.after(0.1))
+            assert seen < 100
+            writer.close()
+
+    run(main())
+
+
+def test_incomplete_frames_of_many_connections_are_bounded(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def main() -> None:
+        limits = ConnectionLimits(unfinished_bytes_max=4 << 20)
+        async with serving(Answers(), limits=limits) as (server, pool):
+            pairs = [await asyncio.open_connection("127.0.0.1", server.port) for _ in range(6)]
+            part = frame(Echo(), 1, body=bytes(1_200_000))[:-100]
+            for _, writer in pairs:
+                writer.write(part)
+                await writer.drain()
+            await until(lambda: len(server.peers) == 3)
+            with contextlib.suppress(ConnectionResetError):
+                assert await asyncio.wait_for(pairs[0][0].read(), 5) == b""
+            body = bytes(1 << 20)
+            reply = await pool.call(server.address, Echo("x"), body=body, deadline=soon())
+            assert len(reply.body) == 1 << 20
+            for _, writer in pairs:
+                writer.close()
+
+    run(main())
+    assert "is let go" in caplog.text
 
 
 def test_nothing_more_is_read_while_too_many_requests_wait() -> None:

@@ -57,7 +57,10 @@ class UsageError(SprocketError):
 
 
 class ConfigError(UsageError):
-    """A setting is unknown, ill-typed or out of bounds. The text contains its key and its place."""
+    """A setting is unknown, ill-typed or out of bounds. The text contains its key and its place.
+
+    If several settings are wrong, the text has a line for each.
+    """
 
 
 class ClosedError(UsageError):

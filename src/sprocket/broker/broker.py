@@ -26,8 +26,9 @@ from sprocket.base.ports import Clock, Disk, Entropy
 from sprocket.base.watermark import Watermark
 from sprocket.broker.config import BrokerConfig
 from sprocket.broker.dispatch import Dispatch
-from sprocket.broker.members.replication import SLAVE, Replication, check_role, copy_rules
+from sprocket.broker.members.replication import Replication, copy_rules
 from sprocket.broker.parts import BrokerParts, Location, Ports
+from sprocket.broker.replica_config import SLAVE
 from sprocket.broker.request_table import RequestTable
 from sprocket.broker.settings import BrokerSettings
 from sprocket.broker.tables.files import Work
@@ -46,7 +47,6 @@ from sprocket.store.store import Store
 
 logger = logging.getLogger(__name__)
 
-_ANYWHERE = ("", "0.0.0.0", "::")
 #: How long a stop waits for the log to be on the disk, s.
 _FLUSH_SECONDS = 5.0
 #: Topics that one log line names at most.
@@ -80,12 +80,6 @@ class Broker:
     ) -> None:
         check(config)
         check(store)
-        if addresses.bare(config.host) in _ANYWHERE and not config.advertised_host:
-            raise ConfigError(
-                f"broker.host {config.host!r} opens the broker to every address: "
-                "broker.advertised_host (brokerIP1) must name the one that clients connect to"
-            )
-        check_role(config)
         self._settings = BrokerSettings(config, store)
         self._root = root
         self._world = Ports(disk, clock, entropy, memory_bytes)
@@ -207,6 +201,7 @@ class Broker:
         if not parts.replication.is_slave:
             self._run_delivery()
         self._run("watch over clients", parts.membership.run)
+        self._run("notices to members", parts.membership.send_notices)
         self._run("leases", parts.tables.lock_table.run)
         self._run("filters", parts.tables.filters.run)
         self._run("figures", parts.state.run)
@@ -240,6 +235,8 @@ class Broker:
         for task in self._running:
             task.cancel()
         await asyncio.gather(*self._running, return_exceptions=True)
+        for file in self._parts.files:
+            await file.idle()
         self._failure.cancel()
 
     async def _stop_timers(self) -> None:
@@ -249,6 +246,7 @@ class Broker:
             was_in_use = timers.is_in_use
             await timers.stop()
             if was_in_use:
+                await self._parts.files.timer_counts.idle()
                 self._parts.files.timer_counts.save()
 
     async def _save(self) -> None:
@@ -259,6 +257,7 @@ class Broker:
             async with asyncio.timeout(_FLUSH_SECONDS):
                 await self._store.sync()
             for file in self._parts.files:
+                await file.idle()
                 file.save()
         except (SprocketError, TimeoutError) as error:
             logger.error("not everything could be saved: %s", error)
@@ -274,7 +273,7 @@ class Broker:
             return [Reply(code=error.code, remark=error.remark)] * len(commands)
         registration = self._parts.registration
         before = registration.changes
-        outcomes = self._dispatch.dispatch_all(commands, peer)
+        outcomes = self._dispatch.answer_first(commands, peer)
         if registration.changes == before:
             return outcomes
         return [None if each is None else self._announced(each) for each in outcomes]

@@ -2,33 +2,36 @@
 
 from __future__ import annotations
 
+import ipaddress
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from sprocket.base.config import setting
+from sprocket.base import setting_forms as forms
+from sprocket.base.config import Conflict, setting
+from sprocket.broker.replica_config import ReplicaConfig
 
 
 @dataclass(frozen=True, slots=True)
-class BrokerConfig:
+class BrokerConfig(ReplicaConfig):
     """Settings of a broker. Times in milliseconds, sizes in bytes."""
 
     cluster: str = setting(
-        "DefaultCluster", "Cluster that the broker belongs to.", rocketmq="brokerClusterName"
+        "DefaultCluster",
+        "Cluster that the broker belongs to.",
+        rocketmq="brokerClusterName",
+        form=forms.name,
     )
     name: str = setting(
-        "broker-a", "Name of the broker; a master and its slaves share it.", rocketmq="brokerName"
-    )
-    id: int = setting(0, "0 for the master; above 0 for a slave.", rocketmq="brokerId", minimum=0)
-    role: str = setting(
-        "ASYNC_MASTER",
-        "`SLAVE` copies a master of the same name; a master answers sends without waiting for "
-        "slaves (`ASYNC_MASTER`), or when they have the message (`SYNC_MASTER`).",
-        rocketmq="brokerRole",
-        choices=("ASYNC_MASTER", "SYNC_MASTER", "SLAVE"),
+        "broker-a",
+        "Name of the broker; a master and its slaves share it.",
+        rocketmq="brokerName",
+        form=forms.name,
     )
     host: str = setting(
         "127.0.0.1",
         "Address to listen at; 0.0.0.0 or :: opens it to other machines.",
         rocketmq="bindAddress",
+        form=forms.host,
     )
     port: int = setting(
         10911,
@@ -41,99 +44,13 @@ class BrokerConfig:
         None,
         "Address that clients connect to; by default `host`, if that is a single address.",
         rocketmq="brokerIP1",
-    )
-    replication_port: int = setting(
-        0,
-        "TCP port that slaves connect to; 0 means one above the broker's own.",
-        rocketmq="haListenPort",
-        minimum=0,
-        maximum=65535,
-    )
-    replication_master: str | None = setting(
-        None,
-        "Where a slave copies from, `host:port`; by default as the name servers say.",
-        rocketmq="haMasterAddress",
-    )
-    replication_start: str = setting(
-        "last",
-        "Where a slave without a log begins: `last` file of the master, `first`, or the file of a "
-        "log offset.",
-    )
-    replication_heartbeat_ms: int = setting(
-        5_000,
-        "Master and slave send each other something at least this often.",
-        rocketmq="haSendHeartbeatInterval",
-        minimum=10,
-        maximum=60_000,
-    )
-    replication_silence_ms: int = setting(
-        20_000,
-        "A replication connection on which nothing arrives for so long is closed.",
-        rocketmq="haHousekeepingInterval",
-        minimum=100,
-        maximum=600_000,
-    )
-    replication_batch_bytes: int = setting(
-        128 * 1024,
-        "Bytes of the log that a slave gets at a time.",
-        rocketmq="haTransferBatchSize",
-        minimum=1024,
-        maximum=(4 << 20) - 12,
-    )
-    replication_limit: bool = setting(
-        False,
-        "Whether `replication_bytes_per_second` counts.",
-        rocketmq="haFlowControlEnable",
-    )
-    replication_bytes_per_second: int = setting(
-        100 << 20,
-        "The most bytes that one slave is sent in a second.",
-        rocketmq="maxHaTransferByteInSecond",
-        minimum=1024,
-    )
-    copies: int = setting(
-        0,
-        "With SYNC_MASTER, copies that a message has when its send is answered, the master's "
-        "included; 0 means 2.",
-        rocketmq="inSyncReplicas",
-        minimum=0,
-        maximum=16,
-    )
-    copies_min: int = setting(
-        0,
-        "With SYNC_MASTER, copies that must be in sync for a message to be accepted, the master's "
-        "included; 0 means as many as `copies`.",
-        rocketmq="minInSyncReplicas",
-        minimum=0,
-        maximum=16,
-    )
-    copies_gap_bytes: int = setting(
-        256 << 20,
-        "A slave that is less than this behind is in sync.",
-        rocketmq="haMaxGapNotInSync",
-        minimum=1024,
-    )
-    slave_timeout_ms: int = setting(
-        3_000,
-        "With SYNC_MASTER, how long a send waits for slaves.",
-        rocketmq="slaveTimeout",
-        minimum=1,
-    )
-    slave_reads: bool = setting(
-        False,
-        "Whether consumers may read from slaves.",
-        rocketmq="slaveReadEnable",
-    )
-    memory_percent: int = setting(
-        40,
-        "A consumer that is further behind than this part of the machine's memory, in percent, is "
-        "sent to a slave.",
-        rocketmq="accessMessageInMemoryMaxRatio",
-        minimum=0,
-        maximum=95,
+        form=forms.host,
     )
     nameservers: tuple[str, ...] = setting(
-        (), "Name servers to register at, each `host:port`.", rocketmq="namesrvAddr"
+        (),
+        "Name servers to register at, each `host:port`.",
+        rocketmq="namesrvAddr",
+        form=forms.addresses,
     )
     permission: int = setting(
         6,
@@ -173,10 +90,16 @@ class BrokerConfig:
         False, "Whether the topic of message traces is created.", rocketmq="traceTopicEnable"
     )
     trace_topic_name: str = setting(
-        "RMQ_SYS_TRACE_TOPIC", "Name of the topic of message traces.", rocketmq="msgTraceTopicName"
+        "RMQ_SYS_TRACE_TOPIC",
+        "Name of the topic of message traces.",
+        rocketmq="msgTraceTopicName",
+        form=forms.name,
     )
     region: str = setting(
-        "DefaultRegion", "Region that is written into each message.", rocketmq="regionId"
+        "DefaultRegion",
+        "Region that is written into each message.",
+        rocketmq="regionId",
+        form=forms.name,
     )
     trace_on: bool = setting(
         True, "Whether the broker asks clients to write traces.", rocketmq="traceOn"
@@ -258,6 +181,7 @@ class BrokerConfig:
     filter_uploaders: tuple[str, ...] = setting(
         ("127.0.0.1/32", "::1/128"),
         "Networks whose clients may upload filters in Python without a signature.",
+        form=forms.networks,
     )
     filter_secret: str | None = setting(
         None, "Secret; an upload signed with it is accepted from any address.", is_secret=True
@@ -370,3 +294,41 @@ class BrokerConfig:
     drain_ms: int = setting(
         5_000, "How long requests in flight may take when the broker stops.", minimum=0
     )
+
+    def conflicts(self) -> Iterator[Conflict]:
+        """What is wrong with the settings together."""
+        if is_anywhere(self.host) and not self.advertised_host:
+            yield Conflict(
+                ("host", "advertised_host"),
+                f"(bindAddress) {self.host!r} opens the broker to every address: "
+                "broker.advertised_host (brokerIP1) must name the one that clients connect to",
+            )
+        if self.advertised_host and is_anywhere(self.advertised_host):
+            yield Conflict(
+                ("advertised_host",),
+                f"(brokerIP1) is the one address that clients connect to, not "
+                f"{self.advertised_host!r}, which is every address",
+            )
+        yield from self.role_conflicts()
+
+    def remarks(self) -> Iterator[str]:
+        """What whoever starts the broker should know."""
+        # Java's broker listens at all addresses, so a broker.conf may set only the advertised one.
+        if is_loopback(self.host) and not is_loopback(self.advertised_host or self.host):
+            yield (
+                f"clients get the address {self.advertised_host} (brokerIP1), but the broker "
+                f"listens only at {self.host}; --host 0.0.0.0 opens it to other machines"
+            )
+
+
+def is_anywhere(host: str) -> bool:
+    """Whether a server that listens at `host` listens at every address."""
+    return host.strip().strip("[]") in ("", "0.0.0.0", "::")
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches `host`."""
+    try:
+        return ipaddress.ip_address(host.strip().strip("[]")).is_loopback
+    except ValueError:
+        return host.strip() == "localhost"

@@ -129,9 +129,14 @@ class RequestTable:
         )
         return {
             **parts.membership.endpoints(),
-            **once_saved(tables.filters.endpoints(), parts.files.filters),
+            **once_saved(tables.filters.endpoints(), parts.files.filters, reports_failure=True),
             **positions.endpoints(),
-            **LockRequests(tables.locks, parts.files.locks).endpoints(),
+            **LockRequests(
+                tables.locks,
+                parts.files.locks,
+                topics=tables.topics,
+                broker=self._settings.config.name,
+            ).endpoints(),
         }
 
     def _operators(self) -> Endpoints:
@@ -149,12 +154,14 @@ class RequestTable:
             volumes=tables.volumes,
             address=self._address,
             lock_file=parts.files.locks,
+            save_groups=parts.files.groups.written,
             save_offsets=save_offsets,
         )
         offsets, clients, volumes = tables.offsets, tables.clients, tables.volumes
         topics = TopicRequests(
             tables.topics, self._store, parts.pulls,
-            offsets=offsets, clients=clients, volumes=volumes, save_offsets=save_offsets,
+            offsets=offsets, clients=clients, volumes=volumes,
+            save_topics=parts.files.topics.written, save_offsets=save_offsets,
         )  # fmt: skip
         connections = ConnectionRequests(
             tables.clients,
@@ -165,7 +172,13 @@ class RequestTable:
         )
         named = {**topics.endpoints(), **groups.endpoints()}
         return {
-            **once_saved(named, parts.files.topics, parts.files.groups, parts.files.locks),
+            **once_saved(
+                named,
+                parts.files.topics,
+                parts.files.groups,
+                parts.files.locks,
+                reports_failure=True,
+            ),
             **self._positions(queues),
             **FigureRequests(queues, tables.offsets, state=parts.state).endpoints(),
             **VolumeRequests(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from sprocket.base import setting_forms as forms
 from sprocket.base.config import setting
 
 
@@ -15,6 +16,7 @@ class NameServerConfig:
         "127.0.0.1",
         "Address to listen at; 0.0.0.0 or :: opens it to other machines.",
         rocketmq="bindAddress",
+        form=forms.host,
     )
     port: int = setting(
         9876,
@@ -27,6 +29,7 @@ class NameServerConfig:
         None,
         "File of the key-value settings; without one they are lost when the name server stops.",
         rocketmq="kvConfigPath",
+        form=forms.folder,
     )
     broker_expiry_ms: int = setting(
         120_000,

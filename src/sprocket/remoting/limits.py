@@ -16,6 +16,8 @@ class ConnectionLimits:
         tasks_max: the most requests of the peer in progress; above it nothing more is read.
         unwritten_bytes_max: the most bytes that the peer has not read; above it nothing more is
             read from a client, and no call is sent to a server.
+        unfinished_bytes_max: the most bytes of incomplete frames over all connections of a server;
+            above it those that have been incomplete for longest are closed.
         connect_seconds: the time limit for making a connection.
         silent_seconds: if calls time out and nothing arrives from a server for this long, its
             connection is closed and made again: the network may have dropped it silently.
@@ -27,6 +29,7 @@ class ConnectionLimits:
     calls_max: int = 65_536
     tasks_max: int = 16_384
     unwritten_bytes_max: int = 1 << 20
+    unfinished_bytes_max: int = 128 << 20
     connect_seconds: float = 3.0
     silent_seconds: float = 30.0
     idle_seconds: float = 120.0

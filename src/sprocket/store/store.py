@@ -24,7 +24,7 @@ from sprocket.base.ports import Clock, DirectoryLock, Disk
 from sprocket.base.watermark import Watermark
 from sprocket.message.offsets import LONG_MAX, LogOffset, QueueOffset
 from sprocket.message.record import Draft
-from sprocket.store.config import StoreConfig
+from sprocket.store.config import FOLDER_SETTINGS, StoreConfig
 from sprocket.store.log.watch import put_back, watch
 from sprocket.store.opening.opening import recover_and_open
 from sprocket.store.opening.parts import StoreParts
@@ -99,7 +99,7 @@ class Store:
             disk.make_directory(root)
             lock = disk.lock(root)
         except OSError as error:
-            raise StoreError(f"cannot use {root}: {error}") from error
+            raise StoreError(f"cannot use {root}: {error}; {FOLDER_SETTINGS}") from error
         try:
             parts = StoreParts(
                 disk, clock, root=root, config=config, store_host=store_host, tag_codes=tag_codes,
@@ -109,7 +109,8 @@ class Store:
             await recover_and_open(parts, root=root, config=config, tag_codes=tag_codes)
         except OSError as error:
             lock.release()
-            raise StoreError(f"cannot open the store in {root}: {error}") from error
+            text = f"cannot open the store in {root}: {error}; {FOLDER_SETTINGS}"
+            raise StoreError(text) from error
         except BaseException:  # the lock is released whatever the error is
             lock.release()
             raise

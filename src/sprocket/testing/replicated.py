@@ -96,7 +96,7 @@ REPLICATED: dict[str, ReplicaScenario] = {
 }
 
 
-class _Senders:
+class _CopiedSenders:
     """Two producers, as clients for `Weather`; they know which message is in how many logs."""
 
     def __init__(self, run: _ReplicatedRun, entropy: SeededEntropy) -> None:
@@ -159,7 +159,7 @@ class _ReplicatedRun:
             store=scenario.store,
             sync_seconds=scenario.sync_seconds,
         )
-        self.senders = _Senders(self, self.entropy.fork("work"))
+        self.senders = _CopiedSenders(self, self.entropy.fork("work"))
 
     async def play(self) -> HistoryOutcome:
         await self.cluster.start()

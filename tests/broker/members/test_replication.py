@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from sprocket.base.config import check
 from sprocket.base.errors import ConfigError
 from sprocket.broker.config import BrokerConfig
 from sprocket.broker.members.replication import copy_rules
@@ -60,7 +61,7 @@ def test_a_synchronous_master_wants_one_slave_unless_a_number_is_set(
 
 def test_no_message_can_need_more_copies_to_be_accepted_than_to_be_answered() -> None:
     with pytest.raises(ConfigError, match="minInSyncReplicas"):
-        copy_rules(BrokerConfig(role="SYNC_MASTER", copies=2, copies_min=3))
+        check(BrokerConfig(role="SYNC_MASTER", copies=2, copies_min=3))
 
 
 def test_a_send_is_answered_when_a_slave_has_the_message() -> None:

@@ -1,8 +1,5 @@
 """The broker's part in replication: it sends its log to slaves, or copies a master's, by its role.
 
-With `SYNC_MASTER` a send is answered when enough slaves have the message. RocketMQ 5 counts the
-master as one copy and wants one by default, which waits for nobody; here one slave is the default.
-
 Source: BrokerController.initializeBrokerScheduledTasks, handleRegisterBrokerResult of RocketMQ 5.x.
 """
 
@@ -18,7 +15,6 @@ from typing import Self
 
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import (
-    ConfigError,
     ConnectFailed,
     SprocketError,
     SystemFailure,
@@ -28,6 +24,7 @@ from sprocket.base.ports import Entropy
 from sprocket.base.watermark import Watermark
 from sprocket.broker.config import BrokerConfig
 from sprocket.broker.members.comparison import LogComparison
+from sprocket.broker.replica_config import SLAVE, SYNC_MASTER
 from sprocket.broker.settings import BrokerSettings
 from sprocket.protocol.bodies import ClusterInfo
 from sprocket.protocol.codes import MASTER, ResponseCode
@@ -44,7 +41,6 @@ from sprocket.store.store import Store
 
 logger = logging.getLogger(__name__)
 
-SLAVE, SYNC_MASTER = "SLAVE", "SYNC_MASTER"
 #: How long a name server may take to say which brokers are registered, s.
 _ASK_SECONDS = 3.0
 #: Pause before the next message of an asynchronous master is sent, so that more come with it, s.
@@ -52,38 +48,8 @@ _GATHER_SECONDS = 0.005
 
 
 def copy_rules(config: BrokerConfig) -> CopyRules:
-    """How many copies a message needs by these settings, the master's included.
-
-    Raises:
-        ConfigError: more are needed to accept a message than to answer it.
-    """
-    if config.role != SYNC_MASTER:
-        return CopyRules(gap_bytes=config.copies_gap_bytes)
-    wanted = config.copies or 2
-    least = config.copies_min or wanted
-    if least > wanted:
-        raise ConfigError(
-            f"broker.copies_min (minInSyncReplicas) is {least}, and broker.copies "
-            f"(inSyncReplicas) only {wanted}"
-        )
-    return CopyRules(wanted, least, config.copies_gap_bytes)
-
-
-def check_role(config: BrokerConfig) -> None:
-    """Refuses settings that do not fit together.
-
-    Raises:
-        ConfigError: with the reason.
-    """
-    if config.role == SLAVE and config.id == MASTER:
-        raise ConfigError("broker.role (brokerRole) is SLAVE: broker.id (brokerId) must be above 0")
-    if config.role != SLAVE and config.id != MASTER:
-        raise ConfigError(
-            f"broker.id (brokerId) is {config.id}: only a slave has a number above 0, and "
-            f"broker.role (brokerRole) is {config.role}"
-        )
-    copy_rules(config)
-    FreshStart.parse(config.replication_start)
+    """How many copies a message needs by these settings, the master's included."""
+    return CopyRules(config.copies_wanted, config.copies_least, config.copies_gap_bytes)
 
 
 def stream_rules(config: BrokerConfig) -> StreamRules:

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from sprocket.base.errors import TopicNotFound
 from sprocket.base.ports import Clock
 from sprocket.broker.dispatch import Endpoints
+from sprocket.broker.operate.listings import in_turns, listed
 from sprocket.broker.operate.queues import TopicQueueOffsets
 from sprocket.broker.operate.rates import Rates
 from sprocket.broker.reading.pull import PullRequests
@@ -56,7 +57,7 @@ class FigureRequests:
             RequestCode.GET_BROKER_RUNTIME_INFO: self.broker,
         }
 
-    def topic(self, command: Command, peer: Peer) -> Reply:
+    async def topic(self, command: Command, peer: Peer) -> Reply:
         """The first and last offsets of a topic's queues.
 
         Raises:
@@ -66,18 +67,16 @@ class FigureRequests:
         queues = self._queues.queues_of(topic)
         if not queues and not self._queues.has(topic):
             raise TopicNotFound(f"topic[{topic}] not exist")
-        table = {
-            queue: QueueRange(
-                last_update_timestamp=max(
-                    self._queues.time_of(queue, self._queues.high(queue) - 1), 0
-                ),
-                max_offset=self._queues.high(queue),
+        table = {}
+        async for queue in in_turns(queues):
+            high = self._queues.high(queue)
+            table[queue] = QueueRange(
+                last_update_timestamp=max(self._queues.time_of(queue, high - 1), 0),
+                max_offset=high,
                 min_offset=self._queues.low(queue),
             )
-            for queue in queues
-        }
         rate = self._state.puts_per_second(topic)
-        return Reply(body=TopicStatsTable(offset_table=table, topic_put_tps=rate).encode())
+        return await listed(TopicStatsTable(offset_table=table, topic_put_tps=rate))
 
     async def time_spans(self, command: Command, peer: Peer) -> Reply:
         """When the first, the last, and a group's next message in each queue were stored.
@@ -89,11 +88,12 @@ class FigureRequests:
         queues = self._queues.readable(header.topic)
         if not queues:
             raise TopicNotFound(f"topic[{header.topic}] not exist")
-        for queue in queues:
+        spans = []
+        async for queue in in_turns(queues):
             offset = self._offsets.committed(header.group, queue.topic, queue.queue_id) or 0
             await self._queues.load_times(queue, self._queues.low(queue), offset - 1, offset)
-        spans = [self._span(queue, header.group) for queue in queues]
-        return Reply(body=ConsumeTimeSpans(consume_time_span_set=spans).encode())
+            spans.append(self._span(queue, header.group))
+        return await listed(ConsumeTimeSpans(consume_time_span_set=spans))
 
     def _span(self, queue: Queue, group: str) -> QueueTimeSpan:
         high = self._queues.high(queue)

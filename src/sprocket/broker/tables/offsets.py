@@ -30,7 +30,7 @@ Source: ConsumerOffsetManager of RocketMQ 5.x.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -125,6 +125,11 @@ class ConsumerOffsets:
         self.is_changed = False
         self._entries_max = entries_max
         self._committed: dict[str, dict[int, int]] = {}
+        #: The last picture of them: a commit replaces a row that is in it by a copy.
+        self._picture: dict[str, dict[int, int]] = {}
+        #: Where a group has offsets, and who has some in a topic: in keys of the usual form.
+        self._topics: dict[str, dict[str, None]] = {}
+        self._groups: dict[str, dict[str, None]] = {}
         #: The offset of the group's last pull, and the address of the consumer.
         self._pulled: dict[str, dict[int, tuple[int, str]]] = {}
         self._resets: dict[str, dict[int, _Reset]] = {}
@@ -173,9 +178,7 @@ class ConsumerOffsets:
             if self._entries >= self._entries_max:
                 raise SystemBusy(f"the broker holds {self._entries} consumer offsets, its limit")
             self._entries += 1
-            queues = self._committed.setdefault(key, {})
-        queues[queue_number] = offset
-        self.is_changed = True
+        self._set(key, queue_number, offset)
         self._commits += 1
         if self._commits % _COMMITS_PER_VERSION == 0:
             self.version = DataVersion(
@@ -263,19 +266,35 @@ class ConsumerOffsets:
 
     def put(self, group: str, topic: str, *, queue_number: int, offset: int) -> None:
         """Sets a committed offset for an operator, even if the table is full."""
-        queues = self._committed.setdefault(_key(group, topic), {})
-        if queue_number not in queues:
+        key = _key(group, topic)
+        if queue_number not in self._committed.get(key, ()):
             self._entries += 1
+        self._set(key, queue_number, offset)
+
+    def _set(self, key: str, queue_number: int, offset: int) -> None:
+        queues = self._committed.get(key)
+        if queues is None:
+            queues = self._committed[key] = {}
+            self._index(key)
+        elif self._picture.get(key) is queues:
+            queues = self._committed[key] = dict(queues)
         queues[queue_number] = offset
         self.is_changed = True
 
+    def _index(self, key: str) -> None:
+        parts = key.split(_SEPARATOR)
+        if len(parts) == 2:
+            topic, group = parts
+            self._topics.setdefault(group, {})[topic] = None
+            self._groups.setdefault(topic, {})[group] = None
+
     def topics_of(self, group: str) -> list[str]:
         """Topics in which the group has offsets, sorted."""
-        return sorted(topic for topic, owner in self._names() if owner == group)
+        return sorted(self._topics.get(group, ()))
 
     def groups_of(self, topic: str) -> list[str]:
         """Groups that have offsets in the topic, sorted."""
-        return sorted(owner for name, owner in self._names() if name == topic)
+        return sorted(self._groups.get(topic, ()))
 
     def queues(self, group: str, topic: str) -> Mapping[int, int]:
         """All committed offsets of a group in a topic, by queue number."""
@@ -292,6 +311,9 @@ class ConsumerOffsets:
     def _forget(self, keys: list[str]) -> None:
         for key in keys:
             self._entries -= len(self._committed.pop(key, {}))
+            topic, _, group = key.partition(_SEPARATOR)
+            _drop(self._topics, group, topic)
+            _drop(self._groups, topic, group)
             self._pulled.pop(key, None)
             self._resets.pop(key, None)
             self.is_changed = True
@@ -299,22 +321,15 @@ class ConsumerOffsets:
     def _keys(self) -> set[str]:
         return self._committed.keys() | self._pulled.keys() | self._resets.keys()
 
-    def _names(self) -> Iterator[tuple[str, str]]:
-        """(topic, group) of all keys of the usual form."""
-        for key in self._committed:
-            parts = key.split(_SEPARATOR)
-            if len(parts) == 2:
-                yield parts[0], parts[1]
-
     def to_json(self) -> dict[str, Any]:
         """The table as JSON for its file."""
-        topics: dict[str, list[str]] = {}
-        for topic, group in self._names():
-            topics.setdefault(group, []).append(topic)
+        # It takes a picture, since encoding it takes many turns of the event loop: only the rows
+        # that change meanwhile are copied.
+        self._picture = dict(self._committed)
         table: dict[str, Any] = {
             "dataVersion": msgspec.to_builtins(self.version),
-            "groupTopicMap": topics,
-            "offsetTable": {key: dict(queues) for key, queues in self._committed.items()},
+            "groupTopicMap": {group: list(topics) for group, topics in self._topics.items()},
+            "offsetTable": self._picture,
         }
         now_ms = self._clock.now_ms()
         resets = {
@@ -348,9 +363,23 @@ class ConsumerOffsets:
             for number, offset in queues.items():
                 self._committed.setdefault(key, {}).setdefault(number, offset)
         self._entries = sum(len(queues) for queues in self._committed.values())
+        self._picture, self._topics, self._groups = {}, {}, {}
+        for key in self._committed:
+            self._index(key)
 
     def validate(self) -> None:
         """Asserts the invariants that hold between two calls."""
         assert self._entries == sum(len(queues) for queues in self._committed.values())
         assert all(self._resets.values())
+        usual = [key for key in self._committed if key.count(_SEPARATOR) == 1]
+        assert sorted(usual) == sorted(_key(g, t) for g in self._topics for t in self._topics[g])
+        assert sorted(usual) == sorted(_key(g, t) for t in self._groups for g in self._groups[t])
         assert all(self._resets[key].keys() <= self._committed[key].keys() for key in self._resets)
+
+
+def _drop(index: dict[str, dict[str, None]], key: str, name: str) -> None:
+    names = index.get(key)
+    if names is not None:
+        names.pop(name, None)
+        if not names:
+            del index[key]

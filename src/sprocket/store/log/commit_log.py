@@ -34,6 +34,8 @@ from sprocket.message.record import (
 )
 from sprocket.store.log.paths import LogPaths
 from sprocket.store.log.segments import Segment, Segments
+from sprocket.store.log.short_files import mend_short_files
+from sprocket.store.log.whole import record_bytes
 
 _INT = struct.Struct(">i")
 _LONG = struct.Struct(">q")
@@ -53,6 +55,7 @@ class CommitLog:
     `newest_ms` becomes its time.
 
     Attributes:
+        folders: where its files are.
         end: log offset after the last record.
         base: log offset where the current file begins.
         buffer: the current file.
@@ -62,8 +65,8 @@ class CommitLog:
     """
 
     __slots__ = (
-        "_ahead_bytes", "_segment", "base", "buffer", "end", "is_low", "newest_ms", "room_end",
-        "segments",
+        "_ahead_bytes", "_segment", "base", "buffer", "end", "folders", "is_low", "newest_ms",
+        "room_end", "segments",
     )  # fmt: skip
 
     def __init__(
@@ -74,6 +77,7 @@ class CommitLog:
             full_percent: with several folders, a disk fuller than this gets no new file.
         """
         several = len(paths.every) > 1
+        self.folders = paths.every
         self.segments = Segments(
             disk,
             paths.every[0],
@@ -92,13 +96,15 @@ class CommitLog:
         self._ahead_bytes = _PREPARED_BYTES_MIN
 
     def load(self) -> None:
-        """Finds the files that are there.
+        """Finds the files that are there; makes a next one good that is too short.
 
         Raises:
-            ConfigError: a file has another size, or is in two folders.
+            ConfigError: the files were made with another size, or one is in two folders.
+            StoreError: a file is cut.
             OSError: the disk failed.
         """
         self.segments.load()
+        mend_short_files(self.segments)
 
     @property
     def start(self) -> LogOffset:
@@ -311,7 +317,8 @@ class CommitLog:
         segment = self.segments.at(log_offset)
         at = log_offset - segment.start
         try:
-            found = parse(segment.buffer, at)
+            # Somebody may ask for any offset, also for one that has no disk space.
+            found = parse(record_bytes(segment.file, at))
         except CorruptRecord as error:
             raise OffsetOutOfRange(f"no record begins at log offset {log_offset}") from error
         if found.log_offset != log_offset or log_offset + found.size > self.end:
@@ -361,7 +368,9 @@ class CommitLog:
         self.segments.remove_from(end if end % self.segments.file_bytes else max(end, 1))
         self.set_end(end)
         at = end - self.base
-        if self._segment is not None and (is_torn or any(self.buffer[at : at + BLANK_BYTES])):
+        if self._segment is not None and (
+            is_torn or any(self._segment.file[at : at + BLANK_BYTES])
+        ):
             self._segment.file.clear_from(at)
 
     def close(self) -> None:

@@ -75,7 +75,6 @@ class StoreParts:
         self.checkpoint = Checkpoint(disk, f"{root}/checkpoint")
         self.deleted = DeletedTopics(disk, root)
         self.queues = ConsumeQueues(disk, f"{root}/consumequeue", config.queue_file_bytes)
-        self.ends = QueueEnds(disk, root, self.queues.by_name)
         self.index = KeyIndex(
             disk,
             clock,
@@ -83,9 +82,9 @@ class StoreParts:
             slots=config.index_slots,
             entries=config.index_entries,
         )
-        self.views: tuple[View, ...] = (
-            (self.queues, self.index) if config.index_keys else (self.queues,)
-        )
+        used_index = self.index if config.index_keys else None
+        self.ends = QueueEnds(disk, root, self.queues.by_name, used_index)
+        self.views: tuple[View, ...] = (self.queues, self.index)[: 1 + config.index_keys]
         # With synchronous flush, or synchronous replication, readers must not see what a loss of
         # power, or of this machine, could take away. So appends pass through the confirmed offset,
         # which follows the flush and the slaves. What is called is built before what calls it.

@@ -108,7 +108,7 @@ class ColdReads:
         at = log_offset - segment.start
         size_bytes = len(segment.buffer)
         await self._bring(segment.file, at, min(at + _HEAD_BYTES, size_bytes))
-        size = int.from_bytes(segment.buffer[at : at + 4], "big", signed=True)
+        size = int.from_bytes(segment.file[at : at + 4], "big", signed=True)
         if 0 < size <= _RECORD_BYTES_MAX:
             await self._bring(segment.file, at, min(at + size, size_bytes))
 
