@@ -247,6 +247,27 @@ def test_who_is_registered_nowhere_gets_the_log_and_counts_for_nothing(
     assert "no slave of this broker is registered at this address" in caplog.text
 
 
+def test_strangers_cannot_keep_a_slave_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sprocket.replication.master._LINKS_MAX", 3)
+
+    async def test() -> None:
+        async with serving() as served:
+            served.master.know_slaves({"10.9.9.9": 1})
+            strangers = [await RawSlave.connected(2048) for _ in range(4)]
+            await strangers[3].read()
+            assert strangers[3].is_closed
+            served.copies.registered = {"127.0.0.1": 1}
+            for link in served.master.links.values():
+                link.host = "10.1.1.1"
+            slave = await RawSlave.connected(2048)
+            await slave.read()
+            assert slave.log == whole_log(served.store, 2048)
+            await strangers[0].read()
+            assert strangers[0].is_closed
+
+    play(test)
+
+
 def test_a_slave_that_does_not_read_costs_a_bounded_amount() -> None:
     async def test() -> None:
         async with serving(StreamRules(batch_bytes=4096), messages=0) as served:

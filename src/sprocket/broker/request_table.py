@@ -9,6 +9,7 @@ from sprocket.broker.operate.figures import FigureRequests
 from sprocket.broker.operate.groups import GroupRequests
 from sprocket.broker.operate.progress import ProgressRequests
 from sprocket.broker.operate.queues import TopicQueueOffsets
+from sprocket.broker.operate.replicas import ReplicaRequests
 from sprocket.broker.operate.resets import ResetRequests
 from sprocket.broker.operate.settings import SettingRequests
 from sprocket.broker.operate.topics import TopicRequests
@@ -185,6 +186,7 @@ class RequestTable:
                 tables.volumes, self._clock, cluster=self._settings.config.cluster
             ).endpoints(),
             **connections.endpoints(),
+            **ReplicaRequests(self._store, parts.replication).endpoints(),
             **EntryRequests(self._store, tables.clients).endpoints(),
             **SettingRequests(
                 self._settings, on_permission=parts.registration.register_all

@@ -151,6 +151,8 @@ class Master:
         )
 
     def _opened(self, link: SlaveLink) -> None:
+        if len(self.links) >= _LINKS_MAX and self._copies.is_known(link.host):
+            self._make_way()
         if len(self.links) >= _LINKS_MAX:
             logger.warning("slave %s is refused: %d are connected", link.address, len(self.links))
             link.abort()
@@ -160,6 +162,13 @@ class Master:
         if not self._copies.is_known(link.host):
             self._on_stranger()
         self._tasks[link.number] = asyncio.ensure_future(self._serve(link))
+
+    def _make_way(self) -> None:
+        """Closes the oldest connection from a host that is not known to have a slave."""
+        strangers = (each for each in self.links.values() if not self._copies.is_known(each.host))
+        if (oldest := next(strangers, None)) is not None:
+            self._closed(oldest)
+            oldest.abort()
 
     def _closed(self, link: SlaveLink) -> None:
         if self.links.pop(link.number, None) is None:
