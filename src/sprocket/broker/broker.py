@@ -202,7 +202,7 @@ class Broker:
             self._run_delivery()
         self._run("watch over clients", parts.membership.run)
         self._run("notices to members", parts.membership.send_notices)
-        self._run("leases", parts.tables.lock_table.run)
+        self._run("leases", partial(parts.tables.lock_table.run, parts.files.locks))
         self._run("filters", parts.tables.filters.run)
         self._run("figures", parts.state.run)
         for name, work in parts.files.rounds(self._settings):

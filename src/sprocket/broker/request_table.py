@@ -182,9 +182,7 @@ class RequestTable:
             ),
             **self._positions(queues),
             **FigureRequests(queues, tables.offsets, state=parts.state).endpoints(),
-            **VolumeRequests(
-                tables.volumes, self._clock, cluster=self._settings.config.cluster
-            ).endpoints(),
+            **VolumeRequests(tables.volumes, cluster=self._settings.config.cluster).endpoints(),
             **connections.endpoints(),
             **ReplicaRequests(self._store, parts.replication).endpoints(),
             **EntryRequests(self._store, tables.clients).endpoints(),
@@ -202,7 +200,6 @@ class RequestTable:
             groups=tables.groups,
             clients=tables.clients,
             volumes=tables.volumes,
-            clock=self._clock,
             address=self._address,
         )
         resets = ResetRequests(

@@ -194,6 +194,8 @@ class Cluster:
             for n in range(1, slaves + 1)
         ]
         self._clients = 0
+        #: The wall clocks of all brokers and clients, with their names.
+        self.clocks = [(machine.name, machine.clock) for machine in self.brokers]
 
     @property
     def machines(self) -> list[Machine]:
@@ -238,7 +240,9 @@ class Cluster:
         process = SimulatedProcess(name, name)
         entropy = self._entropy.fork(name)
         address = self.network.address_of(name)
-        return process, ClientEnvironment(LoopClock(), entropy, address, self._clients, disk)
+        clock = LoopClock()
+        self.clocks.append((name, clock))
+        return process, ClientEnvironment(clock, entropy, address, self._clients, disk)
 
     def _machine(
         self, name: str, serve: Callable[[Machine], AbstractAsyncContextManager[Any]]

@@ -7,6 +7,7 @@ import errno
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Protocol, TypeVar
 
+from sprocket.testing.clock import LoopClock
 from sprocket.testing.cluster import Cluster, Machine
 from sprocket.testing.disk import FaultyDisk
 from sprocket.testing.entropy import SeededEntropy
@@ -17,6 +18,9 @@ T = TypeVar("T")
 
 #: The largest error of a wall clock.
 _SKEW_MS_MAX = 60_000
+#: By how much a clock is off after a jump, until it is set right, s: seconds, an hour, a day, and a
+#: month ahead. What is stored by a clock a month behind is old when it is set right.
+_JUMPS_SECONDS = (-86_400, -3_600, -5, 5, 3_600, 86_400, 30 * 86_400)
 
 
 class AffectedClients(Protocol):
@@ -66,6 +70,8 @@ class Weather:
         self._entropy = entropy
         self._journal = journal
         self._more = more or {}
+        #: Clocks that have jumped, and are set right at the end.
+        self._jumped: list[LoopClock] = []
 
     async def pass_over(self, faults: Sequence[str], count: int, *, seconds: float) -> None:
         """Makes `count` faults, drawn from the names in `faults`, in about `seconds`."""
@@ -75,6 +81,7 @@ class Weather:
             "slow": self._slow,
             "freeze": self._freeze,
             "clock": self._clock,
+            "jump": self._jump,
             "restart-broker": lambda: self._restart(self._cluster.brokers),
             "kill-broker": lambda: self._kill(self._cluster.brokers, power_lost=False),
             "power-broker": lambda: self._kill(self._cluster.brokers, power_lost=True),
@@ -105,6 +112,8 @@ class Weather:
         """Ends all faults: the network works, and every machine runs."""
         self._journal.note("weather", "clears up")
         self._network.heal()
+        for clock in self._jumped:
+            clock.skew_ms = 0
         await self._cluster.start()
 
     async def _break(self) -> None:
@@ -194,6 +203,13 @@ class Weather:
         machine = self._choose(self._cluster.machines)
         machine.clock.skew_ms = int(self._entropy.between(-_SKEW_MS_MAX, _SKEW_MS_MAX))
         self._journal.note("weather", f"sets {machine.name}'s clock off by {machine.clock.skew_ms}")
+
+    async def _jump(self) -> None:
+        """Sets the wall clock of a broker or a client far off, or right again."""
+        name, clock = self._choose(self._cluster.clocks)
+        clock.skew_ms = 0 if clock.skew_ms else 1_000 * self._choose(_JUMPS_SECONDS)
+        self._jumped.append(clock)
+        self._journal.note("weather", f"sets {name}'s clock off by {clock.skew_ms}")
 
     async def _restart(self, machines: Sequence[Machine]) -> None:
         machine = self._choose(machines)

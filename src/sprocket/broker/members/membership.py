@@ -20,6 +20,7 @@ from sprocket.base.errors import RemoteProtocolError, SystemFailure
 from sprocket.base.ports import Clock
 from sprocket.broker.dispatch import Endpoints
 from sprocket.broker.members.callbacks import peer_of
+from sprocket.broker.members.harmony import Harmony
 from sprocket.broker.members.notices import MemberNotices
 from sprocket.broker.settings import BrokerSettings
 from sprocket.broker.tables import message_filters as choosing
@@ -51,6 +52,8 @@ logger = logging.getLogger(__name__)
 
 #: Largest body of a heartbeat: its content is kept as long as the member.
 _BODY_BYTES_MAX = 1 << 20
+#: Longest warning in the reply to a heartbeat, in characters.
+_REMARK_MAX = 1_000
 _FROM_LAST = "CONSUME_FROM_LAST_OFFSET"
 #: Groups of one heartbeat that are handled in one turn of the loop; a new group takes 0.1 ms.
 _GROUPS_AT_ONCE = 16
@@ -62,21 +65,23 @@ class _Heartbeat:
 
     Attributes:
         must_resend: whether the next heartbeat must contain all subscriptions.
+        warnings: what is wrong with the client's groups.
         left: groups that the client has left since the heartbeat arrived: (is producer, name).
     """
 
-    __slots__ = ("body", "client", "left", "must_resend")
+    __slots__ = ("body", "client", "left", "must_resend", "warnings")
 
     def __init__(self, body: HeartbeatBody, client: ClientInfo) -> None:
         self.body = body
         self.client = client
         self.must_resend = not body.heartbeat_fingerprint
+        self.warnings: list[str] = []
         self.left: set[tuple[bool, str | None]] = set()
 
     def reply(self) -> Reply:
         """The reply to the heartbeat."""
-        must_resend = self.must_resend
-        return Reply(HeartbeatReply(is_support_heart_beat_v2=True, is_sub_change=must_resend))
+        header = HeartbeatReply(is_support_heart_beat_v2=True, is_sub_change=self.must_resend)
+        return Reply(header, remark="; ".join(self.warnings)[:_REMARK_MAX] or None)
 
 
 class MembershipRequests:
@@ -100,6 +105,7 @@ class MembershipRequests:
         self.send_notices = self._notices.run
         #: Heartbeats that are handled in several turns, by connection.
         self._beats: dict[Peer, list[_Heartbeat]] = {}
+        self._harmony = Harmony()
         #: Connections whose end is watched.
         self._watched: set[Peer] = set()
 
@@ -172,6 +178,9 @@ class MembershipRequests:
             has_other = group is not None and group.fingerprint != fingerprint
             seen = self._consumer(data, heartbeat.client, heartbeat.body)
             heartbeat.must_resend |= has_other or seen.is_unknown
+            online = self._clients.group(data.group_name)
+            if online is not None:
+                heartbeat.warnings += self._harmony.warnings(online, heartbeat.client)
 
     def _consumer(
         self, data: ConsumerData, client: ClientInfo, body: HeartbeatBody
@@ -228,6 +237,7 @@ class MembershipRequests:
             group = self._clients.consumer_left(header.consumer_group, peer)
             if group is not None:
                 logger.info("%s left consumer group %s", peer.address, group.name)
+                self._harmony.left(group)
                 self._notify(group)
         return Reply()
 
@@ -268,6 +278,7 @@ class MembershipRequests:
         self._watched.discard(peer)
         for group in self._clients.closed(peer, _GROUPS_AT_ONCE):
             logger.info("%s is gone from consumer group %s", peer.address, group.name)
+            self._harmony.left(group)
             self._notify(group)
         if self._clients.is_in_groups(peer):
             asyncio.get_running_loop().call_soon(self._closed, peer)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from datetime import UTC, datetime
 
+from sprocket.base.deadline import loop_ms
 from sprocket.base.errors import TopicNotFound
 from sprocket.base.ports import Clock
 from sprocket.broker.dispatch import Endpoints
@@ -146,12 +147,14 @@ class BrokerFigures:
         self._pulls = pulls
         self._clock = clock
         self._started_ms = clock.now_ms()
-        self._put = Rates(self._started_ms)
-        self._got = Rates(self._started_ms)
+        #: Rates and the running time are measured by the loop's clock, which never jumps.
+        self._began_ms = loop_ms()
+        self._put = Rates(self._began_ms)
+        self._got = Rates(self._began_ms)
         self._timers = timers
         self._transactions = transactions
-        self._entered = Rates(self._started_ms)
-        self._delivered = Rates(self._started_ms)
+        self._entered = Rates(self._began_ms)
+        self._delivered = Rates(self._began_ms)
 
     def now_ms(self) -> int:
         """The present time, ms since 1970."""
@@ -161,7 +164,7 @@ class BrokerFigures:
         """Samples the counters every five seconds, until cancelled."""
         while True:
             await asyncio.sleep(_SAMPLE_SECONDS)
-            now_ms = self._clock.now_ms()
+            now_ms = loop_ms()
             self._put.sample(now_ms, self._ingress.count)
             self._got.sample(now_ms, self._pulls.count)
             if self._timers is not None:
@@ -172,13 +175,13 @@ class BrokerFigures:
     def puts_per_second(self, topic: str) -> float:
         """Messages per second stored in a topic, over the last minute."""
         flow = self._volumes.of_topic(topic)
-        return 0.0 if flow is None else flow.in_last(MINUTE, self._clock.now_ms()).per_second
+        return 0.0 if flow is None else flow.in_last(MINUTE, loop_ms()).per_second
 
     # RocketMQ's tools parse many of these entries as numbers. So the table begins with zeros for
     # those without a meaning here; later parts replace what they know, such as rates of timers.
     def table(self) -> dict[str, str]:
         """All figures, by RocketMQ's names."""
-        now_ms = self._clock.now_ms()
+        now_ms = loop_ms()
         put, got = self._ingress.count, self._pulls.count
         rates = " ".join(f"{rate:.2f}" for rate in self._got.per_second(now_ms, got))
         unflushed = self._store.log_end - self._store.flushed.value
@@ -205,7 +208,7 @@ class BrokerFigures:
                 "msgPutTotalTodayNow": str(put),
                 "putTps": " ".join(f"{rate:.2f}" for rate in self._put.per_second(now_ms, put)),
                 "remainHowManyDataToFlush": f"{unflushed} B",
-                "runtime": f"[ {(now_ms - self._started_ms) // 1000} seconds ]",
+                "runtime": f"[ {(now_ms - self._began_ms) // 1000} seconds ]",
             }
         )
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Iterable
 
+from sprocket.base.deadline import loop_ms
 from sprocket.base.errors import SystemBusy
-from sprocket.base.ports import Clock
 from sprocket.broker.dispatch import Endpoints
 from sprocket.broker.operate.listings import in_turns, listed, listing
 from sprocket.broker.operate.queues import TopicQueueOffsets
@@ -46,7 +46,6 @@ class ProgressRequests:
         groups: Groups,
         clients: ClientTable,
         volumes: Volumes,
-        clock: Clock,
         address: str,
     ) -> None:
         self._queues = queues
@@ -54,7 +53,6 @@ class ProgressRequests:
         self._groups = groups
         self._clients = clients
         self._volumes = volumes
-        self._clock = clock
         self._address = address
 
     def endpoints(self) -> Endpoints:
@@ -111,7 +109,7 @@ class ProgressRequests:
 
     async def _stats(self, group: str, topics: Iterable[str]) -> ConsumeStats:
         table = await self._table(group, topics)
-        now_ms, rate = self._clock.now_ms(), 0.0
+        now_ms, rate = loop_ms(), 0.0
         for topic in {queue.topic for queue in table}:
             flow = self._volumes.of_group(group, topic)
             rate += 0.0 if flow is None else flow.in_last(MINUTE, now_ms).per_second

@@ -16,6 +16,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from sprocket.base.errors import SystemBusy
+from sprocket.broker.tables.wishes import MemberWish, discord
 from sprocket.protocol.bodies import SubscriptionData
 
 BROADCASTING = "BROADCASTING"
@@ -43,6 +44,14 @@ class ClientInfo:
     heard_ms: int = 0
 
 
+class GroupMode(NamedTuple):
+    """How a group consumes, as a member's heartbeat reports it."""
+
+    consume_type: str
+    message_model: str
+    consume_from: str
+
+
 @dataclass(slots=True)
 class ConsumerGroup:
     """A group that has members."""
@@ -53,6 +62,13 @@ class ConsumerGroup:
     consume_from: str = "CONSUME_FROM_LAST_OFFSET"
     fingerprint: int = 0
     members: dict[Hashable, ClientInfo] = field(default_factory=dict)
+    #: By member, how it consumes and what it subscribes; and by that, the members that want it.
+    wishes: dict[Hashable, MemberWish] = field(default_factory=dict)
+    wishers: dict[MemberWish, dict[Hashable, None]] = field(default_factory=dict)
+    #: By member, when it joined, ms.
+    joined_ms: dict[Hashable, int] = field(default_factory=dict)
+    #: How the members disagree; empty if they do not.
+    discord: str = ""
     subscriptions: dict[str, SubscriptionData] = field(default_factory=dict)
     #: How many members have each client id, so that one that joins is compared with no other.
     ids: Counter[str] = field(default_factory=Counter)
@@ -61,6 +77,38 @@ class ConsumerGroup:
     def is_broadcasting(self) -> bool:
         """Whether every member gets every message."""
         return self.message_model == BROADCASTING
+
+    def wish(self, connection: Hashable, wish: MemberWish | None) -> None:
+        """Notes what a member wants; None once it has left."""
+        before = self.wishes.get(connection)
+        if before == wish:
+            return
+        if before is not None:
+            del self.wishes[connection]
+            del self.wishers[before][connection]
+            if not self.wishers[before]:
+                del self.wishers[before]
+        if wish is not None:
+            self.wishes[connection] = wish
+            self.wishers.setdefault(wish, {})[connection] = None
+        self.discord = ""
+        if len(self.wishers) > 1:  # any two show it: groups may have thousands of members
+            two = list(islice(self.wishers.items(), 2))
+            self.discord = discord(
+                self.name, {each: self.members[next(iter(who))].client_id for each, who in two}
+            )
+
+    def twin_of(self, client: ClientInfo) -> ClientInfo | None:
+        """Another member with the same client id that is alive as well: it sent a heartbeat after
+        the later one of the two had joined. A connection that was replaced sends none."""
+        if self.ids[client.client_id] < 2:
+            return None
+        for other in self.members.values():
+            if other.client_id == client.client_id and other.connection != client.connection:
+                later = max(self.joined_ms[each.connection] for each in (client, other))
+                if min(other.heard_ms, client.heard_ms) > later:
+                    return other
+        return None
 
     def client_ids(self) -> list[str]:
         """Ids of the members, each once, in the order in which they joined.
@@ -96,14 +144,6 @@ class ConsumerGroup:
         self.ids[client_id] -= 1
         if not self.ids[client_id]:
             del self.ids[client_id]
-
-
-class GroupMode(NamedTuple):
-    """How a group consumes, as a member's heartbeat reports it."""
-
-    consume_type: str
-    message_model: str
-    consume_from: str
 
 
 class HeartbeatChange(NamedTuple):
@@ -167,6 +207,7 @@ class ClientTable:
             self._check_capacity()
             self._members += 1
             self._consuming.setdefault(client.connection, {})[group_name] = None
+            group.joined_ms[client.connection] = client.heard_ms
         group.put(client)
         group.consume_type, group.message_model, group.consume_from = mode
         group.fingerprint = fingerprint
@@ -175,6 +216,7 @@ class ClientTable:
             return HeartbeatChange(is_new, is_new, is_unknown, clashing)
         topics_before = group.subscriptions.keys()
         sent = list(subscriptions)
+        group.wish(client.connection, MemberWish.of(mode.consume_type, mode.message_model, sent))
         merged, replaced = _merge(group.subscriptions, sent)
         kept = [(each, merged[each.topic]) for each in sent] if is_new else []
         outdated = tuple(pair for pair in kept if pair[0].sub_string != pair[1].sub_string)
@@ -215,6 +257,8 @@ class ClientTable:
             return None
         self._members -= 1
         _drop(self._consuming, connection, group_name)
+        group.joined_ms.pop(connection, None)
+        group.wish(connection, None)
         if not group.members:
             del self._consumers[group_name]
         return group

@@ -14,7 +14,6 @@ from typing import Any
 
 from sprocket.base.deadline import loop_ms
 from sprocket.base.errors import RemoteProtocolError
-from sprocket.base.ports import Clock
 from sprocket.broker.dispatch import Endpoints
 from sprocket.broker.tables.queue_locks import QueueLocks
 from sprocket.broker.tables.state import StateFile, once_saved
@@ -28,6 +27,8 @@ from sprocket.remoting.transport import Peer
 
 #: Pause between two scans for expired leases, s.
 _SCAN_SECONDS = 20.0
+#: Pause between two saves while clients of an earlier start are waited for, s.
+_RENEW_SECONDS = 5.0
 #: Largest body of a request: its content is kept as long as the leases.
 _BODY_BYTES_MAX = 1 << 20
 #: Longest client id, in characters, as long as each of its leases.
@@ -37,13 +38,12 @@ _CLIENT_ID_MAX = 1024
 class LockTable:
     """The leases as a table of a state file."""
 
-    def __init__(self, locks: QueueLocks, clock: Clock) -> None:
+    def __init__(self, locks: QueueLocks) -> None:
         self._locks = locks
-        self._clock = clock
 
     def to_json(self) -> dict[str, Any]:
         """The table as JSON for its file."""
-        return self._locks.to_json()
+        return self._locks.to_json(loop_ms())
 
     def load(self, state: Mapping[str, Any]) -> None:
         """Loads the table from the JSON of its file; the leases' time counts from now.
@@ -51,12 +51,18 @@ class LockTable:
         Raises:
             ValueError: the JSON has another form.
         """
-        self._locks.load(state, loop_ms(), wall_ms=self._clock.now_ms())
+        self._locks.load(state, loop_ms())
 
-    async def run(self) -> None:
-        """Removes expired leases periodically, until cancelled."""
+    async def run(self, file: StateFile) -> None:
+        """Removes expired leases periodically, until cancelled.
+
+        Args:
+            file: is saved more often while it has to tell how long clients are waited for.
+        """
         while True:
-            await asyncio.sleep(_SCAN_SECONDS)
+            await asyncio.sleep(_RENEW_SECONDS if self._locks.has_silent else _SCAN_SECONDS)
+            if self._locks.has_silent:
+                file.changed()
             self._locks.expire(loop_ms())
 
 

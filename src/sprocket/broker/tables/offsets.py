@@ -30,12 +30,13 @@ Source: ConsumerOffsetManager of RocketMQ 5.x.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 
+from sprocket.base.deadline import loop_ms
 from sprocket.base.errors import SystemBusy
 from sprocket.base.ports import Clock
 from sprocket.protocol.bodies import DataVersion
@@ -103,24 +104,33 @@ class _Reset:
         if notice.first_ms is None:
             notice.first_ms = now_ms
         has_asked = notice.offset >= 0
-        return not notice.times and (has_asked or abs(now_ms - notice.first_ms) >= APART_MS)
+        return not notice.times and (has_asked or now_ms - notice.first_ms >= APART_MS)
 
     def is_over(self, now_ms: int) -> bool:
         if self.acknowledged_ms is None:
             return False
-        return abs(now_ms - self.acknowledged_ms) >= RESET_MS
+        return now_ms - self.acknowledged_ms >= RESET_MS
 
 
 class ConsumerOffsets:
     """Committed, pulled and reset offsets by group, topic and queue number.
+
+    Args:
+        clock: gives the version its time.
+        entries_max: the most committed offsets.
+        steady_ms: a clock that never jumps, by which resets end: one that jumped could end a reset
+            before all consumers know of it.
 
     Attributes:
         version: rises once in 500 commits, so that slaves copy the offsets.
         is_changed: whether the table has changed since the saver cleared this flag.
     """
 
-    def __init__(self, clock: Clock, *, entries_max: int) -> None:
+    def __init__(
+        self, clock: Clock, *, entries_max: int, steady_ms: Callable[[], int] = loop_ms
+    ) -> None:
         self._clock = clock
+        self._steady_ms = steady_ms
         self.version = DataVersion(timestamp=clock.now_ms())
         self.is_changed = False
         self._entries_max = entries_max
@@ -171,7 +181,7 @@ class ConsumerOffsets:
         reset = self._reset_of(group, topic, queue_number)
         if reset is not None and not reset.was_sent(address):
             is_member = is_member or self._puller(group, topic, queue_number) == address
-            if is_member or not reset.is_apart(address, self._clock.now_ms()):
+            if is_member or not reset.is_apart(address, self._steady_ms()):
                 return offset == self.committed(group, topic, queue_number)
         queues = self._committed.get(key)
         if queues is None or queue_number not in queues:
@@ -230,7 +240,7 @@ class ConsumerOffsets:
         if offset == notice.offset or notice.times >= _REDIRECTS_MAX:
             notice.has_heard = True
             if reset.acknowledged_ms is None:
-                reset.acknowledged_ms = self._clock.now_ms()
+                reset.acknowledged_ms = self._steady_ms()
             return None
         notice.times += 1
         notice.offset = self._committed[_key(group, topic)][queue_number]
@@ -256,7 +266,7 @@ class ConsumerOffsets:
             return None
         key = _key(group, topic)
         reset = self._resets.get(key, {}).get(queue_number)
-        if reset is None or not reset.is_over(self._clock.now_ms()):
+        if reset is None or not reset.is_over(self._steady_ms()):
             return reset
         del self._resets[key][queue_number]
         if not self._resets[key]:
@@ -331,7 +341,7 @@ class ConsumerOffsets:
             "groupTopicMap": {group: list(topics) for group, topics in self._topics.items()},
             "offsetTable": self._picture,
         }
-        now_ms = self._clock.now_ms()
+        now_ms = self._steady_ms() if self._resets else 0
         resets = {
             key: {
                 n: self._committed[key][n] for n, each in known.items() if not each.is_over(now_ms)

@@ -8,8 +8,10 @@ for the whole lease: 35 s after its last request it has stopped consuming, or it
 
 The leases are kept in a file: a broker that was killed must not give a queue to a second client
 while the first one still consumes it: `{"lockTable":{group:{client id:[queue, ...]}},
-"unheard":{client id:ms since 1970}}`. A client that has sent nothing since an earlier start keeps
-the end of its lease, so that a broker that is killed repeatedly does not hold queues for ever.
+"unheardLeftMs":{client id:ms}}`. A client that has sent nothing since an earlier start keeps what
+was left of its lease when the file was last written, so that a broker that is killed repeatedly
+does not hold queues for ever. That is a span and no time of day: a wall clock that jumps while the
+broker is down must not end a lease while its holder still consumes.
 """
 
 from __future__ import annotations
@@ -51,7 +53,7 @@ class QueueLocks:
         self._trust_ms = min(lease_ms, TRUST_MS)
         self.is_changed = False
         #: Clients that held a queue before this broker started and have sent nothing since: when
-        #: their leases end, ms since 1970.
+        #: their leases end.
         self._silent_until: dict[str, int] = {}
         self._groups: dict[str, dict[QueueId, Lease]] = {}
         #: Leases in all groups together.
@@ -130,6 +132,8 @@ class QueueLocks:
             else:
                 del self._groups[group]
             self._count -= len(leases) - len(kept)
+        silent = self._silent_until
+        self._silent_until = {each: until for each, until in silent.items() if until > now_ms}
 
     def forget_group(self, group: str) -> None:
         """Removes a group's leases."""
@@ -155,36 +159,40 @@ class QueueLocks:
 
     # In a file.
 
-    def to_json(self) -> dict[str, Any]:
+    @property
+    def has_silent(self) -> bool:
+        """Whether a client of an earlier start is waited for, so that the file is to be renewed."""
+        return bool(self._silent_until)
+
+    def to_json(self, now_ms: int) -> dict[str, Any]:
         """The table as JSON for its file."""
         picture = {group: dict(leases) for group, leases in self._groups.items() if leases}
-        unheard = dict(self._silent_until)
-        if unheard:  # only soon after the start
+        left: dict[str, int] = {}
+        if self._silent_until:  # only soon after the start
             known = {lease.client_id for leases in picture.values() for lease in leases.values()}
-            unheard = {client: until for client, until in unheard.items() if client in known}
-        return {"lockTable": ConvertedRows(picture, _row), "unheard": unheard}
+            left = {
+                client: max(0, until - now_ms)
+                for client, until in self._silent_until.items()
+                if client in known
+            }
+        return {"lockTable": ConvertedRows(picture, _row), "unheardLeftMs": left}
 
-    def load(self, state: Mapping[str, Any], now_ms: int, *, wall_ms: int) -> None:
+    def load(self, state: Mapping[str, Any], now_ms: int) -> None:
         """Loads the table from the JSON of its file; all clients in it may be dead.
-
-        Args:
-            now_ms: by the clock that never jumps.
-            wall_ms: the same moment, ms since 1970.
 
         Raises:
             ValueError: the JSON has another form.
         """
-        table, unheard = state.get("lockTable") or {}, state.get("unheard") or {}
+        table, unheard = state.get("lockTable") or {}, state.get("unheardLeftMs") or {}
         if not isinstance(table, dict) or not isinstance(unheard, dict):
-            raise ValueError("lockTable or unheard is no object")
-        latest = wall_ms + self._trust_ms
+            raise ValueError("lockTable or unheardLeftMs is no object")
         self.is_changed = bool(table)
         for group, clients in table.items():
             leases = self._groups.setdefault(str(group), {})
             for client_id, texts in clients.items():
-                until = min(int(unheard.get(client_id, latest)), latest)
-                self._silent_until[str(client_id)] = until
-                renewed_ms = now_ms - (latest - until)
+                left_ms = min(int(unheard.get(client_id, self._trust_ms)), self._trust_ms)
+                self._silent_until[str(client_id)] = now_ms + left_ms
+                renewed_ms = now_ms - (self._trust_ms - left_ms)
                 for text in texts:
                     number, broker, topic = text.split(_SEPARATOR, 2)
                     queue = QueueId(topic, broker, int(number))

@@ -92,6 +92,7 @@ class Membership:
         self._rebalance_now = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
         self._is_leaving = False
+        self._due_at = 0.0
         #: Whether feeds have yet to be updated with subscriptions that changed.
         self._is_outdated = False
 
@@ -140,9 +141,7 @@ class Membership:
         if self._options.chosen is None:
             self._session.add_consumer(self)
             beat = asyncio.ensure_future(self._session.heartbeat())
-            await asyncio.wait(
-                [beat], timeout=_SOON / 2
-            )  # silent brokers are told when they answer
+            await asyncio.wait([beat], timeout=_SOON / 2)  # silent brokers learn of it later
         self._begin(self._rebalance_loop)
         self._begin(self._commit_loop)
         if self._leases is not None:
@@ -292,8 +291,11 @@ class Membership:
             self._rebalance.gave_up(feed.queue)
             self._rebalance_after()
 
+    # One timer for all: with one for each queue that another member holds, requests would multiply.
     def _rebalance_after(self) -> None:
-        asyncio.get_running_loop().call_later(_SOON, self.rebalance_soon)
+        loop = asyncio.get_running_loop()
+        if self._due_at <= loop.time():
+            self._due_at = loop.call_later(_SOON, self.rebalance_soon).when()
 
     async def _release(self, queue: QueueId) -> None:
         held = self._held.pop(queue, None)

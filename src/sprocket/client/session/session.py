@@ -269,8 +269,7 @@ class Session:
             self.reachability.failed(f"broker {address}", error)
             raise
         self.reachability.answered(f"broker {address}")
-        if reply.code:
-            raise ConnectFailed(f"{address} refused a heartbeat: {reply.remark} ({reply.code})")
+        self.reachability.registered(self.client_id, address, reply)
         return peer
 
     def _greeted_now(self, address: str, task: asyncio.Task[Peer]) -> None:

@@ -12,7 +12,7 @@ from sprocket.base.errors import UsageError
 from sprocket.filter.tags import TagFilter
 from sprocket.message.offsets import LONG_MAX
 from sprocket.message.properties import check_user_property
-from sprocket.message.topic import check_group, check_topic
+from sprocket.message.topic import check_consumer_group, check_topic
 from sprocket.spark.options.positions import QueuePositions, parse_offsets
 
 logger = logging.getLogger(__name__)
@@ -133,7 +133,7 @@ def pattern(name: str, value: str) -> str:
 
 def group(name: str, value: str) -> str:
     """A consumer group's name."""
-    check_group(value.strip())
+    check_consumer_group(value.strip())
     return value.strip()
 
 
