@@ -11,7 +11,7 @@ from sprocket import Message, Producer
 from sprocket.client.config import ProducerConfig
 from sprocket.client.sending.sender import Sent
 from sprocket.clientcore.replies import SendStatus
-from tests.compat.javaland import JavaBroker, free_port, require_java, wait_until
+from tests.compat.javaland import JavaBroker, free_port, mqadmin, require_java, wait_until
 from tests.compat.sprocketland import SprocketBroker, SprocketNameServer
 from tests.support import PATIENT_MS, run
 
@@ -76,6 +76,9 @@ def test_a_java_slave_copies_our_log_and_counts_as_a_copy(
             until_equal(ours.store, java.store)
             assert {each.status for each in send(names, *MANY)} == {SendStatus.OK}
             assert len(until_equal(ours.store, java.store)) > 16 * 1024 * 1024
+            shown = mqadmin("haStatus", "-b", ours.address, namesrv=names.address)
+            assert "#MasterAddr" in shown
+            assert "#InSyncSlaveNum\t1" in shown
         (late,) = send(names, 10)
         assert late.status is SendStatus.SLAVE_NOT_AVAILABLE
         with java:

@@ -23,15 +23,13 @@ def copies(
 
 def test_the_nth_highest_position_is_replicated() -> None:
     links = ((1, "a", 50), (2, "b", 70), (3, "c", 60))
-    assert copies(*links, wanted=2).replicated(100) == 70
-    assert copies(*links, wanted=3).replicated(100) == 60
-    assert copies(*links, wanted=4).replicated(100) == 50
-    assert copies(*links, wanted=5).replicated(100) == 0
-    assert copies(*links, wanted=1).replicated(100) == 100
+    assert [copies(*links).replicated(count, 100) for count in range(1, 6)] == [
+        100, 70, 60, 50, 0,
+    ]  # fmt: skip
 
 
 def test_a_report_beyond_the_log_counts_up_to_its_end() -> None:
-    assert copies((1, "a", 10**9)).replicated(100) == 100
+    assert copies((1, "a", 10**9)).replicated(2, 100) == 100
 
 
 def test_two_links_of_one_slave_count_once_and_by_the_lower_one() -> None:
@@ -51,7 +49,7 @@ def test_reports_from_a_host_without_a_registered_slave_count_for_nothing() -> N
 def test_a_closed_link_no_longer_counts() -> None:
     found = copies((1, "a", 50))
     found.forget(1)
-    assert found.replicated(100) == 0
+    assert found.replicated(2, 100) == 0
     assert found.in_sync(100) == 1
 
 
@@ -67,7 +65,7 @@ def test_messages_are_accepted_with_the_least_copies_in_sync() -> None:
     assert not found.is_enough(100)
     found.report(1, "a", 90)
     assert found.is_enough(100)
-    assert found.replicated(100) == 0
+    assert found.replicated(3, 100) == 0
 
 
 @pytest.mark.parametrize("count", [1, 2, 3])

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import logging
 import struct
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
@@ -17,11 +19,15 @@ from sprocket.replication.frames import Frame, FrameDecoder
 from sprocket.replication.master import Master
 from sprocket.replication.rules import StreamRules
 from sprocket.replication.stream_start import FreshStart
+from sprocket.store.config import StoreConfig
 from sprocket.store.store import Store
+from sprocket.store.views.tag_codes import TAGS_ONLY
+from sprocket.testing.clock import ManualClock
 from sprocket.testing.disk import MemoryDisk
 from sprocket.testing.loop import simulate
-from tests.store.making import SMALL, a_draft, opened
+from tests.store.making import HOST, ROOT, SMALL, a_draft, opened
 
+GOLDEN = Path(__file__).resolve().parent.parent / "golden" / "ha"
 PORT = 10912
 
 
@@ -80,7 +86,7 @@ async def serving(
     store = await opened(MemoryDisk())
     for number in range(messages):
         store.append(a_draft(b"%d" % number + bytes(100)))
-    copies, replicated, asked = Copies(copy_rules or CopyRules(2)), Watermark(), [0]
+    copies, replicated, asked = Copies(copy_rules or CopyRules(2, 2)), Watermark(), [0]
 
     def ask() -> None:
         asked[0] += 1
@@ -89,6 +95,7 @@ async def serving(
         store,
         copies,
         replicated=replicated,
+        readable=Watermark(),
         sendable=store.replica.appended,
         host="127.0.0.1",
         port=PORT,
@@ -291,6 +298,45 @@ def test_a_limit_of_bytes_a_second_holds() -> None:
             assert 2500 <= len(slave.log) <= 4500
             await slave.read(10.0)
             assert slave.log == whole_log(served.store, 2048)
+
+    play(test)
+
+
+def test_the_recorded_log_of_a_java_master_is_sent_as_java_sent_it() -> None:
+    """Its slave takes a frame whose offset is its own end, of 32 KiB at most."""
+    recorded = gzip.decompress((GOLDEN / "master-to-slave.bin.gz").read_bytes())
+    log = b"".join(frame.data for frame in FrameDecoder().feed(recorded))
+
+    async def test() -> None:
+        store = await Store.open(
+            disk=MemoryDisk(),
+            clock=ManualClock(),
+            root=ROOT,
+            config=StoreConfig(log_file_bytes=16 << 20),
+            store_host=HOST,
+            tag_codes=TAGS_ONLY,
+            is_copy=True,
+        )
+        store.replica.copy().append(0, log)
+        async with Master(
+            store,
+            Copies(CopyRules(2)),
+            replicated=Watermark(),
+            readable=Watermark(),
+            sendable=store.replica.appended,
+            host="127.0.0.1",
+            port=PORT,
+            rules=StreamRules(batch_bytes=32 * 1024),
+            on_stranger=lambda: None,
+        ):
+            slave = await RawSlave.connected(0)
+            await slave.read()
+        end = 0
+        for frame in slave.frames:
+            assert frame.offset == end
+            assert len(frame.data) <= 32 * 1024
+            end += len(frame.data)
+        assert slave.log == log
 
     play(test)
 

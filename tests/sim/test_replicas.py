@@ -30,7 +30,7 @@ def test_senders_find_a_master_that_is_back_although_its_slaves_kept_its_route(s
 
 
 def counts_itself_twice(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Copies, "replicated", lambda self, end: end)
+    patch.setattr(Copies, "replicated", lambda self, count, end: end)
 
 
 def writes_another_byte(patch: pytest.MonkeyPatch) -> None:

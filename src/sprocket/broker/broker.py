@@ -116,7 +116,11 @@ class Broker:
             await opened.enter_async_context(self._pool)
             place = await self._place()
             levels = DelayLevels.parse(self._settings.store.delay_levels)
-            rules, replicated = copy_rules(self._settings.config), Watermark()
+            rules, replicated, readable = (
+                copy_rules(self._settings.config),
+                Watermark(),
+                Watermark(),
+            )
             self._store = await Store.open(
                 disk=self._world.disk,
                 clock=self._world.clock,
@@ -124,7 +128,7 @@ class Broker:
                 config=self._settings.store,
                 store_host=place.packed,
                 tag_codes={SCHEDULE: levels.tag_code},
-                safe=(replicated,) if rules.wanted > 1 else (),
+                safe=(readable,) if rules.least > 1 else (),
                 is_copy=self._settings.config.role == SLAVE,
             )
             opened.push_async_callback(self._store.close)
@@ -132,6 +136,7 @@ class Broker:
                 self._store,
                 self._settings,
                 replicated=replicated,
+                readable=readable,
                 pool=self._pool,
                 entropy=self._world.entropy,
             )

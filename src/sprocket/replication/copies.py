@@ -23,7 +23,7 @@ class CopyRules(NamedTuple):
 
     Attributes:
         wanted: copies in all, the master's included, before a send is answered; 1: no slave's.
-        least: with fewer copies in sync, no message is accepted.
+        least: with fewer copies in sync, no message is accepted; and readers see what so many have.
         gap_bytes: a slave that has reported and is less than this behind is in sync.
     """
 
@@ -99,14 +99,14 @@ class Copies:
         """
         return self.in_sync(end) >= self.rules.least
 
-    def replicated(self, end: int) -> int:
-        """The log offset up to which there are as many copies as wanted; 0 if there are too few.
+    def replicated(self, count: int, end: int) -> int:
+        """The log offset up to which there are so many copies; 0 if there are too few.
 
         Args:
+            count: copies, the master's included.
             end: the end of the master's log, which no copy exceeds.
         """
-        wanted = self.rules.wanted
-        if wanted <= 1:
+        if count <= 1:
             return end
         offsets = self.offsets()
-        return min(offsets[wanted - 2], end) if wanted - 2 < len(offsets) else 0
+        return min(offsets[count - 2], end) if count - 2 < len(offsets) else 0

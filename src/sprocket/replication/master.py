@@ -44,6 +44,7 @@ class Master:
         store: the store of the log.
         copies: what is known of the slaves' logs.
         replicated: is raised to the log offset up to which there are as many copies as wanted.
+        readable: the same for the least number of copies: readers see the log up to there.
         sendable: the log offset up to which slaves get the log.
         host, port: where it listens; port 0 takes a free one.
         on_stranger: is called when a host connects that is not known to have a slave.
@@ -58,6 +59,7 @@ class Master:
         copies: Copies,
         *,
         replicated: Watermark,
+        readable: Watermark,
         sendable: Watermark,
         host: str,
         port: int,
@@ -67,7 +69,7 @@ class Master:
         self._store = store
         self._log = store.replica
         self._copies = copies
-        self._replicated = replicated
+        self._replicated, self._readable = replicated, readable
         self._sendable = sendable
         self._host = address.bare(host)
         self._port = port
@@ -189,10 +191,13 @@ class Master:
         self._recount()
 
     def _recount(self) -> None:
-        replicated = self._copies.replicated(self._log.end)
-        if replicated > self._replicated.value:
-            self._replicated.rise(replicated)
+        rules, end = self._copies.rules, self._log.end
+        readable = self._copies.replicated(rules.least, end)
+        if rules.least > 1 and readable > self._readable.value:
+            self._readable.rise(readable)
             self._log.confirm()
+        if rules.wanted > 1:
+            self._replicated.rise(self._copies.replicated(rules.wanted, end))
 
     async def _serve(self, link: SlaveLink) -> None:
         try:

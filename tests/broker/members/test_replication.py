@@ -140,6 +140,16 @@ def test_fewer_copies_may_be_enough_to_accept_a_message() -> None:
     play(test, slaves=2, role="SYNC_MASTER", copies=3, copies_min=2)
 
 
+def test_what_is_accepted_without_a_copy_is_read_without_one() -> None:
+    async def test(running: BrokerGroup) -> None:
+        await running.slaves[0].stop()
+        await asyncio.sleep(1)
+        assert (await sent(running.askers[0])).code == SLAVE_NOT_AVAILABLE
+        assert len(await running.askers[0].bodies("T")) == 1
+
+    play(test, role="SYNC_MASTER", copies_min=1)
+
+
 def test_an_asynchronous_master_waits_for_nobody() -> None:
     async def test(running: BrokerGroup) -> None:
         await running.slaves[0].stop()

@@ -69,6 +69,7 @@ class Replication:
 
     Args:
         replicated: is raised to the log offset up to which there are as many copies as wanted.
+        readable: the same for the least copies, with which messages are accepted.
         pool: connections to the name servers.
 
     Attributes:
@@ -85,13 +86,14 @@ class Replication:
         settings: BrokerSettings,
         *,
         replicated: Watermark,
+        readable: Watermark,
         pool: Pool,
         entropy: Entropy,
     ) -> None:
         config = settings.config
         self._store = store
         self._settings = settings
-        self._replicated = replicated
+        self._replicated, self._readable = replicated, readable
         self._pool = pool
         self._entropy = entropy
         self._rules = stream_rules(config)
@@ -120,6 +122,7 @@ class Replication:
             self._store,
             self.copies,
             replicated=self._replicated,
+            readable=self._readable,
             sendable=self._store.flushed if self._is_flushing else self._store.replica.appended,
             host=config.host,
             port=config.replication_port or (config.port and config.port + 1),
