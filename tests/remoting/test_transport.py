@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import logging
+import tracemalloc
 
 import pytest
 
@@ -443,6 +445,39 @@ def test_incomplete_frames_of_many_connections_are_bounded(
 
     run(main())
     assert "is let go" in caplog.text
+
+
+def test_one_frame_may_be_as_long_as_the_limit_of_a_frame_says() -> None:
+    async def main() -> None:
+        limits = ConnectionLimits(unfinished_bytes_max=1 << 20)
+        async with serving(Answers(), limits=limits) as (server, pool):
+            body = bytes(8 << 20)
+            reply = await pool.call(server.address, Echo("x"), body=body, deadline=soon())
+            assert len(reply.body) == len(body)
+
+    run(main())
+
+
+def test_what_a_connection_kept_is_given_back_when_it_ends() -> None:
+    async def main() -> None:
+        async with serving(Answers()) as (server, _):
+            tracemalloc.start()
+            gc.disable()
+            try:
+                for _ in range(4):
+                    _, writer = await asyncio.open_connection("127.0.0.1", server.port)
+                    writer.write(frame(Echo(), 1, body=bytes(4 << 20))[:-100])
+                    await writer.drain()
+                    await until(lambda: server.peers)
+                    writer.close()
+                    await until(lambda: not server.peers)
+                kept, _ = tracemalloc.get_traced_memory()
+            finally:
+                gc.enable()
+                tracemalloc.stop()
+            assert kept < 8 << 20
+
+    run(main())
 
 
 def test_nothing_more_is_read_while_too_many_requests_wait() -> None:

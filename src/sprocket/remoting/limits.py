@@ -17,7 +17,8 @@ class ConnectionLimits:
         unwritten_bytes_max: the most bytes that the peer has not read; above it nothing more is
             read from a client, and no call is sent to a server.
         unfinished_bytes_max: the most bytes of incomplete frames over all connections of a server;
-            above it those that have been incomplete for longest are closed.
+            above it those that have been incomplete for longest are closed. One frame may always
+            have `frame_bytes_max`.
         connect_seconds: the time limit for making a connection.
         silent_seconds: if calls time out and nothing arrives from a server for this long, its
             connection is closed and made again: the network may have dropped it silently.
@@ -33,3 +34,8 @@ class ConnectionLimits:
     connect_seconds: float = 3.0
     silent_seconds: float = 30.0
     idle_seconds: float = 120.0
+
+    @property
+    def unfinished_bytes_allowed(self) -> int:
+        """`unfinished_bytes_max`, or the longest frame if that is more."""
+        return max(self.unfinished_bytes_max, self.frame_bytes_max)

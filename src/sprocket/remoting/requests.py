@@ -72,7 +72,8 @@ class PeerRequests:
     @property
     def has_enough(self) -> bool:
         """Whether no more requests should be read for now."""
-        return bool(self._put_off) or len(self.tasks) >= self._tasks_max or self._is_unread
+        is_behind = bool(self._put_off) or self._is_in_line
+        return is_behind or len(self.tasks) >= self._tasks_max or self._is_unread
 
     @property
     def _is_unread(self) -> bool:
@@ -93,6 +94,15 @@ class PeerRequests:
             self._turns.spend(self._loop.time() - began)
             if self._put_off:
                 self.go_on()
+
+    def count_decoding(self, seconds: float) -> None:
+        """Counts the time that decoding a read took. If the iteration has no time left, nothing
+        more is read before this peer's turn, even if nothing of the read needs a reply."""
+        self._turns.spend(seconds)
+        if self._turns.is_over and not self._is_in_line and not self._put_off:
+            self._is_in_line = True
+            self._turns.join(self)
+            self._on_change()
 
     def go_on(self) -> None:
         """Joins the line for a turn if there are requests that can be handled."""
