@@ -31,6 +31,7 @@ def made(changes: list[bool], seen: list[int]) -> PeerRequests:
         FrameWriter(loop, 1 << 20),
         Turns(loop),
         tasks_max=10,
+        unread_bytes_max=1 << 20,
         waits_for_reader=True,
         on_change=lambda: changes.append(requests.has_enough),
     )

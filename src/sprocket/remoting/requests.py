@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,8 @@ from sprocket.remoting.writer import FrameWriter
 
 if TYPE_CHECKING:
     from sprocket.remoting.transport import Peer
+
+logger = logging.getLogger(__name__)
 
 #: The most requests that the endpoint receives together.
 _TOGETHER_MAX = 64
@@ -27,6 +30,7 @@ class PeerRequests:
         writer: takes the replies.
         turns: shares the loop between this peer and the others.
         tasks_max: with this many requests in progress it has enough.
+        unread_bytes_max: with more bytes of finished replies that wait it is closed.
         waits_for_reader: whether requests wait while the peer does not read the replies.
         on_change: is called when `has_enough` may have changed.
 
@@ -36,7 +40,8 @@ class PeerRequests:
 
     __slots__ = (
         "_endpoint", "_is_in_line", "_loop", "_on_change", "_peer", "_put_off", "_tasks_max",
-        "_turns", "_waits_for_reader", "_when_handled", "_writer", "tasks",
+        "_turns", "_unread_bytes", "_unread_bytes_max", "_waits_for_reader", "_when_handled",
+        "_writer", "tasks",
     )  # fmt: skip
 
     def __init__(
@@ -47,6 +52,7 @@ class PeerRequests:
         turns: Turns,
         *,
         tasks_max: int,
+        unread_bytes_max: int,
         waits_for_reader: bool,
         on_change: Callable[[], None],
     ) -> None:
@@ -55,6 +61,8 @@ class PeerRequests:
         self._writer = writer
         self._turns = turns
         self._tasks_max = tasks_max
+        self._unread_bytes = 0
+        self._unread_bytes_max = unread_bytes_max
         self._waits_for_reader = waits_for_reader
         self._on_change = on_change
         self._loop = asyncio.get_running_loop()
@@ -176,12 +184,32 @@ class PeerRequests:
         except Exception as error:  # root of a task
             answered = error_reply(command, error)
         writer = self._writer
-        while writer.is_full:
-            await writer.room.wait()
+        if writer.is_full:
+            await self._until_read(answered)
         if isinstance(answered, Reply):
             writer.send(frame_of(command, answered))
         elif answered is not None:
             writer.send([answered])
+
+    async def _until_read(self, answered: Response) -> None:
+        """Waits until the peer reads. A peer that reads nothing while many long replies to it are
+        finished is closed, since each of them stays in memory."""
+        body = answered.body if isinstance(answered, Reply) else answered
+        size = len(body) if isinstance(body, bytes) else 0
+        self._unread_bytes += size
+        try:
+            if self._unread_bytes > self._unread_bytes_max and not self._peer.is_closed:
+                logger.warning(
+                    "%s is let go: it reads nothing, and the replies to it that are finished have "
+                    "more than %d bytes",
+                    self._peer.address,
+                    self._unread_bytes_max,
+                )
+                self._peer.abort()
+            while self._writer.is_full:
+                await self._writer.room.wait()
+        finally:
+            self._unread_bytes -= size
 
     def _finished(self, task: asyncio.Task[None]) -> None:
         self.tasks.discard(task)

@@ -78,6 +78,7 @@ class Peer(asyncio.Protocol):
             self._writer,
             turns,
             tasks_max=limits.tasks_max,
+            unread_bytes_max=limits.unread_bytes_max,
             waits_for_reader=is_client,
             on_change=self._read_or_wait,
         )
