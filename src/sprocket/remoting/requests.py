@@ -151,8 +151,10 @@ class PeerRequests:
         """Handles requests in their order up to a loop time, the first ones in any case."""
         count = len(requests)
         at = self._answer(requests if count <= _TOGETHER_MAX else requests[:_TOGETHER_MAX])
-        while at < count and not self._is_unread and self._loop.time() < until:
-            at += self._answer(requests[at : at + _TOGETHER_MAX])
+        if at < count:
+            writer, clock, waits = self._writer, self._loop.time, self._waits_for_reader
+            while at < count and not (waits and writer.is_full) and clock() < until:
+                at += self._answer(requests[at : at + _TOGETHER_MAX])
         self._put_off = requests[at:] if at < count else ()
 
     def _answer(self, requests: Sequence[Command]) -> int:

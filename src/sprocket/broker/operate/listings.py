@@ -79,8 +79,8 @@ async def listed(body: Body) -> Reply:
     return reply if isinstance(reply, Reply) else await reply
 
 
-# One at a time: if a thousand were encoded side by side, all of their texts would be in memory before
-# the first of them is finished, and a peer that reads nothing could not be found out.
+# One at a time: if a thousand were encoded side by side, all of their texts would be in memory
+# before the first of them is finished, and a peer that reads nothing could not be found out.
 async def _encoded(body: Body, tables: Mapping[str, Any]) -> Reply:
     async with _gate(_encoders):
         return await _written(body, tables)
