@@ -164,6 +164,9 @@ class PeerRequests:
         except Exception as error:  # an error in a request must not end the connection
             outcomes = [error_reply(command, error) for command in requests]
         writer = self._writer
+        if len(outcomes) == 1 and type(outcomes[0]) is Reply:  # as most requests but sends
+            writer.add(frame_of(requests[0], outcomes[0]))
+            return 1
         for command, outcome in zip(requests, outcomes, strict=False):
             if type(outcome) is bytes:
                 writer.frames.append(outcome)
