@@ -153,6 +153,7 @@ LISTINGS: dict[int, dict[str, str]] = {
     RequestCode.QUERY_TOPIC_CONSUME_BY_WHO: {"topic": "narrow"},
     RequestCode.GET_ALL_PRODUCER_INFO: {},
     RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_BROKER: {},
+    RequestCode.GET_BROKER_HA_STATUS: {},
     RequestCode.CLEAN_UNUSED_TOPIC: {},
     RequestCode.GET_CONSUMER_LIST_BY_GROUP: {"consumerGroup": "g"},
     RequestCode.GET_CONSUMER_CONNECTION_LIST: {"consumerGroup": "g"},

@@ -119,7 +119,7 @@ class DiskSpace:
     def check(self) -> None:
         """Refuses messages if the disk is full; accepts them again if it is not."""
         used = self._used_percent()
-        if self._flags.refusal is None and self.rules.is_full(used):
+        if self._flags.blocked is None and self.rules.is_full(used):
             ratio = f"{used / 100:.2f}"
             text = (
                 f"the broker's disk is full [CL: {ratio} CQ: {ratio} INDEX: {ratio}]: "
