@@ -71,8 +71,7 @@ EXAMPLES = {
         b"brokerClusterName = DefaultCluster\nbrokerName = broker-a\nbrokerId = 0\n"
         b"deleteWhen = 04\nfileReservedTime = 48\nbrokerRole = ASYNC_MASTER\n"
         b"flushDiskType = ASYNC_FLUSH\n",
-        given={"broker.cluster": "DefaultCluster", "store.kept_hours": 48},
-        notes=("brokerRole (line 6)",),
+        given={"broker.role": "ASYNC_MASTER", "store.kept_hours": 48},
     ),
     "2m-noslave, as most guides have it": Example(
         _CLUSTER.format(id=0, role="ASYNC_MASTER", flush="ASYNC_FLUSH").encode(),
@@ -96,14 +95,15 @@ EXAMPLES = {
     ),
     "2m-2s-sync, master": Example(
         _CLUSTER.format(id=0, role="SYNC_MASTER", flush="SYNC_FLUSH").encode(),
-        faults=("broker.conf:33: 'brokerRole=SYNC_MASTER' asks for replication",),
+        given={"broker.role": "SYNC_MASTER", "store.flush": "SYNC_FLUSH"},
     ),
     "2m-2s-sync, slave": Example(
         _CLUSTER.format(id=1, role="SLAVE", flush="ASYNC_FLUSH").encode(),
-        faults=(
-            "broker.conf:33: 'brokerRole=SLAVE' asks for replication",
-            "broker.conf:6: broker.id (brokerId) is 1: this broker cannot be a slave",
-        ),
+        given={"broker.role": "SLAVE", "broker.id": 1},
+    ),
+    "a slave that is none": Example(
+        _CLUSTER.format(id=1, role="ASYNC_MASTER", flush="ASYNC_FLUSH").encode(),
+        faults=("broker.conf:6: broker.id (brokerId) is 1: only a slave",),
     ),
     "dledger": Example(
         b"brokerClusterName = RaftCluster\nbrokerName=RaftNode00\nlistenPort=30911\n"
@@ -124,7 +124,6 @@ EXAMPLES = {
         b"enableControllerMode = true\ncontrollerAddr = 127.0.0.1:9878\n",
         faults=(
             "brokerId (broker.id) is at least 0",
-            "'brokerRole=SLAVE' asks for replication",
             "'enableControllerMode=true' asks for replication by a controller",
         ),
     ),
@@ -135,6 +134,7 @@ EXAMPLES = {
             "a comment stands on a line of its own",
             "brokerIP1 (broker.advertised_host) is an IP address or the name of a host",
             "namesrvAddr (broker.nameservers) is host:port",
+            "brokerRole (broker.role) is",
             "unknown setting 'disk'; the line has no `=`",
         ),
     ),

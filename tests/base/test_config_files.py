@@ -88,8 +88,7 @@ def test_a_setting_of_rocketmq_without_meaning_here_is_a_note() -> None:
     [
         "aclEnable=true",
         "authenticationEnabled=true",
-        "brokerRole=SLAVE",
-        "brokerRole = SYNC_MASTER",
+        "duplicationEnable=true",
         "enableDLegerCommitLog=TRUE",
         "storeType=defaultRocksDB",
     ],
@@ -99,7 +98,7 @@ def test_a_broker_is_not_open_or_alone_against_its_file(line: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["aclEnable=false", "brokerRole=ASYNC_MASTER", "authorizationEnabled=false"]
+    "line", ["aclEnable=false", "duplicationEnable=false", "authorizationEnabled=false"]
 )
 def test_what_it_does_without_may_stand_in_the_file(line: str) -> None:
     assert len(loads("broker.conf", line).notes) == 1

@@ -32,8 +32,7 @@ def test_every_name_of_every_release_is_classified_once() -> None:
     [
         ("aclEnable", "true", "access control"),
         ("authenticationEnabled", "on", "access control"),
-        ("brokerRole", "SLAVE", "replication"),
-        ("brokerRole", "sync_master", "replication"),
+        ("duplicationEnable", "true", "replication by its clients"),
         ("enableControllerMode", "TRUE", "replication by a controller"),
         ("enableDLegerCommitLog", " true ", "replication by DLedger"),
         ("storeType", "defaultRocksDB", "queues in RocksDB"),
@@ -52,7 +51,7 @@ def test_what_asks_for_safety_is_demanded(name: str, value: str, what: str) -> N
     ("name", "value"),
     [
         ("aclEnable", "false"),
-        ("brokerRole", "ASYNC_MASTER"),
+        ("duplicationEnable", "false"),
         ("messageStorePlugIn", ""),
         ("tls.server.mode", "permissive"),
         ("storeType", "default"),

@@ -28,6 +28,7 @@ from sprocket.protocol.requests.offset import CloneOffset, ResetOffset
 from sprocket.protocol.requests.send import SendBack, SendBatch, SendMessage
 from sprocket.protocol.requests.topic import CreateTopics, DeleteTopic
 from sprocket.protocol.requests.transaction import UNKNOWN, ResumeCheck
+from sprocket.store.state.snapshot import decode_state, encode_state
 from sprocket.testing.disk import FaultyDisk
 from sprocket.testing.loop import simulate
 from tests.broker.parts import ROOT, STORE, SUCCESS, Asker, serving
@@ -245,6 +246,7 @@ WALK: dict[int, tuple[Change, ...] | str] = {
             RequestCode.GET_ALL_TOPIC_CONFIG,
             RequestCode.GET_BROKER_CONFIG,
             RequestCode.GET_BROKER_CONSUME_STATS,
+            RequestCode.GET_BROKER_HA_STATUS,
             RequestCode.GET_BROKER_RUNTIME_INFO,
             RequestCode.GET_CONSUMER_CONNECTION_LIST,
             RequestCode.GET_CONSUMER_LIST_BY_GROUP,
@@ -286,7 +288,7 @@ async def known(asker: Asker) -> dict[str, Any]:
         "topics": tables.topics.to_json()["topicConfigTable"],
         "groups": {**tables.groups.to_json(), "dataVersion": None},
         "offsets": {key: each for key, each in offsets.items() if SYSTEM_GROUP not in key},
-        "leases": tables.locks.to_json()["lockTable"],
+        "leases": decode_state(encode_state(tables.lock_table.to_json()))["lockTable"],
         "undecided": tables.ledger.by_topic,
         "messages": {
             (topic, number): await asker.max_offset(topic, number)

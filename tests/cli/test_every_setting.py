@@ -19,7 +19,7 @@ EVERY = LOADED + IN_PROGRAMS
 #: What a number counts, where its name says it without a unit.
 COUNTED = re.compile(
     r"_(ms|bytes|hours|seconds|percent|max|port|level|batch|workers|slots|entries|queues|pages)$"
-    r"|^(ms|port|id|permission|retries|concurrency|processes)$"
+    r"|^(ms|port|id|permission|retries|concurrency|processes|copies|copies_min)$"
     r"|_bytes_|_count_|_seconds_|_checks_|_hours_"
 )
 
@@ -35,7 +35,7 @@ def another(each: Declared) -> Any:
         bool: (not each.default,),
         int: (about.minimum, about.maximum, 7, 2020, 60_000, 1 << 20),
         float: (0.5,),
-        str: ("a", "10.0.0.7", "/tmp/a", "05", "1s 2s"),
+        str: ("a", "10.0.0.7", "/tmp/a", "05", "1s 2s", "10.0.0.7:10912"),
         tuple: (("10.0.0.7",), ("a:1",), ("/tmp/a",)),
     }[each.type]
     return next(

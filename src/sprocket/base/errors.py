@@ -26,6 +26,7 @@
     │   ├── DiskFull          no free space to write
     │   ├── DamagedLog        the log is broken in a part that was on the disk
     │   ├── DirectoryInUse    another process has the store
+    │   ├── CopyMismatch      a master's bytes do not continue this log (store.writing.replica_log)
     │   └── IllegalDraft      a message cannot be stored as it is (store.log.drafts)
     ├── ProcessLost           a filter's process ended (filterserver.process)
     ├── NotConfined           a filter's process cannot be shut in (filterserver.process)

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 
 from sprocket.base import setting_forms as forms
 from sprocket.base.config import Conflict, setting
+from sprocket.broker.replica_config import ReplicaConfig
 
 
 @dataclass(frozen=True, slots=True)
-class BrokerConfig:
+class BrokerConfig(ReplicaConfig):
     """Settings of a broker. Times in milliseconds, sizes in bytes."""
 
     cluster: str = setting(
@@ -25,9 +26,6 @@ class BrokerConfig:
         "Name of the broker; a master and its slaves share it.",
         rocketmq="brokerName",
         form=forms.name,
-    )
-    id: int = setting(
-        0, "0 for the master; it cannot be a slave yet.", rocketmq="brokerId", minimum=0
     )
     host: str = setting(
         "127.0.0.1",
@@ -47,13 +45,6 @@ class BrokerConfig:
         "Address that clients connect to; by default `host`, if that is a single address.",
         rocketmq="brokerIP1",
         form=forms.host,
-    )
-    replication_port: int = setting(
-        10912,
-        "TCP port that slaves connect to; 0 means one above the broker's own.",
-        rocketmq="haListenPort",
-        minimum=0,
-        maximum=65535,
     )
     nameservers: tuple[str, ...] = setting(
         (),
@@ -300,6 +291,12 @@ class BrokerConfig:
     frame_bytes_max: int = setting(
         16 << 20, "Largest request that is accepted.", minimum=1 << 16, maximum=1 << 30
     )
+    unfinished_bytes_max: int = setting(
+        128 << 20,
+        "Bytes of incomplete requests over all connections, at most; above it those that have been "
+        "incomplete for longest are closed. One request may always be as large as frame_bytes_max.",
+        minimum=1 << 20,
+    )
     drain_ms: int = setting(
         5_000, "How long requests in flight may take when the broker stops.", minimum=0
     )
@@ -318,12 +315,7 @@ class BrokerConfig:
                 f"(brokerIP1) is the one address that clients connect to, not "
                 f"{self.advertised_host!r}, which is every address",
             )
-        if self.id:
-            yield Conflict(
-                ("id",),
-                f"(brokerId) is {self.id}: this broker cannot be a slave, since it copies nothing "
-                "from a master; only 0 is possible",
-            )
+        yield from self.role_conflicts()
 
     def remarks(self) -> Iterator[str]:
         """What whoever starts the broker should know."""

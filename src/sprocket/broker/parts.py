@@ -10,8 +10,10 @@ from typing import NamedTuple
 from sprocket.base.ports import Clock, Disk, Entropy
 from sprocket.broker.members.membership import MembershipRequests
 from sprocket.broker.members.registration import Registration
+from sprocket.broker.members.replication import Replication
 from sprocket.broker.operate.figures import BrokerFigures
 from sprocket.broker.reading.pull import PullRequests
+from sprocket.broker.reading.read_place import ReadPlaces
 from sprocket.broker.sending.acknowledgement import Acknowledgement
 from sprocket.broker.sending.destination import DelayRules
 from sprocket.broker.sending.ingress import Ingress
@@ -42,11 +44,12 @@ _PROCESSES = 1 << 16
 
 
 class Ports(NamedTuple):
-    """The ports through which a broker reaches the machine."""
+    """The ports through which a broker reaches the machine, and how much memory that has."""
 
     disk: Disk
     clock: Clock
     entropy: Entropy
+    memory_bytes: int
 
 
 class Location(NamedTuple):
@@ -70,6 +73,7 @@ class BrokerParts:
     Args:
         store: the opened store.
         pool: connections to the name servers.
+        replication: how the log is copied, which needs nothing of these parts.
     """
 
     # The lines are in the order of dependencies: ingress needs the timers, settlement and delivery
@@ -83,8 +87,11 @@ class BrokerParts:
         world: Ports,
         place: Location,
         pool: Pool,
+        replication: Replication,
     ) -> None:
         clock, host = world.clock, place.packed
+        self.replication = replication
+        self._store, self._queue_count = store, 0
         tables = self.tables = Tables(
             settings,
             clock,
@@ -101,6 +108,7 @@ class BrokerParts:
             settings=settings,
             address=place.address,
             ha_address=place.ha_address,
+            on_master=replication.master.learn,
         )
         self.delay_rules = DelayRules.of(settings, levels)
         self.ingress = Ingress(
@@ -112,6 +120,7 @@ class BrokerParts:
             clock=world.clock,
             ledger=tables.ledger,
             timers=self.timers,
+            check_copies=replication.check_copies if replication.is_waiting else None,
         )
         self.settlement = self._settlement(store, clock=clock, host=host)
         self.check_loop = self._check_loop(self.settlement, settings, clock=clock, host=host)
@@ -124,12 +133,19 @@ class BrokerParts:
             settings=settings,
             clock=world.clock,
         )
-        self.pulls = self._pulls(store, settings)
+        self.pulls = self._pulls(store, settings, world.memory_bytes)
         self.state = self._state(store, clock=clock)
         self.stamp = Stamp(settings.config, ids=_ids(world.entropy, place))
-        self.acknowledgement = Acknowledgement(store, settings, store_host=host)
+        self.acknowledgement = Acknowledgement(store, settings, host, replication)
 
-    def _pulls(self, store: Store, settings: BrokerSettings) -> PullRequests:
+    def copied(self) -> None:
+        """Makes the topics known whose first messages were copied from a master."""
+        count = self._store.replica.queue_count
+        if count != self._queue_count:
+            self._queue_count = count
+            self.tables.topics.add_missing(self._store.queues())
+
+    def _pulls(self, store: Store, settings: BrokerSettings, memory_bytes: int) -> PullRequests:
         """Endpoints of pulls."""
         tables = self.tables
         access = ReadAccess(
@@ -139,8 +155,17 @@ class BrokerParts:
             settings=settings,
             filters=tables.filters,
         )
-        offsets, volumes = tables.offsets, tables.volumes
-        return PullRequests(store, access, offsets=offsets, settings=settings, volumes=volumes)
+        places = ReadPlaces(
+            store, settings, replication=self.replication, memory_bytes=memory_bytes
+        )
+        return PullRequests(
+            store,
+            access,
+            offsets=tables.offsets,
+            settings=settings,
+            volumes=tables.volumes,
+            places=places,
+        )
 
     def _timers(
         self, store: Store, settings: BrokerSettings, *, world: Ports, root: str

@@ -9,6 +9,7 @@ from sprocket.broker.operate.figures import FigureRequests
 from sprocket.broker.operate.groups import GroupRequests
 from sprocket.broker.operate.progress import ProgressRequests
 from sprocket.broker.operate.queues import TopicQueueOffsets
+from sprocket.broker.operate.replicas import ReplicaRequests
 from sprocket.broker.operate.resets import ResetRequests
 from sprocket.broker.operate.settings import SettingRequests
 from sprocket.broker.operate.topics import TopicRequests
@@ -25,6 +26,7 @@ from sprocket.broker.sending.send import Sends
 from sprocket.broker.sending.timers import TimerRequests
 from sprocket.broker.sending.transactions import TransactionRequests
 from sprocket.broker.settings import BrokerSettings
+from sprocket.broker.slave_requests import at_slave
 from sprocket.broker.tables.locks import LockRequests
 from sprocket.broker.tables.state import once_saved
 from sprocket.store.store import Store
@@ -58,6 +60,8 @@ class RequestTable:
         """What calls the endpoint of each request."""
         messages, runs = self._messages()
         table = {**messages, **self._consumers(), **self._operators()}
+        if self._parts.replication.is_slave:
+            table, runs = dict(at_slave(table, self._settings)), {}
         refusals = self._parts.acknowledgement.refusals()
         return Dispatch(table, refusals=refusals, run_endpoints=runs)
 
@@ -180,6 +184,7 @@ class RequestTable:
             **FigureRequests(queues, tables.offsets, state=parts.state).endpoints(),
             **VolumeRequests(tables.volumes, cluster=self._settings.config.cluster).endpoints(),
             **connections.endpoints(),
+            **ReplicaRequests(self._store, parts.replication).endpoints(),
             **EntryRequests(self._store, tables.clients).endpoints(),
             **SettingRequests(
                 self._settings,

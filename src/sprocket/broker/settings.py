@@ -30,7 +30,8 @@ _LIVE = frozenset(
         "flush_timeout_ms", "offset_save_ms", "delay_save_ms", "registration_ms",
         "registration_timeout_ms", "reject_transactions", "transaction_timeout_ms",
         "transaction_check_ms", "transaction_checks_max", "transactions_max", "recall",
-        "topics_max", "groups_max", "drain_ms",
+        "topics_max", "groups_max", "drain_ms", "slave_timeout_ms", "slave_reads",
+        "memory_percent",
     )
 ) | frozenset(
     f"store.{name}"

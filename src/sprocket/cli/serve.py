@@ -202,6 +202,7 @@ def _broker(config: Any, store: Any) -> Broker:
     from sprocket.runtime.clock import SystemClock
     from sprocket.runtime.disk import SystemDisk
     from sprocket.runtime.entropy import SystemEntropy
+    from sprocket.runtime.memory import memory_bytes
 
     return Broker(
         config,
@@ -210,6 +211,7 @@ def _broker(config: Any, store: Any) -> Broker:
         disk=SystemDisk(),
         clock=SystemClock(),
         entropy=SystemEntropy(),
+        memory_bytes=memory_bytes(),
     )
 
 

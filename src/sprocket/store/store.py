@@ -35,7 +35,6 @@ from sprocket.store.reading.queue_reader import NO_QUEUE, ReadFilter, ReadResult
 from sprocket.store.views.consume_queue import ConsumeQueue
 from sprocket.store.views.tag_codes import TagCodes
 from sprocket.store.writing.appender import Appended
-from sprocket.store.writing.retention import RetentionRules
 
 
 class Store:
@@ -43,6 +42,7 @@ class Store:
 
     Attributes:
         cold: loads old messages into memory before they are read.
+        replica: the log as replication uses it: its bytes, and copies of a master's.
     """
 
     def __init__(
@@ -53,6 +53,7 @@ class Store:
         self._config = config
         self._lock = lock
         self._log = parts.log
+        self.replica = parts.replica
         self.cold = ColdReads(parts.log, parts.queues.by_name, parts.index)
         self._abort = parts.abort
         self._deleted = parts.deleted
@@ -77,6 +78,8 @@ class Store:
         config: StoreConfig,
         store_host: bytes,
         tag_codes: TagCodes,
+        safe: Sequence[Watermark] = (),
+        is_copy: bool = False,
     ) -> Store:
         """Opens the store in a folder, which is made if it is missing, and recovers it.
 
@@ -84,6 +87,7 @@ class Store:
             store_host: packed address of the broker, 8 or 20 bytes, which its records carry.
             tag_codes: the rules by which recovery makes the tag codes of topics whose queue entries
                 do not hold the hash of a tag; `TAGS_ONLY` if there are no such topics.
+            safe, is_copy: for replication, see `StoreParts`.
 
         Raises:
             DirectoryInUse: another process has the store open.
@@ -97,7 +101,10 @@ class Store:
         except OSError as error:
             raise StoreError(f"cannot use {root}: {error}; {FOLDER_SETTINGS}") from error
         try:
-            parts = StoreParts(disk, clock, root=root, config=config, store_host=store_host)
+            parts = StoreParts(
+                disk, clock, root=root, config=config, store_host=store_host, tag_codes=tag_codes,
+                safe=safe, is_copy=is_copy,
+            )  # fmt: skip
             store = cls(disk, root=root, config=config, parts=parts, lock=lock)
             await recover_and_open(parts, root=root, config=config, tag_codes=tag_codes)
         except OSError as error:
@@ -110,15 +117,10 @@ class Store:
         return store
 
     def change(self, config: StoreConfig) -> None:
-        """Applies settings that may change while the store is open; the others must be the same.
-
-        Raises:
-            ConfigError: an hour is not valid; nothing is changed.
-        """
-        self._disk_space.change(RetentionRules.of(config))
+        """Applies checked settings of which those differ that may change while it is open."""
+        self._disk_space.change(config)
         self._flush.change(config)
         self._appender.change(config.message_bytes_max)
-        self._config = config
 
     async def close(self) -> None:
         """Flushes everything to the disk and unlocks the folder. Appending ends at once.

@@ -91,10 +91,17 @@ class Weather:
             "leave": self._workload.leave,
             "kill-member": self._workload.kill_member,
             "answers": self._answers,
-            "pause-broker": self._pause,
-            "disk-slow": self._disk_slow,
-            "disk-full": self._disk_full,
-            "disk-error": self._disk_error,
+            "pause-broker": lambda: self._pause(self._cluster.brokers),
+            "disk-slow": lambda: self._disk_slow(self._cluster.brokers),
+            "disk-full": lambda: self._disk_full(self._cluster.brokers),
+            "disk-error": lambda: self._disk_error(self._cluster.brokers),
+            "restart-slave": lambda: self._restart(self._cluster.slaves),
+            "kill-slave": lambda: self._kill(self._cluster.slaves, power_lost=False),
+            "power-slave": lambda: self._kill(self._cluster.slaves, power_lost=True),
+            "pause-slave": lambda: self._pause(self._cluster.slaves),
+            "slave-disk-slow": lambda: self._disk_slow(self._cluster.slaves),
+            "slave-disk-full": lambda: self._disk_full(self._cluster.slaves),
+            "slave-disk-error": lambda: self._disk_error(self._cluster.slaves),
             **self._more,
         }
         for _ in range(count):
@@ -152,8 +159,8 @@ class Weather:
         self._journal.note("weather", "heals the network")
         self._network.heal()
 
-    async def _pause(self) -> None:
-        machine = self._choose(self._cluster.brokers)
+    async def _pause(self, machines: Sequence[Machine]) -> None:
+        machine = self._choose(machines)
         seconds = self._choose((0.5, 4.0, 35.0, 70.0))
         self._journal.note("weather", f"lets {machine.name} stand still for {seconds} s")
         machine.pause()
@@ -161,15 +168,15 @@ class Weather:
         self._journal.note("weather", f"wakes {machine.name}")
         machine.wake(timers_first=self._entropy.happens(0.5))
 
-    async def _disk_slow(self) -> None:
-        machine, disk = self._faulty()
+    async def _disk_slow(self, machines: Sequence[Machine]) -> None:
+        machine, disk = self._faulty(machines)
         usual, disk.sync_seconds = disk.sync_seconds, (0.1, 3.0)
         self._journal.note("weather", f"makes the disk of {machine.name} slow")
         await asyncio.sleep(self._entropy.between(1.0, 10.0))
         disk.sync_seconds = usual
 
-    async def _disk_full(self) -> None:
-        machine, disk = self._faulty()
+    async def _disk_full(self, machines: Sequence[Machine]) -> None:
+        machine, disk = self._faulty(machines)
         self._journal.note("weather", f"fills the disk of {machine.name}")
         for operation in ("map", "zero", "replace"):
             disk.fail(operation, errno.ENOSPC, times=1_000_000)
@@ -178,17 +185,17 @@ class Weather:
         for operation in ("map", "zero", "replace"):
             disk.fail(operation, times=0)
 
-    async def _disk_error(self) -> None:
+    async def _disk_error(self, machines: Sequence[Machine]) -> None:
         """Makes the disk fail once; a broker that ends because of it must be started again."""
-        machine, disk = self._faulty()
+        machine, disk = self._faulty(machines)
         operation = self._choose(("sync", "replace", "map"))
         self._journal.note("weather", f"lets a {operation} of {machine.name} fail")
         disk.fail(operation, errno.EIO, times=1)
         await asyncio.sleep(self._entropy.between(1.0, 10.0))
         disk.fail(operation, times=0)
 
-    def _faulty(self) -> tuple[Machine, FaultyDisk]:
-        machine = self._choose(self._cluster.brokers)
+    def _faulty(self, machines: Sequence[Machine]) -> tuple[Machine, FaultyDisk]:
+        machine = self._choose(machines)
         assert isinstance(machine.disk, FaultyDisk)
         return machine, machine.disk
 

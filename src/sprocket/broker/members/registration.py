@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import SprocketError
@@ -22,7 +22,9 @@ from sprocket.broker.settings import BrokerSettings
 from sprocket.broker.tables.topics import Topics
 from sprocket.message.record import body_crc
 from sprocket.protocol.bodies import DataVersion, RegisterBody, TopicConfig, TopicTable
-from sprocket.protocol.requests.route import RegisterBroker, UnregisterBroker
+from sprocket.protocol.codes import MASTER
+from sprocket.protocol.command import Command
+from sprocket.protocol.requests.route import RegisterBroker, RegisterBrokerReply, UnregisterBroker
 from sprocket.remoting.pool import Pool
 from sprocket.remoting.transport import Peer
 
@@ -44,6 +46,8 @@ class Registration:
 
     Args:
         address, ha_address: where clients and slaves reach the broker.
+        on_master: is called with the addresses of a slave's master, for clients and for slaves, as
+            a name server gives them; both are empty if it knows no master.
 
     Attributes:
         changes: how often a topic was created, changed or removed.
@@ -57,12 +61,14 @@ class Registration:
         settings: BrokerSettings,
         address: str,
         ha_address: str,
+        on_master: Callable[[str, str], None],
     ) -> None:
         self._pool = pool
         self._topics = topics
         self._settings = settings
         self._address = address
         self._ha_address = ha_address
+        self._on_master = on_master
         self._links = [_NameServerState() for _ in settings.config.nameservers]
         self._troubles = Troubles(lambda: asyncio.get_running_loop().time(), logger)
         self.changes = 0
@@ -165,6 +171,8 @@ class Registration:
             return
         if not link.was_ever_whole:
             logger.info("registered at name server %s", address)
+        if config.id != MASTER:
+            self._learn_master(reply)
         self._troubles.ended(address, f"registered again at name server {address}")
         name = f"warning of {address}"
         if reply.remark:
@@ -173,6 +181,14 @@ class Registration:
             self._troubles.ended(name, f"name server {address} warns no more")
         link.is_whole = link.was_ever_whole = True
         link.settled_changes.rise(changes)
+
+    def _learn_master(self, reply: Command) -> None:
+        try:
+            header = reply.read(RegisterBrokerReply)
+        except SprocketError as error:
+            logger.warning("a name server answers a registration with a wrong header: %s", error)
+        else:
+            self._on_master(header.master_addr or "", header.ha_server_addr or "")
 
     def _due_topics(self, link: _NameServerState) -> dict[str, TopicConfig]:
         """The topics of the next registration: the changed ones if these suffice, otherwise all."""

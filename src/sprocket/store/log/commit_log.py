@@ -29,6 +29,7 @@ from sprocket.message.record import (
     BORN_HOST_V6,
     STORED_AT,
     SYS_FLAG_AT,
+    Buffer,
     parse,
 )
 from sprocket.store.log.paths import LogPaths
@@ -209,6 +210,54 @@ class CommitLog:
                 end = segment.start
             end += size
             segment.prepare_to(end + BLANK_BYTES)
+
+    def begin_at(self, start: int) -> None:
+        """Has a log without files begin at the log offset of a file's first byte."""
+        self.segments.make(start)
+        self.set_end(start)
+
+    def write(self, records: Buffer) -> None:
+        """Writes whole records that were made elsewhere for this place; they fit into the file.
+
+        Raises:
+            DiskFull: there is no room for them; the log is unchanged.
+        """
+        size = len(records)
+        self.ensure_space(size)
+        at = self.end - self.base
+        self.buffer[at : at + size] = records
+        self.end += size
+
+    def write_behind(self, at: int, rest: Buffer) -> None:
+        """Writes bytes behind the log's end, in its file; they do not count.
+
+        Raises:
+            DiskFull: there is no room for them.
+        """
+        segment = self._current()
+        segment.prepare_to(at + len(rest))
+        segment.buffer[at - segment.start : at - segment.start + len(rest)] = rest
+
+    def end_file(self) -> None:
+        """Marks the rest of the file blank, if there is room for the mark, and moves behind it.
+
+        Raises:
+            DiskFull: there is no room for the mark.
+        """
+        segment = self._current()
+        if self.end + BLANK_BYTES <= segment.end:
+            segment.prepare_to(self.end + BLANK_BYTES)
+            BLANK.pack_into(
+                segment.buffer, self.end - segment.start, segment.end - self.end, BLANK_MAGIC
+            )
+        self.end = segment.end
+
+    def _current(self) -> Segment:
+        """The file of the log's end; it is made if the end is the beginning of one."""
+        segment = self._segment
+        if segment is None or self.end == segment.end:
+            segment = self._roll()
+        return segment
 
     def _start_after(self, end: int) -> int:
         """Where the file begins that gets a record for which there is no room at `end`.

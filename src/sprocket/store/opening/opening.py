@@ -60,6 +60,7 @@ async def recover_and_open(
     await parts.log.sync(recovered.replayed_from, parts.log.end)
     parts.flush.begin(max(recovered.stored_ms, parts.checkpoint.log_ms))
     is_shorter = parts.ends.log_end > parts.log.end
+    parts.replica.begin(parts.safe)
     await parts.flush.sync_views(is_thorough=is_shorter)
     if is_shorter:
         parts.ends.save(parts.ends.note(parts.log.end))

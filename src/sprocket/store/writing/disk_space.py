@@ -17,6 +17,7 @@ from sprocket.base.believed_time import BelievedTime
 from sprocket.base.deadline import loop_ms
 from sprocket.base.errors import DiskFull, OffsetOutOfRange
 from sprocket.base.ports import Clock, Disk
+from sprocket.store.config import StoreConfig
 from sprocket.store.log.commit_log import CommitLog
 from sprocket.store.log.paths import LogPaths
 from sprocket.store.log.segments import is_no_room
@@ -86,9 +87,9 @@ class DiskSpace:
         self._believed = BelievedTime(0, 0)
         self.rules = rules
 
-    def change(self, rules: RetentionRules) -> None:
-        """Applies other rules from the next check on."""
-        self.rules = rules
+    def change(self, config: StoreConfig) -> None:
+        """Applies the rules of other settings from the next check on."""
+        self.rules = RetentionRules.of(config)
 
     async def run(self, pause_seconds: float) -> None:
         """Checks the disk after each pause, until cancelled.
@@ -123,7 +124,7 @@ class DiskSpace:
     def check(self) -> None:
         """Refuses messages if the disk is full; accepts them again if it is not."""
         used = self._used_percent()
-        if self._flags.refusal is None and self.rules.is_full(used):
+        if self._flags.blocked is None and self.rules.is_full(used):
             ratio = f"{used / 100:.2f}"
             text = (
                 f"the broker's disk is full [CL: {ratio} CQ: {ratio} INDEX: {ratio}]: "
