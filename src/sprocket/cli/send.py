@@ -44,6 +44,25 @@ DeliverAt = Annotated[
     ),
 ]
 
+Queue = Annotated[
+    str | None, typer.Option("--queue", metavar="BROKER:NUMBER", help="Send to this queue.")
+]
+OrderKey = Annotated[
+    str | None,
+    typer.Option(
+        "--order-key", metavar="TEXT", help="Messages with the same order key share a queue."
+    ),
+]
+Properties = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--property",
+        "-p",
+        metavar="NAME=VALUE",
+        help="Property of the message; may be given again.",
+    ),
+]
+
 
 def send(
     topic: Topic,
@@ -60,27 +79,12 @@ def send(
         list[str] | None,
         typer.Option("--key", "-k", help="Word to find the message by; may be given again."),
     ] = None,
-    properties: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--property",
-            "-p",
-            metavar="NAME=VALUE",
-            help="Property of the message; may be given again.",
-        ),
-    ] = None,
+    properties: Properties = None,
     delay_level: DelayLevel = 0,
     delay: Annotated[float | None, typer.Option("--delay", min=0, help="Delay in seconds.")] = None,
     deliver_at: DeliverAt = None,
-    queue: Annotated[
-        str | None, typer.Option("--queue", metavar="BROKER:NUMBER", help="Send to this queue.")
-    ] = None,
-    order_key: Annotated[
-        str | None,
-        typer.Option(
-            "--order-key", metavar="TEXT", help="Messages with the same order key share a queue."
-        ),
-    ] = None,
+    queue: Queue = None,
+    order_key: OrderKey = None,
     group: Annotated[str, typer.Option("--group", "-g", help="Producer group.")] = "sprocket-cli",
     nameserver: NameServers = NAMESERVER,
     as_json: Json = False,
