@@ -28,7 +28,7 @@ from sprocket.remoting.transport import Peer
 #: Pause between two scans for expired leases, s.
 _SCAN_SECONDS = 20.0
 #: Pause between two saves while clients of an earlier start are waited for, s.
-_RENEW_SECONDS = 5.0
+_RENEW_SECONDS = 1.0
 #: Largest body of a request: its content is kept as long as the leases.
 _BODY_BYTES_MAX = 1 << 20
 #: Longest client id, in characters, as long as each of its leases.
