@@ -12,6 +12,7 @@ from sprocket.message import record
 from sprocket.message.ids import parse_offset_id
 from sprocket.message.message import StoredMessage
 from sprocket.message.offsets import LONG_MAX
+from sprocket.message.opening import Opening
 from sprocket.message.topic import dead_letter_topic, retry_topic
 from sprocket.protocol.codes import MASTER
 from sprocket.protocol.requests.query import QueryMessage, ViewMessage
@@ -107,6 +108,7 @@ async def journey(
 
 async def _ask_all(caller: Caller, question: QueryMessage) -> list[StoredMessage]:
     found: dict[tuple[str, int], StoredMessage] = {}
+    opening = Opening(keeps_rest=True)
     for part in await topics.route(caller, question.topic):
         address = part.addresses.get(MASTER)
         if address is None:
@@ -115,6 +117,6 @@ async def _ask_all(caller: Caller, question: QueryMessage) -> list[StoredMessage
             reply = await caller.ask(address, question)
         except QueryNotFound:
             continue
-        for message in record.scan(reply.body, part.broker, opens_bodies=True):
+        for message in record.scan(reply.body, part.broker, opening=opening):
             found[part.broker, message.log_offset] = message
     return sorted(found.values(), key=lambda message: message.stored_ms)

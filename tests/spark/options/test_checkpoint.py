@@ -50,7 +50,9 @@ def test_what_a_checkpoint_holds_can_be_given_as_a_start() -> None:
     assert found.witnesses == {A0: witness}
 
 
-@pytest.mark.parametrize("read", ['{"orders": {"b": {"0": [1, 2]}}}', "7", '{"o": {"b": {"x": 1}}}'])
+@pytest.mark.parametrize(
+    "read", ['{"orders": {"b": {"0": [1, 2]}}}', "7", '{"o": {"b": {"x": 1}}}']
+)
 def test_witnesses_of_another_shape_are_refused(read: str) -> None:
     with pytest.raises(UsageError, match="startingOffsets: :read"):
         parse_offsets("startingOffsets", f'{{":read": {read}}}', words=())

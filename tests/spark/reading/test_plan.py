@@ -178,9 +178,7 @@ def test_a_read_begins_where_the_group_is(broker: FakeBroker) -> None:
 
 
 @pytest.mark.parametrize("committed", [99, 2])
-def test_a_group_outside_of_its_queue_is_loss(
-    broker: FakeBroker, committed: int
-) -> None:
+def test_a_group_outside_of_its_queue_is_loss(broker: FakeBroker, committed: int) -> None:
     given = {
         "assign": '{"orders": {"broker-a": [1]}}',
         "startingOffsets": "committed",
