@@ -12,6 +12,7 @@ from sprocket.delay.timers import timer_check, timer_log, wheel
 from sprocket.message import record
 from sprocket.message.hosts import V4_BYTES, V6_BYTES
 from sprocket.protocol import frame, header_binary
+from sprocket.replication import frames
 from sprocket.store.state import checkpoint
 from sprocket.store.views import consume_queue, index_file
 
@@ -68,6 +69,8 @@ def test_structs_are_taken_apart() -> None:
 @pytest.mark.parametrize(
     ("page", "number", "places"),
     [
+        ("replication.md", 0, declared(frames.REPORT)),
+        ("replication.md", 1, declared(frames.HEAD)),
         ("consume-queue.md", 0, declared(consume_queue.ENTRY)),
         ("key-index.md", 0, declared(index_file.HEADER)),
         ("key-index.md", 1, declared(index_file.ENTRY)),

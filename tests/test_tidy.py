@@ -25,6 +25,7 @@ LAYERS: dict[str, int] = {
     "delay": 4,
     "transaction": 4,
     "filterserver": 4,
+    "replication": 4,
     "broker": 5,
     "nameserver": 5,
     "client": 5,
@@ -57,8 +58,8 @@ ROOMS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("opening",),
     ),
     "broker": (
-        ("config", "settings", "dispatch"), ("tables",), ("members",), ("reading", "sending"),
-        ("operate",),
+        ("replica_config", "config", "settings", "dispatch", "slave_requests"), ("tables",),
+        ("members",), ("reading", "sending"), ("operate",),
     ),
     "spark": (
         ("options", "records", "brokers", "worker"), ("reading", "writing"), ("store_files",),
@@ -81,7 +82,7 @@ IMPURE = {
 CLOCK_READS = {"now", "today", "utcnow"}
 
 #: Modules that make the parts of something and give each what it needs.
-ASSEMBLIES = ("parts", "opening", "dispatcher", "broker", "standalone")
+ASSEMBLIES = ("parts", "request_table", "opening", "dispatcher", "broker", "standalone")
 
 BANNED_NAMES = re.compile(
     r"(manager|service|controller|processor|handler|util|utils|helper|helpers|impl|wrapper|context)$",

@@ -63,3 +63,45 @@ def test_a_wrong_value_is_named(values: dict[str, Any], text: str) -> None:
     with pytest.raises(ConfigError) as raised:
         check(GateConfig(**values))
     assert str(raised.value) == text
+
+
+def test_all_wrong_values_are_named_together() -> None:
+    with pytest.raises(ConfigError) as raised:
+        check(GateConfig(port=-1, ratio=2))
+    assert str(raised.value).split("\n") == [
+        "gate.port is at least 0, not -1",
+        "gate.ratio is at most 1, not 2",
+    ]
+
+
+@pytest.mark.parametrize("ratio", [float("nan"), float("inf")])
+def test_what_is_no_number_is_in_no_bounds(ratio: float) -> None:
+    with pytest.raises(ConfigError, match=r"gate\.ratio is at"):
+        check(GateConfig(ratio=ratio))
+
+
+def test_a_size_that_looks_like_mib_is_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    @dataclass(frozen=True)
+    class TankConfig:
+        file_bytes: int = setting(1 << 20, "Size of a file.")
+        kept_hours: int = setting(72, "How long it is kept.")
+        pause_ms: int = setting(5_000, "How long it waits.")
+
+    check(TankConfig())
+    check(TankConfig(4096, 720, 100))
+    assert not caplog.messages
+    check(TankConfig(64, 259_200, 5))
+    assert caplog.messages == [
+        "tank.file_bytes is 64 bytes: the unit is bytes, not MiB",
+        "tank.kept_hours is 29 years: the unit is hours",
+        "tank.pause_ms is 5 ms: the unit is milliseconds, not seconds",
+    ]
+
+
+def test_a_secret_is_in_no_message() -> None:
+    @dataclass(frozen=True)
+    class VaultConfig:
+        word: str = setting("x", "The word.", is_secret=True)
+
+    with pytest.raises(ConfigError, match=r"^vault\.word takes text, not \(secret\)$"):
+        check(VaultConfig(word=b"hush"))  # type: ignore[arg-type]

@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from sprocket.base.config import setting
-from sprocket.base.config_files import ConfigFile, LoadedConfig, load, properties
+from sprocket.base.config_files import ConfigFile, load
 from sprocket.base.errors import ConfigError
+from sprocket.base.loaded_config import LoadedConfig
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,8 @@ def test_a_broker_conf_may_set_what_rocketmq_does_not_know() -> None:
 def test_a_setting_of_rocketmq_without_meaning_here_is_a_note() -> None:
     loaded = loads("broker.conf", "brokerName=b\nuseEpollNativeSelector=true\n")
     assert loaded.notes == [
-        "broker.conf:2: RocketMQ's 'useEpollNativeSelector' has no meaning here"
+        "broker.conf: these settings have no effect here: useEpollNativeSelector (line 2), since "
+        "asyncio and the operating system run the connections"
     ]
 
 
@@ -86,8 +88,7 @@ def test_a_setting_of_rocketmq_without_meaning_here_is_a_note() -> None:
     [
         "aclEnable=true",
         "authenticationEnabled=true",
-        "brokerRole=SLAVE",
-        "brokerRole = SYNC_MASTER",
+        "duplicationEnable=true",
         "enableDLegerCommitLog=TRUE",
         "storeType=defaultRocksDB",
     ],
@@ -97,7 +98,7 @@ def test_a_broker_is_not_open_or_alone_against_its_file(line: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["aclEnable=false", "brokerRole=ASYNC_MASTER", "authorizationEnabled=false"]
+    "line", ["aclEnable=false", "duplicationEnable=false", "authorizationEnabled=false"]
 )
 def test_what_it_does_without_may_stand_in_the_file(line: str) -> None:
     assert len(loads("broker.conf", line).notes) == 1
@@ -117,7 +118,11 @@ def test_what_it_does_without_may_stand_in_the_file(line: str) -> None:
             "s.toml:2: unknown setting 'store.log_file_byte'; did you mean 'log_file_bytes'?",
         ),
         ("s.toml", "[brokre]\n", "s.toml:1: unknown table [brokre]; did you mean 'broker'?"),
-        ("s.toml", "port = 1\n", "s.toml:1: 'port' stands outside a table such as [broker]"),
+        (
+            "s.toml",
+            "port = 1\n",
+            "s.toml:1: 'port' stands outside a table; it belongs into the table [broker]",
+        ),
         (
             "s.toml",
             '[broker]\nname = "x"\nport = "no"\n',
@@ -131,7 +136,7 @@ def test_what_it_does_without_may_stand_in_the_file(line: str) -> None:
         (
             "a.conf",
             "listenPort=70k",
-            "a.conf:1: broker.port takes a whole number, not '70k'",
+            "a.conf:1: listenPort (broker.port) takes a whole number, not '70k'",
         ),
         (
             "a.conf",
@@ -186,12 +191,92 @@ def test_an_unknown_override_is_refused() -> None:
         load(KINDS, overrides={"broker.prot": "1"})
 
 
-def test_properties_are_read_as_java_reads_them() -> None:
-    text = "a=1\n  b : two words  \nc three\nd=x\\\n   y\ne\\=f=\\u0041\\t\\\\\n#no\n\ng\nh=\\"
-    assert list(properties(text)) == [
-        (1, "a", "1"), (2, "b", "two words"), (3, "c", "three"), (4, "d", "xy"),
-        (6, "e=f", "A\t\\"), (9, "g", ""), (10, "h", ""),
-    ]  # fmt: skip
+def test_all_faults_of_all_sources_are_reported_together() -> None:
+    text = "brokerNmae=b\nlistenPort=70k\nisOpen=perhaps\nx=SYNK_FLUSH\naclEnable=true\n"
+    with pytest.raises(ConfigError) as raised:
+        load(
+            KINDS,
+            file=ConfigFile("a.conf", text),
+            environment={"SPROCKET_STORE_RATIO": "2"},
+            overrides={"broker.prot": "1", "broker.port": "-1"},
+        )
+    assert str(raised.value).split("\n") == [
+        "a.conf:1: unknown setting 'brokerNmae'; did you mean 'brokerName'?",
+        "a.conf:2: listenPort (broker.port) takes a whole number, not '70k'",
+        "a.conf:3: isOpen (broker.is_open) takes true or false, not 'perhaps'",
+        "a.conf:4: x (store.flush) is one of ASYNC_FLUSH, SYNC_FLUSH, not 'SYNK_FLUSH'; "
+        "did you mean 'SYNC_FLUSH'?",
+        "a.conf:5: 'aclEnable=true' asks for access control, which there is not here; "
+        "take the line out to go without",
+        "environment variable SPROCKET_STORE_RATIO: store.ratio is at most 1, not 2.0",
+        "command line (broker.prot): unknown setting 'broker.prot'; did you mean 'broker.port'?",
+        "command line (broker.port): broker.port is at least 0, not -1",
+    ]
+
+
+def test_all_faults_of_a_toml_file_are_reported_together() -> None:
+    text = '[broker]\nport = "no"\nnmae = "b"\n[store]\nratio = 2\n[stor]\n'
+    assert refusal("s.toml", text).split("\n") == [
+        "s.toml:2: broker.port takes a whole number, not 'no'",
+        "s.toml:3: unknown setting 'broker.nmae'; did you mean 'name'?",
+        "s.toml:5: store.ratio is at most 1, not 2",
+        "s.toml:6: unknown table [stor]; did you mean 'store'?",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("[broker]\nlistenPort = 1\n", "RocketMQ's name for 'port' in the table [broker]"),
+        ("[store]\nbrokerName = 'b'\n", "RocketMQ's name for 'name' in the table [broker]"),
+        ("[broker]\nratio = 1\n", "it belongs into the table [store]"),
+        ("listenPort = 1\n", "RocketMQ's name for 'port' in the table [broker]"),
+        ("[broker]\nuseEpollNativeSelector = true\n", "setting of RocketMQ, which has no effect"),
+    ],
+)
+def test_a_name_in_the_wrong_place_is_told_its_place(text: str, hint: str) -> None:
+    assert hint in refusal("s.toml", text)
+
+
+def test_rocketmqs_name_on_the_command_line_is_told_ours() -> None:
+    with pytest.raises(ConfigError, match=r"that is RocketMQ's name for 'broker\.port'"):
+        load(KINDS, overrides={"listenPort": "1"})
+
+
+def test_bytes_that_are_not_utf8_matter_only_where_they_are_used() -> None:
+    comment = b"# caf\xe9 \xb9\xdc\xc0\xed\n".decode("utf-8", "surrogateescape")
+    assert loads("a.conf", f"{comment}brokerName=b\n").of(BrokerConfig).name == "b"
+    assert loads("a.toml", f'{comment}[broker]\nname = "b"\n').of(BrokerConfig).name == "b"
+    for name, text in (
+        ("a.conf", "brokerName=b\udce9\n"),
+        ("a.toml", '[broker]\nname = "b\udce9"\n'),
+        ("b.toml", '[broker]\nnameservers = ["a:1", "b\udce9:1"]\n'),
+    ):
+        assert "is not UTF-8 (byte 0xE9)" in refusal(name, text)
+
+
+def test_a_variable_of_no_setting_is_a_note_whatever_part_it_seems_to_name() -> None:
+    loaded = load(
+        KINDS,
+        environment={"SPROCKET_BROKR_NAME": "b", "SPROCKET_CLIENT_HEADER": "json"},
+        variables={"SPROCKET_CLIENT_HEADER"},
+    )
+    assert loaded.notes == [
+        "environment variable SPROCKET_BROKR_NAME sets nothing; "
+        "did you mean 'SPROCKET_BROKER_NAME'?"
+    ]
+
+
+def test_a_common_prefix_is_no_similarity() -> None:
+    loaded = load(KINDS, environment={"SPROCKET_FOO": "1"}, variables=())
+    assert loaded.notes == ["environment variable SPROCKET_FOO sets nothing"]
+
+
+def test_what_kubernetes_sets_for_a_service_is_passed_over_or_explained() -> None:
+    passed = {"SPROCKET_BROKER_SERVICE_HOST": "10.0.0.1", "SPROCKET_BROKER_PORT_80_TCP": "tcp://"}
+    assert load(KINDS, environment=passed, variables=()).notes == []
+    with pytest.raises(ConfigError, match="enableServiceLinks"):
+        load(KINDS, environment={"SPROCKET_BROKER_PORT": "tcp://10.0.0.1:10911"})
 
 
 @given(some.text(max_size=200), some.sampled_from(["a.toml", "a.conf", "a.properties"]))

@@ -37,6 +37,7 @@ OTHER_PLACE = "no half message lies at the log offset that it had in the recordi
 KEYS_COMPARED = "the key is compared on the record; Java gives what has the same hash"
 NO_NEGATIVE = "an offset below 0 is refused; Java stores it and reads it back as 0"
 SOONER = "a message of delay level 1, sent some steps before, comes a moment sooner"
+NO_QUEUE = "a queue that does not exist is refused; Java keeps the offset, for good"
 EMPTY_BODY = "a message without body is illegal; Java says so with a null pointer"
 
 #: By recording, and step or number of the request.
@@ -54,6 +55,7 @@ DEVIATIONS: dict[tuple[str, str | int], Otherwise] = {
     ("errors", "pull expression type XYZ"): Otherwise(1, UNKNOWN_KIND),
     ("errors", "update offset -5"): Otherwise(29, NO_NEGATIVE),
     ("errors", 285): Otherwise(None, NO_NEGATIVE),
+    ("errors", "update offset queue 99"): Otherwise(29, NO_QUEUE),
     ("errors", "view message, bad offset"): Otherwise(
         1, "where no record begins there is no message; Java answers 0 without one"
     ),

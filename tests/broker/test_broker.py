@@ -37,9 +37,17 @@ def broker(disk: MemoryDisk, store: StoreConfig = STORE, **settings: object) -> 
     )
 
 
-def test_a_broker_that_is_to_be_a_slave_says_that_it_cannot() -> None:
-    with pytest.raises(ConfigError, match=r"brokerId\) is 1: this broker cannot be a slave"):
-        broker(new_disk(), id=1)
+@pytest.mark.parametrize(
+    ("role", "number", "told"),
+    [
+        ("ASYNC_MASTER", 1, r"brokerId\) is 1: only a slave"),
+        ("SYNC_MASTER", 1, r"brokerId\) is 1: only a slave"),
+        ("SLAVE", 0, r"\(brokerId\) of a slave"),
+    ],
+)
+def test_role_and_number_must_agree(role: str, number: int, told: str) -> None:
+    with pytest.raises(ConfigError, match=told):
+        broker(new_disk(), id=number, role=role)
 
 
 def test_the_address_that_clients_are_told_may_stand_in_brackets() -> None:
@@ -100,7 +108,7 @@ def test_a_directory_has_one_broker() -> None:
         disk = new_disk()
         async with serving(disk):
             with pytest.raises(DirectoryInUse):
-                async with broker(disk, port=10912):
+                async with broker(disk, port=10921):
                     pass
         async with serving(disk):
             pass
@@ -148,7 +156,7 @@ def test_a_setting_out_of_bounds_is_named() -> None:
 def test_delay_levels_that_are_none_are_found_before_the_store_is_touched() -> None:
     async def main() -> None:
         disk = new_disk()
-        with pytest.raises(ConfigError, match="messageDelayLevel"):
+        with pytest.raises(ConfigError, match=r"store\.delay_levels"):
             async with broker(disk, replace(STORE, delay_levels="1x")):
                 pass
         assert disk.names(f"{ROOT}/commitlog") == []

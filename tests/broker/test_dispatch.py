@@ -122,6 +122,14 @@ def running(run: Any) -> Dispatch:
     return Dispatch({10: answer, 11: answer}, refusals={}, run_endpoints={10: run})
 
 
+def answers(made: Dispatch, commands: Any) -> list[Any]:
+    """The outcomes of all of them, as a connection asks for them."""
+    outcomes: list[Any] = []
+    while len(outcomes) < len(commands):
+        outcomes += made.answer_first(commands[len(outcomes) :], PEER)
+    return outcomes
+
+
 def some(count: int) -> list[Command]:
     return [Command(10, n) for n in range(count)]
 
@@ -134,7 +142,7 @@ def test_what_ends_a_run_is_answered_by_itself_and_the_next_run_begins_behind_it
         return [b"%d" % n for n in takewhile(lambda n: n != 3, seen[-1])]
 
     made = running(run)
-    replies = made.dispatch_all(some(6), PEER)
+    replies = answers(made, some(6))
     told = [reply.code if isinstance(reply, Reply) else reply for reply in replies]
     assert told == [b"0", b"1", b"2", 16, b"4", b"5"]
     assert seen == [[0, 1, 2, 3, 4, 5], [3, 4, 5], [4, 5]]
@@ -149,7 +157,7 @@ def test_a_run_that_is_refused_is_not_tried_again() -> None:
         tries += 1
         raise DiskFull("full")
 
-    replies = running(run).dispatch_all(some(3), PEER)
+    replies = answers(running(run), some(3))
     assert [cast(Reply, reply).code for reply in replies] == [0, 1, 2]
     assert tries == 1
 
@@ -159,7 +167,7 @@ def test_a_run_that_fails_costs_no_request_of_another_kind() -> None:
         raise ZeroDivisionError
 
     made = running(run)
-    replies = made.dispatch_all([Command(11, 7), *some(2), Command(11, 8), Command(99)], PEER)
+    replies = answers(made, [Command(11, 7), *some(2), Command(11, 8), Command(99)])
     assert [cast(Reply, reply).code for reply in replies] == [7, 1, 1, 8, 3]
     assert made.failures[10] == 2
 
@@ -172,7 +180,7 @@ def test_an_error_that_comes_later_to_one_of_a_run_is_a_code_too() -> None:
         return [b"now", late()]
 
     async def main() -> None:
-        first, second = running(run_of).dispatch_all(some(2), PEER)
+        first, second = answers(running(run_of), some(2))
         reply = await cast(Any, second)
         assert (first, reply.code, reply.remark) == (b"now", 14, "closed")
 
@@ -188,7 +196,7 @@ def test_what_waits_together_fails_together_each_with_its_own_answer() -> None:
 
     async def main() -> None:
         commands = [*some(2), Command(10, 2, flag=ONEWAY), Command(11, 9)]
-        waiting, *others = running(run_of).dispatch_all(commands, PEER)
+        waiting, *others = answers(running(run_of), commands)
         replies = Connection().receive(await cast(Any, waiting))
         assert [(reply.opaque, reply.code) for reply in replies] == [(0, 14), (1, 14)]
         assert others[:2] == [None, None]

@@ -28,6 +28,7 @@ from sprocket.protocol.requests.offset import CloneOffset, ResetOffset
 from sprocket.protocol.requests.send import SendBack, SendBatch, SendMessage
 from sprocket.protocol.requests.topic import CreateTopics, DeleteTopic
 from sprocket.protocol.requests.transaction import UNKNOWN, ResumeCheck
+from sprocket.store.state.snapshot import decode_state, encode_state
 from sprocket.testing.disk import FaultyDisk
 from sprocket.testing.loop import simulate
 from tests.broker.parts import ROOT, STORE, SUCCESS, Asker, serving
@@ -49,7 +50,7 @@ SYNCED = replace(STORE, flush="SYNC_FLUSH")
 LOCK = LockBody(
     client_id="a",
     consumer_group="g",
-    mq_set=[Queue(broker_name="b", queue_id=0, topic="T")],
+    mq_set=[Queue(broker_name="broker-a", queue_id=0, topic="T")],
 ).encode()
 
 
@@ -181,6 +182,7 @@ async def clones(asker: Asker) -> None:
 
 
 async def locks(asker: Asker) -> None:
+    await asker.create("T", 1)
     await done(asker, LockQueues(), LOCK.replace(b'"g"', b'"h"'))
     await done(asker, LockQueues(), LOCK)
 
@@ -244,6 +246,7 @@ WALK: dict[int, tuple[Change, ...] | str] = {
             RequestCode.GET_ALL_TOPIC_CONFIG,
             RequestCode.GET_BROKER_CONFIG,
             RequestCode.GET_BROKER_CONSUME_STATS,
+            RequestCode.GET_BROKER_HA_STATUS,
             RequestCode.GET_BROKER_RUNTIME_INFO,
             RequestCode.GET_CONSUMER_CONNECTION_LIST,
             RequestCode.GET_CONSUMER_LIST_BY_GROUP,
@@ -285,7 +288,7 @@ async def known(asker: Asker) -> dict[str, Any]:
         "topics": tables.topics.to_json()["topicConfigTable"],
         "groups": {**tables.groups.to_json(), "dataVersion": None},
         "offsets": {key: each for key, each in offsets.items() if SYSTEM_GROUP not in key},
-        "leases": tables.locks.to_json()["lockTable"],
+        "leases": decode_state(encode_state(tables.lock_table.to_json()))["lockTable"],
         "undecided": tables.ledger.by_topic,
         "messages": {
             (topic, number): await asker.max_offset(topic, number)
@@ -298,7 +301,9 @@ async def known(asker: Asker) -> dict[str, Any]:
 def test_each_request_of_a_broker_is_in_the_walk() -> None:
     async def test() -> None:
         async with serving() as asker:
-            assert set(asker.broker._parts.dispatch.counts) - {-1} == set(WALK)
+            dispatch = asker.broker._dispatch
+            assert dispatch is not None
+            assert set(dispatch.counts) - {-1} == set(WALK)
 
     simulate(lambda network: test())
 

@@ -144,3 +144,14 @@ def test_what_consume_cannot_choose_by_is_one_line(
     done = sprocket("consume", "gifts", *options, "--nameserver", names)
     assert (done.code, done.err.count("\n")) == (2, 1)
     assert words in done.err
+
+
+def test_a_file_from_another_system_is_read_or_refused_in_one_line(tmp_path: Path) -> None:
+    file = tmp_path / "cheap.py"
+    source = "def cheap(message):\n    return True\n"
+    file.write_bytes(source.replace("\n", "\r\n").encode("utf-8-sig"))
+    assert sprocket("filter", "check", str(file)).code == 0
+    file.write_bytes(b"# caf\xe9\n" + source.encode())
+    outcome = sprocket("filter", "check", str(file))
+    assert outcome.code == 2
+    assert outcome.err == f"sprocket: {file}:1: byte 0xE9 is not UTF-8; save the file in UTF-8\n"

@@ -80,11 +80,18 @@ def test_what_cannot_be_sent_is_one_line(
     assert outcome.err.count("\n") == 1
 
 
-@pytest.mark.parametrize("address", ["http://h:9876", "h:99999", "h"])
-def test_an_address_that_cannot_be_is_told_before_it_is_asked(address: str) -> None:
+@pytest.mark.parametrize(
+    ("address", "hint"),
+    [
+        ("http://h:9876", " without a scheme, so perhaps 'h:9876'"),
+        ("h:99999", " with a port from 1 to 65535"),
+        ("h", ", so perhaps 'h:9876'"),
+    ],
+)
+def test_an_address_that_cannot_be_is_told_before_it_is_asked(address: str, hint: str) -> None:
     outcome = sprocket("send", "t", "x", "--nameserver", address)
     assert outcome.code == 2
-    assert outcome.err == f"sprocket: a name server is host:port, not {address!r}\n"
+    assert outcome.err == f"sprocket: a name server is host:port{hint}, not {address!r}\n"
 
 
 def test_a_line_that_fails_ends_it(node: str) -> None:

@@ -36,7 +36,7 @@ def test_a_setting_that_has_an_option_too_can_be_given_by_set(tmp_path: Path) ->
 def test_name_servers_of_a_broker_that_are_no_addresses_are_told_at_once(tmp_path: Path) -> None:
     outcome = sprocket("broker", "--store", str(tmp_path), "--nameserver", "nonsense")
     assert outcome.code == 2
-    assert "broker.nameservers (namesrvAddr): not an address with a port: 'nonsense'" in outcome.err
+    assert "broker.nameservers is host:port, so perhaps 'nonsense:9876'" in outcome.err
 
 
 def test_settings_are_shown_as_a_table_too() -> None:
@@ -74,9 +74,10 @@ def test_a_right_file_is_right(tmp_path: Path) -> None:
     file = tmp_path / "broker.conf"
     file.write_text("brokerName=b\nuseEpollNativeSelector=true\n")
     outcome = sprocket("config", "check", str(file))
-    assert (outcome.code, outcome.out) == (0, f"{file}: valid\n")
+    assert (outcome.code, outcome.out) == (0, f"{file}: valid for a broker\n")
     assert outcome.err == (
-        f"sprocket: note: {file}:2: RocketMQ's 'useEpollNativeSelector' has no meaning here\n"
+        f"sprocket: note: {file}: these settings have no effect here: useEpollNativeSelector "
+        "(line 2), since asyncio and the operating system run the connections\n"
     )
 
 
@@ -84,8 +85,8 @@ def test_a_right_file_is_right(tmp_path: Path) -> None:
     ("content", "complaint"),
     [
         (b"brokerNmae=b\n", "unknown setting 'brokerNmae'; did you mean 'brokerName'?"),
-        (b"listenPort=70000\n", "broker.port is at most 65535, not 70000"),
-        (b"listenPort=\xff\n", "not a text in UTF-8"),
+        (b"listenPort=70000\n", "listenPort (broker.port) is at most 65535, not 70000"),
+        (b"listenPort=\xff\n", "is not UTF-8 (byte 0xFF)"),
         (b"#" * (1 << 21), "no configuration file"),
     ],
 )

@@ -125,6 +125,7 @@ def test_what_is_damaged_is_passed_over(folder: Path) -> None:
     assert sprocket("store", "verify", str(folder), *SET).code == 0
     again = sprocket("store", "repair", str(folder), "--skip-damaged", "--yes")
     assert again.lines == ["there is nothing to do"]
+    assert again.code == 1
 
 
 def test_the_log_is_cut_and_views_are_built_anew(folder: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import operator
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,6 +15,8 @@ from hypothesis import strategies as st
 
 from sprocket.base.errors import SubscriptionInvalid, UsageError
 from sprocket.filter.sql92 import TEXT_MAX, SqlFilter, SqlInvalid
+from sprocket.filter.sql92_code import compiled_for_text
+from sprocket.filter.sql92_grammar import read
 from sprocket.filter.sql92_numbers import NotComparable
 from sprocket.message.properties import encode
 from tests.compat.sql92_expressions import MESSAGES, expressions
@@ -361,3 +364,35 @@ def test_hundreds_of_expressions_are_judged_as_a_java_broker_judges_them() -> No
             wrong[text] = ours, theirs
     assert {text for text, (ours, _) in wrong.items() if ours is None} == REFUSED
     assert set(wrong) == REFUSED
+
+
+def test_compiling_a_condition_costs_little() -> None:
+    """Each new condition that a client sends is compiled on the broker's loop."""
+    calls = 0
+
+    def count(frame: Any, event: str, value: Any) -> None:
+        nonlocal calls
+        calls += event in ("call", "c_call")
+
+    parse_and_compile("a > 1")  # what is made once
+    term = read(" OR ".join(f"p{number % 10} > {number}" for number in range(120)))
+    sys.setprofile(count)
+    try:
+        compiled_for_text(term)
+    finally:
+        sys.setprofile(None)
+    assert calls < 20_000
+
+
+def parse_and_compile(text: str) -> None:
+    compiled_for_text(read(text))
+
+
+@pytest.mark.parametrize(
+    "text", ["c0", "v", "K", "\\", "'", '"', "\n", "{K}", "__import__('os')", "\ud800", "X is True"]
+)
+def test_a_string_is_only_ever_a_value(text: str) -> None:
+    found = SqlFilter.parse("a = '" + text.replace("'", "''") + "' AND b <> 'K'")
+    assert found.matches({"a": text, "b": "b"})
+    assert not found.matches({"a": text + "x", "b": "b"})
+    assert not found.matches({"a": text, "b": "K"})

@@ -1,10 +1,11 @@
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from sprocket.filterserver import slices
-from sprocket.message.compression import Compression, compress
+from sprocket.message.compression import Compression, compress, open_body
 from sprocket.message.hosts import pack
 from sprocket.message.offsets import QueueOffset
 from sprocket.message.record import Draft, Encoder, scan, topic_part
@@ -103,3 +104,18 @@ def test_a_record_that_is_broken_is_left_out_alone() -> None:
     read = read_of([bytes(broken), record(7)], first=6)
     assert slices.records(read) == []
     assert slices.passed_over(read).next_offset == 7
+
+
+def test_a_body_that_opens_to_too_much_ends_its_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    bomb = compress(bytes(slices.OPENED_BYTES_MAX + 1), Compression.ZSTD)
+    opened: list[int] = []
+
+    def counted(body: bytes, sys_flag: int, bytes_max: int) -> bytes:
+        opened.append(sys_flag)
+        return open_body(body, sys_flag, bytes_max)
+
+    monkeypatch.setattr(slices, "open_body", counted)
+    raw = [record(n, bomb, Compression.ZSTD.sys_flag) for n in range(5)]
+    parts = slices.shown_at_once(slices.records(read_of(raw)))
+    assert [bytes(part.body) for part in parts] == [bomb]
+    assert len(opened) == 1

@@ -65,3 +65,21 @@ def test_a_message_says_when_it_is_to_come_and_never_a_moment_before(
 def test_a_time_that_cannot_be_is_refused(wish: dict[str, Any], fault: str) -> None:
     with pytest.raises(UsageError, match=fault):
         text_of(Message("T", b"x", **wish))
+
+
+@pytest.mark.parametrize(
+    ("parts", "name"),
+    [
+        ({"properties": {"a": "x\udce9"}}, "'a'"),
+        ({"properties": {"b": "ok", "a\ud800": "x"}}, r"'a\ud800'"),
+        ({"tag": "t\udce9"}, "'TAGS'"),
+        ({"keys": ["k\udce9"]}, "'KEYS'"),
+    ],
+)
+def test_half_of_a_surrogate_pair_is_refused_as_other_properties_are(
+    parts: dict[str, Any], name: str
+) -> None:
+    with pytest.raises(UsageError, match="half of a surrogate pair") as raised:
+        text_of(Message("t", b"x", **parts))
+    assert name in str(raised.value)
+    assert "\u00e9" in text_of(Message("t", b"x", properties={"a": "caf\u00e9"}))

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import itertools
+import struct
 
 import pytest
 from hypothesis import given, settings
@@ -8,7 +9,7 @@ from hypothesis import strategies as st
 
 from sprocket.base.errors import RemoteProtocolError
 from sprocket.protocol import frame
-from sprocket.protocol.command import BINARY, JSON, Command
+from sprocket.protocol.command import BINARY, HEADER_BYTES_MAX, JSON, Command
 from sprocket.protocol.connection import Connection
 from sprocket.protocol.requests.offset import MaxOffset
 
@@ -170,3 +171,10 @@ def test_other_buffers_than_bytes_are_taken() -> None:
     (command,) = Connection().receive(memoryview(data))
     data[:] = bytes(len(data))
     assert bytes(command.body) == b"x" * 8000
+
+
+def test_a_header_that_is_too_long_is_refused_before_it_is_read() -> None:
+    size = HEADER_BYTES_MAX + 1
+    data = struct.pack(">II", 4 + size, size) + b" " * size
+    with pytest.raises(RemoteProtocolError, match="a header of 8388609 bytes"):
+        Connection().receive(data)

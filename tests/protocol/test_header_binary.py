@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sprocket.base.errors import LocalProtocolError, RemoteProtocolError
 from sprocket.protocol import header_binary
 from sprocket.protocol.codes import LANGUAGE_NUMBERS, WIDE_REQUEST_CODES, RequestCode
-from sprocket.protocol.command import BINARY, RESPONSE, Command
+from sprocket.protocol.command import BINARY, HEADER_FIELDS_MAX, RESPONSE, Command
 from sprocket.protocol.requests.send import SendMessageV2
 
 numbers = st.integers(-(2**31), 2**31 - 1)
@@ -110,3 +110,11 @@ def test_a_damaged_header_is_read_or_refused(command: Command, data: st.DataObje
 def test_what_does_not_fit_is_our_own_fault(command: Command) -> None:
     with pytest.raises(LocalProtocolError):
         header_binary.encode(command)
+
+
+def test_a_header_of_very_many_fields_is_refused() -> None:
+    texts = {f"name{n}": "" for n in range(HEADER_FIELDS_MAX + 1)}
+    with pytest.raises(RemoteProtocolError, match="at most 4096 fields"):
+        header_binary.decode(header_binary.encode(Command(10, source=texts)))
+    texts.popitem()
+    assert header_binary.decode(header_binary.encode(Command(10, source=texts))).fields == texts

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from sprocket.base.errors import LocalProtocolError, RemoteProtocolError
 from sprocket.protocol import header_json
-from sprocket.protocol.command import JSON, Command
+from sprocket.protocol.command import HEADER_FIELDS_MAX, JSON, Command
 
 numbers = st.integers(-(2**31), 2**31 - 1)
 commands = st.builds(
@@ -92,3 +92,18 @@ def test_a_text_that_is_not_unicode_is_our_own_fault() -> None:
 def test_a_language_may_be_a_number(number: str, name: str) -> None:
     command = header_json.decode(b'{"code":10,"language":%s,"opaque":3}' % number.encode())
     assert (command.language, command.opaque) == (name, 3)
+
+
+def test_a_header_of_very_many_fields_is_refused() -> None:
+    texts = {f"a long name for a field{n}": "" for n in range(HEADER_FIELDS_MAX + 20)}
+    raw = header_json.encode(Command(10, source=texts))
+    # The count takes the second quote of a name that ends in a backslash for one inside a text.
+    tricky = b'{"code":10,"extFields":{%s"":0}}' % (b'"a\\\\":0,' * (4 * HEADER_FIELDS_MAX + 65))
+    for header in (raw, tricky, b"{'code':10,extFields:{" + b"a:1," * (HEADER_FIELDS_MAX + 1)):
+        with pytest.raises(RemoteProtocolError, match=r"at most 4096 fields|too many values"):
+            header_json.decode(header)
+
+
+def test_a_value_that_looks_like_fields_is_one_field() -> None:
+    texts = {"properties": '"a":' * 8_000}
+    assert header_json.decode(header_json.encode(Command(10, source=texts))).fields == texts

@@ -149,3 +149,17 @@ def test_whatever_is_sent_is_read_or_refused(text: str, is_wrapped: bool) -> Non
     for body in _ALL_BODIES:
         with contextlib.suppress(RemoteProtocolError):
             body.decode(data)
+
+
+def test_escapes_that_only_this_dialect_has_are_bounded() -> None:
+    usual, unusual = b'"' + b"\\u0041" * 40_000 + b'"', b"'" + b"\\v" * 16_384 + b"'"
+    assert lenient_json.parse(usual) == "A" * 40_000
+    assert lenient_json.parse(unusual) == "\v" * 16_384
+    with pytest.raises(RemoteProtocolError, match="unusual escapes"):
+        lenient_json.parse(b"[" + unusual + b",'\\v']")
+
+
+def test_values_are_counted_keys_that_are_objects_too() -> None:
+    assert lenient_json.parse(b"{{a:1}:2}", values_max=4)
+    with pytest.raises(RemoteProtocolError, match="too many values"):
+        lenient_json.parse(b"{{a:1}:2}", values_max=3)

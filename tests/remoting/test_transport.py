@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import gc
 import logging
+import tracemalloc
 
 import pytest
 
@@ -17,6 +20,8 @@ from sprocket.remoting.limits import ConnectionLimits
 from sprocket.remoting.pool import Pool
 from sprocket.remoting.server import Server
 from sprocket.remoting.transport import Peer
+from sprocket.remoting.turns import Turns
+from sprocket.remoting.unfinished import UnfinishedFrames
 from tests.remoting.parts import (
     Answers,
     Back,
@@ -59,7 +64,7 @@ def test_many_requests_of_one_read_are_answered_in_order_and_in_one_write() -> N
                 Counting.writes += 1
                 write(content)
 
-            self._transport = _Seen(self._transport, counted)  # type: ignore[assignment]
+            self._writer.connected(_Seen(self._transport, counted))  # type: ignore[arg-type]
 
     class _Seen:
         def __init__(self, transport: asyncio.Transport, write: object) -> None:
@@ -71,9 +76,15 @@ def test_many_requests_of_one_read_are_answered_in_order_and_in_one_write() -> N
 
     async def main() -> None:
         loop = asyncio.get_running_loop()
-        answers = Answers()
+        answers, turns = Answers(), Turns(loop)
         server = await loop.create_server(
-            lambda: Counting(one_by_one(answers), ConnectionLimits(), is_client=True),  # type: ignore[arg-type]
+            lambda: Counting(
+                one_by_one(answers),  # type: ignore[arg-type]
+                ConnectionLimits(),
+                is_client=True,
+                turns=turns,
+                unfinished=UnfinishedFrames(1 << 20),
+            ),
             "127.0.0.1",
             0,
         )
@@ -359,6 +370,137 @@ def test_nothing_more_is_read_from_a_client_that_does_not_read() -> None:
             replies = await replies_of(reader, sent)
             assert len(replies) == sent
             writer.close()
+
+    run(main())
+
+
+def test_no_more_requests_are_handled_while_their_replies_are_unread() -> None:
+    async def main() -> None:
+        seen = 0
+
+        def answer(command: Command, peer: Peer) -> Reply:
+            nonlocal seen
+            seen += 1
+            return Reply(body=bytes(1 << 20))
+
+        async with serving(answer) as (server, _):
+            reader, writer = await asyncio.open_connection("127.0.0.1", server.port, limit=1 << 10)
+            writer.transport.pause_reading()
+            writer.write(b"".join(frame(Echo(), number) for number in range(300)))
+            await until(lambda: seen > 0)
+            await asyncio.sleep(0.05)
+            # What the sockets take, some MiB, and the limit of 1 MiB.
+            assert seen < 60, "300 requests came in one read"
+            writer.transport.resume_reading()
+            replies = await replies_of(reader, 300)
+            assert [reply.opaque for reply in replies] == list(range(300))
+            writer.close()
+
+    run(main())
+
+
+def test_a_peer_that_never_reads_its_late_replies_is_let_go(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def main() -> None:
+        async def later() -> Reply:
+            await asyncio.sleep(0)
+            return Reply(body=bytes(1 << 20))
+
+        def answer(command: Command, peer: Peer) -> object:
+            return later() if command.opaque else Reply()
+
+        limits = ConnectionLimits(unread_bytes_max=8 << 20)
+        async with serving(answer, limits=limits) as (server, pool):  # type: ignore[arg-type]
+            other = await pool.peer(server.address, soon())
+            _, writer = await asyncio.open_connection("127.0.0.1", server.port, limit=1 << 10)
+            writer.transport.pause_reading()
+            writer.write(b"".join(frame(Echo(), number) for number in range(1, 100)))
+            await until(lambda: len(server.peers) == 1)
+            assert not other.is_closed
+            writer.close()
+
+    run(main())
+    assert "it reads nothing" in caplog.text
+
+
+def test_a_stop_does_not_wait_for_all_that_was_asked() -> None:
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        seen = 0
+
+        def answer(command: Command, peer: Peer) -> Reply:
+            nonlocal seen
+            seen += 1
+            ends = loop.time() + 0.02
+            while loop.time() < ends:
+                pass
+            return Reply()
+
+        async with Server(one_by_one(answer)) as server:
+            _, writer = await asyncio.open_connection("127.0.0.1", server.port)
+            writer.write(b"".join(frame(Echo(), number) for number in range(500)))
+            await until(lambda: seen > 0)
+            await server.drain(Deadline.after(0.1))
+            assert seen < 100
+            writer.close()
+
+    run(main())
+
+
+def test_incomplete_frames_of_many_connections_are_bounded(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def main() -> None:
+        limits = ConnectionLimits(frame_bytes_max=2 << 20, unfinished_bytes_max=4 << 20)
+        async with serving(Answers(), limits=limits) as (server, pool):
+            pairs = [await asyncio.open_connection("127.0.0.1", server.port) for _ in range(6)]
+            part = frame(Echo(), 1, body=bytes(1_200_000))[:-100]
+            for _, writer in pairs:
+                writer.write(part)
+                await writer.drain()
+            await until(lambda: len(server.peers) == 3)
+            with contextlib.suppress(ConnectionResetError):
+                assert await asyncio.wait_for(pairs[0][0].read(), 5) == b""
+            body = bytes(1 << 20)
+            reply = await pool.call(server.address, Echo("x"), body=body, deadline=soon())
+            assert len(reply.body) == 1 << 20
+            for _, writer in pairs:
+                writer.close()
+
+    run(main())
+    assert "is let go" in caplog.text
+
+
+def test_one_frame_may_be_as_long_as_the_limit_of_a_frame_says() -> None:
+    async def main() -> None:
+        limits = ConnectionLimits(unfinished_bytes_max=1 << 20)
+        async with serving(Answers(), limits=limits) as (server, pool):
+            body = bytes(8 << 20)
+            reply = await pool.call(server.address, Echo("x"), body=body, deadline=soon())
+            assert len(reply.body) == len(body)
+
+    run(main())
+
+
+def test_what_a_connection_kept_is_given_back_when_it_ends() -> None:
+    async def main() -> None:
+        async with serving(Answers()) as (server, _):
+            tracemalloc.start()
+            gc.disable()
+            try:
+                for _ in range(4):
+                    _, writer = await asyncio.open_connection("127.0.0.1", server.port)
+                    writer.write(frame(Echo(), 1, body=bytes(4 << 20))[:-100])
+                    await writer.drain()
+                    await until(lambda: server.peers)
+                    writer.close()
+                    await until(lambda: not server.peers)
+                kept, _ = tracemalloc.get_traced_memory()
+            finally:
+                gc.enable()
+                tracemalloc.stop()
+            assert kept < 8 << 20
 
     run(main())
 

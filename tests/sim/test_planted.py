@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from sprocket.base.believed_time import BelievedTime
 from sprocket.base.errors import SprocketError, SystemBusy
 from sprocket.broker.sending import destination
 from sprocket.broker.sending.destination import Retry
@@ -23,6 +24,7 @@ from sprocket.client.group.local_offsets import LocalOffsets
 from sprocket.client.group.membership import Membership
 from sprocket.client.sending.sender import MessageSender
 from sprocket.delay.levels import deliver
+from sprocket.delay.levels.deliver import LevelDelivery
 from sprocket.delay.levels.schedule import ScheduleProgress
 from sprocket.message.message import StoredMessage
 from sprocket.message.offsets import QueueOffset
@@ -35,6 +37,18 @@ from tests.sim.planting import Plant, assert_found
 
 #: Seeds that show a planted fault soon.
 FIRST_TO_SHOW = {"stopped": 16, "lite": 2, "frozen": 3}
+
+
+def believes_a_jump_of_the_clock_at_once(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(BelievedTime, "at", lambda self, wall_ms, steady_ms: wall_ms)
+
+
+def waits_until_the_clock_says_so(patch: pytest.MonkeyPatch) -> None:
+    def wait_ms(due_ms: int, *, delay_ms: int, now_ms: int) -> int:
+        return max(0, due_ms - now_ms)
+
+    patch.setattr(deliver, "wait_ms", wait_ms)
+    patch.setattr(LevelDelivery, "_left_ms", lambda self, level, record: 1 << 40)
 
 
 def commits_one_too_far(patch: pytest.MonkeyPatch) -> None:
@@ -134,8 +148,10 @@ def takes_commits_from_before_a_reset(patch: pytest.MonkeyPatch) -> None:
 
 def loses_what_it_acknowledged(patch: pytest.MonkeyPatch) -> None:
     def forgets(disk: MemoryDisk) -> MemoryDisk:
-        for name in disk.names("/data/commitlog"):
-            disk.remove(f"/data/commitlog/{name}")
+        # All but the state files: a start without log is refused if anything shows that there was
+        # one.
+        for path in [path for path in disk._files if "/config/" not in path]:
+            disk.remove(path)
         return right(disk)
 
     right = MemoryDisk.after_kill
@@ -191,6 +207,8 @@ def stays_with_a_connection_that_leads_nowhere(patch: pytest.MonkeyPatch) -> Non
     ("plant", "name", "told"),
     [
         (commits_one_too_far, "concurrent", "neither finished nor given back"),
+        (believes_a_jump_of_the_clock_at_once, "clocks", r"has orders@broker-\d:\d \d+ at 0"),
+        (waits_until_the_clock_says_so, "clocks", "does not come to rest|never consumed"),
         (loses_what_it_acknowledged, "kills", "was acknowledged and is lost"),
         (
             ignores_the_loss_of_a_lease,

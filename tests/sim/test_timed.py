@@ -37,6 +37,11 @@ def test_a_broker_that_lost_its_power_syncs_a_rebuilt_wheel_at_once() -> None:
     assert play("timers-power", 2006).acknowledged > 0
 
 
+def test_the_first_record_of_the_log_counts_as_an_origin_too() -> None:
+    """It waited, was stored anew and delivered; 0, its offset, also means that there is none."""
+    assert play("timers-power", 5000007).acknowledged > 0
+
+
 def forgets_the_log(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(DeliveryHistory, "pop", lambda self, log_offset, key, is_rolled: False)
 

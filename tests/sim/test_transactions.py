@@ -6,7 +6,10 @@ import pytest
 
 from sprocket.testing.plays import play
 from sprocket.testing.transacted import TRANSACTED
+from sprocket.transaction import check_loop
+from sprocket.transaction.check import CheckRules, due_ms
 from sprocket.transaction.check_loop import CheckLoop
+from sprocket.transaction.half import Half
 from sprocket.transaction.ledger import EndState, Ledger
 from sprocket.transaction.settle import Settlement, StoredHalf
 from tests.sim.planting import Plant, assert_found
@@ -24,6 +27,13 @@ def test_transactions_end_as_their_senders_say_whatever_the_weather(name: str) -
 def test_a_commit_that_a_full_disk_refused_is_not_parked() -> None:
     """It was, when the disk was full for longer than the questions lasted."""
     assert play("transactions-storm", 1).acknowledged > 0
+
+
+def checks_when_the_clock_says_so(patch: pytest.MonkeyPatch) -> None:
+    def wait_ms(half: Half, rules: CheckRules, *, now_ms: int) -> int:
+        return max(0, due_ms(half, rules) - now_ms)
+
+    patch.setattr(check_loop, "wait_ms", wait_ms)
 
 
 def forgets_what_has_ended(patch: pytest.MonkeyPatch) -> None:
@@ -66,6 +76,7 @@ def forgets_refused_commits(patch: pytest.MonkeyPatch) -> None:
     ("plant", "name", "told"),
     [
         (forgets_what_has_ended, "transactions-restarts", "seen more than once|never ended"),
+        (checks_when_the_clock_says_so, "transactions-clocks", "never ended"),
         (gives_up_at_once, "transactions", "is parked [2-9]|never ended"),
         (commits_whatever_is_asked, "transactions", "was seen before its commit"),
         (forgets_refused_commits, "transactions-storm", "was committed and never seen"),

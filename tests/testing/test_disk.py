@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from sprocket.base.errors import DirectoryInUse
 from sprocket.base.ports import Disk
 from sprocket.runtime.disk import SystemDisk
-from sprocket.testing.disk import SECTOR_BYTES, FaultyDisk, MemoryDisk
+from sprocket.testing.disk import FaultyDisk, MemoryDisk
+from sprocket.testing.disk_content import SECTOR_BYTES
 from tests.support import run
 
 

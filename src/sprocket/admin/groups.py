@@ -7,7 +7,7 @@ from typing import NamedTuple
 from sprocket.admin import known, topics
 from sprocket.admin.caller import Caller
 from sprocket.base.errors import ConsumerOffline, GroupNotFound, ReplyError
-from sprocket.message.topic import check_group, dead_letter_topic, retry_topic
+from sprocket.message.topic import check_consumer_group, dead_letter_topic, retry_topic
 from sprocket.protocol.bodies import (
     ConsumerConnection,
     GroupConfig,
@@ -67,7 +67,7 @@ async def create(
     Returns:
         Names of the brokers that have it now.
     """
-    check_group(group)
+    check_consumer_group(group)
     config = GroupConfig(
         group_name=group,
         retry_max_times=retry_max_times,

@@ -7,14 +7,23 @@ declarations, and so does the reference page.
 
 from __future__ import annotations
 
+import logging
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from sprocket.base.errors import ConfigError
+from sprocket.base.suggestions import nearest, shown
+
+logger = logging.getLogger(__name__)
+
+#: The form of a text: why a value is not allowed, or None if it is.
+Form = Callable[[Any], str | None]
+#: The largest whole number of RocketMQ's files, and of ours.
+_WHOLE_MAX = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +36,20 @@ class Setting:
     maximum: float | None = None
     choices: tuple[str, ...] | None = None
     is_secret: bool = False
+    form: Form | None = None
+    is_clamped: bool = False
+
+
+class Conflict(NamedTuple):
+    """Settings that are allowed each by itself and not together.
+
+    Attributes:
+        names: the settings, the one that the message is about first.
+        text: what is wrong; it stands behind the name of the first.
+    """
+
+    names: tuple[str, ...]
+    text: str
 
 
 def setting(
@@ -38,6 +61,8 @@ def setting(
     maximum: float | None = None,
     choices: tuple[str, ...] | None = None,
     is_secret: bool = False,
+    form: Form | None = None,
+    is_clamped: bool = False,
 ) -> Any:
     """Declares a setting as a dataclass field.
 
@@ -49,8 +74,11 @@ def setting(
         minimum, maximum: bounds; both are allowed values.
         choices: the only allowed texts; letter case does not matter in files.
         is_secret: whether the setting is left out where a configuration is shown.
+        form: what a value must look like besides; see `sprocket.base.setting_forms`.
+        is_clamped: whether a value out of bounds in a file of RocketMQ's becomes the nearest
+            bound, as it does there.
     """
-    about = Setting(doc, rocketmq, minimum, maximum, choices, is_secret)
+    about = Setting(doc, rocketmq, minimum, maximum, choices, is_secret, form, is_clamped)
     return field(default=default, repr=not is_secret, metadata={"setting": about})
 
 
@@ -99,14 +127,40 @@ class Declared:
         if value is None:
             return None if self.optional else "needs a value"
         if not _is_a(value, self.type):
-            return f"takes {self.takes()}, not {value!r}"
+            return f"takes {self.takes()}, not {self._shown(value)}"
         if self.about.choices is not None and value not in self.about.choices:
-            return f"is one of {', '.join(self.about.choices)}, not {value!r}"
-        if self.about.minimum is not None and value < self.about.minimum:
-            return f"is at least {plain_number(self.about.minimum)}, not {value}"
-        if self.about.maximum is not None and value > self.about.maximum:
-            return f"is at most {plain_number(self.about.maximum)}, not {value}"
+            choices = ", ".join(self.about.choices)
+            return f"is one of {choices}, not {shown(value)}{nearest(value, self.about.choices)}"
+        if self.about.minimum is not None and not value >= self.about.minimum:
+            return f"is at least {plain_number(self.about.minimum)}, not {self._shown(value)}"
+        maximum = self.about.maximum
+        if maximum is None and self.type is int:
+            maximum = _WHOLE_MAX
+        if maximum is not None and not value <= maximum:
+            return f"is at most {plain_number(maximum)}, not {self._shown(value)}"
+        return None if self.about.form is None else self.about.form(value)
+
+    def doubt(self, value: Any) -> str | None:
+        """Why a value that is allowed is probably in another unit; None if it is probably not."""
+        if not _is_a(value, int) or not _is_a(self.default, int) or value == self.default:
+            return None
+        unit = self.name.split("_")
+        if "ms" in unit and 0 < value < 60 and value <= self.default // 100:
+            return f"is {value} ms: the unit is milliseconds, not seconds"
+        if self.is_size and 0 < value < 1024 and self.default >= 16 * 1024:
+            return f"is {value} bytes: the unit is bytes, not MiB"
+        if "hours" in unit and value > 10 * 366 * 24:
+            return f"is {value // (366 * 24)} years: the unit is hours"
         return None
+
+    def _shown(self, value: Any) -> str:
+        if self.about.is_secret:
+            return "(secret)"
+        if isinstance(value, str):
+            return shown(value)
+        if isinstance(value, int) and not isinstance(value, bool) and abs(value) > _WHOLE_MAX:
+            return "a number of more than 64 bits"
+        return repr(value)
 
     def takes(self) -> str:
         """Its type in words."""
@@ -145,15 +199,48 @@ def settings_of(kind: Any) -> Mapping[str, Declared]:
 
 
 def check(config: Any) -> None:
-    """Checks every value of a configuration that was built in code.
+    """Checks every value of a configuration that was built in code, and what they are together.
 
     Raises:
-        ConfigError: a value is ill-typed or out of bounds; the text names the setting.
+        ConfigError: a value is ill-typed or out of bounds; the text names the setting, in one line
+            for each that is wrong.
     """
+    check_values(config)
+    part = part_of(config.__class__)
+    faults = [f"{part}.{each.names[0]} {each.text}" for each in conflicts(config)]
+    if faults:
+        raise ConfigError("\n".join(faults))
+
+
+def check_values(config: Any) -> None:
+    """Checks every value of a configuration that was built in code, each by itself.
+
+    Raises:
+        ConfigError: as for `check`.
+    """
+    faults = []
     for each in settings_of(config.__class__).values():
-        complaint = each.complaint(getattr(config, each.name))
-        if complaint is not None:
-            raise ConfigError(f"{each.key} {complaint}")
+        value = getattr(config, each.name)
+        if complaint := each.complaint(value):
+            faults.append(f"{each.key} {complaint}")
+        elif doubt := each.doubt(value):
+            logger.warning("%s %s", each.key, doubt)
+    if faults:
+        raise ConfigError("\n".join(faults))
+
+
+def conflicts(config: Any) -> Iterator[Conflict]:
+    """The conflicts of a configuration, which its class finds in its method `conflicts`."""
+    found = getattr(config, "conflicts", None)
+    if found is not None:
+        yield from found()
+
+
+def remarks(config: Any) -> Iterator[str]:
+    """What whoever starts with a configuration should know; from its class's method `remarks`."""
+    found = getattr(config, "remarks", None)
+    if found is not None:
+        yield from found()
 
 
 def _plain_type(hint: Any) -> tuple[type, bool]:

@@ -3,78 +3,40 @@
 These are pure functions over text; the caller reads the file. A file is TOML with one table per
 part (`[broker]`, `[store]`, `[nameserver]`), or one of RocketMQ's own `broker.conf` /
 `.properties`, where each setting has RocketMQ's name or `part.name`. Environment variables are
-called `SPROCKET_<PART>_<NAME>`.
+called `SPROCKET_<PART>_<NAME>`. `sprocket.base.setting_values` says how texts become values.
 
-Texts become values as follows: whole numbers are decimal; sizes may also be `64MiB`, `1GiB`, `512K`
-(powers of 1024); booleans are true/false, yes/no, on/off, 1/0; `;` or `,` separates a list's texts.
+All faults of all sources are reported together, a line for each.
 """
 
 from __future__ import annotations
 
-import difflib
 import re
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache
-from importlib import resources
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from sprocket.base.config import Declared, part_of, settings_of
-from sprocket.base.errors import ConfigError
+from sprocket.base.decoding import undecoded
+from sprocket.base.loaded_config import LoadedConfig
+from sprocket.base.rocketmq_files import take_properties
+from sprocket.base.rocketmq_settings import rocketmq_settings
+from sprocket.base.suggestions import nearest, shown
 
-T = TypeVar("T")
+#: Tables that a file may have even if the command that reads it does not use them.
+ALL_PARTS = ("broker", "client", "nameserver", "store")
 
-#: The origin of a value that nobody set.
-DEFAULT = "default"
+#: Variables that Kubernetes sets in every container for a service called `sprocket…`.
+_OF_KUBERNETES = re.compile(r".*_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_(TCP|UDP)(_\w+)?)?)")
 
 
 class ConfigFile(NamedTuple):
-    """A configuration file that has been read: its name (for messages) and its text."""
+    """A configuration file that has been read: its name (for messages) and its text.
+
+    Bytes that were not UTF-8 are lone surrogates in it; see `sprocket.base.decoding`.
+    """
 
     name: str
     text: str
-
-
-class LoadedConfig:
-    """The result of loading.
-
-    Attributes:
-        notes: warnings, one line each.
-        origins: by `part.name`, the source of its value.
-    """
-
-    def __init__(self, kinds: Sequence[type]) -> None:
-        self.kinds = tuple(kinds)
-        self.notes: list[str] = []
-        self.origins: dict[str, str] = {}
-        self._given: dict[str, Any] = {}
-        self._made: dict[type, Any] = {}
-
-    def of(self, kind: type[T]) -> T:
-        """The configuration of one part."""
-        made: T = self._made[kind]
-        return made
-
-    def set(self, declared: Declared, value: Any, origin: str) -> None:
-        """Records a value; a later one replaces it.
-
-        Raises:
-            ConfigError: it is ill-typed or out of bounds.
-        """
-        complaint = declared.complaint(value)
-        if complaint is not None:
-            raise ConfigError(f"{origin}: {declared.key} {complaint}")
-        self._given[declared.key] = value
-        self.origins[declared.key] = origin
-
-    def make(self) -> None:
-        """Builds the configurations from the recorded values."""
-        for kind in self.kinds:
-            declared = settings_of(kind).values()
-            values = {d.name: self._given[d.key] for d in declared if d.key in self._given}
-            self._made[kind] = kind(**values)
-            for each in declared:
-                self.origins.setdefault(each.key, DEFAULT)
 
 
 def load(
@@ -83,6 +45,7 @@ def load(
     file: ConfigFile | None = None,
     environment: Mapping[str, str] | None = None,
     overrides: Mapping[str, Any] | None = None,
+    variables: Iterable[str] | None = None,
 ) -> LoadedConfig:
     """Loads the configurations of several parts from the same sources.
 
@@ -92,21 +55,34 @@ def load(
         file: TOML or RocketMQ properties; suffix and content decide which.
         environment: all environment variables; only `SPROCKET_…` are read.
         overrides: from `part.name` to a value, or to its text; None is ignored.
+        variables: names of variables that mean something besides the settings of `kinds`. With
+            them, any other variable `SPROCKET_…` is a note; without, one that begins with a
+            part's name.
 
     Raises:
-        ConfigError: a setting is unknown, ill-typed or out of bounds. The text contains the place
-            and the key, and for an unknown one the most similar known name.
+        ConfigError: settings are unknown, ill-typed, out of bounds or do not go together. The text
+            has a line for each, with the place, the name and the value, and for an unknown name
+            the most similar known one.
     """
     loaded = LoadedConfig(kinds)
     if file is not None:
-        _take_toml(loaded, file) if _is_toml(file) else _take_properties(loaded, file)
-    _take_environment(loaded, environment or {})
+        if is_toml(file):
+            _take_toml(loaded, file)
+        else:
+            take_properties(loaded, file.name, file.text)
+    _take_environment(loaded, environment or {}, variables)
     _take_overrides(loaded, overrides or {})
     loaded.make()
     return loaded
 
 
-def _is_toml(file: ConfigFile) -> bool:
+def variables_of(kinds: Iterable[type]) -> set[str]:
+    """The environment variables of all settings of these classes."""
+    return {each.environment for kind in kinds for each in settings_of(kind).values()}
+
+
+def is_toml(file: ConfigFile) -> bool:
+    """Whether a file is TOML; otherwise it is one of RocketMQ's."""
     if file.name.endswith(".toml"):
         return True
     if file.name.endswith(".properties"):
@@ -118,36 +94,49 @@ def _take_toml(loaded: LoadedConfig, file: ConfigFile) -> None:
     try:
         tables = tomllib.loads(file.text)
     except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{file.name}: not valid TOML: {error}") from None
+        loaded.faults.append(f"{file.name}: not valid TOML: {error}")
+        return
     parts = {part_of(kind): settings_of(kind) for kind in loaded.kinds}
     for part, table in tables.items():
         where = f"{file.name}:{_toml_line(file.text, None, part)}"
         if not isinstance(table, dict):
-            raise ConfigError(f"{where}: '{part}' stands outside a table such as [{min(parts)}]")
-        if part not in parts:
-            if part in ALL_PARTS:
-                continue
-            raise ConfigError(f"{where}: unknown table [{part}]{_nearest(part, ALL_PARTS)}")
-        for name, value in table.items():
-            where = f"{file.name}:{_toml_line(file.text, part, name)}"
-            declared = parts[part].get(name)
-            if declared is None:
-                raise ConfigError(
-                    f"{where}: unknown setting '{part}.{name}'{_nearest(name, parts[part])}"
-                )
-            loaded.set(declared, _from_toml(declared, value, where), where)
+            hint = _elsewhere(loaded, part) or f"; it belongs into a table such as [{min(parts)}]"
+            loaded.faults.append(f"{where}: '{part}' stands outside a table{hint}")
+        elif part in parts:
+            for name, value in table.items():
+                where = f"{file.name}:{_toml_line(file.text, part, name)}"
+                if name in parts[part]:
+                    _set_toml(loaded, parts[part][name], value, where)
+                else:
+                    hint = _elsewhere(loaded, name) or nearest(name, parts[part])
+                    loaded.faults.append(f"{where}: unknown setting '{part}.{name}'{hint}")
+        elif part not in ALL_PARTS:
+            loaded.faults.append(f"{where}: unknown table [{part}]{nearest(part, ALL_PARTS)}")
 
 
-#: Tables that a file may have even if the command that reads it does not use them.
-ALL_PARTS = ("broker", "client", "nameserver", "store")
+def _elsewhere(loaded: LoadedConfig, name: str) -> str:
+    """Where a name belongs: it is RocketMQ's, or that of a setting of another part."""
+    for each in loaded.declared.values():
+        if name in each.rocketmq_names:
+            return f"; that is RocketMQ's name for '{each.name}' in the table [{each.part}]"
+    for each in loaded.declared.values():
+        if name == each.name:
+            return f"; it belongs into the table [{each.part}]"
+    if reason := rocketmq_settings().without_effect.get(name):
+        return f"; that is a setting of RocketMQ, which has no effect here, since {reason}"
+    return ""
 
 
-def _from_toml(declared: Declared, value: Any, where: str) -> Any:
+def _set_toml(loaded: LoadedConfig, declared: Declared, value: Any, where: str) -> None:
     if isinstance(value, list):
-        return tuple(value)
-    if isinstance(value, str) and (declared.is_size or declared.type in (tuple, str)):
-        return _from_text(declared, value, where)
-    return value
+        value = tuple(value)
+    texts = value if isinstance(value, tuple) else (value,)
+    if any(isinstance(each, str) and undecoded(each) for each in texts):
+        loaded.set_text(declared, next(t for t in texts if undecoded(str(t))), where)
+    elif isinstance(value, str) and (declared.is_size or declared.type in (tuple, str)):
+        loaded.set_text(declared, value, where)
+    else:
+        loaded.set(declared, value, where)
 
 
 def _toml_line(text: str, part: str | None, name: str) -> int:
@@ -159,7 +148,7 @@ def _toml_line(text: str, part: str | None, name: str) -> int:
     key = re.compile(rf"\s*[\"']?{re.escape(name)}[\"']?\s*[=.]")
     dotted = re.compile(rf"\s*{part}\s*\.\s*{re.escape(name)}\s*=")
     table: str | None = None
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(text.split("\n"), 1):
         header = re.match(r"\s*\[\s*([^\]]+?)\s*\]", line)
         if header:
             table = header[1].strip("\"'")
@@ -170,174 +159,56 @@ def _toml_line(text: str, part: str | None, name: str) -> int:
     return 1
 
 
-def _take_properties(loaded: LoadedConfig, file: ConfigFile) -> None:
-    """Reads RocketMQ's own names and ours.
-
-    One of RocketMQ's settings that has no meaning here gives a warning only, unless it asks for
-    safety that is missing here: a broker must not run without access control, or without
-    replicas, when its file demands them.
-    """
-    # The order of the tests matters: a setting that we support counts first, then one that we must
-    # refuse, then one of RocketMQ's that may be ignored. Whatever is left is a typing error.
-    known: dict[str, Declared] = {}
-    for kind in loaded.kinds:
-        for declared in settings_of(kind).values():
-            for spelling in (*declared.rocketmq_names, declared.key):
-                known.setdefault(spelling, declared)
-    for number, name, text in properties(file.text):
-        where = f"{file.name}:{number}"
-        if name in known:
-            loaded.set(known[name], _from_text(known[name], text, where), where)
-        elif wanted := _demanded(name, text):
-            raise ConfigError(
-                f"{where}: '{name}={text}' asks for {wanted}, which there is not here; "
-                "take the line out to go without"
-            )
-        elif name in rocketmq_settings():
-            loaded.notes.append(f"{where}: RocketMQ's '{name}' has no meaning here")
-        else:
-            nearest = _nearest(name, {*known, *rocketmq_settings()})
-            raise ConfigError(f"{where}: unknown setting '{name}'{nearest}")
-
-
-#: By RocketMQ's name: the values that demand a feature, in lower case, and the feature.
-_DEMANDS: dict[str, tuple[tuple[str, ...], str]] = {
-    "aclEnable": (("true",), "access control"),
-    "authenticationEnabled": (("true",), "access control"),
-    "authorizationEnabled": (("true",), "access control"),
-    "brokerRole": (("slave", "sync_master"), "replication"),
-    "duplicationEnable": (("true",), "replication"),
-    "enableControllerMode": (("true",), "replication"),
-    "enableDLegerCommitLog": (("true",), "replication by DLedger"),
-    "storeType": (("defaultrocksdb",), "queues in RocksDB"),
-}
-
-
-def _demanded(name: str, text: str) -> str | None:
-    """The missing feature that a setting of RocketMQ's demands, in words; None if there is none."""
-    values, what = _DEMANDS.get(name, ((), ""))
-    return what if text.strip().lower() in values else None
-
-
-def properties(text: str) -> Iterator[tuple[int, str, str]]:
-    """Yields (line number, key, value) of a Java properties file.
-
-    Source: java.util.Properties: comments begin with `#` or `!`, a key ends at `=`, `:` or a
-    blank, a line that ends with a backslash continues in the next, backslashes escape.
-    """
-    lines = iter(enumerate(text.splitlines(), 1))
-    for number, line in lines:
-        logical = line.lstrip()
-        if not logical or logical[0] in "#!":
-            continue
-        while (len(logical) - len(logical.rstrip("\\"))) % 2:
-            logical = logical[:-1] + next(lines, (0, ""))[1].lstrip()
-        key, value = _KEY.match(logical).groups()  # type: ignore[union-attr]  # matches any text
-        yield number, _unescape(key), _unescape(value.rstrip())
-
-
-_KEY = re.compile(r"((?:\\.|[^\\=:\s])*)\s*[=:]?\s*(.*)", re.DOTALL)
-_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)")
-_CONTROL = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
-
-
-def _unescape(text: str) -> str:
-    def plain(match: re.Match[str]) -> str:
-        escaped = match[1]
-        return chr(int(escaped[1:], 16)) if len(escaped) > 1 else _CONTROL.get(escaped, escaped)
-
-    return _ESCAPE.sub(plain, text)
-
-
-@cache
-def rocketmq_settings() -> frozenset[str]:
-    """All names that RocketMQ's own configuration files may contain."""
-    text = resources.files("sprocket.base").joinpath("rocketmq_settings.txt").read_text("utf-8")
-    return frozenset(line for line in text.splitlines() if line and not line.startswith("#"))
-
-
-def _take_environment(loaded: LoadedConfig, environment: Mapping[str, str]) -> None:
+def _take_environment(
+    loaded: LoadedConfig, environment: Mapping[str, str], variables: Iterable[str] | None
+) -> None:
     """Unknown variables give warnings only: container platforms set some with our prefix."""
-    known = {d.environment: d for kind in loaded.kinds for d in settings_of(kind).values()}
+    known = {each.environment: each for each in loaded.declared.values()}
+    others: Collection[str] = () if variables is None else set(variables)
     prefixes = tuple(f"SPROCKET_{part_of(kind)}_".upper() for kind in loaded.kinds)
+    if variables is not None:
+        prefixes = ("SPROCKET_",)
     for name, text in sorted(environment.items()):
         where = f"environment variable {name}"
         if name in known:
-            loaded.set(known[name], _from_text(known[name], text, where), where)
-        elif name.startswith(prefixes):
-            loaded.notes.append(f"{where} sets nothing{_nearest(name, known)}")
+            if _OF_KUBERNETES.fullmatch(name) and re.match(r"(tcp|udp)://", text):
+                loaded.faults.append(
+                    f"{where}: {known[name].key} takes {known[name].takes()}, not {shown(text)}; "
+                    "Kubernetes sets it for a service of this name: set enableServiceLinks: false"
+                )
+                continue
+            loaded.set_text(known[name], text, where)
+        elif (
+            name.startswith(prefixes) and name not in others and not _OF_KUBERNETES.fullmatch(name)
+        ):
+            hint = _nearest_variable(name, {*known, *others})
+            loaded.notes.append(f"{where} sets nothing{hint}")
+
+
+def _nearest_variable(name: str, known: Iterable[str]) -> str:
+    # The prefix, which all have, would make any two of them similar.
+    start = len("SPROCKET_")
+    hint = nearest(name[start:], {each[start:] for each in known})
+    return hint.replace("mean '", "mean 'SPROCKET_")
 
 
 def _take_overrides(loaded: LoadedConfig, overrides: Mapping[str, Any]) -> None:
-    known = {d.key: d for kind in loaded.kinds for d in settings_of(kind).values()}
+    known = loaded.declared
     for key, value in overrides.items():
         if value is None:
             continue
         where = f"command line ({key})"
-        declared = known.get(key)
-        if declared is None:
-            raise ConfigError(f"{where}: unknown setting '{key}'{_nearest(key, known)}")
-        loaded.set(
-            declared,
-            _from_text(declared, value, where) if isinstance(value, str) else value,
-            where,
-        )
+        if key not in known:
+            hint = _command_hint(loaded, key) or nearest(key, known)
+            loaded.faults.append(f"{where}: unknown setting '{key}'{hint}")
+        elif isinstance(value, str):
+            loaded.set_text(known[key], value, where)
+        else:
+            loaded.set(known[key], value, where)
 
 
-def _nearest(name: str, known: Any) -> str:
-    """`; did you mean '…'?` if a known name is similar, else an empty text."""
-    by_fold = {each.lower(): each for each in sorted(known)}
-    near = difflib.get_close_matches(name.lower(), by_fold, n=1, cutoff=0.6)
-    return f"; did you mean '{by_fold[near[0]]}'?" if near else ""
-
-
-def _from_text(declared: Declared, text: str, where: str) -> Any:
-    """Converts a text to a setting's value.
-
-    Raises:
-        ConfigError: it cannot be read as the setting's type.
-    """
-    if declared.about.choices is not None:
-        folded = {choice.lower(): choice for choice in declared.about.choices}
-        return folded.get(text.strip().lower(), text)
-    if declared.optional and not text.strip():
-        return None
-    try:
-        return _size(text.strip()) if declared.is_size else _READ[declared.type](text.strip())
-    except ValueError:
-        raise ConfigError(
-            f"{where}: {declared.key} takes {declared.takes()}, not {text!r}"
-        ) from None
-
-
-_SIZE = re.compile(r"(-?[\d_]+)\s*([KMGT]?)(?:i?B)?", re.IGNORECASE)
-
-
-def _size(text: str) -> int:
-    match = _SIZE.fullmatch(text)
-    if match is None:
-        raise ValueError(text)
-    return int(match[1]) << (10 * " KMGT".index(match[2].upper() or " "))
-
-
-def _truth(text: str) -> bool:
-    folded = text.lower()
-    if folded not in _TRUTHS:
-        raise ValueError(text)
-    return _TRUTHS[folded]
-
-
-def _texts(text: str) -> tuple[str, ...]:
-    return tuple(each.strip() for each in re.split(r"[;,]", text) if each.strip())
-
-
-_TRUTHS = {"true": True, "yes": True, "on": True, "1": True} | {
-    "false": False, "no": False, "off": False, "0": False
-}  # fmt: skip
-_READ: dict[type, Callable[[str], Any]] = {
-    int: int,
-    float: float,
-    bool: _truth,
-    str: str,
-    tuple: _texts,
-}
+def _command_hint(loaded: LoadedConfig, key: str) -> str:
+    for each in loaded.declared.values():
+        if key in each.rocketmq_names:
+            return f"; that is RocketMQ's name for '{each.key}'"
+    return ""

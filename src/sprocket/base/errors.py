@@ -25,6 +25,7 @@
     │   ├── DiskFull          no free space to write
     │   ├── DamagedLog        the log is broken in a part that was on the disk
     │   ├── DirectoryInUse    another process has the store
+    │   ├── CopyMismatch      a master's bytes do not continue this log (store.writing.replica_log)
     │   └── IllegalDraft      a message cannot be stored as it is (store.log.drafts)
     ├── ProcessLost           a filter's process ended (filterserver.process)
     ├── NotConfined           a filter's process cannot be shut in (filterserver.process)
@@ -57,7 +58,10 @@ class UsageError(SprocketError):
 
 
 class ConfigError(UsageError):
-    """A setting is unknown, ill-typed or out of bounds. The text contains its key and its place."""
+    """A setting is unknown, ill-typed or out of bounds. The text contains its key and its place.
+
+    If several settings are wrong, the text has a line for each.
+    """
 
 
 class ClosedError(UsageError):

@@ -33,8 +33,32 @@ class Entropy(Protocol):
         ...
 
 
-class MappedFile(Protocol):
-    """One file of fixed size, mapped into memory and written in place."""
+class FileBytes(Protocol):
+    """The bytes of a file, which are read by system calls: `file[start:end]` is a copy of them.
+
+    Parts that were never written can be read too. In a mapping that is not safe: on tmpfs such a
+    read takes a page, and kills the process if there is none left.
+    """
+
+    def __len__(self) -> int:
+        """Bytes in the file."""
+        ...
+
+    def __getitem__(self, part: slice, /) -> bytes | bytearray | memoryview:
+        """Bytes of the file, as far as it has them.
+
+        Raises:
+            OSError: the disk failed.
+        """
+        ...
+
+
+class MappedFile(FileBytes, Protocol):
+    """One file of fixed size, mapped into memory and written in place.
+
+    `buffer` is for parts that have disk space because they were written or reserved. All others are
+    read as `FileBytes`.
+    """
 
     @property
     def path(self) -> str:
@@ -161,8 +185,8 @@ class Disk(Protocol):
         """A whole file, or None if there is none."""
         ...
 
-    def peek(self, path: str) -> memoryview:
-        """A read-only view of a file's bytes, without a copy; it shows what others write.
+    def peek(self, path: str) -> FileBytes:
+        """A file's bytes, for reading only; they show what others write.
 
         Raises:
             OSError: there is no such file, or it cannot be read.
@@ -174,6 +198,21 @@ class Disk(Protocol):
 
         Writes a new file, syncs it, renames it, and syncs the folder. If `backup`, the previous
         version is kept as `path.bak`.
+        """
+        ...
+
+    def lengthen(self, path: str, size: int) -> None:
+        """Gives a file that is shorter this size; the new bytes are zero.
+
+        Raises:
+            OSError: there is no such file, or the system refuses it.
+        """
+        ...
+
+    async def replace_in_background(self, path: str, content: bytes, *, backup: bool) -> None:
+        """As `replace`, for a large file: the event loop runs while it is written and synced.
+
+        It is finished even if the caller is cancelled. Nothing else may write it meanwhile.
         """
         ...
 

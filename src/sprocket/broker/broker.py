@@ -5,7 +5,8 @@ Each request goes through `dispatch`, which calls the endpoint of the request co
 `offsets` keep the consumers' offsets, `membership` and `clients` the connected clients, `locks` the
 leases of ordered consumers. `operate` answers the requests of operators, `registration` registers
 the broker at the name servers, `delay` delivers messages that are due. `tables` holds the broker's
-state and `files` writes it to state files. `parts` builds all of these.
+state and `files` writes it to state files. `parts` builds all of these, `request_table` the
+endpoints.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Sequence
 from contextlib import AsyncExitStack
+from functools import partial
 from types import TracebackType
 from typing import Self
 
@@ -21,9 +23,13 @@ from sprocket.base.config import check
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import ConfigError, ServiceNotAvailable, SprocketError, UsageError
 from sprocket.base.ports import Clock, Disk, Entropy
+from sprocket.base.watermark import Watermark
 from sprocket.broker.config import BrokerConfig
 from sprocket.broker.dispatch import Dispatch
+from sprocket.broker.members.replication import Replication, copy_rules
 from sprocket.broker.parts import BrokerParts, Location, Ports
+from sprocket.broker.replica_config import SLAVE
+from sprocket.broker.request_table import RequestTable
 from sprocket.broker.settings import BrokerSettings
 from sprocket.broker.tables.files import Work
 from sprocket.delay.levels.levels import DelayLevels
@@ -41,7 +47,6 @@ from sprocket.store.store import Store
 
 logger = logging.getLogger(__name__)
 
-_ANYWHERE = ("", "0.0.0.0", "::")
 #: How long a stop waits for the log to be on the disk, s.
 _FLUSH_SECONDS = 5.0
 #: Topics that one log line names at most.
@@ -56,6 +61,7 @@ class Broker:
         store: settings of its store.
         root: folder of its store and state files.
         disk, clock, entropy: the ports to the machine.
+        memory_bytes: the memory of the machine.
 
     Raises:
         ConfigError: a setting is invalid.
@@ -70,27 +76,21 @@ class Broker:
         disk: Disk,
         clock: Clock,
         entropy: Entropy,
+        memory_bytes: int = 8 << 30,
     ) -> None:
         check(config)
         check(store)
-        if addresses.bare(config.host) in _ANYWHERE and not config.advertised_host:
-            raise ConfigError(
-                f"broker.host {config.host!r} opens the broker to every address: "
-                "broker.advertised_host (brokerIP1) must name the one that clients connect to"
-            )
-        if config.id:
-            raise ConfigError(
-                f"broker.id (brokerId) is {config.id}: this broker cannot be a slave, since it "
-                "copies nothing from a master; only 0 is possible"
-            )
         self._settings = BrokerSettings(config, store)
         self._root = root
-        self._world = Ports(disk, clock, entropy)
+        self._world = Ports(disk, clock, entropy, memory_bytes)
         self._server = Server(
             self._answer_all,
             host=config.host,
             port=config.port,
-            limits=ConnectionLimits(frame_bytes_max=config.frame_bytes_max),
+            limits=ConnectionLimits(
+                frame_bytes_max=config.frame_bytes_max,
+                unfinished_bytes_max=config.unfinished_bytes_max,
+            ),
         )
         self._pool = Pool(entropy=entropy)
         self._dispatch: Dispatch | None = None
@@ -119,6 +119,11 @@ class Broker:
             await opened.enter_async_context(self._pool)
             place = await self._place()
             levels = DelayLevels.parse(self._settings.store.delay_levels)
+            rules, replicated, readable = (
+                copy_rules(self._settings.config),
+                Watermark(),
+                Watermark(),
+            )
             self._store = await Store.open(
                 disk=self._world.disk,
                 clock=self._world.clock,
@@ -126,8 +131,20 @@ class Broker:
                 config=self._settings.store,
                 store_host=place.packed,
                 tag_codes={SCHEDULE: levels.tag_code},
+                safe=(readable,) if rules.least > 1 else (),
+                is_copy=self._settings.config.role == SLAVE,
             )
             opened.push_async_callback(self._store.close)
+            replication = Replication(
+                self._store,
+                self._settings,
+                replicated=replicated,
+                readable=readable,
+                pool=self._pool,
+                entropy=self._world.entropy,
+            )
+            await opened.enter_async_context(replication)
+            place = place._replace(ha_address=replication.address_beside(self.address))
             self._parts = BrokerParts(
                 self._store,
                 self._settings,
@@ -135,11 +152,15 @@ class Broker:
                 world=self._world,
                 place=place,
                 pool=self._pool,
+                replication=replication,
+            )
+            table = RequestTable(
+                self._parts, self._store, self._settings, world=self._world, place=place
             )
             opened.push_async_callback(self._stop_timers)
             opened.push_async_callback(self._stop_running)
             opened.push_async_callback(self._parts.tables.filters.close)
-            await self._start()
+            await self._start(table.dispatch())
             self._exit = opened.pop_all()
         logger.info("broker %s serves at %s", self._settings.config.name, self.address)
         return self
@@ -167,43 +188,44 @@ class Broker:
         await asyncio.shield(self._failure)
 
     async def _place(self) -> Location:
-        config = self._settings.config
-        ha_host, port = addresses.split(self.address)
-        ha_port = config.replication_port or port + 1
-        return Location(
-            self._root,
-            self.address,
-            addresses.join(ha_host, ha_port),
-            await _packed(self.address),
-        )
+        return Location(self._root, self.address, "", await _packed(self.address))
 
     # The order matters. The files are loaded before anything may change a table, so that no save
     # replaces a file that was not read. Delivery and transactions compare their positions with
     # the log before the first request. The broker registers last, once it can serve.
-    async def _start(self) -> None:
+    async def _start(self, dispatch: Dispatch) -> None:
         parts = self._parts
         for file in parts.files:
             file.load()
         if lost := parts.tables.topics.add_missing(self._store.queues()):
             logger.warning("topics with messages are made again: %s", ", ".join(lost[:_NAMED_MAX]))
-        parts.delivery.start()
-        parts.settlement.start()
-        if parts.timers is not None:
-            await parts.timers.start()
-        self._dispatch = parts.dispatch
+        if not parts.replication.is_slave:
+            parts.delivery.start()
+            parts.settlement.start()
+            if parts.timers is not None:
+                await parts.timers.start()
+        self._dispatch = dispatch
         self._run("store", self._store.run)
-        self._run("delivery of delayed messages", parts.delivery.run)
-        if parts.timed_delivery is not None:
-            self._run("delivery of timed messages", parts.timed_delivery.run)
-        self._run("questions about transactions", parts.check_loop.run)
+        if not parts.replication.is_slave:
+            self._run_delivery()
         self._run("watch over clients", parts.membership.run)
-        self._run("leases", parts.tables.lock_table.run)
+        self._run("notices to members", parts.membership.send_notices)
+        self._run("leases", partial(parts.tables.lock_table.run, parts.files.locks))
         self._run("filters", parts.tables.filters.run)
         self._run("figures", parts.state.run)
         for name, work in parts.files.rounds(self._settings):
             self._run(name, work)
+        self._run("replication", partial(parts.replication.run, parts.copied))
         await parts.registration.first()
         self._run("registration", parts.registration.run)
+
+    def _run_delivery(self) -> None:
+        """Runs what writes messages of its own: a slave gets those from its master."""
+        parts = self._parts
+        self._run("delivery of delayed messages", parts.delivery.run)
+        if parts.timed_delivery is not None:
+            self._run("delivery of timed messages", parts.timed_delivery.run)
+        self._run("questions about transactions", parts.check_loop.run)
 
     def _run(self, name: str, work: Work) -> None:
         self._running.append(asyncio.create_task(self._watched(name, work), name=name))
@@ -221,6 +243,8 @@ class Broker:
         for task in self._running:
             task.cancel()
         await asyncio.gather(*self._running, return_exceptions=True)
+        for file in self._parts.files:
+            await file.idle()
         self._failure.cancel()
 
     async def _stop_timers(self) -> None:
@@ -230,15 +254,18 @@ class Broker:
             was_in_use = timers.is_in_use
             await timers.stop()
             if was_in_use:
+                await self._parts.files.timer_counts.idle()
                 self._parts.files.timer_counts.save()
 
     async def _save(self) -> None:
         """Saves the tables after the log is flushed to the disk."""
-        self._parts.settlement.write_op_records()
+        if not self._parts.replication.is_slave:
+            self._parts.settlement.write_op_records()
         try:
             async with asyncio.timeout(_FLUSH_SECONDS):
                 await self._store.sync()
             for file in self._parts.files:
+                await file.idle()
                 file.save()
         except (SprocketError, TimeoutError) as error:
             logger.error("not everything could be saved: %s", error)
@@ -254,7 +281,7 @@ class Broker:
             return [Reply(code=error.code, remark=error.remark)] * len(commands)
         registration = self._parts.registration
         before = registration.changes
-        outcomes = self._dispatch.dispatch_all(commands, peer)
+        outcomes = self._dispatch.answer_first(commands, peer)
         if registration.changes == before:
             return outcomes
         return [None if each is None else self._announced(each) for each in outcomes]

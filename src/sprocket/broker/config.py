@@ -2,28 +2,36 @@
 
 from __future__ import annotations
 
+import ipaddress
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from sprocket.base.config import setting
+from sprocket.base import setting_forms as forms
+from sprocket.base.config import Conflict, setting
+from sprocket.broker.replica_config import ReplicaConfig
 
 
 @dataclass(frozen=True, slots=True)
-class BrokerConfig:
+class BrokerConfig(ReplicaConfig):
     """Settings of a broker. Times in milliseconds, sizes in bytes."""
 
     cluster: str = setting(
-        "DefaultCluster", "Cluster that the broker belongs to.", rocketmq="brokerClusterName"
+        "DefaultCluster",
+        "Cluster that the broker belongs to.",
+        rocketmq="brokerClusterName",
+        form=forms.name,
     )
     name: str = setting(
-        "broker-a", "Name of the broker; a master and its slaves share it.", rocketmq="brokerName"
-    )
-    id: int = setting(
-        0, "0 for the master; it cannot be a slave yet.", rocketmq="brokerId", minimum=0
+        "broker-a",
+        "Name of the broker; a master and its slaves share it.",
+        rocketmq="brokerName",
+        form=forms.name,
     )
     host: str = setting(
         "127.0.0.1",
         "Address to listen at; 0.0.0.0 or :: opens it to other machines.",
         rocketmq="bindAddress",
+        form=forms.host,
     )
     port: int = setting(
         10911,
@@ -36,16 +44,13 @@ class BrokerConfig:
         None,
         "Address that clients connect to; by default `host`, if that is a single address.",
         rocketmq="brokerIP1",
-    )
-    replication_port: int = setting(
-        10912,
-        "TCP port that slaves connect to; 0 means one above the broker's own.",
-        rocketmq="haListenPort",
-        minimum=0,
-        maximum=65535,
+        form=forms.host,
     )
     nameservers: tuple[str, ...] = setting(
-        (), "Name servers to register at, each `host:port`.", rocketmq="namesrvAddr"
+        (),
+        "Name servers to register at, each `host:port`.",
+        rocketmq="namesrvAddr",
+        form=forms.addresses,
     )
     permission: int = setting(
         6,
@@ -85,10 +90,16 @@ class BrokerConfig:
         False, "Whether the topic of message traces is created.", rocketmq="traceTopicEnable"
     )
     trace_topic_name: str = setting(
-        "RMQ_SYS_TRACE_TOPIC", "Name of the topic of message traces.", rocketmq="msgTraceTopicName"
+        "RMQ_SYS_TRACE_TOPIC",
+        "Name of the topic of message traces.",
+        rocketmq="msgTraceTopicName",
+        form=forms.name,
     )
     region: str = setting(
-        "DefaultRegion", "Region that is written into each message.", rocketmq="regionId"
+        "DefaultRegion",
+        "Region that is written into each message.",
+        rocketmq="regionId",
+        form=forms.name,
     )
     trace_on: bool = setting(
         True, "Whether the broker asks clients to write traces.", rocketmq="traceOn"
@@ -170,6 +181,7 @@ class BrokerConfig:
     filter_uploaders: tuple[str, ...] = setting(
         ("127.0.0.1/32", "::1/128"),
         "Networks whose clients may upload filters in Python without a signature.",
+        form=forms.networks,
     )
     filter_secret: str | None = setting(
         None, "Secret; an upload signed with it is accepted from any address.", is_secret=True
@@ -279,6 +291,50 @@ class BrokerConfig:
     frame_bytes_max: int = setting(
         16 << 20, "Largest request that is accepted.", minimum=1 << 16, maximum=1 << 30
     )
+    unfinished_bytes_max: int = setting(
+        128 << 20,
+        "Bytes of incomplete requests over all connections, at most; above it those that have been "
+        "incomplete for longest are closed. One request may always be as large as frame_bytes_max.",
+        minimum=1 << 20,
+    )
     drain_ms: int = setting(
         5_000, "How long requests in flight may take when the broker stops.", minimum=0
     )
+
+    def conflicts(self) -> Iterator[Conflict]:
+        """What is wrong with the settings together."""
+        if is_anywhere(self.host) and not self.advertised_host:
+            yield Conflict(
+                ("host", "advertised_host"),
+                f"(bindAddress) {self.host!r} opens the broker to every address: "
+                "broker.advertised_host (brokerIP1) must name the one that clients connect to",
+            )
+        if self.advertised_host and is_anywhere(self.advertised_host):
+            yield Conflict(
+                ("advertised_host",),
+                f"(brokerIP1) is the one address that clients connect to, not "
+                f"{self.advertised_host!r}, which is every address",
+            )
+        yield from self.role_conflicts()
+
+    def remarks(self) -> Iterator[str]:
+        """What whoever starts the broker should know."""
+        # Java's broker listens at all addresses, so a broker.conf may set only the advertised one.
+        if is_loopback(self.host) and not is_loopback(self.advertised_host or self.host):
+            yield (
+                f"clients get the address {self.advertised_host} (brokerIP1), but the broker "
+                f"listens only at {self.host}; --host 0.0.0.0 opens it to other machines"
+            )
+
+
+def is_anywhere(host: str) -> bool:
+    """Whether a server that listens at `host` listens at every address."""
+    return host.strip().strip("[]") in ("", "0.0.0.0", "::")
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches `host`."""
+    try:
+        return ipaddress.ip_address(host.strip().strip("[]")).is_loopback
+    except ValueError:
+        return host.strip() == "localhost"

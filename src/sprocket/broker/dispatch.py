@@ -93,40 +93,35 @@ class Dispatch:
         self.failures = dict.fromkeys([*endpoints, -1], 0)
 
     # Sends that arrive in one read can share one append and one wait for the flush. A run endpoint
-    # takes as many requests as it can; the first one that it leaves goes to its own endpoint, so
-    # each turn of the loop answers at least one. After a refusal the rest is answered one by one:
-    # on a full disk each request would otherwise be tried twice, in a run and alone.
-    def dispatch_all(self, commands: Sequence[Command], peer: Peer) -> list[EventualResponse]:
-        """The replies to requests that arrived together, in their order.
+    # takes as many requests as it can. Any other request is answered alone, because it may take
+    # long: the connection reads the clock after each call.
+    def answer_first(self, commands: Sequence[Command], peer: Peer) -> list[EventualResponse]:
+        """The replies to the first of some requests that arrived together, in their order.
 
-        A request that a run endpoint leaves is answered alone. After a run endpoint has raised an
-        error, all further requests of the same read are answered alone.
+        These are the requests that a run endpoint takes, or else one.
         """
-        outcomes: list[EventualResponse] = []
-        runs = self._run_endpoints
-        while len(outcomes) < len(commands):
-            first = commands[len(outcomes)]
-            code = first.code
-            if code not in runs:
-                outcomes.append(self(first, peer))
-                continue
-            left = commands[len(outcomes) :] if outcomes else commands
-            done: Sequence[EventualResponse] = ()
-            try:
-                ran = runs[code](left, peer)
-                done = self._share_wait(left, peer, ran) if isinstance(ran, SharedWait) else ran
-                self.counts[code] += len(done)
-            except SprocketError:  # nothing is done yet: the first one, alone, gets the reason
-                runs = {}
-            except Exception as error:  # it is unknown what was done, so nothing is repeated
-                done = [self._refusal(each, peer, error) for each in _alike(left)]
-            if not _READY.issuperset(map(type, done)):
-                done = [
-                    outcome if type(outcome) in _READY else self._later(command, peer, outcome)  # type: ignore[arg-type]
-                    for command, outcome in zip(left, done, strict=False)
-                ]
-            outcomes += done or [self(first, peer)]
-        return outcomes
+        first = commands[0]
+        code = first.code
+        run = self._run_endpoints.get(code)
+        if run is None:
+            return [self(first, peer)]
+        done: Sequence[EventualResponse]
+        try:
+            ran = run(commands, peer)
+            done = self._share_wait(commands, peer, ran) if isinstance(ran, SharedWait) else ran
+            self.counts[code] += len(done)
+        except SprocketError:
+            # Nothing is done yet, and each request gets the reason alone. All of them at once: on
+            # a full disk each would otherwise be tried twice, in a run and alone.
+            return [self(each, peer) for each in _alike(commands)]
+        except Exception as error:  # it is unknown what was done, so nothing is repeated
+            done = [self._refusal(each, peer, error) for each in _alike(commands)]
+        if not _READY.issuperset(map(type, done)):
+            done = [
+                outcome if type(outcome) in _READY else self._later(command, peer, outcome)  # type: ignore[arg-type]
+                for command, outcome in zip(commands, done, strict=False)
+            ]
+        return list(done) or [self(first, peer)]
 
     def __call__(self, command: Command, peer: Peer) -> EventualResponse:
         """The reply to one request, or an awaitable of it."""

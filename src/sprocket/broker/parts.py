@@ -1,48 +1,32 @@
-"""Builds the parts of a broker and gives each the others that it needs; nothing runs here."""
+"""Builds the parts of a broker and gives each the others that it needs; nothing runs here.
+
+`request_table` builds the endpoints of all requests over them.
+"""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 from sprocket.base.ports import Clock, Disk, Entropy
-from sprocket.broker.dispatch import Dispatch, Endpoints, RunEndpoints
 from sprocket.broker.members.membership import MembershipRequests
 from sprocket.broker.members.registration import Registration
-from sprocket.broker.operate.connections import ConnectionRequests
-from sprocket.broker.operate.entries import EntryRequests
-from sprocket.broker.operate.figures import BrokerFigures, FigureRequests
-from sprocket.broker.operate.groups import GroupRequests
-from sprocket.broker.operate.progress import ProgressRequests
-from sprocket.broker.operate.queues import TopicQueueOffsets
-from sprocket.broker.operate.resets import ResetRequests
-from sprocket.broker.operate.settings import SettingRequests
-from sprocket.broker.operate.topics import TopicRequests
-from sprocket.broker.operate.volumes import VolumeRequests
-from sprocket.broker.reading.positions import OffsetRequests
+from sprocket.broker.members.replication import Replication
+from sprocket.broker.operate.figures import BrokerFigures
 from sprocket.broker.reading.pull import PullRequests
-from sprocket.broker.reading.query import QueryRequests
+from sprocket.broker.reading.read_place import ReadPlaces
 from sprocket.broker.sending.acknowledgement import Acknowledgement
 from sprocket.broker.sending.destination import DelayRules
-from sprocket.broker.sending.group_rules import GroupRules
 from sprocket.broker.sending.ingress import Ingress
-from sprocket.broker.sending.intake import Placing, SendReader
-from sprocket.broker.sending.replies import Replies
-from sprocket.broker.sending.retries import SendBacks
-from sprocket.broker.sending.run_reader import RunReader
-from sprocket.broker.sending.send import Sends
 from sprocket.broker.sending.stamp import Stamp
-from sprocket.broker.sending.timers import TimerFigures, TimerRequests
+from sprocket.broker.sending.timers import TimerFigures
 from sprocket.broker.sending.transactions import (
     LiveProducers,
     ParkingIngress,
     TransactionCounts,
-    TransactionRequests,
 )
 from sprocket.broker.settings import BrokerSettings
 from sprocket.broker.tables.access import ReadAccess
 from sprocket.broker.tables.files import StateFiles
-from sprocket.broker.tables.locks import LockRequests
-from sprocket.broker.tables.state import once_saved
 from sprocket.broker.tables.tables import Tables
 from sprocket.delay.levels.deliver import LevelDelivery
 from sprocket.delay.levels.levels import DelayLevels
@@ -60,11 +44,12 @@ _PROCESSES = 1 << 16
 
 
 class Ports(NamedTuple):
-    """The ports through which a broker reaches the machine."""
+    """The ports through which a broker reaches the machine, and how much memory that has."""
 
     disk: Disk
     clock: Clock
     entropy: Entropy
+    memory_bytes: int
 
 
 class Location(NamedTuple):
@@ -88,9 +73,7 @@ class BrokerParts:
     Args:
         store: the opened store.
         pool: connections to the name servers.
-
-    Attributes:
-        dispatch: calls the endpoint of each request.
+        replication: how the log is copied, which needs nothing of these parts.
     """
 
     # The lines are in the order of dependencies: ingress needs the timers, settlement and delivery
@@ -104,8 +87,11 @@ class BrokerParts:
         world: Ports,
         place: Location,
         pool: Pool,
+        replication: Replication,
     ) -> None:
         clock, host = world.clock, place.packed
+        self.replication = replication
+        self._store, self._queue_count = store, 0
         tables = self.tables = Tables(
             settings,
             clock,
@@ -122,6 +108,7 @@ class BrokerParts:
             settings=settings,
             address=place.address,
             ha_address=place.ha_address,
+            on_master=replication.master.learn,
         )
         self.delay_rules = DelayRules.of(settings, levels)
         self.ingress = Ingress(
@@ -133,6 +120,7 @@ class BrokerParts:
             clock=world.clock,
             ledger=tables.ledger,
             timers=self.timers,
+            check_copies=replication.check_copies if replication.is_waiting else None,
         )
         self.settlement = self._settlement(store, clock=clock, host=host)
         self.check_loop = self._check_loop(self.settlement, settings, clock=clock, host=host)
@@ -145,18 +133,19 @@ class BrokerParts:
             settings=settings,
             clock=world.clock,
         )
-        self.pulls = self._pulls(store, settings)
+        self.pulls = self._pulls(store, settings, world.memory_bytes)
         self.state = self._state(store, clock=clock)
         self.stamp = Stamp(settings.config, ids=_ids(world.entropy, place))
-        self.acknowledgement = Acknowledgement(store, settings, store_host=host)
-        messages, runs = self._messages(store, settings, world=world, address=place.address)
-        table = {**messages, **self._consumers(store)}
-        table |= self._operators(store, settings, clock=clock, address=place.address)
-        self.dispatch = Dispatch(
-            table, refusals=self.acknowledgement.refusals(), run_endpoints=runs
-        )
+        self.acknowledgement = Acknowledgement(store, settings, host, replication)
 
-    def _pulls(self, store: Store, settings: BrokerSettings) -> PullRequests:
+    def copied(self) -> None:
+        """Makes the topics known whose first messages were copied from a master."""
+        count = self._store.replica.queue_count
+        if count != self._queue_count:
+            self._queue_count = count
+            self.tables.topics.add_missing(self._store.queues())
+
+    def _pulls(self, store: Store, settings: BrokerSettings, memory_bytes: int) -> PullRequests:
         """Endpoints of pulls."""
         tables = self.tables
         access = ReadAccess(
@@ -166,8 +155,17 @@ class BrokerParts:
             settings=settings,
             filters=tables.filters,
         )
-        offsets, volumes = tables.offsets, tables.volumes
-        return PullRequests(store, access, offsets=offsets, settings=settings, volumes=volumes)
+        places = ReadPlaces(
+            store, settings, replication=self.replication, memory_bytes=memory_bytes
+        )
+        return PullRequests(
+            store,
+            access,
+            offsets=tables.offsets,
+            settings=settings,
+            volumes=tables.volumes,
+            places=places,
+        )
 
     def _timers(
         self, store: Store, settings: BrokerSettings, *, world: Ports, root: str
@@ -257,141 +255,6 @@ class BrokerParts:
 
     def _filters_changed(self) -> None:
         self.files.filters.changed()
-
-    def _messages(
-        self, store: Store, settings: BrokerSettings, *, world: Ports, address: str
-    ) -> tuple[Endpoints, RunEndpoints]:
-        """Endpoints that store and read messages, and those for sends that arrive together."""
-        tables = self.tables
-        rules = GroupRules(
-            tables.topics,
-            tables.groups,
-            locks=tables.locks,
-            settings=settings,
-            entropy=world.entropy,
-        )
-        placing = Placing(tables.topics, settings=settings, entropy=world.entropy)
-        reader = SendReader(
-            placing,
-            rules=rules,
-            stamp=self.stamp,
-            clock=world.clock,
-            batch_bytes_max=settings.store.message_bytes_max,
-        )
-        runs = RunReader(placing, self.stamp, self.delay_rules, world.clock)
-        sends = Sends(reader, runs, self.ingress, self.acknowledgement)
-        send_backs = SendBacks(
-            store, self.ingress, self.acknowledgement, rules=rules, volumes=tables.volumes
-        )
-        replies = Replies(
-            tables.clients,
-            placing,
-            self.ingress,
-            self.acknowledgement,
-            stamp=self.stamp,
-            clock=world.clock,
-            address=address,
-        )
-        transactions = TransactionRequests(store, self.acknowledgement, settlement=self.settlement)
-        endpoints = {
-            **sends.endpoints(),
-            **replies.endpoints(),
-            **send_backs.endpoints(),
-            **self.pulls.endpoints(),
-            **QueryRequests(store).endpoints(),
-            **transactions.endpoints(),
-            **TimerRequests(
-                self.timers,
-                self.ingress,
-                self.acknowledgement,
-                topics=tables.topics,
-                settings=settings,
-                clock=world.clock,
-            ).endpoints(),
-        }
-        return endpoints, sends.runs()
-
-    def _consumers(self, store: Store) -> Endpoints:
-        """Endpoints for heartbeats, filters, consumer offsets and queue locks."""
-        tables = self.tables
-        positions = OffsetRequests(
-            store,
-            tables.offsets,
-            topics=tables.topics,
-            groups=tables.groups,
-            clients=tables.clients,
-        )
-        return {
-            **self.membership.endpoints(),
-            **once_saved(tables.filters.endpoints(), self.files.filters),
-            **positions.endpoints(),
-            **LockRequests(tables.locks, self.files.locks).endpoints(),
-        }
-
-    def _operators(
-        self, store: Store, settings: BrokerSettings, *, clock: Clock, address: str
-    ) -> Endpoints:
-        """Endpoints for operators."""
-        tables = self.tables
-        queues = TopicQueueOffsets(tables.topics, store, broker_name=settings.config.name)
-        save_offsets = self.files.offset_rounds.save_at_once
-        groups = GroupRequests(
-            tables.groups,
-            tables.clients,
-            offsets=tables.offsets,
-            locks=tables.locks,
-            volumes=tables.volumes,
-            address=address,
-            lock_file=self.files.locks,
-            save_offsets=save_offsets,
-        )
-        offsets, clients, volumes = tables.offsets, tables.clients, tables.volumes
-        topics = TopicRequests(
-            tables.topics, store, self.pulls, offsets=offsets, clients=clients, volumes=volumes,
-            save_offsets=save_offsets,
-        )  # fmt: skip
-        connections = ConnectionRequests(
-            tables.clients,
-            store,
-            topics=tables.topics,
-            groups=tables.groups,
-            broker_name=settings.config.name,
-        )
-        named = {**topics.endpoints(), **groups.endpoints()}
-        return {
-            **once_saved(named, self.files.topics, self.files.groups, self.files.locks),
-            **self._positions(queues, settings, clock=clock, address=address),
-            **FigureRequests(queues, tables.offsets, state=self.state).endpoints(),
-            **VolumeRequests(tables.volumes, clock, cluster=settings.config.cluster).endpoints(),
-            **connections.endpoints(),
-            **EntryRequests(store, tables.clients).endpoints(),
-            **SettingRequests(settings, on_permission=self.registration.register_all).endpoints(),
-        }
-
-    def _positions(
-        self, queues: TopicQueueOffsets, settings: BrokerSettings, *, clock: Clock, address: str
-    ) -> Endpoints:
-        """Endpoints that show and reset consumer offsets."""
-        tables = self.tables
-        progress = ProgressRequests(
-            queues,
-            tables.offsets,
-            groups=tables.groups,
-            clients=tables.clients,
-            volumes=tables.volumes,
-            clock=clock,
-            address=address,
-        )
-        resets = ResetRequests(
-            queues,
-            tables.offsets,
-            groups=tables.groups,
-            clients=tables.clients,
-            pulls=self.pulls,
-            settings=settings,
-            save=self.files.offset_rounds.save_at_once,
-        )
-        return {**progress.endpoints(), **resets.endpoints()}
 
 
 def _ids(entropy: Entropy, place: Location) -> UniqueIds:

@@ -11,8 +11,9 @@ from dataclasses import replace
 from typing import Any
 
 from sprocket.base.config import settings_of
-from sprocket.base.config_files import load, properties
+from sprocket.base.config_files import load
 from sprocket.base.errors import ConfigError, InvalidParameter
+from sprocket.base.java_properties import properties
 from sprocket.broker.config import BrokerConfig
 from sprocket.store.config import StoreConfig
 
@@ -36,6 +37,9 @@ _LIVE = frozenset(
         "lite_pull",
         "sql_filters",
         "flush_timeout_ms",
+        "slave_timeout_ms",
+        "slave_reads",
+        "memory_percent",
         "offset_save_ms",
         "delay_save_ms",
         "registration_ms",
@@ -77,7 +81,7 @@ class BrokerSettings:
         # All lines are checked before any is applied, so that a request changes all or nothing.
         # Unknown names are no error: tools send whole files that name settings of Java's parts.
         asked: dict[str, str] = {}
-        for _, key, value in properties(text):
+        for key, value in ((each.key, each.value) for each in properties(text)):
             declared = by_name.get(key)
             if declared is None:
                 logger.info("setting %r is unknown and is ignored", key)

@@ -15,6 +15,7 @@ from typing import Any, Literal
 import typer
 
 from sprocket.base.backoff import pauses
+from sprocket.base.decoding import decode_strictly
 from sprocket.base.errors import TransportError, UsageError
 from sprocket.cli import loading, render
 from sprocket.cli.times import moment
@@ -80,9 +81,9 @@ def _filter_in(text: str) -> PythonFilter:
     if not path.endswith(".py"):
         return PythonFilter(None, text)
     try:
-        source = Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"--code {path}: {error}") from None
+        source = decode_strictly(Path(path).read_bytes(), path)
+    except OSError as error:
+        raise UsageError(f"--code {path}: {error.strerror}") from None
     secret = os.environ.get("SPROCKET_FILTER_SECRET")
     return PythonFilter(source, name or Path(path).stem, secret=secret)
 

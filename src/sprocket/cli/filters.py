@@ -88,9 +88,11 @@ _LEVELS = {
 
 
 def _filter_of(file: Path, name: str | None, secret: str | None = None) -> PythonFilter:
+    from sprocket.base.decoding import decode_strictly
     from sprocket.filter.python import PythonFilter
 
-    return PythonFilter(file.read_text(encoding="utf-8"), name or file.stem, secret=secret)
+    source = decode_strictly(file.read_bytes(), str(file))
+    return PythonFilter(source, name or file.stem, secret=secret)
 
 
 async def _tried(

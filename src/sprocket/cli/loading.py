@@ -3,20 +3,32 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
+from sprocket.base import setting_forms as forms
 from sprocket.base.errors import ConfigError
 
 if TYPE_CHECKING:
-    from sprocket.base.config_files import ConfigFile, LoadedConfig
+    from sprocket.base.config_files import ConfigFile
+    from sprocket.base.loaded_config import LoadedConfig
     from sprocket.client.config import ClientConfig
 
 #: A configuration file is written by hand, so a larger one must be a mistake.
 FILE_BYTES_MAX = 1 << 20
+
+
+def kinds() -> list[type]:
+    """The configuration classes whose settings may be in files and in the environment."""
+    from sprocket.broker.config import BrokerConfig
+    from sprocket.client.config import ClientConfig
+    from sprocket.nameserver.config import NameServerConfig
+    from sprocket.store.config import StoreConfig
+
+    return [BrokerConfig, StoreConfig, NameServerConfig, ClientConfig]
 
 
 def read(path: Path) -> ConfigFile:
@@ -26,17 +38,19 @@ def read(path: Path) -> ConfigFile:
         ConfigError: it cannot be read.
     """
     from sprocket.base.config_files import ConfigFile
+    from sprocket.base.decoding import decode
 
     try:
         with path.open("rb") as file:
             content = file.read(FILE_BYTES_MAX + 1)
-        if len(content) > FILE_BYTES_MAX:
-            raise ConfigError(f"{path}: larger than {FILE_BYTES_MAX} bytes, no configuration file")
-        return ConfigFile(str(path), content.decode("utf-8"))
     except OSError as error:
         raise ConfigError(f"cannot read {path}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise ConfigError(f"{path}: not a text in UTF-8") from None
+    if len(content) > FILE_BYTES_MAX:
+        raise ConfigError(f"{path}: larger than {FILE_BYTES_MAX} bytes, no configuration file")
+    text = decode(content)
+    if "\0" in text:
+        raise ConfigError(f"{path}: contains zero bytes, so it is no text in UTF-8")
+    return ConfigFile(str(path), text)
 
 
 def settings(
@@ -53,19 +67,90 @@ def settings(
         file: the configuration file, if any.
         given: `part.name=value` texts.
         overrides: values of the command's own options; None counts as not given.
+
+    Raises:
+        ConfigError: something is wrong; the text has a line for each fault.
     """
     from sprocket.base.config_files import load
 
     said = {name: value for name, value in (overrides or {}).items() if value is not None}
-    loaded = load(
-        kinds,
-        file=None if file is None else read(file),
-        environment=os.environ,
-        overrides={**dict(map(_split, given or ())), **said},
-    )
+    pairs = [each.partition("=") for each in given or ()]
+    unpaired = [f"--set takes PART.NAME=VALUE, not {key!r}" for key, sign, _ in pairs if not sign]
+    try:
+        loaded = load(
+            kinds,
+            file=None if file is None else read(file),
+            environment=os.environ,
+            overrides={key.strip(): value.strip() for key, sign, value in pairs if sign} | said,
+            variables=_variables(),
+        )
+    except ConfigError as error:
+        raise ConfigError("\n".join([*unpaired, str(error)])) from None
+    if unpaired:
+        raise ConfigError("\n".join(unpaired))
     for note in loaded.notes:
-        typer.echo(f"sprocket: note: {note}", err=True)
+        if note not in _noted:
+            _noted.add(note)
+            typer.echo(f"sprocket: note: {note}", err=True)
     return loaded
+
+
+def of_servers(
+    kinds: Sequence[type],
+    *,
+    file: Path | None,
+    given: Sequence[str] | None = None,
+    overrides: Mapping[str, Any] | None = None,
+) -> LoadedConfig:
+    """Loads settings as `settings` does, and checks the folders that they name on this machine.
+
+    A server starts with what this returns, and `sprocket config check` checks by it.
+
+    Raises:
+        ConfigError: something is wrong; the text has a line for each fault.
+    """
+    loaded = settings(kinds, file=file, given=given, overrides=overrides)
+    faults = list(_folder_faults(loaded))
+    if faults:
+        raise ConfigError("\n".join(faults))
+    return loaded
+
+
+def _folder_faults(loaded: LoadedConfig) -> Iterator[str]:
+    """Folders that can neither be used nor made."""
+    for declared in loaded.declared.values():
+        if declared.about.form not in (forms.folder, forms.folders):
+            continue
+        value = getattr(loaded.of_part(declared.part), declared.name)
+        is_file = declared.key == "nameserver.kv_path"
+        for path in (value,) if isinstance(value, str) else value or ():
+            whole = os.path.abspath(path)
+            if complaint := _folder_fault(os.path.dirname(whole) if is_file else whole):
+                origin = loaded.origins[declared.key]
+                yield f"{origin}: {declared.key} is {path!r}, but {complaint}"
+
+
+def _folder_fault(folder: str) -> str | None:
+    there = folder
+    while not os.path.lexists(there):
+        there = os.path.dirname(there)
+    if not os.path.isdir(there):
+        return f"{there} is no folder"
+    if not os.access(there, os.W_OK | os.X_OK):
+        return f"this user cannot write in {there}"
+    return None
+
+
+def _variables() -> set[str]:
+    """All variables that mean something to some command."""
+    from sprocket.base.config_files import variables_of
+
+    return {*variables_of(kinds()), *_OTHER_VARIABLES}
+
+
+_OTHER_VARIABLES = ("SPROCKET_CONFIG", "SPROCKET_FILTER_SECRET", "SPROCKET_NAMESERVERS")
+#: Notes that this process has printed; a command may load settings more than once.
+_noted: set[str] = set()
 
 
 def client() -> ClientConfig:
@@ -84,10 +169,3 @@ def credentials() -> dict[str, Any]:
         "secret_key": found.secret_key,
         "security_token": found.security_token,
     }
-
-
-def _split(text: str) -> tuple[str, str]:
-    key, separator, value = text.partition("=")
-    if not separator:
-        raise ConfigError(f"--set takes PART.NAME=VALUE, not {text!r}")
-    return key.strip(), value.strip()

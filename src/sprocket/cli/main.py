@@ -1,18 +1,19 @@
 """The command `sprocket`: its subcommands, and its exit codes.
 
 Exit codes: 0 success; 1 failure; 2 wrong usage; 130 stopped by Ctrl-C.
-Every failure is one line on stderr.
+Every failure is one line on stderr; of settings, each that is wrong is one.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from typing import Annotated, NoReturn
 
 import typer
 
-from sprocket.base.errors import SprocketError, UsageError
+from sprocket.base.errors import ConfigError, SprocketError, UsageError
 from sprocket.cli import (
     consume,
     deadletters,
@@ -89,6 +90,8 @@ def main() -> None:
     """Runs the command line and exits."""
     try:
         app(prog_name="sprocket")
+    except ConfigError as error:
+        _fail("", ASKED_WRONGLY, lines=str(error).split("\n"))
     except UsageError as error:
         _fail(str(error), ASKED_WRONGLY)
     except SprocketError as error:
@@ -106,8 +109,9 @@ def _words(error: OSError) -> str:
     return f"{error.filename}: {reason}" if error.filename else reason
 
 
-def _fail(text: str, code: int) -> NoReturn:
-    typer.echo(f"sprocket: {' '.join(text.split())}", err=True)
+def _fail(text: str, code: int, *, lines: Sequence[str] = ()) -> NoReturn:
+    for line in lines or (text,):
+        typer.echo(f"sprocket: {' '.join(line.split())}", err=True)
     sys.exit(code)
 
 

@@ -7,7 +7,7 @@ everything and exits with code 0 within seconds; a second signal ends it at once
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -15,13 +15,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Protocol, Self, TypeVar
 
 import typer
 
-from sprocket.base.errors import ConfigError, ConnectFailed
 from sprocket.cli import loading
 from sprocket.cli.options import ConfigFile, Host, Set
 
 if TYPE_CHECKING:
     from sprocket.broker.broker import Broker
-    from sprocket.broker.config import BrokerConfig
 
 Store = Annotated[
     Path | None,
@@ -92,7 +90,7 @@ def standalone(
     from sprocket.standalone import Standalone
     from sprocket.store.config import StoreConfig
 
-    loaded = loading.settings(
+    loaded = loading.of_servers(
         (BrokerConfig, StoreConfig, NameServerConfig),
         file=config,
         given=given,
@@ -105,7 +103,6 @@ def standalone(
             "broker.advertised_host": advertise,
         },
     )
-    _check_reach(loaded.of(BrokerConfig))
     node = Standalone(
         store=os.path.abspath(loaded.of(StoreConfig).path),
         configs=[loaded.of(NameServerConfig), loaded.of(BrokerConfig), loaded.of(StoreConfig)],
@@ -133,7 +130,7 @@ def nameserver(
     from sprocket.nameserver.nameserver import NameServer
 
     kv_path = None if store is None else f"{_path(store)}/kvConfig.json"
-    loaded = loading.settings(
+    loaded = loading.of_servers(
         (NameServerConfig,),
         file=config,
         given=given,
@@ -173,7 +170,7 @@ def broker(
     from sprocket.broker.config import BrokerConfig
     from sprocket.store.config import StoreConfig
 
-    loaded = loading.settings(
+    loaded = loading.of_servers(
         (BrokerConfig, StoreConfig),
         file=config,
         given=given,
@@ -187,8 +184,6 @@ def broker(
         },
     )
     settings = loaded.of(BrokerConfig)
-    _check_addresses(settings.nameservers)
-    _check_reach(settings)
     if not settings.nameservers:
         typer.echo(
             "sprocket: note: no name server is given; clients will not find the broker", err=True
@@ -202,43 +197,12 @@ def broker(
     )
 
 
-def _check_addresses(nameservers: Sequence[str]) -> None:
-    from sprocket.remoting.address import split
-
-    for address in nameservers:
-        try:
-            split(address)
-        except ConnectFailed as error:
-            raise ConfigError(f"broker.nameservers (namesrvAddr): {error}") from None
-
-
-def _check_reach(config: BrokerConfig) -> None:
-    """Prints a note if clients get an address at which the broker does not listen.
-
-    Java's broker listens at all addresses, so a broker.conf may set only the advertised one.
-    """
-    if _is_loopback(config.host) and not _is_loopback(config.advertised_host or config.host):
-        typer.echo(
-            f"sprocket: note: clients get the address {config.advertised_host} (brokerIP1), but "
-            f"the broker listens only at {config.host}; --host 0.0.0.0 opens it to other machines",
-            err=True,
-        )
-
-
-def _is_loopback(host: str) -> bool:
-    import ipaddress
-
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
 def _broker(config: Any, store: Any) -> Broker:
     from sprocket.broker.broker import Broker
     from sprocket.runtime.clock import SystemClock
     from sprocket.runtime.disk import SystemDisk
     from sprocket.runtime.entropy import SystemEntropy
+    from sprocket.runtime.memory import memory_bytes
 
     return Broker(
         config,
@@ -247,6 +211,7 @@ def _broker(config: Any, store: Any) -> Broker:
         disk=SystemDisk(),
         clock=SystemClock(),
         entropy=SystemEntropy(),
+        memory_bytes=memory_bytes(),
     )
 
 

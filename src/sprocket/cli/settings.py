@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,17 +19,17 @@ if TYPE_CHECKING:
 #: Parts whose settings may be in files and in the environment.
 _LOADED = frozenset({"broker", "store", "nameserver", "client"})
 
+
+class Program(StrEnum):
+    """What starts with a configuration file."""
+
+    BROKER = "broker"
+    NAMESERVER = "nameserver"
+    STANDALONE = "standalone"
+    COMMANDS = "commands"
+
+
 app = typer.Typer(help="Settings: list all, show current values, check a file.")
-
-
-def kinds() -> list[type]:
-    """The configuration classes whose settings may be in files and in the environment."""
-    from sprocket.broker.config import BrokerConfig
-    from sprocket.client.config import ClientConfig
-    from sprocket.nameserver.config import NameServerConfig
-    from sprocket.store.config import StoreConfig
-
-    return [BrokerConfig, StoreConfig, NameServerConfig, ClientConfig]
 
 
 def in_programs() -> list[type]:
@@ -48,9 +50,9 @@ def show(config: ConfigFile = None, given: Set = None, as_json: Json = False) ->
     """Prints every setting with its value and the origin of the value."""
     from sprocket.base.config import settings_of
 
-    loaded = loading.settings(kinds(), file=config, given=given)
+    loaded = loading.settings(loading.kinds(), file=config, given=given)
     rows = []
-    for kind in kinds():
+    for kind in loading.kinds():
         values: Any = loaded.of(kind)
         for each in settings_of(kind).values():
             value = getattr(values, each.name)
@@ -79,13 +81,63 @@ def reference(as_json: Json = False) -> None:
     typer.echo("\n".join(markdown()))
 
 
-@command(app, "check", "sprocket config check /opt/rocketmq/conf/broker.conf")
+@command(
+    app,
+    "check",
+    "sprocket config check /opt/rocketmq/conf/broker.conf",
+    "sprocket config check sprocket.toml --for standalone",
+)
 def check(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="TOML, or a RocketMQ broker.conf.")],
+    program: Annotated[
+        Program | None,
+        typer.Option(
+            "--for",
+            help="The program that is to start with it. By default a RocketMQ file is for a "
+            "broker, or a name server if its name or content says so, and TOML for all.",
+        ),
+    ] = None,
 ) -> None:
-    """Checks a configuration file; the exit code is 0 if it is valid."""
-    loading.settings(kinds(), file=file)
-    typer.echo(f"{file}: valid")
+    """Checks a configuration file as a start would; the exit code is 0 if it is valid."""
+    chosen = program or _program_of(file)
+    loading.of_servers(_kinds_of(chosen), file=file)
+    words = {None: "", Program.STANDALONE: ""}.get(chosen, f" for a {chosen and chosen.value}")
+    typer.echo(f"{file}: valid{words}")
+
+
+def _kinds_of(program: Program | None) -> list[type]:
+    """The configuration classes that a program loads; all for None."""
+    broker, store, nameserver, client = loading.kinds()
+    return {
+        Program.BROKER: [broker, store],
+        Program.NAMESERVER: [nameserver],
+        Program.STANDALONE: [broker, store, nameserver],
+        Program.COMMANDS: [client],
+        None: loading.kinds(),
+    }[program]
+
+
+def _program_of(file: Path) -> Program | None:
+    """The program that a file is for; None for all."""
+    from sprocket.base.config import settings_of
+    from sprocket.base.config_files import is_toml
+    from sprocket.base.java_properties import properties
+
+    content = loading.read(file)
+    if is_toml(content):
+        return None
+    by_kind = [
+        {name for each in settings_of(kind).values() for name in (each.key, *each.rocketmq_names)}
+        for kind in loading.kinds()
+    ]
+    of_broker, of_nameserver = by_kind[0] | by_kind[1], by_kind[2]
+    names = {each.key for each in properties(content.text)}
+    if names & (of_broker - of_nameserver):
+        return Program.BROKER
+    says_so = re.search("namesrv|name_?server", file.name, re.IGNORECASE)
+    if says_so or names & (of_nameserver - of_broker):
+        return Program.NAMESERVER
+    return Program.BROKER
 
 
 def markdown() -> Iterator[str]:
@@ -99,7 +151,7 @@ def markdown() -> Iterator[str]:
         "RocketMQ's own name, in an environment variable, or in `--set`. Later ones in this list "
         "win. Commands that send requests to servers use the part `[client]`."
     )
-    for kind in kinds():
+    for kind in loading.kinds():
         declared = list(settings_of(kind).values())
         yield from ("", f"## [{declared[0].part}]", "")
         yield "| setting | takes | default | RocketMQ's name | environment | meaning |"
@@ -156,7 +208,7 @@ def plain(value: Any) -> str:
 def _all_settings() -> Iterator[Declared]:
     from sprocket.base.config import settings_of
 
-    for kind in kinds():
+    for kind in loading.kinds():
         yield from settings_of(kind).values()
     for kind in in_programs():
         yield from _own(kind)

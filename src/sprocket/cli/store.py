@@ -235,7 +235,7 @@ def repair(
     """Repairs a store that no broker has open. Without --yes it only prints what it would do.
 
     It moves removed files to the store's folder `removed`. Afterwards start the broker, or
-    verify again.
+    verify again. If there is nothing to repair, it says so, and its exit code is 1.
     """
     import time
 
@@ -282,3 +282,5 @@ def _carry_out(mending: Repair, steps: list[RepairStep], *, yes: bool, as_json: 
                 await step.do()
 
         run(carry_out())
+    if not steps:
+        raise typer.Exit(FOUND_SOMETHING)

@@ -22,14 +22,19 @@ _UNITS_S = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 def start_at(text: str, now_ms: int) -> Literal["first", "last"] | int:
     """The start that a text names: `first`, `last`, or ms since 1970 UTC.
 
+    A time without a zone is local: a person at this machine wrote it. Programs name the zone.
+
     Raises:
-        UsageError: the text is neither a word nor a time.
+        UsageError: the text is neither a word nor a time, or it is in seconds since 1970.
     """
     if text in ("first", "last"):
         return text  # type: ignore[return-value]  # mypy does not narrow by a tuple
     if ago := _AGO.fullmatch(text):
         return max(0, now_ms - int(ago[1]) * _AGO_MS[ago[2]])
     if re.fullmatch(r"\d{1,15}", text):
+        from sprocket.message.outgoing import check_milliseconds
+
+        check_milliseconds(int(text))
         return int(text)
     try:
         return max(0, int(datetime.fromisoformat(text).astimezone().timestamp() * 1000))

@@ -5,10 +5,11 @@ Sizes are in bytes, times in milliseconds.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from sprocket.base.config import check, setting
+from sprocket.base import setting_forms as forms
+from sprocket.base.config import Conflict, check_values, setting
 from sprocket.base.errors import ConfigError
 from sprocket.client.assign import Strategy, average, strategy_of
 from sprocket.clientcore.envelope import JAVA_PACKING, NEW_TOPIC_QUEUES
@@ -61,7 +62,16 @@ class ClientConfig:
     )
 
     def __post_init__(self) -> None:
-        check(self)
+        check_values(self)
+
+    def conflicts(self) -> Iterator[Conflict]:
+        """What is wrong with the settings together."""
+        keys = (self.access_key, self.secret_key)
+        if any((*keys, self.security_token)) and not all(keys):
+            yield Conflict(
+                ("access_key", "secret_key", "security_token"),
+                "and secret_key belong together, and one of them is missing",
+            )
 
     def signer(self) -> Signer | None:
         """Returns the signer of requests; None if there are no keys.
@@ -213,7 +223,7 @@ class FetchConfig(ClientConfig):
     assign: Strategy | str = field(default=average)
 
     def __post_init__(self) -> None:
-        check(self)
+        check_values(self)
         _check_hold(self.hold_ms, self.pull_timeout_ms)
         strategy_of(self.assign)
 
@@ -332,7 +342,7 @@ class PullConfig(ClientConfig):
     )
 
     def __post_init__(self) -> None:
-        check(self)
+        check_values(self)
         _check_hold(self.hold_ms, self.pull_timeout_ms)
 
 
@@ -371,8 +381,6 @@ def nameserver_addresses(
             f"no name server is given, and none is set in {' or '.join(NAMESERVER_VARIABLES)}"
         )
     for address in addresses:
-        host, _, port = address.rpartition(":")
-        is_port = port.isascii() and port.isdigit() and 0 < int(port) < 65536
-        if not host or "/" in host or not is_port:
-            raise ConfigError(f"a name server is host:port, not {address!r}")
+        if complaint := forms.address(address):
+            raise ConfigError(f"a name server {complaint}")
     return addresses

@@ -38,7 +38,7 @@ from sprocket.filter.choice import Filter, MessageSelector
 from sprocket.message.message import StoredMessage
 from sprocket.message.offsets import QueueOffset
 from sprocket.message.queue import QueueId
-from sprocket.message.topic import check_group, check_topic
+from sprocket.message.topic import check_consumer_group, check_topic
 
 
 class LitePullConsumer(Lifecycle):
@@ -85,7 +85,7 @@ class LitePullConsumer(Lifecycle):
         config: LitePullConfig | None = None,
         world: ClientEnvironment | None = None,
     ) -> None:
-        check_group(group)
+        check_consumer_group(group)
         self.group = group
         self.config = arguments.settings(config, LitePullConfig)
         self._beginning = StartPosition.of(start)

@@ -36,7 +36,7 @@ from sprocket.message.message import StoredMessage
 from sprocket.message.offsets import QueueOffset
 from sprocket.message.opening import Opening
 from sprocket.message.queue import QueueId
-from sprocket.message.topic import check_group, check_topic
+from sprocket.message.topic import check_consumer_group, check_topic
 from sprocket.protocol.codes import MASTER
 from sprocket.protocol.command import Command
 from sprocket.protocol.requests.pull import SUBSCRIPTION, SUSPEND, PullMessage
@@ -107,7 +107,7 @@ class PullConsumer(Lifecycle):
         config: PullConfig | None = None,
         world: ClientEnvironment | None = None,
     ) -> None:
-        check_group(group)
+        check_consumer_group(group)
         self.group = group
         self.config = settings(config, PullConfig)
         self._nameservers = nameserver_addresses(nameservers, os.environ)

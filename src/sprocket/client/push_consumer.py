@@ -36,7 +36,7 @@ from sprocket.client.session.session import Session
 from sprocket.filter.choice import Filter, MessageSelector, filter_of
 from sprocket.message.message import StoredMessage
 from sprocket.message.queue import QueueId
-from sprocket.message.topic import check_group, retry_topic
+from sprocket.message.topic import check_consumer_group, retry_topic
 
 __all__ = ["Later", "PushConsumer", "Start"]
 
@@ -117,7 +117,7 @@ class PushConsumer(Lifecycle):
         config: ConsumerConfig | None = None,
         world: ClientEnvironment | None = None,
     ) -> None:
-        check_group(group)
+        check_consumer_group(group)
         self.group = group
         self.config = settings(config, ConsumerConfig)
         self.ordered = ordered

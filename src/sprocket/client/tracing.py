@@ -25,6 +25,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from sprocket.base.errors import SprocketError
+from sprocket.base.troubles import Troubles
 from sprocket.client.base.lifecycle import Lifecycle
 from sprocket.client.base.subscription import Later, Listener, MessageListener
 from sprocket.client.base.world import ClientEnvironment
@@ -97,6 +98,7 @@ class Tracer(Lifecycle):
         self._waiting: deque[tuple[str, tuple[str, ...]]] = deque()
         self._requests = map("{}-{}".format, itertools.repeat(self._token()), itertools.count())
         self._sending: asyncio.Task[None] | None = None
+        self._troubles = Troubles(lambda: asyncio.get_running_loop().time(), logger)
         self.dropped = 0
 
     async def start(self) -> None:
@@ -217,7 +219,10 @@ class Tracer(Lifecycle):
                 await self._producer.send(Message(self._topic, text.encode(), keys=keys))
             except SprocketError as error:
                 self.dropped += count
-                logger.warning("a trace of %d events is dropped: %s", count, error)
+                text = f"message traces cannot be sent to {self._topic}, and are dropped"
+                self._troubles.failed("traces", text, error)
+            else:
+                self._troubles.ended("traces", f"message traces are sent to {self._topic} again")
 
     def _take(self) -> tuple[str, list[str], int]:
         """Removes events for one message; returns its text, its keys and the number of events."""

@@ -32,6 +32,11 @@ _START = (
 _START_SECONDS = 20.0
 #: A process that gets little CPU time may take this many times the limit on the clock.
 _PATIENCE = 20
+#: The longest pause between two looks at a process, s; and how many times it may be found asleep,
+#: without having used CPU time, before it is ended. Looks are counted and not seconds, because a
+#: loop that stands still does not feed it.
+_LOOK_SECONDS = 0.25
+_ASLEEP_MAX = 5
 #: The most CPU time of a process's life; the broker replaces it long before, see `is_worn`.
 _LIFE_SECONDS = 600
 _WORN_SECONDS = 300.0
@@ -207,23 +212,28 @@ class FilterProcess:
         """
         # The limit is on CPU time, so that a busy machine does not end honest filters. The loop
         # sleeps for at least as long as the process needs to use up its rest, then measures again.
-        # A limit on the clock, `_PATIENCE` times as long, ends a process that only sleeps.
+        # A process that sleeps, on a lock say, would keep other filters waiting without using any:
+        # a filter has nothing to wait for. A limit on the clock, `_PATIENCE` times as long, ends
+        # what is left.
         loop = asyncio.get_running_loop()
         began, used = loop.time(), self._cpu_seconds()
         last = began + seconds * (1 if is_start or used is None else _PATIENCE)
-        left = seconds
+        left, was_used, times_asleep = min(seconds, _LOOK_SECONDS), used, 0
         while not (await asyncio.wait([reading], timeout=left))[0]:
             now_used = self._cpu_seconds()
-            left = 0.0
+            left = last - loop.time()
             if used is not None and now_used is not None and not is_start:
-                left = min(seconds - (now_used - used), last - loop.time())
-            if left <= 0.0:
+                left = min(seconds - (now_used - used), left)
+                is_idle = now_used == was_used and self._is_asleep()
+                was_used, times_asleep = now_used, times_asleep + 1 if is_idle else 0
+            if left <= 0.0 or times_asleep >= _ASLEEP_MAX:
                 await self.kill()
                 what = "did not start" if is_start else "was not done"
-                raise ProcessLost(
-                    f"the filter {what} after {seconds:g} s of CPU time, and was ended"
-                )
-            left = max(left, 0.01)
+                used_up = f"after {seconds:g} s of CPU time"
+                if times_asleep >= _ASLEEP_MAX:
+                    used_up = "and waited for something"
+                raise ProcessLost(f"the filter {what} {used_up}, and was ended")
+            left = min(max(left, 0.01), _LOOK_SECONDS)
 
     async def _frame(self) -> bytes:
         (size,) = exchange.LENGTH.unpack(await self._reader.readexactly(exchange.LENGTH.size))
@@ -239,6 +249,14 @@ class FilterProcess:
             return time.clock_gettime(~self._child.pid << 3 | 2)
         except OSError:
             return None
+
+    def _is_asleep(self) -> bool:
+        """Whether it waits for something else than a CPU. Source: proc_pid_stat(5)."""
+        try:
+            stat = Path(f"/proc/{self._child.pid}/stat").read_bytes()
+        except OSError:
+            return False
+        return stat.rpartition(b") ")[2][:1] == b"S"
 
     async def _end(self) -> str:
         """Ends a process that has closed its pipe; returns how it ended."""

@@ -69,8 +69,11 @@ def shown_at_once(places: Sequence[RecordInRead]) -> list[FilterInput]:
     parts: list[FilterInput] = []
     total = 0
     for place in places:
-        parts.append(shown(place.record))
-        total += len(parts[-1].body)
+        part = shown(place.record)
+        parts.append(part)
+        is_closed = place.record.sys_flag & COMPRESSED and len(part.body) == len(place.record.body)
+        # A body that does not open may have cost as much as the largest that does.
+        total += OPENED_BYTES_MAX if is_closed else len(part.body)
         if total > _SHOWN_BYTES_MAX:
             break
     return parts

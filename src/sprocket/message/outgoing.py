@@ -49,9 +49,24 @@ def text_of(message: Message) -> str:
         if "||" in tag or tag == "*" or tag != tag.strip():
             raise UsageError(f"no subscription can name the tag {tag!r}: it is one word")
         text += f"{TAGS}{NAME_END}{tag}{PAIR_END}"
+    if not text.isascii():  # almost all are, which costs no look at the characters
+        _check_unicode(message, text)
     if message.waits:
         text += encode(_waiting(message))
     return text + (_WAITS if message.wait_stored else _WAITS_NOT)
+
+
+def _check_unicode(message: Message, text: str) -> None:
+    """Raises UsageError if a text contains half of a surrogate pair, which no encoding carries."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        parts = {**message.properties, TAGS: message.tag, KEYS: " ".join(message.keys)}
+        half = text[error.start]
+        named = next(name for name, value in parts.items() if half in f"{name}{value}")
+        raise UsageError(
+            f"property {named!a} contains U+{ord(half):04X}, half of a surrogate pair: no Unicode"
+        ) from None
 
 
 def _keys(keys: Sequence[str]) -> str:

@@ -125,6 +125,13 @@ def check_group(name: str) -> None:
         raise UsageError(f"{fault} ({name!r})")
 
 
+def check_consumer_group(name: str) -> None:
+    """Raises UsageError if `name` cannot name a consumer group, which has a retry topic."""
+    check_group(name)
+    if fault := fault_of_consumer_group(name):
+        raise UsageError(f"{fault} ({name!r})")
+
+
 def is_system_topic(name: str) -> bool:
     """Whether RocketMQ reserves the topic."""
     return name in SYSTEM_TOPICS or name.startswith(SYSTEM_PREFIX)

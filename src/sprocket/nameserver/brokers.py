@@ -9,6 +9,7 @@ from sprocket.base.errors import ConnectFailed, InvalidParameter, SystemFailure
 from sprocket.message.record import body_crc
 from sprocket.message.topic import READ, WRITE
 from sprocket.nameserver.configuration import Configuration
+from sprocket.nameserver.rivals import Rivals
 from sprocket.nameserver.routes import (
     BrokerInfo,
     BrokerInstances,
@@ -56,6 +57,7 @@ class BrokerRequests:
         self._settings = settings
         self._configuration = configuration
         self._now_ms = now_ms
+        self._rivals = Rivals(now_ms)
 
     def table(self) -> dict[int, Callable[[Command, Peer], Reply]]:
         """The handling functions by request code."""
@@ -94,11 +96,12 @@ class BrokerRequests:
             zone=command.fields.get("zoneName", "")[:_NAME_MAX] or None,
             filter_servers=tuple(body.filter_server_list[:_FILTER_SERVERS_MAX]),
         )
+        warning = self._rivals.warning(info, self._routes.broker(info.broker))
         master = self._routes.register(info, peer, self._now_ms())
         header = route.RegisterBrokerReply()
         if info.number != MASTER and master.number == MASTER:
             header.master_addr, header.ha_server_addr = master.address, master.ha_address
-        return Reply(header, body=self._order_conf())
+        return Reply(header, body=self._order_conf(), remark=warning)
 
     def _order_conf(self) -> bytes:
         """The order configuration of all topics; empty if none is set or brokers do not get it."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from sprocket.base import setting_forms as forms
 from sprocket.base.config import setting
 
 
@@ -15,6 +16,7 @@ class NameServerConfig:
         "127.0.0.1",
         "Address to listen at; 0.0.0.0 or :: opens it to other machines.",
         rocketmq="bindAddress",
+        form=forms.host,
     )
     port: int = setting(
         9876,
@@ -27,6 +29,7 @@ class NameServerConfig:
         None,
         "File of the key-value settings; without one they are lost when the name server stops.",
         rocketmq="kvConfigPath",
+        form=forms.folder,
     )
     broker_expiry_ms: int = setting(
         120_000,
@@ -71,6 +74,12 @@ class NameServerConfig:
     kv_entries_max: int = setting(100_000, "Key-value settings at most.", minimum=1)
     frame_bytes_max: int = setting(
         16 << 20, "Largest request that is accepted.", minimum=1 << 16, maximum=1 << 30
+    )
+    unfinished_bytes_max: int = setting(
+        128 << 20,
+        "Bytes of incomplete requests over all connections, at most; above it those that have been "
+        "incomplete for longest are closed. One request may always be as large as frame_bytes_max.",
+        minimum=1 << 20,
     )
     drain_ms: int = setting(
         3_000, "How long requests in flight may take when the name server stops.", minimum=0

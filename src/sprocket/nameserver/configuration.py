@@ -7,8 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 from sprocket.base.config import settings_of
-from sprocket.base.config_files import DEFAULT, ConfigFile, load
+from sprocket.base.config_files import ConfigFile, load
 from sprocket.base.errors import ConfigError, NoPermission, QueryNotFound, SystemFailure
+from sprocket.base.loaded_config import DEFAULT
 from sprocket.nameserver.config import NameServerConfig
 from sprocket.nameserver.settings import KeyValueSettings
 from sprocket.protocol.bodies import KvTable

@@ -24,6 +24,13 @@ ONEWAY = 0b10
 JSON = 0
 BINARY = 1
 
+#: The most bytes and fields of an accepted header, so that reading one takes some milliseconds. A
+#: valid one has at most 32 KiB of properties, six times as long where each byte is escaped, in
+#: about 20 fields. But a client whose properties are far too long should get an answer that says
+#: so.
+HEADER_BYTES_MAX = 8 << 20
+HEADER_FIELDS_MAX = 4_096
+
 Buffer = bytes | bytearray | memoryview
 
 #: Java's int and long. A larger number is refused, as in Java.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 
 from sprocket.base.errors import RemoteProtocolError
-from sprocket.protocol.command import JSON, Buffer, Command
+from sprocket.protocol.command import HEADER_BYTES_MAX, JSON, Buffer, Command
 from sprocket.protocol.frame import FRAME_BYTES_MAX, PREFIX_BYTES, decode_header
 from sprocket.protocol.header_json import decode as decode_json
 
@@ -135,6 +135,10 @@ def _decode(data: bytes | bytearray, start: int, after: int, word: int) -> Comma
     body_start = start + (word & _HEADER_BYTES_MASK)
     if body_start > after:
         raise RemoteProtocolError("a header longer than its frame")
+    if body_start - start > HEADER_BYTES_MAX:
+        raise RemoteProtocolError(
+            f"a header of {body_start - start} bytes; it has at most {HEADER_BYTES_MAX}"
+        )
     header = data[start:body_start]
     serialization = word >> 24
     if serialization == JSON and type(header) is bytes:

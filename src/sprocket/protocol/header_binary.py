@@ -14,7 +14,7 @@ import struct
 
 from sprocket.base.errors import LocalProtocolError, RemoteProtocolError
 from sprocket.protocol.codes import LANGUAGE_NAMES, LANGUAGE_NUMBERS, WIDE_REQUEST_CODES
-from sprocket.protocol.command import BINARY, RESPONSE, Command
+from sprocket.protocol.command import BINARY, HEADER_FIELDS_MAX, RESPONSE, Command
 
 _FIXED = struct.Struct(">hBhiiI")
 _LENGTH = struct.Struct(">I")
@@ -27,7 +27,8 @@ def decode(header: bytes | bytearray) -> Command:
     """Decodes a header; the command has no body yet.
 
     Raises:
-        RemoteProtocolError: a length leads out of the header, or a text is no UTF-8.
+        RemoteProtocolError: a length leads out of the header, a text is no UTF-8, or it has too
+            many fields.
     """
     try:
         code, language, version, opaque, flag, remark_bytes = _FIXED.unpack_from(header)
@@ -54,7 +55,9 @@ def _decode_fields(header: bytes | bytearray, at: int) -> dict[str, str]:
     fields: dict[str, str] = {}
     end = len(header)
     length_of = _LENGTH.unpack_from
-    while at < end:
+    for _ in range(HEADER_FIELDS_MAX + 1):
+        if at >= end:
+            return fields
         start = at + 2
         name_end = start + (header[at] << 8 | header[at + 1])
         (value_bytes,) = length_of(header, name_end)
@@ -69,7 +72,7 @@ def _decode_fields(header: bytes | bytearray, at: int) -> dict[str, str]:
             name = name.encode("latin-1").decode("utf-8")
         if name:
             fields[name] = value
-    return fields
+    raise RemoteProtocolError(f"a header has at most {HEADER_FIELDS_MAX} fields")
 
 
 def encode(command: Command) -> bytes:

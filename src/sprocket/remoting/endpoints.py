@@ -21,20 +21,21 @@ Response = Reply | bytes | None
 EventualResponse = Response | Awaitable[Response]
 #: Handles one request.
 Endpoint = Callable[[Command, "Peer"], EventualResponse]
-#: Handles the requests of one read together: returns one result for each, in their order.
+#: Receives requests that arrived together and handles the first of them, one or more: those that it
+#: can handle together, or one that may take long. Returns the results of those, in their order.
 BatchEndpoint = Callable[[Sequence[Command], "Peer"], Sequence[EventualResponse]]
 
 
 def one_by_one(endpoint: Endpoint) -> BatchEndpoint:
-    """Handles the requests of a read one by one; an error in one does not affect the others."""
+    """Handles requests that arrived together one by one."""
 
-    def answered(command: Command, peer: Peer) -> EventualResponse:
+    def answered(commands: Sequence[Command], peer: Peer) -> list[EventualResponse]:
         try:
-            return endpoint(command, peer)
+            return [endpoint(commands[0], peer)]
         except Exception as error:  # one request must not affect the others
-            return error_reply(command, error)
+            return [error_reply(commands[0], error)]
 
-    return lambda commands, peer: [answered(command, peer) for command in commands]
+    return answered
 
 
 def frame_of(command: Command, reply: Reply) -> list[Buffer]:

@@ -19,6 +19,8 @@ from sprocket.remoting import address as addresses
 from sprocket.remoting.endpoints import Endpoint, one_by_one
 from sprocket.remoting.limits import ConnectionLimits
 from sprocket.remoting.transport import Peer
+from sprocket.remoting.turns import Turns
+from sprocket.remoting.unfinished import UnfinishedFrames
 
 logger = logging.getLogger(__name__)
 
@@ -71,6 +73,8 @@ class Pool:
         self._peers: dict[str, Peer] = {}
         self._connecting: dict[str, asyncio.Task[Peer]] = {}
         self._outages: dict[str, _Outage] = {}
+        self._turns: Turns | None = None
+        self._unfinished = UnfinishedFrames(self._limits.unfinished_bytes_allowed)
         self._is_closed = False
 
     async def __aenter__(self) -> Self:
@@ -210,9 +214,15 @@ class Pool:
             one_by_one(self._answer),
             self._limits,
             is_client=False,
+            turns=self._turns or self._take_turns(),
+            unfinished=self._unfinished,
             serialization=self._serialization,
             signer=self._signer,
         )
+
+    def _take_turns(self) -> Turns:
+        self._turns = Turns(asyncio.get_running_loop())
+        return self._turns
 
     def _forget(self, address: str, peer: Peer) -> None:
         # A new connection may have taken the place of the lost one already.

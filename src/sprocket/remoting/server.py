@@ -16,6 +16,8 @@ from sprocket.remoting import address
 from sprocket.remoting.endpoints import BatchEndpoint
 from sprocket.remoting.limits import ConnectionLimits
 from sprocket.remoting.transport import Peer
+from sprocket.remoting.turns import Turns
+from sprocket.remoting.unfinished import UnfinishedFrames
 
 logger = logging.getLogger(__name__)
 
@@ -56,6 +58,7 @@ class Server:
         self._limits = limits or ConnectionLimits()
         #: The connected clients, in the order of arrival.
         self._peers: dict[Peer, None] = {}
+        self._unfinished = UnfinishedFrames(self._limits.unfinished_bytes_allowed)
         self._listening: asyncio.Server | None = None
         self._idle_check: asyncio.TimerHandle | None = None
         self._connections_max = connections_max or _share_of_files()
@@ -83,6 +86,7 @@ class Server:
             UsageError: the address is in use, or not one of this machine.
         """
         loop = asyncio.get_running_loop()
+        self._turns = Turns(loop)
         try:
             self._listening = await loop.create_server(
                 self._accept, self._host or None, self._port, backlog=1024
@@ -121,7 +125,13 @@ class Server:
         if len(self._peers) >= self._connections_max:
             self._warn()
             return _Refused()
-        peer = Peer(self._endpoint, self._limits, is_client=True)
+        peer = Peer(
+            self._endpoint,
+            self._limits,
+            is_client=True,
+            turns=self._turns,
+            unfinished=self._unfinished,
+        )
         self._peers[peer] = None
         peer.on_close(self._forget)
         return peer

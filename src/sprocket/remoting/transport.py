@@ -10,31 +10,30 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable
 from typing import cast
 
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import CallTimeout, ConnectionLost, RemoteProtocolError
-from sprocket.protocol.command import JSON, RESPONSE, Buffer, Command, Header, Reply
+from sprocket.protocol.command import JSON, RESPONSE, Buffer, Command, Header
 from sprocket.protocol.connection import Connection
 from sprocket.protocol.frame import encode_request
 from sprocket.protocol.signing import Signer
 from sprocket.remoting import address
 from sprocket.remoting.calls import Calls
-from sprocket.remoting.endpoints import BatchEndpoint, Response, error_reply, frame_of
+from sprocket.remoting.endpoints import BatchEndpoint
 from sprocket.remoting.limits import ConnectionLimits
+from sprocket.remoting.requests import PeerRequests
+from sprocket.remoting.turns import Turns
+from sprocket.remoting.unfinished import COUNTED_BYTES_MIN, UnfinishedFrames
+from sprocket.remoting.writer import FrameWriter
 
 logger = logging.getLogger(__name__)
 
-#: This many requests are handled before the clock is read,
-_TOGETHER_MAX = 64
-#: and the loop is left to others after this time, in seconds.
-_TURN_SECONDS = 0.002
-#: Up to this size joining is cheaper than `writelines`. Measured in decision 9: 32 records of 256 B
-#: apart cost 1,675 µs of CPU a MiB when joined, 2,735 µs as parts.
-_JOINED_BYTES_MAX = 1 << 15
-#: Parts smaller than this on average are always joined.
-_PART_BYTES_MIN = 1 << 12
+_FIRST = asyncio.FIRST_COMPLETED
+#: The time that decoding takes is counted for reads of at least this many bytes. A loop hands over
+#: several reads of one socket in one iteration only if they are as large as they can be.
+_TIMED_BYTES_MIN = 1 << 16
 
 
 class Peer(asyncio.Protocol):
@@ -44,6 +43,8 @@ class Peer(asyncio.Protocol):
         endpoint: handles its requests.
         limits: the limits of the connection.
         is_client: whether it connected to us. Then its requests wait while it reads no replies.
+        turns: shares the loop between this peer and the others.
+        unfinished: bounds the incomplete frames of all peers.
         serialization: that of our own requests; a reply has that of its request.
         signer: signs our own requests.
 
@@ -58,31 +59,35 @@ class Peer(asyncio.Protocol):
         limits: ConnectionLimits,
         *,
         is_client: bool,
+        turns: Turns,
+        unfinished: UnfinishedFrames,
         serialization: int = JSON,
         signer: Signer | None = None,
     ) -> None:
-        self._endpoint = endpoint
         self._limits = limits
-        self._is_client = is_client
         self._serialization = serialization
         self._signer = signer
         self._incoming = Connection(limits.frame_bytes_max)
         self._loop = asyncio.get_running_loop()
+        self._unfinished = unfinished
+        self._is_incomplete = False
+        self._writer = FrameWriter(self._loop, limits.unwritten_bytes_max)
+        self._requests = PeerRequests(
+            self,
+            endpoint,
+            self._writer,
+            turns,
+            tasks_max=limits.tasks_max,
+            unread_bytes_max=limits.unread_bytes_max,
+            waits_for_reader=is_client,
+            on_change=self._read_or_wait,
+        )
         self._closed: asyncio.Future[None] = self._loop.create_future()
         self._on_close: list[Callable[[Peer], None]] = []
-        #: Frames to write before this turn of the loop ends.
-        self._outgoing: list[Buffer] = []
-        self._is_flush_due = False
         self._calls = Calls(self._loop, on_overdue=None if is_client else self._overdue)
-        #: The peer's requests that wait for something.
-        self._tasks: set[asyncio.Task[None]] = set()
-        #: Received requests that are handled in a later turn of the loop.
-        self._put_off: Sequence[Command] = ()
-        self._is_full = False
         self._is_reading = True
-        self._is_draining = False
-        self._room = asyncio.Event()
-        self._takes_parts = False
+        #: Nothing more is read: the connection closes soon.
+        self._is_ending = False
         self.address = ""
         self.has_spoken = True
         #: When the first call timed out since data arrived.
@@ -93,10 +98,7 @@ class Peer(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Takes over the new connection."""
         self._transport = cast(asyncio.Transport, transport)
-        # asyncio's `writelines` does not pause the protocol in Python 3.12.0 to 3.12.8, 3.13.0 and
-        # 3.13.1, so that its buffer has no bound. uvloop's transports are of another class.
-        self._takes_parts = not isinstance(transport, asyncio.Transport)
-        self._transport.set_write_buffer_limits(high=self._limits.unwritten_bytes_max)
+        self._writer.connected(self._transport)
         self.address = address.of_socket(transport.get_extra_info("peername"))
         self._calls.connected(self.address)
 
@@ -107,6 +109,7 @@ class Peer(asyncio.Protocol):
         # frame the good ones before it still get their replies.
         self.has_spoken = True
         incoming = self._incoming
+        began = self._loop.time() if len(data) >= _TIMED_BYTES_MIN else 0.0
         try:
             commands = incoming.receive(data)
         except RemoteProtocolError:
@@ -117,111 +120,52 @@ class Peer(asyncio.Protocol):
                 self._settle(command)
             else:
                 requests.append(command)
-        if self._put_off:
-            self._put_off = [*self._put_off, *requests]
-        elif requests:
-            self._take(requests)
-        if self._outgoing:
-            self._flush()
-        if incoming.fault is not None and not self.is_closed:
+        if began:
+            self._requests.count_decoding(self._loop.time() - began)
+        if requests:
+            self._requests.receive(requests)
+        if self._writer.frames:
+            self._writer.flush()
+        if self._is_incomplete or incoming.kept_bytes >= COUNTED_BYTES_MIN:
+            self._count_incomplete()
+        if incoming.fault is not None and not self._is_ending and not self.is_closed:
             logger.info("%s is let go, it broke the protocol: %s", self.address, incoming.fault)
-            self._catch_up()
-            self._transport.close()
+            self._end(then=self._transport.close)
 
     def connection_lost(self, error: Exception | None) -> None:
         """Cleans up after the connection: calls fail, the peer's requests are cancelled."""
         self._closed.set_result(None)
         self._calls.fail(ConnectionLost(f"the connection to {self.address} broke"))
-        for task in tuple(self._tasks):
-            task.cancel()
-        self._put_off = ()
-        self._outgoing.clear()
-        self._room.set()
+        self._requests.cancel()
+        self._writer.lost()
+        self._unfinished.forget(self)
+        # Peer and requests refer to each other, so the peer lives until the next collection. What
+        # it kept of an incomplete frame, up to 16 MiB, must not.
+        self._incoming = Connection(self._limits.frame_bytes_max)
         callbacks, self._on_close = self._on_close, []
         for callback in callbacks:
             callback(self)
 
     def pause_writing(self) -> None:
         """Called when the peer has too much unread data."""
-        self._is_full = True
-        self._room.clear()
+        self._writer.fill()
         self._read_or_wait()
 
     def resume_writing(self) -> None:
         """Called when the peer has read enough."""
-        self._is_full = False
-        self._room.set()
+        self._writer.free()
+        self._requests.go_on()
         self._read_or_wait()
 
-    # The peer's requests.
-
-    def _take(self, requests: Sequence[Command]) -> None:
-        """Handles requests in their order; those over the time limit wait for the next turn."""
-        turn_ends = self._loop.time() + _TURN_SECONDS
-        for at in range(0, len(requests), _TOGETHER_MAX):
-            if at and self._loop.time() >= turn_ends:
-                self._put_off = requests[at:]
-                self._read_or_wait()
-                self._loop.call_soon(self._go_on)
-                return
-            self._answer(requests[at : at + _TOGETHER_MAX])
-
-    def _go_on(self) -> None:
-        requests, self._put_off = self._put_off, ()
-        self._take(requests)
-        self._flush()
-        self._read_or_wait()
-
-    def _catch_up(self) -> None:
-        """Handles postponed requests now, since the connection is about to close."""
-        requests, self._put_off = self._put_off, ()
-        self._answer(requests)
-        self._flush()
-
-    def _answer(self, requests: Sequence[Command]) -> None:
-        try:
-            outcomes = self._endpoint(requests, self)
-        except Exception as error:  # an error in a request must not end the connection
-            outcomes = [error_reply(command, error) for command in requests]
-        put = self._outgoing.append
-        for command, outcome in zip(requests, outcomes, strict=True):
-            if type(outcome) is bytes:
-                put(outcome)
-            elif type(outcome) is Reply:
-                self._outgoing += frame_of(command, outcome)
-            elif outcome is not None:
-                self._start(command, outcome)  # type: ignore[arg-type]
-
-    def _start(self, command: Command, awaitable: Awaitable[Response]) -> None:
-        task = self._loop.create_task(self._finish(command, awaitable))
-        self._tasks.add(task)
-        task.add_done_callback(self._finished)
-        if len(self._tasks) >= self._limits.tasks_max:
-            self._read_or_wait()
-
-    async def _finish(self, command: Command, awaitable: Awaitable[Response]) -> None:
-        try:
-            answered = await awaitable
-        except Exception as error:  # root of a task
-            answered = error_reply(command, error)
-        while self._is_full and not self._closed.done():
-            await self._room.wait()
-        if isinstance(answered, Reply):
-            self._send(frame_of(command, answered))
-        elif answered is not None:
-            self._send([answered])
-
-    def _finished(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        if not self._is_reading:
-            self._read_or_wait()
+    def _count_incomplete(self) -> None:
+        kept_bytes = self._incoming.kept_bytes
+        self._is_incomplete = kept_bytes >= COUNTED_BYTES_MIN
+        self._unfinished.note(self, kept_bytes)
 
     def _read_or_wait(self) -> None:
         """Pauses reading while too many requests or replies are pending; resumes it afterwards."""
-        is_unread = self._is_full and self._is_client
-        is_behind = self._put_off or len(self._tasks) >= self._limits.tasks_max
-        has_room = not is_unread and not is_behind
-        if has_room == self._is_reading or self._is_draining or self.is_closed:
+        has_room = not self._requests.has_enough
+        if has_room == self._is_reading or self._is_ending or self.is_closed:
             return
         self._is_reading = has_room
         if has_room:
@@ -240,7 +184,7 @@ class Peer(asyncio.Protocol):
             LocalProtocolError: the request cannot be encoded.
         """
         calls = self._calls
-        if self._is_full or len(calls) >= self._limits.calls_max or self._closed.done():
+        if self._writer.is_full or len(calls) >= self._limits.calls_max or self._closed.done():
             await self.wait_for_capacity(deadline)
         if deadline.at <= self._loop.time():
             raise CallTimeout(f"no time left to ask {self.address}")
@@ -253,7 +197,7 @@ class Peer(asyncio.Protocol):
             signer=self._signer,
         )
         future = calls.add(number, deadline.at)
-        self._send(frame)
+        self._writer.send(frame)
         try:
             return await future
         except asyncio.CancelledError:
@@ -263,7 +207,7 @@ class Peer(asyncio.Protocol):
     def number_of_call(self) -> int | None:
         """A number for `call_written` on an open connection; None if a request must wait."""
         calls = self._calls
-        if self._is_full or len(calls) >= self._limits.calls_max:
+        if self._writer.is_full or len(calls) >= self._limits.calls_max:
             return None
         return calls.next_number()
 
@@ -277,7 +221,7 @@ class Peer(asyncio.Protocol):
             head: all of the frame before the body.
         """
         future = self._calls.add(number, deadline.at)
-        self._send([head, body])
+        self._writer.send([head, body])
         try:
             return await future
         except asyncio.CancelledError:
@@ -290,9 +234,9 @@ class Peer(asyncio.Protocol):
         Raises:
             LocalProtocolError: the request cannot be encoded.
         """
-        if self._is_full or self.is_closed:
+        if self._writer.is_full or self.is_closed:
             return
-        self._send(
+        self._writer.send(
             encode_request(
                 header,
                 self._calls.next_number(),
@@ -305,8 +249,8 @@ class Peer(asyncio.Protocol):
 
     def _settle(self, reply: Command) -> None:
         """Completes the call that a reply belongs to; a late reply is ignored."""
-        if self._calls.settle(reply) and not self._is_full:
-            self._room.set()
+        if self._calls.settle(reply) and not self._writer.is_full:
+            self._writer.room.set()
 
     def _overdue(self) -> None:
         """Called after timeouts. If nothing has arrived for long, the connection is dead."""
@@ -324,35 +268,17 @@ class Peer(asyncio.Protocol):
             ConnectionLost: the connection is closed.
         """
         while not self._closed.done():
-            if not self._is_full and len(self._calls) < self._limits.calls_max:
+            if not self._writer.is_full and len(self._calls) < self._limits.calls_max:
                 return
-            self._room.clear()
+            self._writer.room.clear()
             try:
                 async with asyncio.timeout_at(None if deadline.is_never else deadline.at):
-                    await self._room.wait()
+                    await self._writer.room.wait()
             except TimeoutError:
                 raise CallTimeout(f"{self.address} takes no more requests") from None
         raise ConnectionLost(f"the connection to {self.address} is closed")
 
-    # Writing and closing.
-
-    def _send(self, frame: list[Buffer]) -> None:
-        """Writes a frame together with the others of this turn of the loop."""
-        self._outgoing += frame
-        if not self._is_flush_due:
-            self._is_flush_due = True
-            self._loop.call_soon(self._flush)
-
-    def _flush(self) -> None:
-        self._is_flush_due = False
-        frames, self._outgoing = self._outgoing, []
-        if not frames or self._closed.done():
-            return
-        parts_bytes_min = max(_JOINED_BYTES_MAX, len(frames) * _PART_BYTES_MIN)
-        if self._takes_parts and sum(map(len, frames)) > parts_bytes_min:
-            self._transport.writelines(frames)
-        else:
-            self._transport.write(b"".join(frames))
+    # Closing.
 
     @property
     def is_closed(self) -> bool:
@@ -362,7 +288,7 @@ class Peer(asyncio.Protocol):
     @property
     def is_busy(self) -> bool:
         """Whether a request of either side waits for its reply."""
-        return bool(self._tasks or self._put_off) or len(self._calls) > 0
+        return self._requests.is_busy or len(self._calls) > 0
 
     def on_close(self, callback: Callable[[Peer], None]) -> None:
         """Calls `callback(peer)` once the connection is closed; at once if it is already."""
@@ -373,7 +299,7 @@ class Peer(asyncio.Protocol):
 
     def close(self) -> None:
         """Closes after writing all pending frames."""
-        self._flush()
+        self._writer.flush()
         self._transport.close()
 
     def abort(self) -> None:
@@ -382,14 +308,20 @@ class Peer(asyncio.Protocol):
 
     async def drain(self, deadline: Deadline) -> None:
         """Reads nothing more, finishes requests in progress, closes; aborts at the deadline."""
-        self._is_draining = True
-        if not self.is_closed:
-            self._transport.pause_reading()
-        self._catch_up()
-        if self._tasks:
-            await asyncio.wait(self._tasks, timeout=deadline.left())
+        answered: asyncio.Future[None] = self._loop.create_future()
+        self._end(then=lambda: answered.set_result(None))
+        await asyncio.wait([answered, self._closed], timeout=deadline.left(), return_when=_FIRST)
+        if tasks := self._requests.tasks:
+            await asyncio.wait(tasks, timeout=deadline.left())
         self.close()
         await self.wait_closed(deadline)
+
+    def _end(self, *, then: Callable[[], None]) -> None:
+        """Reads nothing more; calls `then` once all requests that were read are handled."""
+        self._is_ending = True
+        if not self.is_closed:
+            self._transport.pause_reading()
+        self._requests.when_handled(then)
 
     async def wait_closed(self, deadline: Deadline) -> None:
         """Returns when the connection is closed; at the deadline it is aborted."""

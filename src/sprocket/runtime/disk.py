@@ -14,8 +14,10 @@ import shutil
 import sys
 import threading
 from collections.abc import Callable
+from functools import partial
 
 from sprocket.base.errors import DirectoryInUse, StoreError
+from sprocket.runtime.file_bytes import SystemFileBytes
 from sprocket.runtime.lock import FileLock
 from sprocket.runtime.residency import address_of, is_resident
 
@@ -30,16 +32,8 @@ class SystemMappedFile:
     """One file of the file system, mapped as a whole and shared."""
 
     __slots__ = (
-        "_address",
-        "_buffer",
-        "_busy",
-        "_closed",
-        "_descriptor",
-        "_gate",
-        "_is_new",
-        "_map",
-        "_path",
-        "_taken_to",
+        "_address", "_buffer", "_busy", "_closed", "_descriptor", "_gate", "_is_new", "_map",
+        "_path", "_taken_to",
     )  # fmt: skip
 
     def __init__(self, path: str, descriptor: int, size: int, *, is_new: bool) -> None:
@@ -61,6 +55,17 @@ class SystemMappedFile:
     def path(self) -> str:
         """The path at which it was mapped."""
         return self._path
+
+    def __len__(self) -> int:
+        """Bytes in the file."""
+        return len(self._map)
+
+    def __getitem__(self, part: slice) -> bytes:
+        """A copy of bytes of the file, also of those that have no disk space yet."""
+        start, end, _ = part.indices(len(self._map))
+        if sys.platform == "win32":  # it has no such call, and no holes that take space when read
+            return self._map[start:end]
+        return os.pread(self._descriptor, max(end - start, 0), start)
 
     @property
     def buffer(self) -> memoryview:
@@ -219,7 +224,7 @@ class SystemMappedFile:
         path = f"{self._path}.lost" if os.path.exists(self._path) else self._path
         with open(path, "xb") as file:
             for at in range(start, end, _LOADED):
-                part = self._map[at : at + _LOADED]
+                part = self[at : min(at + _LOADED, end)]
                 if any(part):
                     file.seek(at)
                     file.write(part)
@@ -296,16 +301,13 @@ class SystemDisk:
         except FileNotFoundError:
             return None
 
-    def peek(self, path: str) -> memoryview:
-        """A read-only mapping of a file's bytes; it shows what others write.
+    def peek(self, path: str) -> SystemFileBytes:
+        """A file's bytes, for reading only; they show what others write.
 
         Raises:
             OSError: there is no such file, or it cannot be read.
         """
-        with open(path, "rb") as file:
-            if not os.fstat(file.fileno()).st_size:
-                return memoryview(b"")
-            return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+        return SystemFileBytes(path)
 
     def replace(self, path: str, content: bytes, *, backup: bool = True) -> None:
         """Writes a small state file so that a crash leaves the old or the new one, never a mix.
@@ -322,6 +324,21 @@ class SystemDisk:
             _keep_as(path, f"{path}.bak")
         os.replace(draft, path)
         sync_directory(os.path.dirname(path))
+
+    def lengthen(self, path: str, size: int) -> None:
+        """Gives a file this size; the bytes behind its present end are zero.
+
+        Raises:
+            OSError: there is no such file, or the system refuses it.
+        """
+        os.truncate(path, size)
+
+    async def replace_in_background(self, path: str, content: bytes, *, backup: bool) -> None:
+        """As `replace`, in a thread."""
+        work = asyncio.get_running_loop().run_in_executor(
+            None, partial(self.replace, path, content, backup=backup)
+        )
+        await asyncio.shield(work)
 
     def move(self, source: str, target: str) -> None:
         """Renames a file or folder into an existing folder, and syncs both folders.

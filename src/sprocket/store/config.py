@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from sprocket.base.config import setting
+from sprocket.base import setting_forms as forms
+from sprocket.base.config import Conflict, setting
 from sprocket.message.properties import DELAY_LEVELS
 
 KIB = 1024
 MIB = 1024 * KIB
 GIB = 1024 * MIB
+
+#: What an error of a file of a store ends with.
+FOLDER_SETTINGS = "the folders are the settings storePathRootDir and storePathCommitLog"
 
 #: The largest file of the log: RocketMQ keeps positions in a file as signed 32-bit numbers.
 _FILE_BYTES_MAX = 2**31 - 1
@@ -20,30 +25,36 @@ class StoreConfig:
     """Settings of a store. File sizes must not change once a store has files."""
 
     path: str = setting(
-        "sprocket-data", "Folder of all files of a broker.", rocketmq="storePathRootDir"
+        "sprocket-data",
+        "Folder of all files of a broker.",
+        rocketmq="storePathRootDir",
+        form=forms.folder,
     )
     log_paths: tuple[str, ...] = setting(
         (),
         "Folders of the log, which may be on several disks; by default `commitlog` in the store's "
         "folder.",
         rocketmq="storePathCommitLog",
+        form=forms.folders,
     )
     log_read_only_paths: tuple[str, ...] = setting(
         (),
         "Folders of the log in which no new files are created.",
         rocketmq="readOnlyCommitLogStorePaths",
+        form=forms.folders,
     )
     log_file_bytes: int = setting(
         GIB,
         "Size of one file of the log.",
-        rocketmq="mappedFileSizeCommitLog",
+        rocketmq="mappedFileSizeCommitLog mapedFileSizeCommitLog",
         minimum=4 * KIB,
         maximum=_FILE_BYTES_MAX,
     )
     queue_file_bytes: int = setting(
         300_000 * 20,
         "Size of one file of a consume queue; 20 bytes per entry.",
-        rocketmq="mappedFileSizeConsumeQueue",
+        rocketmq="mappedFileSizeConsumeQueue mapedFileSizeConsumeQueue",
+        form=forms.whole_entries,
         minimum=20,
         maximum=_FILE_BYTES_MAX,
     )
@@ -101,6 +112,7 @@ class StoreConfig:
         rocketmq="diskSpaceWarningLevelRatio",
         minimum=35,
         maximum=100,
+        is_clamped=True,
     )
     kept_hours: int = setting(
         72,
@@ -126,6 +138,7 @@ class StoreConfig:
         "04",
         "Hours of the day at which expired files are deleted, separated by `;`.",
         rocketmq="deleteWhen",
+        form=forms.hours,
     )
     disk_used_percent: int = setting(
         75,
@@ -133,6 +146,7 @@ class StoreConfig:
         rocketmq="diskMaxUsedSpaceRatio",
         minimum=10,
         maximum=95,
+        is_clamped=True,
     )
     disk_forced_percent: int = setting(
         85,
@@ -141,6 +155,7 @@ class StoreConfig:
         rocketmq="diskSpaceCleanForciblyRatio",
         minimum=30,
         maximum=100,
+        is_clamped=True,
     )
     may_force: bool = setting(
         True,
@@ -166,8 +181,8 @@ class StoreConfig:
     )
     on_damage: str = setting(
         "REFUSE",
-        "What a start does with a log that is damaged before its end: `REFUSE` to start, so that "
-        "no message is lost unnoticed, or `CUT` the log there and lose the messages behind.",
+        "What a start does with a log that is damaged before its end, or gone: `REFUSE` to start, "
+        "so that no message is lost unnoticed, or `CUT` the log and lose the messages behind.",
         choices=("REFUSE", "CUT"),
     )
     check_bodies: bool = setting(
@@ -219,4 +234,15 @@ class StoreConfig:
         DELAY_LEVELS,
         "The delays that messages can ask for by level, from level 1.",
         rocketmq="messageDelayLevel",
+        form=forms.delays,
     )
+
+    def conflicts(self) -> Iterator[Conflict]:
+        """What is wrong with the settings together."""
+        named = [path.rstrip("/") for path in self.log_paths]
+        read_only = {path.rstrip("/") for path in self.log_read_only_paths}
+        names = ("log_paths", "log_read_only_paths")
+        if len(set(named)) < len(named):
+            yield Conflict(names[:1], f"names a folder twice: {', '.join(named)}")
+        if named and read_only.issuperset(named):
+            yield Conflict(names, "names no folder that is not read-only")

@@ -24,7 +24,7 @@ from sprocket.base.ports import Clock, DirectoryLock, Disk
 from sprocket.base.watermark import Watermark
 from sprocket.message.offsets import LONG_MAX, LogOffset, QueueOffset
 from sprocket.message.record import Draft
-from sprocket.store.config import StoreConfig
+from sprocket.store.config import FOLDER_SETTINGS, StoreConfig
 from sprocket.store.log.watch import put_back, watch
 from sprocket.store.opening.opening import recover_and_open
 from sprocket.store.opening.parts import StoreParts
@@ -42,6 +42,7 @@ class Store:
 
     Attributes:
         cold: loads old messages into memory before they are read.
+        replica: the log as replication uses it: its bytes, and copies of a master's.
     """
 
     def __init__(
@@ -52,6 +53,7 @@ class Store:
         self._config = config
         self._lock = lock
         self._log = parts.log
+        self.replica = parts.replica
         self.cold = ColdReads(parts.log, parts.queues.by_name, parts.index)
         self._abort = parts.abort
         self._deleted = parts.deleted
@@ -76,6 +78,8 @@ class Store:
         config: StoreConfig,
         store_host: bytes,
         tag_codes: TagCodes,
+        safe: Sequence[Watermark] = (),
+        is_copy: bool = False,
     ) -> Store:
         """Opens the store in a folder, which is made if it is missing, and recovers it.
 
@@ -83,6 +87,7 @@ class Store:
             store_host: packed address of the broker, 8 or 20 bytes, which its records carry.
             tag_codes: the rules by which recovery makes the tag codes of topics whose queue entries
                 do not hold the hash of a tag; `TAGS_ONLY` if there are no such topics.
+            safe, is_copy: for replication, see `StoreParts`.
 
         Raises:
             DirectoryInUse: another process has the store open.
@@ -94,14 +99,18 @@ class Store:
             disk.make_directory(root)
             lock = disk.lock(root)
         except OSError as error:
-            raise StoreError(f"cannot use {root}: {error}") from error
+            raise StoreError(f"cannot use {root}: {error}; {FOLDER_SETTINGS}") from error
         try:
-            parts = StoreParts(disk, clock, root=root, config=config, store_host=store_host)
+            parts = StoreParts(
+                disk, clock, root=root, config=config, store_host=store_host, tag_codes=tag_codes,
+                safe=safe, is_copy=is_copy,
+            )  # fmt: skip
             store = cls(disk, root=root, config=config, parts=parts, lock=lock)
             await recover_and_open(parts, root=root, config=config, tag_codes=tag_codes)
         except OSError as error:
             lock.release()
-            raise StoreError(f"cannot open the store in {root}: {error}") from error
+            text = f"cannot open the store in {root}: {error}; {FOLDER_SETTINGS}"
+            raise StoreError(text) from error
         except BaseException:  # the lock is released whatever the error is
             lock.release()
             raise

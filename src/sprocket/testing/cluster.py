@@ -27,6 +27,9 @@ from sprocket.testing.journal import Journal
 from sprocket.testing.network import Network
 from sprocket.testing.process import SimulatedProcess
 
+#: Between the name of a master and the number of its slave, in the name of a machine.
+_SLAVE = "-slave-"
+
 NAMESERVER_PORT = 9876
 BROKER_PORT = 10911
 
@@ -160,6 +163,7 @@ class Cluster:
         network: the network of the running simulation.
         seed: the seed of everything random in servers and clients.
         nameservers, brokers: their numbers; they are named `ns-0`, `broker-0` and so on.
+        slaves: how many slaves each broker has; they are named `broker-0-slave-1` and so on.
         broker: settings of all brokers; names and addresses are filled in.
         store: settings of their stores.
         sync_seconds: the shortest and the longest time of a sync of their disks.
@@ -172,6 +176,7 @@ class Cluster:
         *,
         nameservers: int = 1,
         brokers: int = 1,
+        slaves: int = 0,
         broker: BrokerConfig | None = None,
         store: StoreConfig = SMALL_STORE,
         sync_seconds: tuple[float, float] = (0.0005, 0.02),
@@ -183,12 +188,19 @@ class Cluster:
         self._sync_seconds = sync_seconds
         self.nameservers = [self._machine(f"ns-{n}", _nameserver) for n in range(nameservers)]
         self.brokers = [self._machine(f"broker-{n}", self._broker) for n in range(brokers)]
+        self.slaves = [
+            self._machine(f"{master.name}{_SLAVE}{n}", self._broker)
+            for master in self.brokers
+            for n in range(1, slaves + 1)
+        ]
         self._clients = 0
+        #: The wall clocks of all brokers and clients, with their names.
+        self.clocks = [(machine.name, machine.clock) for machine in self.brokers]
 
     @property
     def machines(self) -> list[Machine]:
-        """All name servers, then all brokers."""
-        return [*self.nameservers, *self.brokers]
+        """All name servers, then all brokers, then all slaves."""
+        return [*self.nameservers, *self.brokers, *self.slaves]
 
     @property
     def nameserver_addresses(self) -> list[str]:
@@ -211,7 +223,7 @@ class Cluster:
         """Restarts brokers that a disk failure ended, as an operator would; until cancelled."""
         while True:
             await asyncio.sleep(_LOOK_SECONDS)
-            for broker in self.brokers:
+            for broker in [*self.brokers, *self.slaves]:
                 if broker.is_running and broker.has_failed:
                     journal.note("supervisor", f"starts {broker.name} again")
                     broker.kill()
@@ -228,7 +240,9 @@ class Cluster:
         process = SimulatedProcess(name, name)
         entropy = self._entropy.fork(name)
         address = self.network.address_of(name)
-        return process, ClientEnvironment(LoopClock(), entropy, address, self._clients, disk)
+        clock = LoopClock()
+        self.clocks.append((name, clock))
+        return process, ClientEnvironment(clock, entropy, address, self._clients, disk)
 
     def _machine(
         self, name: str, serve: Callable[[Machine], AbstractAsyncContextManager[Any]]
@@ -238,9 +252,12 @@ class Cluster:
         return Machine(self.network, name, serve, disk)
 
     def _broker(self, machine: Machine) -> AbstractAsyncContextManager[Any]:
+        name, _, number = machine.name.partition(_SLAVE)
+        role = {"id": int(number), "role": "SLAVE"} if number else {}
         config = replace(
             self._broker_config,
-            name=machine.name,
+            **role,  # type: ignore[arg-type]
+            name=name,
             host=machine.address,
             port=BROKER_PORT,
             nameservers=tuple(self.nameserver_addresses),

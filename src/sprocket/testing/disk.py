@@ -1,84 +1,20 @@
 """Disks in memory, with the effects of crashes on them.
 
 After a kill all written bytes are there, also those in mapped files, since the kernel has them.
-After a loss of power the synced bytes are there, and of the other sectors a choice by seed. In both
-cases the next process gets a new disk, so that nobody sees what cancelled tasks of the old process
-still write.
+After a loss of power the synced bytes are there, and a choice by seed of the others. The next
+process gets a new disk, so that it does not see what cancelled tasks of the old one still write.
 """
 
 from __future__ import annotations
 
 import asyncio
 import errno
-import mmap
 import os
 import posixpath
 
 from sprocket.base.errors import DirectoryInUse
+from sprocket.testing.disk_content import SimulatedFile, clear
 from sprocket.testing.entropy import SeededEntropy
-
-#: The unit that a disk writes as a whole or not at all.
-SECTOR_BYTES = 512
-
-_CHUNK = 1 << 16
-_ZEROS = bytes(_CHUNK)
-
-
-class _SimulatedFile:
-    """The content of a file that a process sees, and that which survives a loss of power."""
-
-    __slots__ = ("cleared_from", "durable", "is_name_durable", "live", "size")
-
-    def __init__(self, size: int) -> None:
-        self.size = size
-        #: Bytes behind were cleared; the next sync makes that durable.
-        self.cleared_from = size
-        self.live = mmap.mmap(-1, max(size, 1))
-        self.durable = mmap.mmap(-1, max(size, 1))
-        #: False until its first sync: a loss of power may remove the whole file.
-        self.is_name_durable = False
-
-    @classmethod
-    def holding(cls, content: bytes) -> _SimulatedFile:
-        """A file written at once and synced."""
-        file = cls(len(content))
-        file.live[: len(content)] = content
-        file.sync(0, len(content))
-        return file
-
-    def content(self) -> bytes:
-        return self.live[: self.size]
-
-    def sync(self, start: int, end: int) -> None:
-        _clear(self.durable, self.cleared_from, self.size)
-        self.cleared_from = self.size
-        first = start - start % SECTOR_BYTES
-        last = min(self.size, -(-end // SECTOR_BYTES) * SECTOR_BYTES)
-        self.durable[first:last] = self.live[first:last]
-        self.is_name_durable = True
-
-    def copy(self) -> _SimulatedFile:
-        """A copy for the next process after a kill."""
-        twin = _SimulatedFile(self.size)
-        _copy_written(self.live, twin.live)
-        _copy_written(self.durable, twin.durable)
-        twin.is_name_durable = self.is_name_durable
-        twin.cleared_from = self.cleared_from
-        return twin
-
-    def torn(self, entropy: SeededEntropy) -> _SimulatedFile | None:
-        """A copy as after a loss of power; None if the file is gone."""
-        if not self.is_name_durable and entropy.happens(0.5):
-            return None
-        twin = _SimulatedFile(self.size)
-        _copy_written(self.durable, twin.live)
-        for start in range(0, self.size, SECTOR_BYTES):
-            end = min(start + SECTOR_BYTES, self.size)
-            written = self.live[start:end]
-            if written != self.durable[start:end] and entropy.happens(0.5):
-                twin.live[start:end] = written
-        twin.sync(0, self.size)
-        return twin
 
 
 class MemoryMappedFile:
@@ -86,7 +22,7 @@ class MemoryMappedFile:
 
     __slots__ = ("_buffer", "_disk", "_file", "_path", "_taken_to")
 
-    def __init__(self, path: str, file: _SimulatedFile, disk: MemoryDisk) -> None:
+    def __init__(self, path: str, file: SimulatedFile, disk: MemoryDisk) -> None:
         self._path = path
         self._file = file
         self._disk = disk
@@ -97,6 +33,15 @@ class MemoryMappedFile:
     def path(self) -> str:
         """The path under which it was mapped."""
         return self._path
+
+    def __len__(self) -> int:
+        """Bytes in the file."""
+        return self._file.size
+
+    def __getitem__(self, part: slice) -> bytes:
+        """A copy of bytes of the file, also of those that have no disk space yet."""
+        start, end, _ = part.indices(self._file.size)
+        return self._file.live[start:end]
 
     @property
     def buffer(self) -> memoryview:
@@ -119,7 +64,7 @@ class MemoryMappedFile:
             OSError: the disk is set to be full.
         """
         self._disk.before_zero(self._path)
-        _clear(self._file.live, start, end)
+        clear(self._file.live, start, end)
         self._taken_to = max(self._taken_to, end)
 
     async def prepare(self, start: int, end: int) -> None:
@@ -130,7 +75,7 @@ class MemoryMappedFile:
         """
         await asyncio.sleep(0)
         self._disk.before_zero(self._path)
-        _clear(self._file.live, max(start, self._taken_to), end)
+        clear(self._file.live, max(start, self._taken_to), end)
 
     def reserve(self, start: int, end: int) -> None:
         """Reserves space for bytes [start, end), and does not change them."""
@@ -138,7 +83,7 @@ class MemoryMappedFile:
 
     def clear_from(self, start: int) -> None:
         """Sets all bytes from `start` on to zero."""
-        _clear(self._file.live, start, self._file.size)
+        clear(self._file.live, start, self._file.size)
         self._file.cleared_from = min(self._file.cleared_from, start)
         self._taken_to = min(self._taken_to, start)
 
@@ -188,7 +133,7 @@ class MemoryDisk:
     """A `Disk` whose files exist as long as the object, so a test can restart a process on it."""
 
     def __init__(self) -> None:
-        self._files: dict[str, _SimulatedFile] = {}
+        self._files: dict[str, SimulatedFile] = {}
         self._directories: set[str] = {"/", ""}
         self._locked: set[str] = set()
         #: By path, the range of a file's bytes that is not in memory.
@@ -202,7 +147,7 @@ class MemoryDisk:
         """The disk for the next process after a kill now. Do not use this one any more."""
         return self._next({path: file.copy() for path, file in self._files.items()})
 
-    def _next(self, files: dict[str, _SimulatedFile]) -> MemoryDisk:
+    def _next(self, files: dict[str, SimulatedFile]) -> MemoryDisk:
         disk = type(self).__new__(type(self))
         disk.__dict__.update(self.__dict__)
         disk._files = files
@@ -239,7 +184,7 @@ class MemoryDisk:
         if file is None or not file.size:
             if self.capacity_bytes and self._used_bytes() + size > self.capacity_bytes:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
-            file = self._files[path] = _SimulatedFile(size)
+            file = self._files[path] = SimulatedFile(size)
         if file.size != size:
             raise OSError(f"{path} has {file.size} bytes, expected {size}")
         return MemoryMappedFile(path, file, self)
@@ -249,8 +194,8 @@ class MemoryDisk:
         file = self._files.get(posixpath.normpath(path))
         return None if file is None else file.content()
 
-    def peek(self, path: str) -> memoryview:
-        """A read-only view of a file, which shows later writes.
+    def peek(self, path: str) -> MemoryMappedFile:
+        """A file's bytes, for reading only; they show later writes.
 
         Raises:
             OSError: there is no such file.
@@ -258,14 +203,24 @@ class MemoryDisk:
         file = self._files.get(posixpath.normpath(path))
         if file is None:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
-        return memoryview(file.live)[: file.size].toreadonly()
+        return MemoryMappedFile(path, file, self)
 
     def replace(self, path: str, content: bytes, *, backup: bool = True) -> None:
         """Replaces a small state file; keeps the version before as `path.bak`."""
         path = self._inside_directory(path)
         if backup and path in self._files:
             self._files[f"{path}.bak"] = self._files[path]
-        self._files[path] = _SimulatedFile.holding(content)
+        self._files[path] = SimulatedFile.holding(content)
+
+    def lengthen(self, path: str, size: int) -> None:
+        """Gives a file that is shorter this size; the new bytes are zero."""
+        content = self._files[posixpath.normpath(path)].content()
+        self._files[posixpath.normpath(path)] = SimulatedFile.holding(content.ljust(size, b"\0"))
+
+    async def replace_in_background(self, path: str, content: bytes, *, backup: bool) -> None:
+        """As `replace`, a turn of the loop later."""
+        await asyncio.sleep(0)
+        self.replace(path, content, backup=backup)
 
     def move(self, source: str, target: str) -> None:
         """Renames a file or folder; the target's folder must exist.
@@ -289,9 +244,8 @@ class MemoryDisk:
 
     def usage(self, path: str) -> float:
         """The used share, in [0, 1]: of its capacity, or `usage_ratio` without one."""
-        if self.capacity_bytes:
-            return min(self._used_bytes() / self.capacity_bytes, 1.0)
-        return self.usage_ratio
+        most = self.capacity_bytes
+        return min(self._used_bytes() / most, 1.0) if most else self.usage_ratio
 
     def _used_bytes(self) -> int:
         return sum(file.size for file in self._files.values())
@@ -379,19 +333,3 @@ class FaultyDisk(MemoryDisk):
         if times > 0:
             self._failing[operation] = (error, times - 1)
             raise OSError(error, os.strerror(error), path)
-
-
-def _clear(memory: mmap.mmap, start: int, end: int) -> None:
-    """Sets bytes to zero; writes only to chunks with other bytes, so that holes stay holes."""
-    for first in range(start, end, _CHUNK):
-        last = min(first + _CHUNK, end)
-        if memory[first:last] != _ZEROS[: last - first]:
-            memory[first:last] = _ZEROS[: last - first]
-
-
-def _copy_written(source: mmap.mmap, target: mmap.mmap) -> None:
-    """Copies chunks that are not zero, so that files larger than memory stay sparse."""
-    for start in range(0, len(source), _CHUNK):
-        chunk = source[start : start + _CHUNK]
-        if chunk != _ZEROS[: len(chunk)]:
-            target[start : start + len(chunk)] = chunk

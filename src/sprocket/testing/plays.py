@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from sprocket.testing import scenarios, timed, transacted
+from sprocket.testing import replicated, scenarios, timed, transacted
 from sprocket.testing.history import HistoryOutcome
+from sprocket.testing.replicated import REPLICATED
 from sprocket.testing.scenarios import SCENARIOS
 from sprocket.testing.timed import TIMED
 from sprocket.testing.transacted import TRANSACTED
@@ -17,12 +18,14 @@ PLAYS: dict[str, Play] = {
     **dict.fromkeys(SCENARIOS, scenarios.play),
     **dict.fromkeys(TIMED, timed.play),
     **dict.fromkeys(TRANSACTED, transacted.play),
+    **dict.fromkeys(REPLICATED, replicated.play),
 }
 #: A sentence about each scenario.
 DOCS: dict[str, str] = {
     **{name: scenario.doc for name, scenario in SCENARIOS.items()},
     **{name: waiting.doc for name, waiting in TIMED.items()},
     **{name: undecided.doc for name, undecided in TRANSACTED.items()},
+    **{name: copied.doc for name, copied in REPLICATED.items()},
 }
 
 

@@ -29,6 +29,10 @@ _EVERYTHING = (
     *("kill-all", "resubscribe"),
 )
 _SLOW_FLUSH = replace(SMALL_STORE, flush="SYNC_FLUSH")
+#: Removes what is old at any hour.
+_DELETING = replace(
+    SMALL_STORE, log_file_bytes=8 * 1024, delete_hours=";".join(map(str, range(24)))
+)
 _TWO = ("orders", "bills")
 
 
@@ -241,6 +245,22 @@ SCENARIOS: dict[str, Scenario] = {
         pause_seconds=45.0,
         gap_seconds_max=45.0,
         overlap_seconds_max=3.0,
+    ),
+    "clocks": Scenario(
+        "Wall clocks jump by seconds, hours and days, and are set right; brokers restart.",
+        (Style(listener_seconds=1.0), _ORDERED),
+        ("jump", "jump", "jump", "restart-broker", "kill-broker", "join", "kill-member"),
+        count=12,
+        brokers=2,
+        traffic=Traffic(delayed=0.3, failures=0.2),
+        store=_DELETING,
+    ),
+    "clocks-resets": Scenario(
+        "The same while an operator resets offsets.",
+        (Style(listener_seconds=1.0), Style("lite", "lite")),
+        ("jump", "jump", "reset", "reset", "kill-broker", "break"),
+        count=12,
+        store=_DELETING,
     ),
     "tempest": Scenario(
         "All kinds of groups and all faults at once.",

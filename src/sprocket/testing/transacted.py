@@ -63,6 +63,10 @@ TRANSACTED: dict[str, Undecided] = {
         "The broker is stopped or killed, and its clock jumps.",
         ("restart-broker", "kill-broker", "break", "clock"),
     ),
+    "transactions-clocks": Undecided(
+        "Wall clocks jump by seconds, hours and days, and are set right; the broker restarts.",
+        ("jump", "jump", "jump", "restart-broker", "kill-broker", "kill-member", "join"),
+    ),
     "transactions-members": Undecided(
         "Producers die during transactions, and others of their group are checked.",
         ("kill-member", "join", "break", "kill-broker"),

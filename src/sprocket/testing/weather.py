@@ -7,6 +7,7 @@ import errno
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Protocol, TypeVar
 
+from sprocket.testing.clock import LoopClock
 from sprocket.testing.cluster import Cluster, Machine
 from sprocket.testing.disk import FaultyDisk
 from sprocket.testing.entropy import SeededEntropy
@@ -17,6 +18,9 @@ T = TypeVar("T")
 
 #: The largest error of a wall clock.
 _SKEW_MS_MAX = 60_000
+#: By how much a clock is off after a jump, until it is set right, s: seconds, an hour, a day, and a
+#: month ahead. What is stored by a clock a month behind is old when it is set right.
+_JUMPS_SECONDS = (-86_400, -3_600, -5, 5, 3_600, 86_400, 30 * 86_400)
 
 
 class AffectedClients(Protocol):
@@ -66,6 +70,8 @@ class Weather:
         self._entropy = entropy
         self._journal = journal
         self._more = more or {}
+        #: Clocks that have jumped, and are set right at the end.
+        self._jumped: list[LoopClock] = []
 
     async def pass_over(self, faults: Sequence[str], count: int, *, seconds: float) -> None:
         """Makes `count` faults, drawn from the names in `faults`, in about `seconds`."""
@@ -75,6 +81,7 @@ class Weather:
             "slow": self._slow,
             "freeze": self._freeze,
             "clock": self._clock,
+            "jump": self._jump,
             "restart-broker": lambda: self._restart(self._cluster.brokers),
             "kill-broker": lambda: self._kill(self._cluster.brokers, power_lost=False),
             "power-broker": lambda: self._kill(self._cluster.brokers, power_lost=True),
@@ -84,10 +91,17 @@ class Weather:
             "leave": self._workload.leave,
             "kill-member": self._workload.kill_member,
             "answers": self._answers,
-            "pause-broker": self._pause,
-            "disk-slow": self._disk_slow,
-            "disk-full": self._disk_full,
-            "disk-error": self._disk_error,
+            "pause-broker": lambda: self._pause(self._cluster.brokers),
+            "disk-slow": lambda: self._disk_slow(self._cluster.brokers),
+            "disk-full": lambda: self._disk_full(self._cluster.brokers),
+            "disk-error": lambda: self._disk_error(self._cluster.brokers),
+            "restart-slave": lambda: self._restart(self._cluster.slaves),
+            "kill-slave": lambda: self._kill(self._cluster.slaves, power_lost=False),
+            "power-slave": lambda: self._kill(self._cluster.slaves, power_lost=True),
+            "pause-slave": lambda: self._pause(self._cluster.slaves),
+            "slave-disk-slow": lambda: self._disk_slow(self._cluster.slaves),
+            "slave-disk-full": lambda: self._disk_full(self._cluster.slaves),
+            "slave-disk-error": lambda: self._disk_error(self._cluster.slaves),
             **self._more,
         }
         for _ in range(count):
@@ -98,6 +112,8 @@ class Weather:
         """Ends all faults: the network works, and every machine runs."""
         self._journal.note("weather", "clears up")
         self._network.heal()
+        for clock in self._jumped:
+            clock.skew_ms = 0
         await self._cluster.start()
 
     async def _break(self) -> None:
@@ -143,8 +159,8 @@ class Weather:
         self._journal.note("weather", "heals the network")
         self._network.heal()
 
-    async def _pause(self) -> None:
-        machine = self._choose(self._cluster.brokers)
+    async def _pause(self, machines: Sequence[Machine]) -> None:
+        machine = self._choose(machines)
         seconds = self._choose((0.5, 4.0, 35.0, 70.0))
         self._journal.note("weather", f"lets {machine.name} stand still for {seconds} s")
         machine.pause()
@@ -152,15 +168,15 @@ class Weather:
         self._journal.note("weather", f"wakes {machine.name}")
         machine.wake(timers_first=self._entropy.happens(0.5))
 
-    async def _disk_slow(self) -> None:
-        machine, disk = self._faulty()
+    async def _disk_slow(self, machines: Sequence[Machine]) -> None:
+        machine, disk = self._faulty(machines)
         usual, disk.sync_seconds = disk.sync_seconds, (0.1, 3.0)
         self._journal.note("weather", f"makes the disk of {machine.name} slow")
         await asyncio.sleep(self._entropy.between(1.0, 10.0))
         disk.sync_seconds = usual
 
-    async def _disk_full(self) -> None:
-        machine, disk = self._faulty()
+    async def _disk_full(self, machines: Sequence[Machine]) -> None:
+        machine, disk = self._faulty(machines)
         self._journal.note("weather", f"fills the disk of {machine.name}")
         for operation in ("map", "zero", "replace"):
             disk.fail(operation, errno.ENOSPC, times=1_000_000)
@@ -169,17 +185,17 @@ class Weather:
         for operation in ("map", "zero", "replace"):
             disk.fail(operation, times=0)
 
-    async def _disk_error(self) -> None:
+    async def _disk_error(self, machines: Sequence[Machine]) -> None:
         """Makes the disk fail once; a broker that ends because of it must be started again."""
-        machine, disk = self._faulty()
+        machine, disk = self._faulty(machines)
         operation = self._choose(("sync", "replace", "map"))
         self._journal.note("weather", f"lets a {operation} of {machine.name} fail")
         disk.fail(operation, errno.EIO, times=1)
         await asyncio.sleep(self._entropy.between(1.0, 10.0))
         disk.fail(operation, times=0)
 
-    def _faulty(self) -> tuple[Machine, FaultyDisk]:
-        machine = self._choose(self._cluster.brokers)
+    def _faulty(self, machines: Sequence[Machine]) -> tuple[Machine, FaultyDisk]:
+        machine = self._choose(machines)
         assert isinstance(machine.disk, FaultyDisk)
         return machine, machine.disk
 
@@ -187,6 +203,13 @@ class Weather:
         machine = self._choose(self._cluster.machines)
         machine.clock.skew_ms = int(self._entropy.between(-_SKEW_MS_MAX, _SKEW_MS_MAX))
         self._journal.note("weather", f"sets {machine.name}'s clock off by {machine.clock.skew_ms}")
+
+    async def _jump(self) -> None:
+        """Sets the wall clock of a broker or a client far off, or right again."""
+        name, clock = self._choose(self._cluster.clocks)
+        clock.skew_ms = 0 if clock.skew_ms else 1_000 * self._choose(_JUMPS_SECONDS)
+        self._jumped.append(clock)
+        self._journal.note("weather", f"sets {name}'s clock off by {clock.skew_ms}")
 
     async def _restart(self, machines: Sequence[Machine]) -> None:
         machine = self._choose(machines)

@@ -54,10 +54,22 @@ def due_ms(half: Half, rules: CheckRules) -> int:
     return half.began_ms + max(half.immunity_ms, rules.timeout_ms)
 
 
+def wait_ms(half: Half, rules: CheckRules, *, now_ms: int) -> int:
+    """How long to wait for a half's next check, ms, by a wall clock that says `now_ms`.
+
+    It is never longer than the whole pause before the check: so a clock that was ahead when the
+    half was stored, and was set back, does not delay the check by what it was ahead.
+    """
+    due = due_ms(half, rules)
+    whole_ms = due - (half.stored_ms if half.checks else half.began_ms)
+    return max(0, min(due - now_ms, whole_ms))
+
+
 def judge(half: Half, rules: CheckRules, *, now_ms: int, can_ask: bool) -> Verdict:
     """Decides what to do with a half that is due.
 
     Args:
+        now_ms: the time by which it is old, ms since 1970 UTC.
         can_ask: whether a producer of its group is connected.
     """
     if half.checks >= rules.checks_max:
@@ -78,7 +90,7 @@ def choose(members: Sequence[T], turn: int, is_there: Callable[[T], bool]) -> T 
 
 
 class CheckSchedule:
-    """Half offsets, ordered by the times of their next checks.
+    """Half offsets, ordered by the times of their next checks, on a clock that never jumps.
 
     An entry stays when its transaction ends; the caller ignores it when it is due.
     """

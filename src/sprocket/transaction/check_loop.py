@@ -10,11 +10,14 @@ import logging
 from collections.abc import Callable
 from typing import Protocol
 
+from sprocket.base.believed_time import BelievedTime
+from sprocket.base.deadline import loop_ms
 from sprocket.base.errors import ClosedError, CorruptRecord, OffsetOutOfRange, StoreError
 from sprocket.base.ports import Clock
+from sprocket.base.troubles import Troubles
 from sprocket.message import properties as names
 from sprocket.store.log.drafts import IllegalDraft
-from sprocket.transaction.check import CheckRules, CheckSchedule, Verdict, due_ms, judge
+from sprocket.transaction.check import CheckRules, CheckSchedule, Verdict, judge, wait_ms
 from sprocket.transaction.half import Half
 from sprocket.transaction.ledger import Ledger
 from sprocket.transaction.settle import Settlement, StoredHalf
@@ -70,7 +73,11 @@ class CheckLoop:
         self._rules = rules
         self._clock = clock
         self._schedule = CheckSchedule()
+        #: The time by which halves are too old; in the first hour after a start none is.
+        self._believed = BelievedTime(0, 0)
         self._noted = 0
+        #: By producer group.
+        self._troubles = Troubles(lambda: asyncio.get_running_loop().time(), logger)
         self.count = 0
 
     async def run(self) -> None:
@@ -88,7 +95,7 @@ class CheckLoop:
             self._settlement.write_op_records()
         self._note(rules)
         for _ in range(_ROUND_MAX):
-            offset = self._schedule.take(self._clock.now_ms())
+            offset = self._schedule.take(loop_ms())
             if offset is None:
                 break
             half = self._ledger.get(offset)
@@ -98,15 +105,22 @@ class CheckLoop:
         due = self._schedule.next_ms()
         if due is None:
             return 0.0 if is_behind else _PAUSE_SECONDS_MAX
-        left = (due - self._clock.now_ms()) / 1000
+        left = (due - loop_ms()) / 1000
         return 0.0 if is_behind else min(max(left, 0.0), _PAUSE_SECONDS_MAX)
 
     def _note(self, rules: CheckRules) -> None:
         """Schedules new halves. Most transactions end before that and never get here."""
         for half in self._ledger.since(self._noted):
-            self._schedule.put(due_ms(half, rules), half.offset)
+            self._put(half, rules, half.offset)
         self._noted = self._ledger.half_next
         self._schedule.tidy(len(self._ledger), self._ledger.__contains__)
+
+    # A half is scheduled once, by the loop's clock: whatever the wall clock does afterwards, its
+    # check comes after the pause that was right then.
+    def _put(self, half: Half, rules: CheckRules, offset: int) -> None:
+        """Schedules the next check of a half, whose newest copy is at a queue offset."""
+        pause_ms = wait_ms(half, rules, now_ms=self._clock.now_ms())
+        self._schedule.put(loop_ms() + pause_ms, offset)
 
     def _catch_up(self, rules: CheckRules) -> bool:
         """Copies halves that are far behind; returns whether there are more."""
@@ -150,25 +164,27 @@ class CheckLoop:
 
     def _put_off(self, half: Half, error: Exception) -> None:
         logger.warning("half message at %d is looked at again later: %s", half.log_offset, error)
-        self._schedule.put(self._clock.now_ms() + _AGAIN_MS, half.offset)
+        self._schedule.put(loop_ms() + _AGAIN_MS, half.offset)
 
     def _check(self, half: Half, found: StoredHalf, rules: CheckRules) -> None:
         if self._settlement.end_if_known(half, found):
             return
         group = found.properties.get(names.PRODUCER_GROUP, "")
-        now_ms = self._clock.now_ms()
+        now_ms = self._believed.at(self._clock.now_ms(), loop_ms())
         verdict = judge(half, rules, now_ms=now_ms, can_ask=self._producers.has(group))
         if verdict is Verdict.WAIT:
-            logger.info("nobody of group %s is there to end its transactions", group)
-            self._schedule.put(now_ms + rules.interval_ms, half.offset)
+            text = f"no producer of group {group} is connected to end its transactions"
+            self._troubles.failed(group, text)
+            self._schedule.put(loop_ms() + rules.interval_ms, half.offset)
         elif verdict is Verdict.PARK:
             logger.warning("transaction of group %s at %d is parked", group, half.log_offset)
             self._settlement.park(half, found)
         else:
             copy, asked = self._settlement.copy(half, found, checks=half.checks + 1)
             self._producers.ask(copy, found, asked)
+            self._troubles.ended(group, f"a producer of group {group} is connected again")
             self.count += 1
 
     def _renew(self, half: Half, found: StoredHalf, rules: CheckRules) -> None:
         copy, _ = self._settlement.copy(half, found, checks=half.checks)
-        self._schedule.put(due_ms(half, rules), copy.offset)
+        self._put(half, rules, copy.offset)

@@ -12,7 +12,8 @@ from sprocket.protocol.requests.offset import (
     SearchOffset,
     UpdateOffset,
 )
-from tests.broker.parts import SUCCESS, Asker, play
+from sprocket.protocol.requests.topic import DeleteTopic
+from tests.broker.parts import SUCCESS, Asker, play, settle
 
 QUERY_NOT_FOUND, TOPIC_NOT_FOUND, GROUP_NOT_FOUND, INVALID = 22, 17, 26, 29
 
@@ -68,6 +69,46 @@ def test_a_commit_that_cannot_be_is_refused_with_its_reason() -> None:
         assert await asker.code(update(group="bad name!")) == GROUP_NOT_FOUND
         assert await asker.code(update(offset=None)) == INVALID
         assert await asker.code(update(offset=-5)) == INVALID
+
+    play(test)
+
+
+def test_a_commit_to_a_queue_that_does_not_exist_is_refused_and_not_kept() -> None:
+    async def test(asker: Asker) -> None:
+        await asker.create("T", queues=4)
+        for queue in (4, 99, 2**31 - 1):
+            reply = await asker.call(
+                UpdateOffset(consumer_group="g", topic="T", queue_id=queue, commit_offset=3)
+            )
+            assert reply.code == INVALID
+            assert f"queue {queue} of topic T does not exist" in (reply.remark or "")
+            assert await asker.committed("g", "T", queue) is None
+        assert await asker.commit("g", "T", 3, queue=3) == SUCCESS
+
+    play(test)
+
+
+def test_a_queue_that_still_has_messages_takes_commits_after_the_number_was_lowered() -> None:
+    async def test(asker: Asker) -> None:
+        await asker.create("T", queues=4)
+        await asker.send("T", queue=3)
+        await asker.create("T", queues=2)
+        assert await asker.commit("g", "T", 1, queue=3) == SUCCESS
+        assert await asker.commit("g", "T", 1, queue=2) == INVALID
+
+    play(test)
+
+
+def test_a_deleted_topic_takes_no_commits_of_those_who_still_consume_it() -> None:
+    async def test(asker: Asker) -> None:
+        await asker.send("T")
+        assert await asker.commit("g", "T", 1) == SUCCESS
+        deletion = asyncio.create_task(asker.code(DeleteTopic(topic="T")))
+        await settle(1)
+        assert await asker.commit("g", "T", 1) == TOPIC_NOT_FOUND
+        assert await deletion == SUCCESS
+        await asker.create("T")
+        assert await asker.committed("g", "T") is None
 
     play(test)
 

@@ -102,6 +102,21 @@ def test_the_largest_properties_that_are_accepted_go_all_ways(way: dict[str, str
     play(test, flush_timeout_ms=5000)
 
 
+@pytest.mark.parametrize(
+    "time", [{"TIMER_DELAY_MS": "x"}, {"TIMER_DELIVER_MS": "1e3"}, {"TIMER_DELAY_SEC": "9" * 18}]
+)
+def test_a_transaction_is_refused_when_it_begins_not_when_it_is_committed(
+    time: dict[str, str],
+) -> None:
+    async def test(asker: Asker) -> None:
+        await asker.create(TOPIC)
+        half = {"TRAN_MSG": "true", "PGROUP": "p", **time}
+        assert await offer(asker, half) is None
+        assert await offer(asker, {**half, "DELAY": "2"}) is not None, "a level goes before a time"
+
+    play(test)
+
+
 values = st.one_of(
     st.sampled_from(["true", "false", "1", "3", "0", "-1", "T+k", "x"]),
     st.text(st.characters(exclude_characters="\x01\x02", exclude_categories=["Cs"]), max_size=30),

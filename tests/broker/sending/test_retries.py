@@ -149,7 +149,8 @@ def test_a_send_to_the_retry_topic_waits_or_is_a_dead_letter_by_its_count() -> N
 
 def test_what_an_ordered_group_sends_to_its_retry_topic_is_a_dead_letter_at_the_limit() -> None:
     async def test(asker: Asker) -> None:
-        queue = Queue(broker_name="b", queue_id=0, topic="T")
+        await asker.create("T")
+        queue = Queue(broker_name="broker-a", queue_id=0, topic="T")
         body = LockBody(client_id="c", consumer_group="g", mq_set=[queue]).encode()
         assert await asker.code(LockQueues(), body) == SUCCESS
         assert await asker.code(resend(1, limit=1), b"given up") == SUCCESS

@@ -122,14 +122,14 @@ def test_what_asks_for_more_is_looked_at_closer(
 
 def test_those_that_wait_for_the_disk_wait_together(monkeypatch: pytest.MonkeyPatch) -> None:
     waits = 0
-    right = Acknowledgement._flushed
+    right = Acknowledgement._safe
 
-    def flushed(self: Acknowledgement, end: int) -> object:
+    def safe(self: Acknowledgement, end: int) -> object:
         nonlocal waits
         waits += 1
         return right(self, end)
 
-    monkeypatch.setattr(Acknowledgement, "_flushed", flushed)
+    monkeypatch.setattr(Acknowledgement, "_safe", safe)
     found = sent(WAITING * 10, replace(STORE, flush="SYNC_FLUSH"))
     assert 0 < waits < 15
     codes = [each[0] for each in found[:30]]  # type: ignore[index]

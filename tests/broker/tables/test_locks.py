@@ -6,27 +6,39 @@ from sprocket.protocol.bodies import LockBody, LockedBody, Queue
 from sprocket.protocol.requests.lock import LockQueues, UnlockQueues
 from tests.broker.parts import SUCCESS, Asker, play
 
-QUEUES = [Queue(broker_name="b", queue_id=number, topic="T") for number in range(2)]
+QUEUES = [Queue(broker_name="broker-a", queue_id=number, topic="T") for number in range(2)]
 
 
 def body(client_id: str, queues: list[Queue] = QUEUES) -> bytes:
     return LockBody(client_id=client_id, consumer_group="g", mq_set=queues).encode()
 
 
-async def lock(asker: Asker, client_id: str) -> list[Queue]:
-    reply = await asker.call(LockQueues(), body(client_id))
+async def lock(asker: Asker, client_id: str, queues: list[Queue] = QUEUES) -> list[Queue]:
+    reply = await asker.call(LockQueues(), body(client_id, queues))
     assert reply.code == SUCCESS
     return LockedBody.decode(reply.body).locked
 
 
 def test_queues_are_locked_for_one_client_and_come_back() -> None:
     async def test(asker: Asker) -> None:
+        await asker.create("T", queues=2)
         assert await lock(asker, "a") == QUEUES
         assert await lock(asker, "b") == []
         assert await asker.code(UnlockQueues(), body("b")) == SUCCESS
         assert await lock(asker, "b") == []
         assert await asker.code(UnlockQueues(), body("a", QUEUES[:1])) == SUCCESS
         assert await lock(asker, "b") == QUEUES[:1]
+
+    play(test)
+
+
+def test_queues_that_this_broker_does_not_have_are_not_leased() -> None:
+    async def test(asker: Asker) -> None:
+        await asker.create("T", queues=2)
+        for broker, number, topic in (("zzz", 0, "T"), ("broker-a", 2, "T"), ("broker-a", 0, "N")):
+            other = Queue(broker_name=broker, queue_id=number, topic=topic)
+            assert await lock(asker, "a", [*QUEUES, other]) == QUEUES
+        assert await asker.code(LockQueues(), body("a" * 1025)) == 1
 
     play(test)
 

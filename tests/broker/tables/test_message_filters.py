@@ -36,7 +36,7 @@ from tests.broker.parts import (
 )
 
 #: Room for some thousand entries in one file.
-ROOMY = StoreConfig(log_file_bytes=1 << 22, queue_file_bytes=1 << 17)
+ROOMY = StoreConfig(log_file_bytes=1 << 22, queue_file_bytes=20 << 13)
 
 
 def sql_pull(text: str, offset: int = 0, *, hold_ms: int = 0, topic: str = "T") -> PullMessage:

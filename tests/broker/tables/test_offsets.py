@@ -14,7 +14,8 @@ from sprocket.testing.clock import ManualClock
 
 
 def table(entries_max: int = 100, clock: ManualClock | None = None) -> ConsumerOffsets:
-    return ConsumerOffsets(clock or ManualClock(), entries_max=entries_max)
+    clock = clock or ManualClock()
+    return ConsumerOffsets(clock, entries_max=entries_max, steady_ms=clock.now_ms)
 
 
 def test_what_a_group_commits_is_what_it_gets() -> None:
@@ -101,14 +102,17 @@ def test_no_pull_is_held_longer_than_a_reset_goes_on() -> None:
     assert RESET_MS >= HOLD_MS_MAX
 
 
-def test_a_clock_that_is_set_back_does_not_keep_a_reset_forever() -> None:
-    clock = ManualClock()
-    offsets = reset_to_100(clock)
+@pytest.mark.parametrize("jump_ms", [-10 * RESET_MS, 10 * RESET_MS])
+def test_a_wall_clock_that_jumps_neither_keeps_a_reset_nor_ends_it(jump_ms: int) -> None:
+    wall, steady = ManualClock(), ManualClock()
+    offsets = ConsumerOffsets(wall, entries_max=10, steady_ms=steady.now_ms)
+    commit(offsets, 500, "a")
+    offsets.reset("g", "T", queue_number=0, offset=100)
     pull_at(offsets, 501, "a")
     pull_at(offsets, 100, "a")
-    clock.move(-1_000)
+    wall.move(jump_ms)
     assert not commit(offsets, 501, "b")
-    clock.move(-10 * RESET_MS)
+    steady.move(RESET_MS)
     assert commit(offsets, 501, "b")
 
 

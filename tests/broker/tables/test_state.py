@@ -9,10 +9,23 @@ from dataclasses import replace
 import pytest
 
 from sprocket.base.errors import StoreError, UsageError
+from sprocket.broker.config import BrokerConfig
+from sprocket.broker.settings import BrokerSettings
+from sprocket.broker.tables.offsets import ConsumerOffsets
 from sprocket.broker.tables.state import StateFile
+from sprocket.broker.tables.topics import Topics, new_topic
 from sprocket.delay.levels.schedule import ScheduleProgress
-from sprocket.protocol.requests.topic import DeleteTopic
-from sprocket.store.state.snapshot import decode_state
+from sprocket.protocol.bodies import (
+    GroupConfig,
+    GroupConfigList,
+    TopicConfig,
+    TopicConfigList,
+)
+from sprocket.protocol.command import Header
+from sprocket.protocol.requests.group import CreateGroup, CreateGroups, ForbidGroup, GroupConfigOf
+from sprocket.protocol.requests.topic import CreateTopic, CreateTopics, DeleteTopic, TopicConfigOf
+from sprocket.store.state.snapshot import STEP_LENGTH, StateDraft, decode_state
+from sprocket.testing.clock import ManualClock
 from sprocket.testing.disk import FaultyDisk, MemoryDisk
 from sprocket.testing.loop import simulate
 from tests.broker.parts import ROOT, STORE, SUCCESS, Asker, new_disk, serving
@@ -24,6 +37,28 @@ NAMES = ("topics.json", "subscriptionGroup.json", "consumerOffset.json", "delayO
 
 def path(name: str) -> str:
     return f"{ROOT}/config/{name}"
+
+
+def making(topic: str) -> CreateTopic:
+    return CreateTopic(
+        topic=topic,
+        default_topic="TBW102",
+        read_queue_nums=4,
+        write_queue_nums=4,
+        perm=6,
+        topic_filter_type="SINGLE_TAG",
+    )
+
+
+#: What operators change; the last line says that something was changed already.
+OPERATORS: list[tuple[Header, bytes]] = [
+    (making("T"), b""),
+    (making("kept"), b""),
+    (CreateTopics(), TopicConfigList(topic_config_list=[TopicConfig(topic_name="S")]).encode()),
+    (CreateGroup(), GroupConfig(group_name="G").encode()),
+    (CreateGroups(), GroupConfigList(group_config_list=[GroupConfig(group_name="H")]).encode()),
+    (ForbidGroup(group="TOOLS_CONSUMER", topic="kept", readable=False), b""),
+]
 
 
 async def fill(asker: Asker) -> None:
@@ -241,7 +276,7 @@ def test_a_topic_that_the_disk_refuses_to_note_is_noted_once_it_does_not(
         disk = RefusingDisk()
         async with serving(disk) as asker:
             disk.is_refusing = True
-            await asker.create("T")
+            await asker.send("T")
             await asyncio.sleep(12)
             assert b'"T"' not in (disk.read(path("topics.json")) or b"")
             disk.is_refusing = False
@@ -250,6 +285,31 @@ def test_a_topic_that_the_disk_refuses_to_note_is_noted_once_it_does_not(
 
     simulate(lambda network: main())
     assert "cannot be saved: no room" in caplog.text
+
+
+def test_what_an_operator_makes_is_saved_or_refused_and_never_half_made() -> None:
+    async def main() -> None:
+        disk = RefusingDisk()
+        async with serving(disk) as asker:
+            await asker.create("kept", queues=2)
+            disk.is_refusing = True
+            for header, body in OPERATORS:
+                reply = await asker.call(header, body)
+                assert reply.code != 0, header
+                assert "cannot be saved: no room" in (reply.remark or "")
+            assert await asker.code(TopicConfigOf(topic="T")) != 0
+            assert await asker.code(GroupConfigOf(group="G")) != 0
+            kept = await asker.call(TopicConfigOf(topic="kept"))
+            assert TopicConfig.decode(kept.body).read_queue_nums == 2
+            disk.is_refusing = False
+            await asyncio.sleep(6)
+            assert b'"T"' not in (disk.read(path("topics.json")) or b"")
+            for header, body in OPERATORS[:-1]:
+                assert await asker.code(header, body) == 0, header
+            assert b'"T"' in (disk.read(path("topics.json")) or b"")
+            assert b'"G"' in (disk.read(path("subscriptionGroup.json")) or b"")
+
+    simulate(lambda network: main())
 
 
 def test_a_topic_that_the_power_took_is_there_again_with_its_messages(
@@ -319,3 +379,88 @@ def test_a_deleted_topic_stays_deleted_when_a_broker_starts() -> None:
             assert (await asker.pull("T")).code == TOPIC_GONE
 
     simulate(lambda network: main())
+
+
+def many_topics(count: int) -> Topics:
+    settings = BrokerSettings(BrokerConfig(), STORE)
+    topics = Topics([], settings, clock=ManualClock(), on_change=lambda name: None)
+    for number in range(count):
+        topics.put(new_topic(f"topic-{number}", queues=4))
+    return topics
+
+
+def test_a_large_table_is_saved_in_turns_as_it_was_when_the_save_began() -> None:
+    async def main() -> None:
+        disk, topics = new_disk(), many_topics(3_000)
+        file = StateFile(disk, f"{ROOT}/topics.json", topics)
+        file.load()
+        for number in range(3_000):
+            topics.put(new_topic(f"topic-{number}", queues=4))
+        file.changed()
+        turns = 0
+        while disk.read(file.path) is None:
+            assert file.is_due
+            topics.make_for_group(f"topic-{2_999 - turns}", queues=8)
+            topics.remove(f"topic-{1_000 + turns}")
+            file.changed()
+            turns += 1
+            await asyncio.sleep(0)
+        assert turns > 5
+        table = decode_state((disk.read(file.path) or b"").decode())["topicConfigTable"]
+        assert table.keys() == {f"topic-{number}" for number in range(3_000)}
+        assert {row["readQueueNums"] for row in table.values()} == {4}
+        await file.saved()
+        table = decode_state((disk.read(file.path) or b"").decode())["topicConfigTable"]
+        assert (len(table), table["topic-2999"]["readQueueNums"]) == (3_000 - turns, 8)
+        assert not file.is_due
+
+    simulate(lambda network: main())
+
+
+def test_who_changes_a_table_during_a_save_waits_for_the_next_one() -> None:
+    async def main() -> None:
+        disk, topics = new_disk(), many_topics(3_000)
+        file = StateFile(disk, f"{ROOT}/topics.json", topics)
+        file.load()
+        topics.put(new_topic("first", queues=1))
+        file.changed()
+        topics.put(new_topic("second", queues=1))
+        file.changed()
+        await file.saved()
+        assert b'"second"' in (disk.read(file.path) or b"")
+        topics.put(new_topic("third", queues=1))
+        file.changed()
+        await file.idle()
+        file.save()
+        assert b'"third"' in (disk.read(file.path) or b"")
+
+    simulate(lambda network: main())
+
+
+def test_a_step_of_a_save_encodes_a_bounded_part() -> None:
+    offsets = ConsumerOffsets(ManualClock(), entries_max=100_000)
+    for number in range(20_000):
+        offsets.commit(f"group-{number % 50}", f"topic-{number // 50}", queue_number=0, offset=1)
+    for table in (offsets.to_json(), many_topics(2_000).to_json()):
+        draft, before, steps = StateDraft(table), 0, 0
+        while not draft.step():
+            done = sum(map(len, draft._parts))
+            assert done - before <= STEP_LENGTH + 8_000
+            before, steps = done, steps + 1
+        assert steps > 3
+
+
+def test_commits_do_not_change_a_picture_that_was_taken_before() -> None:
+    offsets = ConsumerOffsets(ManualClock(), entries_max=100)
+    offsets.commit("g", "T", queue_number=0, offset=1)
+    pictures = [offsets.to_json()]
+    for offset in (2, 3):
+        offsets.commit("g", "T", queue_number=0, offset=offset)
+        offsets.put("g", "U", queue_number=offset, offset=offset)
+        pictures.append(offsets.to_json())
+    assert [each["offsetTable"] for each in pictures] == [
+        {"T@g": {0: 1}},
+        {"T@g": {0: 2}, "U@g": {2: 2}},
+        {"T@g": {0: 3}, "U@g": {2: 2, 3: 3}},
+    ]
+    offsets.validate()

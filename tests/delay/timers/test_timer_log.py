@@ -68,7 +68,7 @@ def test_the_rest_of_a_full_file_is_marked_blank_as_java_marks_it() -> None:
     first = disk.peek("/timerlog/" + "0" * 20)
     end = positions[77] + UNIT_BYTES
     assert positions[78] == FILE_BYTES
-    assert struct.unpack_from(">iqi", first, end) == (FILE_BYTES - end, 0, -875286124)
+    assert struct.unpack_from(">iqi", first[:], end) == (FILE_BYTES - end, 0, -875286124)
 
 
 def test_a_log_that_is_opened_again_goes_on_behind_its_last_unit() -> None:
@@ -127,3 +127,25 @@ def test_kinds_of_units() -> None:
     assert [u.adds for u in (plain, far, recall, far_recall)] == [1, 1, -1, -1]
     assert [u.rolls for u in (plain, far, recall, far_recall)] == [False, True, False, True]
     assert [u.is_recall for u in (plain, far, recall, far_recall)] == [False, False, True, False]
+
+
+@pytest.mark.parametrize(("at", "size"), [(0, 33), (1, 33), (2, 1000), (1, None), (2, None)])
+def test_files_from_one_on_that_is_cut_or_gone_are_removed(at: int, size: int | None) -> None:
+    disk, log, positions = filled(200)
+    log.close()
+    path = f"/timerlog/{at * FILE_BYTES:020d}"
+    content = disk.read(path) or b""
+    disk.remove(path)
+    if size is not None:
+        disk.replace(path, content[:size])
+    again = opened(disk)
+    assert again.limit == at * FILE_BYTES
+    kept = [position for position, _ in again.scan(0)]
+    assert kept == [position for position in positions if position < at * FILE_BYTES]
+
+
+def test_another_size_of_all_files_is_refused() -> None:
+    disk, log, _ = filled(200)
+    log.close()
+    with pytest.raises(ConfigError, match="mappedFileSizeTimerLog is 8192"):
+        TimerLog(disk, "/timerlog", 2 * FILE_BYTES).load()

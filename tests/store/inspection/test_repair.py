@@ -13,7 +13,7 @@ from sprocket.message.record import Record
 from sprocket.store.inspection.inspected import InspectedStore
 from sprocket.store.inspection.repair import FILLER_TOPIC, Repair, RepairStep
 from sprocket.store.inspection.verify import Verification
-from sprocket.store.inspection.walk import walk
+from sprocket.store.inspection.walk import LogTail, walk
 from sprocket.store.log.damage import Damage
 from sprocket.store.store import Store
 from sprocket.testing.clock import EPOCH_MS
@@ -153,6 +153,26 @@ def test_the_log_is_cut_where_it_is_said() -> None:
         content = disk.read(f"{KEPT}/commitlog/{part}") or b""
         assert behind[places[30] % FILE :].startswith(content)
         assert files == [f"{n * FILE:020d}" for n in range(2, 2 + len(files))]
+
+    run(check())
+
+
+def test_a_cut_where_the_log_ends_takes_short_files_behind_it_away_or_does_nothing() -> None:
+    async def check() -> None:
+        disk = MemoryDisk()
+        await made(disk)
+        await (await opened(disk)).close()
+        end = InspectedStore(disk, ROOT, SMALL).log
+        tail = next(each for each in walk(end) if isinstance(each, LogTail)).end
+        assert repair(disk).cut_at(tail) == []
+        short = f"{LOG}/{(tail // FILE + 1) * FILE:020d}"
+        disk.replace(short, b"x" * 1000)
+        await carry_out(repair(disk).cut_at(tail))
+        assert disk.size(short) is None
+        assert short.rpartition("/")[2] in disk.names(f"{KEPT}/commitlog")
+        disk.replace(f"{LOG}/{FILE:020d}", b"x" * 1000)
+        with pytest.raises(StoreError, match="another size"):
+            repair(disk).cut_at(tail)
 
     run(check())
 

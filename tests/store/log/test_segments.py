@@ -7,7 +7,7 @@ import errno
 import pytest
 
 from sprocket.base.errors import ConfigError, DiskFull, OffsetOutOfRange, StoreError
-from sprocket.store.log.segments import Segments
+from sprocket.store.log.segments import OddFile, Segments, shows_other_size
 from sprocket.testing.disk import FaultyDisk, MemoryDisk
 from tests.support import run
 
@@ -66,10 +66,30 @@ def test_an_empty_file_left_by_a_crash_is_removed() -> None:
 def test_a_file_of_another_size_is_named_with_the_setting() -> None:
     disk = MemoryDisk()
     row(disk).make(0)
+    other = row(disk, 64)
+    assert shows_other_size(other.odd, has_right=False)
     with pytest.raises(
         ConfigError, match=r"0{20} has 100 bytes, but mappedFileSizeCommitLog is 64"
     ):
-        row(disk, 64)
+        other.refuse(other.odd[0])
+
+
+@pytest.mark.parametrize(
+    ("sizes", "has_right", "unit", "is_changed"),
+    [
+        ({0: 200}, False, 1, True),
+        ({0: 200, 200: 200, 400: 200}, False, 20, True),
+        ({0: 200}, True, 1, False),
+        ({0: 200, 200: 100}, False, 1, False),
+        ({0: 37}, False, 20, False),
+        ({100: 200}, False, 1, False),
+    ],
+)
+def test_a_changed_setting_and_a_cut_file_are_told_apart(
+    sizes: dict[int, int], has_right: bool, unit: int, is_changed: bool
+) -> None:
+    odd = [OddFile(f"/log/{start}", start, size) for start, size in sizes.items()]
+    assert shows_other_size(odd, has_right=has_right, unit=unit) is is_changed
 
 
 def test_a_full_disk_and_a_broken_one_are_told_apart() -> None:

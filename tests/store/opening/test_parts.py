@@ -9,6 +9,7 @@ import pytest
 from sprocket.base.ports import Disk
 from sprocket.store.config import StoreConfig
 from sprocket.store.opening.parts import StoreParts
+from sprocket.store.views.tag_codes import TAGS_ONLY
 from sprocket.testing.clock import ManualClock
 from tests.store.making import HOST
 
@@ -22,7 +23,14 @@ class Untouchable:
 
 def parts(config: StoreConfig) -> StoreParts:
     disk = cast("Disk", Untouchable())
-    return StoreParts(disk, ManualClock(), root="/store", config=config, store_host=HOST)
+    return StoreParts(
+        disk,
+        ManualClock(),
+        root="/store",
+        config=config,
+        store_host=HOST,
+        tag_codes=TAGS_ONLY,
+    )
 
 
 @pytest.mark.parametrize(

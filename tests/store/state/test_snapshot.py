@@ -138,3 +138,11 @@ def test_a_full_disk_leaves_the_old_state() -> None:
     assert loaded(disk)[1] == TABLE
     snapshot.save({"offsetTable": {}})
     assert loaded(disk)[1] == {"offsetTable": {}}
+
+
+def test_a_row_of_many_entries_is_written_like_a_short_one() -> None:
+    long = {"t": {"a@g": dict.fromkeys(range(5_000), 1), "b@g": {str(n): {} for n in range(2_000)}}}
+    assert decode_state(encode_state(long)) == long
+    short = encode_state({"t": {"a": {0: 1, 1: 1}}})
+    entries = ",".join(f"{n}:1" for n in range(5_000))
+    assert encode_state({"t": {"a": long["t"]["a@g"]}}) == short.replace("0:1,1:1", entries)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -111,3 +112,29 @@ def test_the_least_of_several_watermarks_counts(flushed: int, copied: int, shown
         confirmed.advance()
     assert confirmed.end_of(queue) == arrivals.value == shown
     assert confirmed.end == shown * 100
+
+
+def test_many_hidden_records_of_few_queues_take_bounded_memory() -> None:
+    flushed = Watermark()
+    confirmed = ConfirmedOffsets([flushed])
+    queues = [SimpleNamespace(topic="orders", number=n, max_offset=100_000) for n in range(3)]
+    at = 0
+    for start in range(0, 100_000, 1000):
+        entries = [
+            Entry("orders", n, offset, (offset * 3 + n) * 100, 100, 0, 0, 0)
+            for offset in range(start, start + 1000)
+            for n in range(3)
+        ]
+        confirmed.apply_all(entries)
+        at = entries[-1].end
+    assert len(confirmed._waiting) <= 1 << 17
+    for end in range(0, at, at // 50):
+        flushed.rise(end)
+        confirmed.advance()
+        for queue in queues:
+            shown = confirmed.end_of(queue)  # type: ignore[arg-type]
+            safe = max(0, end // 100 - queue.number + 2) // 3
+            assert safe - 2_000 <= shown <= safe
+    flushed.rise(at)
+    confirmed.advance()
+    assert {confirmed.end_of(queue) for queue in queues} == {100_000}  # type: ignore[arg-type]

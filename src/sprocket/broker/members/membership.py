@@ -1,8 +1,9 @@
 """Membership of clients in groups: heartbeats (34), unregistration (35), the members of a group
 (38), and the check of a subscription (46). The table itself is in `clients`.
 
-When a member joins or leaves a consumer group, all its members are notified at once, so that they
-rebalance. The member that joins is notified too, before it gets the reply to its heartbeat.
+When a member joins or leaves a consumer group, all its members are notified, so that they rebalance
+(`notices`). In a small group the member that joins is notified too, before it gets the reply to its
+heartbeat.
 Source: ClientManageProcessor, ConsumerManageProcessor, DefaultConsumerIdsChangeListener of
 RocketMQ 5.x.
 """
@@ -18,7 +19,9 @@ from sprocket.base.deadline import loop_ms
 from sprocket.base.errors import RemoteProtocolError, SystemFailure
 from sprocket.base.ports import Clock
 from sprocket.broker.dispatch import Endpoints
-from sprocket.broker.members.callbacks import notify_members, peer_of
+from sprocket.broker.members.callbacks import peer_of
+from sprocket.broker.members.harmony import Harmony
+from sprocket.broker.members.notices import MemberNotices
 from sprocket.broker.settings import BrokerSettings
 from sprocket.broker.tables import message_filters as choosing
 from sprocket.broker.tables.clients import (
@@ -49,6 +52,8 @@ logger = logging.getLogger(__name__)
 
 #: Largest body of a heartbeat: its content is kept as long as the member.
 _BODY_BYTES_MAX = 1 << 20
+#: Longest warning in the reply to a heartbeat, in characters.
+_REMARK_MAX = 1_000
 _FROM_LAST = "CONSUME_FROM_LAST_OFFSET"
 #: Groups of one heartbeat that are handled in one turn of the loop; a new group takes 0.1 ms.
 _GROUPS_AT_ONCE = 16
@@ -60,21 +65,23 @@ class _Heartbeat:
 
     Attributes:
         must_resend: whether the next heartbeat must contain all subscriptions.
+        warnings: what is wrong with the client's groups.
         left: groups that the client has left since the heartbeat arrived: (is producer, name).
     """
 
-    __slots__ = ("body", "client", "left", "must_resend")
+    __slots__ = ("body", "client", "left", "must_resend", "warnings")
 
     def __init__(self, body: HeartbeatBody, client: ClientInfo) -> None:
         self.body = body
         self.client = client
         self.must_resend = not body.heartbeat_fingerprint
+        self.warnings: list[str] = []
         self.left: set[tuple[bool, str | None]] = set()
 
     def reply(self) -> Reply:
         """The reply to the heartbeat."""
-        must_resend = self.must_resend
-        return Reply(HeartbeatReply(is_support_heart_beat_v2=True, is_sub_change=must_resend))
+        header = HeartbeatReply(is_support_heart_beat_v2=True, is_sub_change=self.must_resend)
+        return Reply(header, remark="; ".join(self.warnings)[:_REMARK_MAX] or None)
 
 
 class MembershipRequests:
@@ -94,8 +101,11 @@ class MembershipRequests:
         self._groups = groups
         self._settings = settings
         self._clock = clock
+        self._notices = MemberNotices(clients)
+        self.send_notices = self._notices.run
         #: Heartbeats that are handled in several turns, by connection.
         self._beats: dict[Peer, list[_Heartbeat]] = {}
+        self._harmony = Harmony()
         #: Connections whose end is watched.
         self._watched: set[Peer] = set()
 
@@ -117,7 +127,7 @@ class MembershipRequests:
         """
         if len(command.body) > _BODY_BYTES_MAX:
             raise RemoteProtocolError(f"a heartbeat has at most {_BODY_BYTES_MAX} bytes")
-        body = HeartbeatBody.decode(command.body)
+        body = HeartbeatBody.of_request(command.body)
         client = ClientInfo(
             peer,
             body.client_id,
@@ -168,6 +178,9 @@ class MembershipRequests:
             has_other = group is not None and group.fingerprint != fingerprint
             seen = self._consumer(data, heartbeat.client, heartbeat.body)
             heartbeat.must_resend |= has_other or seen.is_unknown
+            online = self._clients.group(data.group_name)
+            if online is not None:
+                heartbeat.warnings += self._harmony.warnings(online, heartbeat.client)
 
     def _consumer(
         self, data: ConsumerData, client: ClientInfo, body: HeartbeatBody
@@ -211,7 +224,7 @@ class MembershipRequests:
         config = self._groups.get(group.name)
         is_wanted = config is None or config.notify_consumer_ids_changed_enable
         if is_wanted and self._settings.config.notify_members and not group.is_broadcasting:
-            notify_members(group.name, group.members.values())
+            self._notices.group_changed(group)
 
     def unregister(self, command: Command, peer: Peer) -> Reply:
         """Removes a client from a group; no error if it is no member."""
@@ -224,6 +237,7 @@ class MembershipRequests:
             group = self._clients.consumer_left(header.consumer_group, peer)
             if group is not None:
                 logger.info("%s left consumer group %s", peer.address, group.name)
+                self._harmony.left(group)
                 self._notify(group)
         return Reply()
 
@@ -248,7 +262,7 @@ class MembershipRequests:
         """
         if not command.body:
             return Reply()
-        subscription = CheckClientBody.decode(command.body).subscription_data
+        subscription = CheckClientBody.of_request(command.body).subscription_data
         if subscription is not None:
             config = self._settings.config
             choosing.check(subscription.expression_type, subscription.sub_string, config)
@@ -260,26 +274,36 @@ class MembershipRequests:
             peer.on_close(self._closed)
 
     def _closed(self, peer: Peer) -> None:
-        """Removes the members of a closed connection."""
+        """Removes the members of a closed connection; if they are many, in several turns."""
         self._watched.discard(peer)
-        for group in self._clients.closed(peer):
+        for group in self._clients.closed(peer, _GROUPS_AT_ONCE):
             logger.info("%s is gone from consumer group %s", peer.address, group.name)
+            self._harmony.left(group)
             self._notify(group)
+        if self._clients.is_in_groups(peer):
+            asyncio.get_running_loop().call_soon(self._closed, peer)
 
-    def drop_silent(self) -> None:
-        """Removes clients that sent no heartbeat for too long, and closes their connections."""
+    async def drop_silent(self) -> None:
+        """Removes clients that sent no heartbeat for too long, and closes their connections; if
+        they are many, in several turns of the loop."""
         before_ms = loop_ms() - self._settings.config.client_expiry_ms
-        for client in self._clients.silent(before_ms):
-            logger.warning("%s (%s) sends no heartbeat: removed", client.client_id, client.address)
-            peer = peer_of(client)
-            self._closed(peer)
-            peer.close()
+        for clients in _slices(self._clients.silent(before_ms)):
+            for client in clients:
+                if self._clients.knows(client):  # it may have sent a heartbeat meanwhile
+                    self._drop(client)
+            await asyncio.sleep(0)
+
+    def _drop(self, client: ClientInfo) -> None:
+        logger.warning("%s (%s) sends no heartbeat: removed", client.client_id, client.address)
+        peer = peer_of(client)
+        self._closed(peer)
+        peer.close()
 
     async def run(self) -> None:
         """Removes silent clients periodically, until cancelled."""
         while True:
             await asyncio.sleep(self._settings.config.client_scan_ms / 1000)
-            self.drop_silent()
+            await self.drop_silent()
 
 
 def _slices(groups: Sequence[G]) -> Iterator[Sequence[G]]:

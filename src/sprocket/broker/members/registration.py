@@ -12,16 +12,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import SprocketError
+from sprocket.base.troubles import Troubles
 from sprocket.base.watermark import Watermark
 from sprocket.broker.settings import BrokerSettings
 from sprocket.broker.tables.topics import Topics
 from sprocket.message.record import body_crc
 from sprocket.protocol.bodies import DataVersion, RegisterBody, TopicConfig, TopicTable
-from sprocket.protocol.requests.route import RegisterBroker, UnregisterBroker
+from sprocket.protocol.codes import MASTER
+from sprocket.protocol.command import Command
+from sprocket.protocol.requests.route import RegisterBroker, RegisterBrokerReply, UnregisterBroker
 from sprocket.remoting.pool import Pool
 from sprocket.remoting.transport import Peer
 
@@ -43,6 +46,8 @@ class Registration:
 
     Args:
         address, ha_address: where clients and slaves reach the broker.
+        on_master: is called with the addresses of a slave's master, for clients and for slaves, as
+            a name server gives them; both are empty if it knows no master.
 
     Attributes:
         changes: how often a topic was created, changed or removed.
@@ -56,13 +61,16 @@ class Registration:
         settings: BrokerSettings,
         address: str,
         ha_address: str,
+        on_master: Callable[[str, str], None],
     ) -> None:
         self._pool = pool
         self._topics = topics
         self._settings = settings
         self._address = address
         self._ha_address = ha_address
+        self._on_master = on_master
         self._links = [_NameServerState() for _ in settings.config.nameservers]
+        self._troubles = Troubles(lambda: asyncio.get_running_loop().time(), logger)
         self.changes = 0
 
     def changed(self, topic: str) -> None:
@@ -137,7 +145,7 @@ class Registration:
 
     # `changes` is read before the request: what changes while it is under way is not in it and
     # belongs to the next one. A failure raises the watermark too: replies wait for a name server
-    # that is slow, but not for one that is down. Failures are logged once, not at every try.
+    # that is slow, but not for one that is down. Failures are logged at first, and then rarely.
     async def _register(self, address: str, link: _NameServerState) -> None:
         """Registers the changed topics at one name server, or the whole table."""
         changes = self.changes
@@ -154,19 +162,33 @@ class Registration:
         )
         deadline = Deadline.after_ms(config.registration_timeout_ms)
         try:
-            await self._pool.ask(address, header, body=body, deadline=deadline)
+            reply = await self._pool.ask(address, header, body=body, deadline=deadline)
             link.watch(await self._pool.peer(address, deadline))
         except SprocketError as error:
-            if not link.is_failing:
-                logger.warning("cannot register at name server %s: %s", address, error)
-            link.is_failing, link.is_whole = True, False
+            self._troubles.failed(address, f"cannot register at name server {address}", error)
+            link.is_whole = False
             link.settled_changes.rise(changes)
             return
-        if link.is_failing or not link.was_ever_whole:
+        if not link.was_ever_whole:
             logger.info("registered at name server %s", address)
-        link.is_failing = False
+        if config.id != MASTER:
+            self._learn_master(reply)
+        self._troubles.ended(address, f"registered again at name server {address}")
+        name = f"warning of {address}"
+        if reply.remark:
+            self._troubles.failed(name, reply.remark, f"so says name server {address}")
+        else:
+            self._troubles.ended(name, f"name server {address} warns no more")
         link.is_whole = link.was_ever_whole = True
         link.settled_changes.rise(changes)
+
+    def _learn_master(self, reply: Command) -> None:
+        try:
+            header = reply.read(RegisterBrokerReply)
+        except SprocketError as error:
+            logger.warning("a name server answers a registration with a wrong header: %s", error)
+        else:
+            self._on_master(header.master_addr or "", header.ha_server_addr or "")
 
     def _due_topics(self, link: _NameServerState) -> dict[str, TopicConfig]:
         """The topics of the next registration: the changed ones if these suffice, otherwise all."""
@@ -212,7 +234,6 @@ class _NameServerState:
     Attributes:
         is_whole: whether the name server has the whole table, as far as is known.
         was_ever_whole: whether it ever had it.
-        is_failing: whether the last registration failed.
         changed: topics that changed since the last registration.
         settled_changes: how many changes it knows, or has failed to accept.
     """
@@ -221,7 +242,6 @@ class _NameServerState:
         "_peer",
         "_wakeup",
         "changed",
-        "is_failing",
         "is_whole",
         "settled_changes",
         "was_ever_whole",
@@ -231,7 +251,6 @@ class _NameServerState:
         self.settled_changes = Watermark()
         self.is_whole = False
         self.was_ever_whole = False
-        self.is_failing = False
         self.changed: set[str] = set()
         self._wakeup = asyncio.Event()
         self._peer: Peer | None = None

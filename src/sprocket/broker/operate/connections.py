@@ -15,6 +15,7 @@ from sprocket.base.errors import (
 )
 from sprocket.broker.dispatch import Endpoints
 from sprocket.broker.members.callbacks import call_client
+from sprocket.broker.operate.listings import in_turns, listed, listing
 from sprocket.broker.tables.clients import ClientInfo, ClientTable
 from sprocket.broker.tables.groups import Groups
 from sprocket.broker.tables.topics import Topics
@@ -69,7 +70,7 @@ class ConnectionRequests:
             RequestCode.INVOKE_BROKER_TO_GET_CONSUMER_STATUS: self.status,
         }
 
-    def consumers(self, command: Command, peer: Peer) -> Reply:
+    def consumers(self, command: Command, peer: Peer) -> Reply | Awaitable[Reply]:
         """Members of a consumer group, and its subscriptions.
 
         Raises:
@@ -86,9 +87,9 @@ class ConnectionRequests:
             message_model=group.message_model,
             subscription_table=group.subscriptions,
         )
-        return Reply(body=answer.encode())
+        return listing(answer)
 
-    def producers(self, command: Command, peer: Peer) -> Reply:
+    def producers(self, command: Command, peer: Peer) -> Reply | Awaitable[Reply]:
         """Members of a producer group.
 
         Raises:
@@ -98,16 +99,17 @@ class ConnectionRequests:
         members = self._clients.producers(name)
         if not members:
             raise SystemFailure(f"the producer group[{name}] not exist")
-        answer = ProducerConnection(connection_set=[_connection(client) for client in members])
-        return Reply(body=answer.encode())
+        return listing(
+            ProducerConnection(connection_set=[_connection(client) for client in members])
+        )
 
-    def every_producer(self, command: Command, peer: Peer) -> Reply:
+    async def every_producer(self, command: Command, peer: Peer) -> Reply:
         """Members of all producer groups."""
-        table = {
-            name: [_producer(client) for client in members]
-            for name, members in self._clients.producer_groups().items()
-        }
-        return Reply(body=ProducerTable(data=table).encode())
+        table: dict[str, list[ProducerInfo]] = {}
+        known = self._clients.producer_groups()
+        async for name, client in in_turns((n, each) for n in known for each in known[n]):
+            table.setdefault(name, []).append(_producer(client))
+        return await listed(ProducerTable(data=table))
 
     def running(self, command: Command, peer: Peer) -> Awaitable[Reply]:
         """A consumer's state, which the consumer itself reports.

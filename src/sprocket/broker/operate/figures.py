@@ -9,9 +9,11 @@ from __future__ import annotations
 import asyncio
 from datetime import UTC, datetime
 
+from sprocket.base.deadline import loop_ms
 from sprocket.base.errors import TopicNotFound
 from sprocket.base.ports import Clock
 from sprocket.broker.dispatch import Endpoints
+from sprocket.broker.operate.listings import in_turns, listed
 from sprocket.broker.operate.queues import TopicQueueOffsets
 from sprocket.broker.operate.rates import Rates
 from sprocket.broker.reading.pull import PullRequests
@@ -56,7 +58,7 @@ class FigureRequests:
             RequestCode.GET_BROKER_RUNTIME_INFO: self.broker,
         }
 
-    def topic(self, command: Command, peer: Peer) -> Reply:
+    async def topic(self, command: Command, peer: Peer) -> Reply:
         """The first and last offsets of a topic's queues.
 
         Raises:
@@ -66,18 +68,16 @@ class FigureRequests:
         queues = self._queues.queues_of(topic)
         if not queues and not self._queues.has(topic):
             raise TopicNotFound(f"topic[{topic}] not exist")
-        table = {
-            queue: QueueRange(
-                last_update_timestamp=max(
-                    self._queues.time_of(queue, self._queues.high(queue) - 1), 0
-                ),
-                max_offset=self._queues.high(queue),
+        table = {}
+        async for queue in in_turns(queues):
+            high = self._queues.high(queue)
+            table[queue] = QueueRange(
+                last_update_timestamp=max(self._queues.time_of(queue, high - 1), 0),
+                max_offset=high,
                 min_offset=self._queues.low(queue),
             )
-            for queue in queues
-        }
         rate = self._state.puts_per_second(topic)
-        return Reply(body=TopicStatsTable(offset_table=table, topic_put_tps=rate).encode())
+        return await listed(TopicStatsTable(offset_table=table, topic_put_tps=rate))
 
     async def time_spans(self, command: Command, peer: Peer) -> Reply:
         """When the first, the last, and a group's next message in each queue were stored.
@@ -89,11 +89,12 @@ class FigureRequests:
         queues = self._queues.readable(header.topic)
         if not queues:
             raise TopicNotFound(f"topic[{header.topic}] not exist")
-        for queue in queues:
+        spans = []
+        async for queue in in_turns(queues):
             offset = self._offsets.committed(header.group, queue.topic, queue.queue_id) or 0
             await self._queues.load_times(queue, self._queues.low(queue), offset - 1, offset)
-        spans = [self._span(queue, header.group) for queue in queues]
-        return Reply(body=ConsumeTimeSpans(consume_time_span_set=spans).encode())
+            spans.append(self._span(queue, header.group))
+        return await listed(ConsumeTimeSpans(consume_time_span_set=spans))
 
     def _span(self, queue: Queue, group: str) -> QueueTimeSpan:
         high = self._queues.high(queue)
@@ -146,12 +147,14 @@ class BrokerFigures:
         self._pulls = pulls
         self._clock = clock
         self._started_ms = clock.now_ms()
-        self._put = Rates(self._started_ms)
-        self._got = Rates(self._started_ms)
+        #: Rates and the running time are measured by the loop's clock, which never jumps.
+        self._began_ms = loop_ms()
+        self._put = Rates(self._began_ms)
+        self._got = Rates(self._began_ms)
         self._timers = timers
         self._transactions = transactions
-        self._entered = Rates(self._started_ms)
-        self._delivered = Rates(self._started_ms)
+        self._entered = Rates(self._began_ms)
+        self._delivered = Rates(self._began_ms)
 
     def now_ms(self) -> int:
         """The present time, ms since 1970."""
@@ -161,7 +164,7 @@ class BrokerFigures:
         """Samples the counters every five seconds, until cancelled."""
         while True:
             await asyncio.sleep(_SAMPLE_SECONDS)
-            now_ms = self._clock.now_ms()
+            now_ms = loop_ms()
             self._put.sample(now_ms, self._ingress.count)
             self._got.sample(now_ms, self._pulls.count)
             if self._timers is not None:
@@ -172,13 +175,13 @@ class BrokerFigures:
     def puts_per_second(self, topic: str) -> float:
         """Messages per second stored in a topic, over the last minute."""
         flow = self._volumes.of_topic(topic)
-        return 0.0 if flow is None else flow.in_last(MINUTE, self._clock.now_ms()).per_second
+        return 0.0 if flow is None else flow.in_last(MINUTE, loop_ms()).per_second
 
     # RocketMQ's tools parse many of these entries as numbers. So the table begins with zeros for
     # those without a meaning here; later parts replace what they know, such as rates of timers.
     def table(self) -> dict[str, str]:
         """All figures, by RocketMQ's names."""
-        now_ms = self._clock.now_ms()
+        now_ms = loop_ms()
         put, got = self._ingress.count, self._pulls.count
         rates = " ".join(f"{rate:.2f}" for rate in self._got.per_second(now_ms, got))
         unflushed = self._store.log_end - self._store.flushed.value
@@ -205,7 +208,7 @@ class BrokerFigures:
                 "msgPutTotalTodayNow": str(put),
                 "putTps": " ".join(f"{rate:.2f}" for rate in self._put.per_second(now_ms, put)),
                 "remainHowManyDataToFlush": f"{unflushed} B",
-                "runtime": f"[ {(now_ms - self._started_ms) // 1000} seconds ]",
+                "runtime": f"[ {(now_ms - self._began_ms) // 1000} seconds ]",
             }
         )
 

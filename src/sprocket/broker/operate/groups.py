@@ -5,10 +5,11 @@ Source: AdminBrokerProcessor of RocketMQ 5.x.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-from sprocket.base.errors import GroupNotFound, InvalidParameter
+from sprocket.base.errors import GroupNotFound, InvalidParameter, StoreError
 from sprocket.broker.dispatch import Endpoints
+from sprocket.broker.operate.listings import listing
 from sprocket.broker.tables.clients import ClientTable
 from sprocket.broker.tables.groups import Groups
 from sprocket.broker.tables.locks import write_leases
@@ -51,8 +52,14 @@ class GroupRequests:
         volumes: Volumes,
         address: str,
         lock_file: StateFile,
+        save_groups: Callable[[], Awaitable[None]],
         save_offsets: Callable[[], Awaitable[None]],
     ) -> None:
+        """
+        Args:
+            save_groups: returns when the file contains all changes of groups; raises `StoreError`
+                if it cannot be written.
+        """
         self._groups = groups
         self._clients = clients
         self._offsets = offsets
@@ -60,6 +67,7 @@ class GroupRequests:
         self._volumes = volumes
         self._address = address
         self._lock_file = lock_file
+        self._save_groups = save_groups
         self._save_offsets = save_offsets
 
     def endpoints(self) -> Endpoints:
@@ -77,29 +85,48 @@ class GroupRequests:
             RequestCode.GET_ALL_MESSAGE_REQUEST_MODE: self.modes,
         }
 
-    def create(self, command: Command, peer: Peer) -> Reply:
+    def create(self, command: Command, peer: Peer) -> Awaitable[Reply]:
         """Creates or changes a group.
 
         Raises:
             InvalidParameter: its name or numbers are invalid.
+            StoreError: it cannot be saved, and is as it was before.
         """
-        self._groups.put(GroupConfig.decode(command.body))
-        return Reply()
+        return self._put_all([GroupConfig.of_request(command.body)])
 
-    def create_several(self, command: Command, peer: Peer) -> Reply:
-        """Creates or changes groups, one after the other; stops at the first invalid one."""
-        for group in GroupConfigList.decode(command.body).group_config_list:
+    def create_several(self, command: Command, peer: Peer) -> Awaitable[Reply]:
+        """Creates or changes groups, one after the other; stops at the first invalid one.
+
+        Raises:
+            InvalidParameter, StoreError: as `create`, for one of them; for all.
+        """
+        return self._put_all(GroupConfigList.of_request(command.body).group_config_list)
+
+    def _put_all(self, wanted: Sequence[GroupConfig]) -> Awaitable[Reply]:
+        before = {group.group_name: self._groups.get(group.group_name) for group in wanted}
+        for group in wanted:
             self._groups.put(group)
+        return self._once_saved(wanted, before)
+
+    async def _once_saved(
+        self, made: Sequence[GroupConfig], before: Mapping[str, GroupConfig | None]
+    ) -> Reply:
+        try:
+            await self._save_groups()
+        except StoreError as error:
+            for group in made:
+                self._groups.undo(group.group_name, group, before[group.group_name])
+            raise StoreError(f"nothing is created or changed: {error}") from error
         return Reply()
 
-    def every(self, command: Command, peer: Peer) -> Reply:
+    def every(self, command: Command, peer: Peer) -> Reply | Awaitable[Reply]:
         """All groups."""
         table = GroupTable(
             data_version=self._groups.version,
-            forbidden_table=self._groups.forbidden,
-            subscription_group_table=self._groups.by_name,
+            forbidden_table=dict(self._groups.forbidden),
+            subscription_group_table=dict(self._groups.by_name),
         )
-        return Reply(body=table.encode())
+        return listing(table)
 
     def one(self, command: Command, peer: Peer) -> Reply:
         """One group.
@@ -140,10 +167,10 @@ class GroupRequests:
         answer = GroupForbidden(group=header.group, readable=is_readable, topic=header.topic)
         return Reply(body=answer.encode())
 
-    def topics(self, command: Command, peer: Peer) -> Reply:
+    def topics(self, command: Command, peer: Peer) -> Reply | Awaitable[Reply]:
         """Topics in which a group has offsets."""
         topics = self._offsets.topics_of(command.read(GroupTopics).group)
-        return Reply(body=TopicList(broker_addr=self._address, topic_list=topics).encode())
+        return listing(TopicList(broker_addr=self._address, topic_list=topics))
 
     def subscription(self, command: Command, peer: Peer) -> Reply:
         """A group's subscription to a topic, if the group is online."""
@@ -159,7 +186,7 @@ class GroupRequests:
         Raises:
             InvalidParameter: the mode is another one, or missing.
         """
-        wanted = RequestMode.decode(command.body)
+        wanted = RequestMode.of_request(command.body)
         if wanted.mode != "PULL":
             raise InvalidParameter(f"this broker only knows mode 'PULL', not {wanted.mode!r}")
         return Reply()

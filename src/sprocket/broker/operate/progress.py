@@ -5,10 +5,12 @@ Source: AdminBrokerProcessor of RocketMQ 5.x.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Awaitable, Iterable
 
-from sprocket.base.ports import Clock
+from sprocket.base.deadline import loop_ms
+from sprocket.base.errors import SystemBusy
 from sprocket.broker.dispatch import Endpoints
+from sprocket.broker.operate.listings import in_turns, listed, listing
 from sprocket.broker.operate.queues import TopicQueueOffsets
 from sprocket.broker.tables.clients import ClientTable
 from sprocket.broker.tables.groups import Groups
@@ -29,6 +31,9 @@ from sprocket.protocol.requests.group import ConsumeStatsOf
 from sprocket.protocol.requests.offset import QueryCorrectionOffset
 from sprocket.remoting.transport import Peer
 
+#: The most queues in a reply about all groups, some 20 MB.
+_ROWS_MAX = 100_000
+
 
 class ProgressRequests:
     """Shows consumer offsets and lag."""
@@ -41,7 +46,6 @@ class ProgressRequests:
         groups: Groups,
         clients: ClientTable,
         volumes: Volumes,
-        clock: Clock,
         address: str,
     ) -> None:
         self._queues = queues
@@ -49,7 +53,6 @@ class ProgressRequests:
         self._groups = groups
         self._clients = clients
         self._volumes = volumes
-        self._clock = clock
         self._address = address
 
     def endpoints(self) -> Endpoints:
@@ -72,47 +75,53 @@ class ProgressRequests:
         else:
             topics = self._offsets.topics_of(group)
         for topic in topics:
-            for queue in self._queues.readable(topic):
+            async for queue in in_turns(self._queues.readable(topic)):
                 offset = self._offsets.committed(group, topic, queue.queue_id) or 0
                 await self._queues.load_times(queue, offset - 1)
-        stats = self._stats(group, topics)
-        for queue in stats.offset_table:
+        stats = await self._stats(group, topics)
+        async for queue in in_turns(stats.offset_table):
             self._offsets.note_query(
                 group, queue.topic, queue_number=queue.queue_id, address=peer.address
             )
-        return Reply(body=stats.encode())
+        return await listed(stats)
 
-    def every_stats(self, command: Command, peer: Peer) -> Reply:
-        """The progress of all groups."""
-        listed, behind = [], 0
-        for group in self._groups.by_name:
-            stats = [self._stats(group, [topic]) for topic in self._offsets.topics_of(group)]
-            listed.append({group: stats})
-            behind += sum(
-                progress.broker_offset - progress.consumer_offset
-                for each in stats
-                for progress in each.offset_table.values()
-            )
+    async def every_stats(self, command: Command, peer: Peer) -> Reply:
+        """The progress of all groups.
+
+        Raises:
+            SystemBusy: there are too many queues for one reply.
+        """
+        groups, behind, rows = [], 0, 0
+        async for group in in_turns(list(self._groups.by_name), at_once=16):
+            stats = []
+            async for topic in in_turns(self._offsets.topics_of(group), at_once=64):
+                stats.append(await self._stats(group, [topic]))
+                table = stats[-1].offset_table
+                behind += sum(each.broker_offset - each.consumer_offset for each in table.values())
+                rows += len(table)
+                if rows > _ROWS_MAX:
+                    raise SystemBusy(f"all groups have more than {_ROWS_MAX} queues; ask for one")
+            groups.append({group: stats})
         answer = ConsumeStatsList(
-            broker_addr=self._address, consume_stats_list=listed, total_diff=behind
+            broker_addr=self._address, consume_stats_list=groups, total_diff=behind
         )
-        return Reply(body=answer.encode())
+        return await listed(answer)
 
-    def _stats(self, group: str, topics: Iterable[str]) -> ConsumeStats:
-        table = self._table(group, topics)
-        now_ms, rate = self._clock.now_ms(), 0.0
+    async def _stats(self, group: str, topics: Iterable[str]) -> ConsumeStats:
+        table = await self._table(group, topics)
+        now_ms, rate = loop_ms(), 0.0
         for topic in {queue.topic for queue in table}:
             flow = self._volumes.of_group(group, topic)
             rate += 0.0 if flow is None else flow.in_last(MINUTE, now_ms).per_second
         return ConsumeStats(consume_tps=rate, offset_table=table)
 
-    def _table(self, group: str, topics: Iterable[str]) -> dict[Queue, QueueProgress]:
+    async def _table(self, group: str, topics: Iterable[str]) -> dict[Queue, QueueProgress]:
         online = self._clients.group(group)
         table: dict[Queue, QueueProgress] = {}
         for topic in topics:
             if online is not None and online.subscriptions and topic not in online.subscriptions:
                 continue
-            for queue in self._queues.readable(topic):
+            async for queue in in_turns(self._queues.readable(topic)):
                 offset = max(self._offsets.committed(group, topic, queue.queue_id) or 0, 0)
                 pulled = self._offsets.pulled_at(group, topic, queue.queue_id)
                 table[queue] = QueueProgress(
@@ -123,7 +132,7 @@ class ProgressRequests:
                 )
         return table
 
-    def every_offset(self, command: Command, peer: Peer) -> Reply:
+    def every_offset(self, command: Command, peer: Peer) -> Reply | Awaitable[Reply]:
         """All committed offsets, in the form that slaves copy."""
         state = self._offsets.to_json()
         table = OffsetTable(
@@ -131,9 +140,9 @@ class ProgressRequests:
             group_topic_map=state["groupTopicMap"],
             offset_table=state["offsetTable"],
         )
-        return Reply(body=table.encode())
+        return listing(table)
 
-    def correction(self, command: Command, peer: Peer) -> Reply:
+    async def correction(self, command: Command, peer: Peer) -> Reply:
         """The lowest committed offset of all groups in each queue of a topic.
 
         Where the offset of `compare_group` is lower still, the reply has the largest long integer:
@@ -145,10 +154,11 @@ class ProgressRequests:
         lowest: dict[int, int] = {}
         for group in self._offsets.groups_of(topic):
             if group not in left_out:
-                for number, offset in self._offsets.queues(group, topic).items():
+                queues = list(self._offsets.queues(group, topic).items())
+                async for number, offset in in_turns(queues):
                     lowest[number] = min(offset, lowest.get(number, offset))
         compared = self._offsets.queues(header.compare_group or "", topic)
         for number, offset in compared.items():
             if offset < lowest.get(number, offset):
                 lowest[number] = LONG_MAX
-        return Reply(body=CorrectionOffsets(correction_offsets=lowest).encode())
+        return await listed(CorrectionOffsets(correction_offsets=lowest))

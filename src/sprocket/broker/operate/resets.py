@@ -16,6 +16,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from sprocket.base.errors import ConsumerOffline, GroupNotFound, SystemFailure, TopicNotFound
 from sprocket.broker.dispatch import Endpoints
 from sprocket.broker.members.callbacks import send_reset
+from sprocket.broker.operate.listings import in_turns, listed
 from sprocket.broker.operate.queues import TopicQueueOffsets
 from sprocket.broker.reading.pull import PullRequests
 from sprocket.broker.settings import BrokerSettings
@@ -29,6 +30,9 @@ from sprocket.protocol.requests.offset import CloneOffset, ResetClientOffset, Re
 from sprocket.remoting.transport import Peer
 
 logger = logging.getLogger(__name__)
+
+#: Queues of which the log names the new offset.
+_LOGGED_MAX = 64
 
 
 class ResetRequests:
@@ -61,8 +65,8 @@ class ResetRequests:
         }
 
     # All offsets are computed and checked before the first one changes, so a refused request
-    # changes nothing. What `offset_at` reads is loaded before, since nothing may change between the
-    # check and the reset. The members are notified first: if there are none, that is a refusal too.
+    # changes nothing. The members are notified first: if there are none, that is a refusal too. A
+    # topic of 16,384 queues takes many turns of the loop.
     async def reset(self, command: Command, peer: Peer) -> Reply:
         """Resets a group to an offset or a time. The reply is sent after the offsets are saved.
 
@@ -83,16 +87,20 @@ class ResetRequests:
             queues = [queue for queue in queues if queue.queue_id == header.queue_id]
         if not queues:
             raise SystemFailure("No queues to reset.")
-        for queue in queues:
+        wanted: dict[Queue, int] = {}
+        async for queue in in_turns(queues):
             await self._queues.load_search(queue, header.timestamp)
-        wanted = {queue: self._wanted(queue, header) for queue in queues}
+            wanted[queue] = self._wanted(queue, header)
         is_by_callback = not self._settings.config.server_side_reset
         if is_by_callback:
             self._notify(header, wanted)
-        self._move(header.group, wanted, ends_held=not is_by_callback)
-        logger.info("%s resets %s in %s: %s", peer.address, header.group, header.topic, wanted)
+        await self._move(header.group, wanted, ends_held=not is_by_callback)
+        logger.info(
+            "%s resets %s in %s: %d queues, at first %s", peer.address, header.group, header.topic,
+            len(wanted), {queue.queue_id: wanted[queue] for queue in queues[:_LOGGED_MAX]},
+        )  # fmt: skip
         await self._save()
-        return Reply(body=ResetOffsetBody(offset_table=wanted).encode())
+        return await listed(ResetOffsetBody(offset_table=wanted))
 
     def _wanted(self, queue: Queue, header: ResetOffset) -> int:
         low, high = self._queues.low(queue), self._queues.high(queue)
@@ -119,8 +127,8 @@ class ResetRequests:
         sent = ResetClientOffset(topic=header.topic, group=header.group, timestamp=header.timestamp)
         send_reset(sent, wanted, group.members.values())
 
-    def _move(self, group: str, wanted: Mapping[Queue, int], *, ends_held: bool) -> None:
-        for queue, offset in wanted.items():
+    async def _move(self, group: str, wanted: Mapping[Queue, int], *, ends_held: bool) -> None:
+        async for queue, offset in in_turns(wanted.items()):
             topic, number = queue.topic, queue.queue_id
             self._offsets.reset(group, topic, queue_number=number, offset=offset)
             if ends_held:
@@ -133,9 +141,12 @@ class ResetRequests:
         includes them (`offline`). The reply is sent once the offsets are in the file.
 
         Raises:
+            GroupNotFound: the group that gets the offsets does not exist and may not be created.
             StoreError, ClosedError: the offsets are copied, but cannot be saved.
         """
         header = command.read(CloneOffset)
+        if self._groups.find(header.dest_group) is None:
+            raise GroupNotFound(f"Group {header.dest_group} does not exist")
         source = self._clients.group(header.src_group)
         topics = [header.topic] if header.topic else self._offsets.topics_of(header.src_group)
         for topic in topics:
@@ -143,14 +154,14 @@ class ResetRequests:
             if source is not None and source.subscriptions and not header.offline:
                 is_known = is_known and topic in source.subscriptions
             if is_known:
-                self._copy(header, topic)
+                await self._copy(header, topic)
         await self._save()
         return Reply()
 
-    def _copy(self, header: CloneOffset, topic: str) -> None:
-        known = self._offsets.queues(header.src_group, topic)
+    async def _copy(self, header: CloneOffset, topic: str) -> None:
+        known = dict(self._offsets.queues(header.src_group, topic))
         if self._clients.group(header.dest_group) is None:
-            for number, offset in known.items():
+            async for number, offset in in_turns(known.items()):
                 self._offsets.put(header.dest_group, topic, queue_number=number, offset=offset)
             return
         wanted = {
@@ -158,4 +169,4 @@ class ResetRequests:
             for queue in self._queues.readable(topic)
             if queue.queue_id in known
         }
-        self._move(header.dest_group, wanted, ends_held=True)
+        await self._move(header.dest_group, wanted, ends_held=True)

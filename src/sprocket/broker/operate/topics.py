@@ -5,10 +5,11 @@ Source: AdminBrokerProcessor of RocketMQ 5.x.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-from sprocket.base.errors import InvalidParameter, SystemFailure, TopicNotFound
+from sprocket.base.errors import InvalidParameter, StoreError, SystemFailure, TopicNotFound
 from sprocket.broker.dispatch import Endpoints
+from sprocket.broker.operate.listings import in_turns, listing
 from sprocket.broker.reading.pull import PullRequests
 from sprocket.broker.tables.attributes import altered, parse
 from sprocket.broker.tables.clients import ClientTable
@@ -49,14 +50,21 @@ class TopicRequests:
         offsets: ConsumerOffsets,
         clients: ClientTable,
         volumes: Volumes,
+        save_topics: Callable[[], Awaitable[None]],
         save_offsets: Callable[[], Awaitable[None]],
     ) -> None:
+        """
+        Args:
+            save_topics: returns when the file contains all changes of topics; raises `StoreError`
+                if it cannot be written.
+        """
         self._topics = topics
         self._store = store
         self._pulls = pulls
         self._offsets = offsets
         self._clients = clients
         self._volumes = volumes
+        self._save_topics = save_topics
         self._save_offsets = save_offsets
 
     def endpoints(self) -> Endpoints:
@@ -72,38 +80,66 @@ class TopicRequests:
             RequestCode.CLEAN_UNUSED_TOPIC: self.clean,
         }
 
-    def create(self, command: Command, peer: Peer) -> Reply:
+    def create(self, command: Command, peer: Peer) -> Awaitable[Reply]:
         """Creates or changes a topic.
 
         Raises:
             InvalidParameter: its name or numbers are invalid.
             SystemFailure: its filter type or attributes are invalid.
+            StoreError: it cannot be saved, and is as it was before.
         """
         header = command.read(CreateTopic)
         if header.topic_filter_type not in _FILTER_TYPES:
             raise SystemFailure(f"topicFilterType = [{header.topic_filter_type}] value invalid")
-        self._put(
-            TopicConfig(
-                order=header.order,
-                perm=header.perm,
-                read_queue_nums=header.read_queue_nums,
-                topic_filter_type=header.topic_filter_type,
-                topic_name=header.topic,
-                topic_sys_flag=header.topic_sys_flag or 0,
-                write_queue_nums=header.write_queue_nums,
-            ),
-            parse(header.attributes),
+        topic = TopicConfig(
+            order=header.order,
+            perm=header.perm,
+            read_queue_nums=header.read_queue_nums,
+            topic_filter_type=header.topic_filter_type,
+            topic_name=header.topic,
+            topic_sys_flag=header.topic_sys_flag or 0,
+            write_queue_nums=header.write_queue_nums,
         )
-        return Reply()
+        return self._put_all([(topic, parse(header.attributes))])
 
-    def create_several(self, command: Command, peer: Peer) -> Reply:
-        """Creates or changes topics, one after the other; stops at the first invalid one."""
-        for topic in TopicConfigList.decode(command.body).topic_config_list:
-            asked = {
-                key if key[:1] in ("+", "-") else f"+{key}": value
-                for key, value in topic.attributes.items()
-            }
+    def create_several(self, command: Command, peer: Peer) -> Awaitable[Reply]:
+        """Creates or changes topics, one after the other; stops at the first invalid one.
+
+        Raises:
+            InvalidParameter, SystemFailure: as `create`, for one of them.
+            StoreError: they cannot be saved, and are as they were before.
+        """
+        topics = TopicConfigList.of_request(command.body).topic_config_list
+        return self._put_all(
+            [
+                (
+                    topic,
+                    {
+                        key if key[:1] in ("+", "-") else f"+{key}": value
+                        for key, value in topic.attributes.items()
+                    },
+                )
+                for topic in topics
+            ]
+        )
+
+    # Topics are put at once, so that the reply also waits until the name servers know them.
+    def _put_all(self, wanted: Sequence[tuple[TopicConfig, dict[str, str]]]) -> Awaitable[Reply]:
+        """Creates or changes topics, each with the attributes it asks for."""
+        before = {topic.topic_name: self._topics.get(topic.topic_name) for topic, _ in wanted}
+        for topic, asked in wanted:
             self._put(topic, asked)
+        return self._once_saved([topic for topic, _ in wanted], before)
+
+    async def _once_saved(
+        self, made: Sequence[TopicConfig], before: Mapping[str, TopicConfig | None]
+    ) -> Reply:
+        try:
+            await self._save_topics()
+        except StoreError as error:
+            for topic in made:
+                self._topics.undo(topic.topic_name, topic, before[topic.topic_name])
+            raise StoreError(f"nothing is created or changed: {error}") from error
         return Reply()
 
     def _put(self, topic: TopicConfig, asked: dict[str, str]) -> None:
@@ -111,16 +147,16 @@ class TopicRequests:
         topic.attributes = altered(None if known is None else known.attributes, asked)
         self._topics.put(topic)
 
-    def every(self, command: Command, peer: Peer) -> Reply:
+    def every(self, command: Command, peer: Peer) -> Reply | Awaitable[Reply]:
         """All topics."""
         table = TopicTable(
             data_version=self._topics.version,
             mapping_data_version=DataVersion(),
-            topic_config_table=self._topics.by_name,
+            topic_config_table=dict(self._topics.by_name),
             topic_queue_mapping_detail_map={},
             topic_queue_mapping_info_map={},
         )
-        return Reply(body=table.encode())
+        return listing(table)
 
     def one(self, command: Command, peer: Peer) -> Reply:
         """One topic.
@@ -154,19 +190,19 @@ class TopicRequests:
         await self._save_offsets()
         return Reply()
 
-    def consumers(self, command: Command, peer: Peer) -> Reply:
+    def consumers(self, command: Command, peer: Peer) -> Reply | Awaitable[Reply]:
         """Groups that consume a topic, online or not."""
         topic = command.read(TopicConsumers).topic
         groups = {*self._clients.groups_of(topic), *self._offsets.groups_of(topic)}
-        return Reply(body=GroupList(group_list=sorted(groups)).encode())
+        return listing(GroupList(group_list=sorted(groups)))
 
     def own(self, command: Command, peer: Peer) -> Reply:
         """The broker's own topics."""
         return Reply(body=TopicList(topic_list=sorted(self._topics.own_names)).encode())
 
-    def clean(self, command: Command, peer: Peer) -> Reply:
+    async def clean(self, command: Command, peer: Peer) -> Reply:
         """Deletes the queues of topics that no longer exist."""
-        for name in self._store.queues():
+        async for name in in_turns(list(self._store.queues())):
             if self._topics.get(name) is None and not self._topics.is_own(name):
                 self._store.delete_topic(name)
         return Reply()

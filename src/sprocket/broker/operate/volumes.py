@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from sprocket.base.deadline import loop_ms
 from sprocket.base.errors import SystemFailure
-from sprocket.base.ports import Clock
 from sprocket.broker.dispatch import Endpoints
 from sprocket.broker.tables.volumes import (
     DAY,
@@ -38,9 +38,8 @@ class VolumeRequests:
         cluster: name of the cluster: the key of statistics of the whole broker.
     """
 
-    def __init__(self, volumes: Volumes, clock: Clock, *, cluster: str) -> None:
+    def __init__(self, volumes: Volumes, *, cluster: str) -> None:
         self._volumes = volumes
-        self._clock = clock
         self._cluster = cluster
 
     def endpoints(self) -> Endpoints:
@@ -60,7 +59,7 @@ class VolumeRequests:
         over = None if kind == name else self._find(kind, key)
         if over is None:
             raise SystemFailure(f"The stats <{name}> <{key}> not exist")
-        now_ms = self._clock.now_ms()
+        now_ms = loop_ms()
         minute, hour, day = (
             _item(over(span, now_ms), is_size=is_size) for span in (MINUTE, HOUR, DAY)
         )

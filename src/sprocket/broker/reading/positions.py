@@ -88,23 +88,33 @@ class OffsetRequests:
         raise QueryNotFound("Not found, V3_0_6_SNAPSHOT maybe this group consumer boot first")
 
     def update(self, command: Command, peer: Peer) -> Reply:
-        """Commits a group's offset.
+        """Commits a group's offset, in a queue of the topic or in one that still has messages.
+
+        Java takes commits to any queue. Here they are refused, since each commit is kept in memory
+        and in every save of the table. An offset beyond the end is taken: the group knows best.
 
         Raises:
             GroupNotFound, TopicNotFound: there is no such group or topic.
-            InvalidParameter: the offset is missing or below 0.
+            InvalidParameter: the offset is missing or below 0, or there is no such queue.
         """
         header = command.read(UpdateOffset)
         group, topic = header.consumer_group, header.topic
         if self._groups.find(group) is None:
             raise GroupNotFound(f"Group {group} not exist!")
-        if self._topics.get(topic) is None:
+        config = self._topics.get(topic)
+        if config is None:
             raise TopicNotFound(f"Topic {topic} not exist!")
         if header.commit_offset is None:
             raise InvalidParameter(f"Offset is null, topic is {topic}")
         if header.commit_offset < 0 or header.queue_id < 0:
             raise InvalidParameter(
                 f"offset {header.commit_offset} of queue {header.queue_id} cannot be"
+            )
+        # The number of queues may have been lowered while members still consume the others.
+        queues = max(config.read_queue_nums, config.write_queue_nums)
+        if header.queue_id >= queues and not self._store.max_offset(topic, header.queue_id):
+            raise InvalidParameter(
+                f"queue {header.queue_id} of topic {topic} does not exist, it has {queues} queues"
             )
         was_taken = self._offsets.commit(
             group,

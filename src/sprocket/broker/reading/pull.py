@@ -15,6 +15,7 @@ from collections.abc import Awaitable
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import SystemBusy
 from sprocket.broker.dispatch import Endpoints
+from sprocket.broker.reading.read_place import ReadPlaces
 from sprocket.broker.settings import BrokerSettings
 from sprocket.broker.tables.access import Permit, ReadAccess
 from sprocket.broker.tables.offsets import ConsumerOffsets
@@ -72,8 +73,10 @@ class PullRequests:
         offsets: ConsumerOffsets,
         settings: BrokerSettings,
         volumes: Volumes,
+        places: ReadPlaces,
     ) -> None:
         self._store = store
+        self._places = places
         self._volumes = volumes
         self._access = access
         self._offsets = offsets
@@ -151,12 +154,14 @@ class PullRequests:
         """The reply after the first read: at once, or when messages arrive."""
         self._count(header, peer, found)
         if found.status is _FOUND:
-            return _reply(found, permit)
+            return self._found(found, permit)
+        if self._places.sends_back():
+            return self._sent_back(found, permit)
         if header.sys_flag & SUSPEND and not self._is_stopping and _may_hold(found, header):
             hold_ms = self._hold_ms(header)
             if hold_ms > 0:
                 return self._hold(header, peer, found=found, deadline=Deadline.after_ms(hold_ms))
-        return _answer(found, permit, header.queue_offset)
+        return self._answer(found, permit, header.queue_offset)
 
     def _count(self, header: PullMessage, peer: Peer, found: ReadResult) -> None:
         group, topic, number = header.consumer_group, header.topic, header.queue_id
@@ -182,7 +187,7 @@ class PullRequests:
             bytes_max=bytes_max,
             wants=wants,
         )
-        return self._counted(header, found)
+        return self._counted(header, found, offset)
 
     async def _chosen(self, header: PullMessage, offset: int, permit: Permit) -> ReadResult:
         """Loads a slice of the queue, reads it, and gives the messages that match the filter."""
@@ -203,7 +208,7 @@ class PullRequests:
         if found.count:
             most = min(header.max_msg_nums, count_max)
             found = await permit.choose(found, most, bytes_max)
-        return self._counted(header, found)
+        return self._counted(header, found, offset)
 
     def _scanned(self, header: PullMessage, offset: int, permit: Permit) -> ReadResult:
         """Reads as long as nothing matches and the next entries are in memory, for 2 ms at most."""
@@ -235,7 +240,9 @@ class PullRequests:
             count, bytes_max = max(count, slices.COUNT_MAX), slices.BYTES_MAX
         return {"count": count, "bytes_max": bytes_max}
 
-    def _counted(self, header: PullMessage, found: ReadResult) -> ReadResult:
+    def _counted(self, header: PullMessage, found: ReadResult, offset: int) -> ReadResult:
+        if self._places.is_slave:
+            found = self._places.unmoved(found, offset)
         if found.count:
             self.count += found.count
             self._volumes.got(
@@ -276,10 +283,10 @@ class PullRequests:
                     return reset
                 found = await self._chosen(header, found.next_offset, permit)
                 if found.status is not ReadStatus.NO_MATCHED_MESSAGE:
-                    return _answer(found, permit, header.queue_offset)
+                    return self._answer(found, permit, header.queue_offset)
             permit = self._access.permit(header, peer)
             reset = self._reset_while_held(header, permit, peer)
-            return reset or _answer(found, permit, header.queue_offset)
+            return reset or self._answer(found, permit, header.queue_offset)
         finally:
             self._held_count -= 1
 
@@ -328,6 +335,35 @@ class PullRequests:
             remark=_OFFSET_RESET,
         )
 
+    def _found(self, found: ReadResult, permit: Permit) -> Reply:
+        return Reply(self._header(found, permit), found.parts, 0, "FOUND")
+
+    def _sent_back(self, found: ReadResult, permit: Permit) -> Reply:
+        """The reply of a slave that sends a consumer to the master."""
+        code, remark = ResponseCode.PULL_RETRY_IMMEDIATELY, found.status.value
+        return Reply(self._header(found, permit), code=code, remark=remark)
+
+    def _answer(self, found: ReadResult, permit: Permit, asked: int) -> Reply:
+        """The reply for any status; `asked` is the offset that the client asked for."""
+        if found.status is _FOUND:
+            return self._found(found, permit)
+        status, remark = found.status, found.status.value
+        if status in _EMPTY:
+            code = ResponseCode.PULL_OFFSET_MOVED if asked else ResponseCode.PULL_NOT_FOUND
+            remark = ReadStatus.NO_MESSAGE_IN_QUEUE.value
+        else:
+            code = _CODES[status]
+        return Reply(self._header(found, permit), code=code, remark=remark)
+
+    def _header(self, found: ReadResult, permit: Permit) -> PullReply:
+        return _header(
+            permit,
+            found.next_offset,
+            low=found.min_offset,
+            high=found.max_offset,
+            broker=self._places.next_broker(found, permit.group),
+        )
+
 
 def _end(limit: asyncio.Timeout) -> None:
     if not limit.expired():
@@ -346,28 +382,11 @@ def _is_unfinished(found: ReadResult) -> bool:
     return found.status is ReadStatus.NO_MATCHED_MESSAGE and found.next_offset < found.max_offset
 
 
-def _reply(found: ReadResult, permit: Permit) -> Reply:
-    header = _header(permit, found.next_offset, low=found.min_offset, high=found.max_offset)
-    return Reply(header, found.parts, 0, "FOUND")
-
-
-def _answer(found: ReadResult, permit: Permit, asked: int) -> Reply:
-    """The reply for any status; `asked` is the offset that the client asked for."""
-    if found.status is _FOUND:
-        return _reply(found, permit)
-    status, remark = found.status, found.status.value
-    if status in _EMPTY:
-        code = ResponseCode.PULL_OFFSET_MOVED if asked else ResponseCode.PULL_NOT_FOUND
-        remark = ReadStatus.NO_MESSAGE_IN_QUEUE.value
-    else:
-        code = _CODES[status]
-    header = _header(permit, found.next_offset, low=found.min_offset, high=found.max_offset)
-    return Reply(header, code=code, remark=remark)
-
-
-def _header(permit: Permit, next_offset: int, *, low: int, high: int) -> PullReply:
+def _header(
+    permit: Permit, next_offset: int, *, low: int, high: int, broker: int = MASTER
+) -> PullReply:
     return PullReply(
-        suggest_which_broker_id=MASTER,
+        suggest_which_broker_id=broker,
         next_begin_offset=next_offset,
         min_offset=low,
         max_offset=high,

@@ -1,7 +1,8 @@
 """The replies to sends: to a single send, to a batch, and to many sends of one read.
 
 A reply contains the offsets of the stored message. With SYNC_FLUSH it is sent after the flush to
-the disk; replies to sends of one read share one wait.
+the disk, with SYNC_MASTER when enough slaves have the message; replies to sends of one read share
+one wait.
 Source: SendMessageProcessor of RocketMQ 5.x.
 """
 
@@ -14,6 +15,7 @@ import msgspec
 
 from sprocket.base.deadline import Deadline
 from sprocket.broker.dispatch import SharedWait
+from sprocket.broker.members.replication import Replication
 from sprocket.broker.sending.destination import Destination
 from sprocket.broker.sending.ingress import Receipt
 from sprocket.broker.sending.stamp import trace_text
@@ -40,12 +42,21 @@ class Acknowledgement:
 
     Args:
         store_host: the broker's address in binary form, for offset ids.
+        replication: gives the response code of messages that wait for slaves.
     """
 
-    def __init__(self, store: Store, settings: BrokerSettings, *, store_host: bytes) -> None:
+    def __init__(
+        self,
+        store: Store,
+        settings: BrokerSettings,
+        store_host: bytes,
+        replication: Replication,
+    ) -> None:
         self._store = store
         self._settings = settings
-        self._is_settling = settings.store.flush == "SYNC_FLUSH"
+        self._replication = replication
+        self._is_flushing = settings.store.flush == "SYNC_FLUSH"
+        self._is_settling = self._is_flushing or replication.is_waiting
         self._host = store_host
         self._region, self._trace = settings.config.region, trace_text(settings.config)
         self._form = SentForm(store_host=store_host, region=self._region, trace_on=self._trace)
@@ -64,7 +75,7 @@ class Acknowledgement:
         }
 
     def of_one(self, command: Command, receipt: Receipt) -> EventualResponse:
-        """The reply to a send or a batch, at once or after it is flushed to the disk."""
+        """The reply to a send or a batch, at once or when it is safe."""
         settled = self.settled(receipt.last, is_awaited=receipt.destination.is_awaited)
         if settled is not None:
             return replied(settled, self.header(receipt))
@@ -80,7 +91,7 @@ class Acknowledgement:
     ) -> list[EventualResponse] | SharedWait:
         """The replies to the first sends of a run: as many as were stored.
 
-        The last of them is written last, so one wait for its flush is enough for all.
+        The last of them is written last, so one wait is enough for all.
         """
         if self._is_settling:
             if not all(each.is_awaited for each in destinations):
@@ -98,7 +109,7 @@ class Acknowledgement:
 
     def up_to(self, end: int) -> Reply | Awaitable[Reply]:
         """The same for all that was stored before a log offset."""
-        return replied(self._flushed(end)) if self._is_settling else Reply()
+        return replied(self._safe(end)) if self._is_settling else Reply()
 
     def header(self, receipt: Receipt) -> SendReply:
         """The header of a successful reply.
@@ -150,13 +161,22 @@ class Acknowledgement:
         """An awaitable of the response code that a reply waits for; None if it need not wait."""
         if not self._is_settling or not is_awaited:
             return None
-        return self._flushed(appended.end)
+        return self._safe(appended.end)
 
-    async def _flushed(self, end: int) -> int:
-        deadline = Deadline.after_ms(self._settings.config.flush_timeout_ms)
-        if await self._store.flushed.reach(end, deadline):
-            return ResponseCode.SUCCESS
-        return ResponseCode.FLUSH_DISK_TIMEOUT
+    # Both waits begin at the same time, each with its own setting; if neither ends in time, the
+    # reply tells of the slaves, as RocketMQ's does.
+    async def _safe(self, end: int) -> int:
+        """The response code once all before a log offset is as safe as senders are promised."""
+        config, code = self._settings.config, ResponseCode.SUCCESS
+        copied_by = Deadline.after_ms(config.slave_timeout_ms)
+        if self._is_flushing:
+            flushed_by = Deadline.after_ms(config.flush_timeout_ms)
+            if not await self._store.flushed.reach(end, flushed_by):
+                code = ResponseCode.FLUSH_DISK_TIMEOUT
+        if self._replication.is_waiting:
+            copied = await self._replication.reach(end, copied_by)
+            return code if copied == ResponseCode.SUCCESS else copied
+        return code
 
 
 async def replied(settled: Awaitable[int], header: Header | None = None) -> Reply:

@@ -139,6 +139,8 @@ def destination(intake: Intake, rules: DelayRules, *, now_ms: int) -> Destinatio
     if SPECIAL.isdisjoint(properties):
         pass
     elif not intake.is_committed and half.is_half(topic, properties):
+        if schedule.level_in(properties) <= 0:  # else the commit would be refused
+            _delivery_time(topic, properties, rules, now_ms=now_ms)
         properties = half.prepared(properties, topic=topic, queue_number=number)
         stored_topic, stored_number, is_half = HALF, half.QUEUE, True
         sys_flag &= ~TRANSACTION_MASK
@@ -147,13 +149,9 @@ def destination(intake: Intake, rules: DelayRules, *, now_ms: int) -> Destinatio
         properties = schedule.delay_by_level(properties, level, topic=topic, queue_number=number)
         stored_topic, stored_number = SCHEDULE, rules.levels.queue_of(level)
         tag_code = now_ms + rules.levels.delay_ms(level)
-    elif timed.asks_for_time(topic, properties):
-        if rules.timer is None:
-            raise SystemFailure("accurate timer message is not enabled, timerWheelEnable is false")
-        wait = timed.wait_of(properties, rules.timer, now_ms=now_ms)
-        if wait is not None:
-            properties = timed.delay_until(properties, wait, topic=topic, queue_number=number)
-            stored_topic, stored_number = TIMER, timed.QUEUE
+    elif (wait := _delivery_time(topic, properties, rules, now_ms=now_ms)) is not None:
+        properties = timed.delay_until(properties, wait, topic=topic, queue_number=number)
+        stored_topic, stored_number = TIMER, timed.QUEUE
     stored = replace(
         draft,
         topic=stored_topic,
@@ -166,6 +164,22 @@ def destination(intake: Intake, rules: DelayRules, *, now_ms: int) -> Destinatio
     handle = timed.handle_of(properties, rules.broker) if is_put_off else b""
     kept = properties if is_half else None
     return Destination(stored, topic, number, is_awaited, handle=handle, wait=wait, half=kept)
+
+
+def _delivery_time(
+    topic: str, properties: Mapping[str, str], rules: DelayRules, *, now_ms: int
+) -> TimedWait | None:
+    """The delivery time for which a message asks; None if it does not wait.
+
+    Raises:
+        IllegalMessage: it is invalid.
+        SystemFailure: timers are switched off.
+    """
+    if not timed.asks_for_time(topic, properties):
+        return None
+    if rules.timer is None:
+        raise SystemFailure("accurate timer message is not enabled, timerWheelEnable is false")
+    return timed.wait_of(properties, rules.timer, now_ms=now_ms)
 
 
 def draft_in_batch(intake: Intake) -> Draft:

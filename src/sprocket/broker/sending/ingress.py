@@ -9,7 +9,7 @@ Source: DefaultMessageStore.asyncPutMessage of RocketMQ 5.x.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -35,7 +35,7 @@ from sprocket.store.writing.appender import Appended
 from sprocket.transaction.half import Half
 from sprocket.transaction.ledger import Ledger
 
-_draft = attrgetter("draft")
+_draft, _is_awaited = attrgetter("draft"), attrgetter("is_awaited")
 
 
 class Receipt(NamedTuple):
@@ -61,6 +61,8 @@ class Ingress:
 
     Args:
         timers: the timers; None if they are switched off.
+        check_copies: raises an error if too few copies of the log are in sync to accept a message
+            whose sender waits for them; None if no sender waits for copies.
 
     Attributes:
         count: messages accepted since the start.
@@ -77,6 +79,7 @@ class Ingress:
         clock: Clock,
         ledger: Ledger,
         timers: Timers | None,
+        check_copies: Callable[[], None] | None,
     ) -> None:
         self._store = store
         self._rules = rules
@@ -86,6 +89,7 @@ class Ingress:
         self._clock = clock
         self._ledger = ledger
         self._timers = timers
+        self._check_copies = check_copies
         self.count = 0
 
     def accept(self, intake: Intake) -> Receipt:
@@ -102,6 +106,7 @@ class Ingress:
             SystemBusy: there are too many undecided transactions.
             SystemFailure: its delay level is no number, or timers are switched off.
             DiskFull, StoreError, ClosedError: the store accepts no messages now.
+            SystemFailure: too few copies of the log are in sync.
         """
         if intake.parts:
             return self._accept_batch(intake)
@@ -133,8 +138,11 @@ class Ingress:
             The offsets of the stored messages, up to the first one that the store refuses.
 
         Raises:
-            IllegalMessage, DiskFull, StoreError, ClosedError: as `accept`, for the first of them.
+            IllegalMessage, DiskFull, StoreError, ClosedError, SystemFailure: as `accept`, for the
+                first of them.
         """
+        if self._check_copies is not None and any(map(_is_awaited, destinations)):
+            self._check_copies()
         try:
             appended = self._store.append_all(list(map(_draft, destinations)))
         except IllegalDraft as error:
@@ -157,6 +165,9 @@ class Ingress:
     def _accept_batch(self, intake: Intake) -> Receipt:
         envelope = intake.draft
         drafts = [draft_in_batch(each) for each in intake.parts]
+        is_awaited = intake.properties.get(WAIT) != "false"
+        if self._check_copies is not None and is_awaited:
+            self._check_copies()
         self.count += len(drafts)
         try:
             appended = self._store.append_batch(drafts)
@@ -164,7 +175,6 @@ class Ingress:
             raise IllegalMessage(f"a message of the batch is illegal: {error}") from error
         size = sum(each.record_bytes for each in appended)
         self._volumes.put(envelope.topic, size, count=len(drafts))
-        is_awaited = intake.properties.get(WAIT) != "false"
         decided = Destination(envelope, envelope.topic, envelope.queue_number, is_awaited)
         return Receipt(appended, decided, is_batch=True)
 

@@ -101,8 +101,8 @@ class SendReader:
         text, sys_flag = header.properties or "", stored_flag(header.sys_flag, topic)
         if len(text) > PROPERTIES_BYTES_MAX:  # a text of any length would take long to parse
             raise IllegalMessage(
-                f"the message is illegal: the properties have {len(text)} characters, at most "
-                f"{PROPERTIES_BYTES_MAX} bytes are allowed"
+                f"the message is illegal: the properties have {len(text.encode())} bytes, at most "
+                f"{PROPERTIES_BYTES_MAX} are allowed"
             )
         properties, now_ms = decode(text), self._clock.now_ms()
         self._stamp.mark(properties, now_ms, is_retry=is_retry_topic(header.topic))

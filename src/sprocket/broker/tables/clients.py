@@ -9,11 +9,14 @@ Source: ConsumerManager, ConsumerGroupInfo, ProducerManager of RocketMQ 5.x.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import NamedTuple
 
 from sprocket.base.errors import SystemBusy
+from sprocket.broker.tables.wishes import MemberWish, discord
 from sprocket.protocol.bodies import SubscriptionData
 
 BROADCASTING = "BROADCASTING"
@@ -41,6 +44,14 @@ class ClientInfo:
     heard_ms: int = 0
 
 
+class GroupMode(NamedTuple):
+    """How a group consumes, as a member's heartbeat reports it."""
+
+    consume_type: str
+    message_model: str
+    consume_from: str
+
+
 @dataclass(slots=True)
 class ConsumerGroup:
     """A group that has members."""
@@ -51,12 +62,53 @@ class ConsumerGroup:
     consume_from: str = "CONSUME_FROM_LAST_OFFSET"
     fingerprint: int = 0
     members: dict[Hashable, ClientInfo] = field(default_factory=dict)
+    #: By member, how it consumes and what it subscribes; and by that, the members that want it.
+    wishes: dict[Hashable, MemberWish] = field(default_factory=dict)
+    wishers: dict[MemberWish, dict[Hashable, None]] = field(default_factory=dict)
+    #: By member, when it joined, ms.
+    joined_ms: dict[Hashable, int] = field(default_factory=dict)
+    #: How the members disagree; empty if they do not.
+    discord: str = ""
     subscriptions: dict[str, SubscriptionData] = field(default_factory=dict)
+    #: How many members have each client id, so that one that joins is compared with no other.
+    ids: Counter[str] = field(default_factory=Counter)
 
     @property
     def is_broadcasting(self) -> bool:
         """Whether every member gets every message."""
         return self.message_model == BROADCASTING
+
+    def wish(self, connection: Hashable, wish: MemberWish | None) -> None:
+        """Notes what a member wants; None once it has left."""
+        before = self.wishes.get(connection)
+        if before == wish:
+            return
+        if before is not None:
+            del self.wishes[connection]
+            del self.wishers[before][connection]
+            if not self.wishers[before]:
+                del self.wishers[before]
+        if wish is not None:
+            self.wishes[connection] = wish
+            self.wishers.setdefault(wish, {})[connection] = None
+        self.discord = ""
+        if len(self.wishers) > 1:  # any two show it: groups may have thousands of members
+            two = list(islice(self.wishers.items(), 2))
+            self.discord = discord(
+                self.name, {each: self.members[next(iter(who))].client_id for each, who in two}
+            )
+
+    def twin_of(self, client: ClientInfo) -> ClientInfo | None:
+        """Another member with the same client id that is alive as well: it sent a heartbeat after
+        the later one of the two had joined. A connection that was replaced sends none."""
+        if self.ids[client.client_id] < 2:
+            return None
+        for other in self.members.values():
+            if other.client_id == client.client_id and other.connection != client.connection:
+                later = max(self.joined_ms[each.connection] for each in (client, other))
+                if min(other.heard_ms, client.heard_ms) > later:
+                    return other
+        return None
 
     def client_ids(self) -> list[str]:
         """Ids of the members, each once, in the order in which they joined.
@@ -68,15 +120,30 @@ class ConsumerGroup:
 
     def find(self, client_id: str) -> ClientInfo | None:
         """The member with an id; the first one if several use the same id."""
+        if client_id not in self.ids:
+            return None
         return next((c for c in self.members.values() if c.client_id == client_id), None)
 
+    def put(self, client: ClientInfo) -> None:
+        """Adds a member, or replaces what its last heartbeat said."""
+        before = self.members.get(client.connection)
+        if before is not None:
+            self._drop_id(before.client_id)
+        self.members[client.connection] = client
+        self.ids[client.client_id] += 1
 
-class GroupMode(NamedTuple):
-    """How a group consumes, as a member's heartbeat reports it."""
+    def remove(self, connection: Hashable) -> bool:
+        """Removes a member; returns whether there was one."""
+        client = self.members.pop(connection, None)
+        if client is None:
+            return False
+        self._drop_id(client.client_id)
+        return True
 
-    consume_type: str
-    message_model: str
-    consume_from: str
+    def _drop_id(self, client_id: str) -> None:
+        self.ids[client_id] -= 1
+        if not self.ids[client_id]:
+            del self.ids[client_id]
 
 
 class HeartbeatChange(NamedTuple):
@@ -110,8 +177,8 @@ class ClientTable:
         #: By client id, the producer that sent the last heartbeat.
         self._producers_by_id: dict[str, ClientInfo] = {}
         #: Groups by connection, so that a closed connection is removed without a search.
-        self._consuming: dict[Hashable, set[str]] = {}
-        self._producing: dict[Hashable, set[str]] = {}
+        self._consuming: dict[Hashable, dict[str, None]] = {}
+        self._producing: dict[Hashable, dict[str, None]] = {}
 
     def consumer_heartbeat(
         self,
@@ -139,8 +206,9 @@ class ClientTable:
         if is_new:
             self._check_capacity()
             self._members += 1
-            self._consuming.setdefault(client.connection, set()).add(group_name)
-        group.members[client.connection] = client
+            self._consuming.setdefault(client.connection, {})[group_name] = None
+            group.joined_ms[client.connection] = client.heard_ms
+        group.put(client)
         group.consume_type, group.message_model, group.consume_from = mode
         group.fingerprint = fingerprint
         if subscriptions is None:
@@ -148,6 +216,7 @@ class ClientTable:
             return HeartbeatChange(is_new, is_new, is_unknown, clashing)
         topics_before = group.subscriptions.keys()
         sent = list(subscriptions)
+        group.wish(client.connection, MemberWish.of(mode.consume_type, mode.message_model, sent))
         merged, replaced = _merge(group.subscriptions, sent)
         kept = [(each, merged[each.topic]) for each in sent] if is_new else []
         outdated = tuple(pair for pair in kept if pair[0].sub_string != pair[1].sub_string)
@@ -166,7 +235,7 @@ class ClientTable:
             self._check_capacity()
             self._members += 1
             members = self._producers.setdefault(group_name, {})
-            self._producing.setdefault(client.connection, set()).add(group_name)
+            self._producing.setdefault(client.connection, {})[group_name] = None
         before = members.get(client.connection)
         if before is not None and before.client_id != client.client_id:
             self._producers_by_id.pop(before.client_id, None)
@@ -184,10 +253,12 @@ class ClientTable:
             The group that lost a member, or None if the connection was no member.
         """
         group = self._consumers.get(group_name)
-        if group is None or group.members.pop(connection, None) is None:
+        if group is None or not group.remove(connection):
             return None
         self._members -= 1
         _drop(self._consuming, connection, group_name)
+        group.joined_ms.pop(connection, None)
+        group.wish(connection, None)
         if not group.members:
             del self._consumers[group_name]
         return group
@@ -207,24 +278,34 @@ class ClientTable:
         if not members:
             del self._producers[group_name]
 
-    def closed(self, connection: Hashable) -> list[ConsumerGroup]:
-        """Removes a connection from all its groups.
+    def closed(self, connection: Hashable, most: int | None = None) -> list[ConsumerGroup]:
+        """Removes a connection from its groups: all of them, or `most` of each kind.
 
         Returns:
             The consumer groups that lost a member.
         """
-        for name in sorted(self._producing.get(connection, ())):
+        for name in list(islice(self._producing.get(connection, ()), most)):
             self.producer_left(name, connection)
-        lost = [
-            self.consumer_left(name, connection)
-            for name in sorted(self._consuming.get(connection, ()))
-        ]
+        consuming = list(islice(self._consuming.get(connection, ()), most))
+        lost = [self.consumer_left(name, connection) for name in consuming]
         return [group for group in lost if group is not None]
+
+    def is_in_groups(self, connection: Hashable) -> bool:
+        """Whether a connection is a member of any group."""
+        return connection in self._consuming or connection in self._producing
 
     def silent(self, before_ms: int) -> list[ClientInfo]:
         """Members whose last heartbeat arrived before a moment of the clock that never jumps."""
         everyone = [g.members for g in self._consumers.values()] + list(self._producers.values())
         return [c for members in everyone for c in members.values() if c.heard_ms < before_ms]
+
+    def knows(self, client: ClientInfo) -> bool:
+        """Whether this is still what some group knows of its connection: each heartbeat makes a
+        new one."""
+        connection = client.connection
+        groups = [self._consumers[name].members for name in self._consuming.get(connection, ())]
+        groups += [self._producers[name] for name in self._producing.get(connection, ())]
+        return any(members[connection] is client for members in groups)
 
     def group(self, name: str) -> ConsumerGroup | None:
         """A consumer group that has members, or None."""
@@ -254,6 +335,10 @@ class ClientTable:
     def validate(self) -> None:
         """Asserts the invariants that hold between two calls."""
         assert all(group.members for group in self._consumers.values())
+        assert all(
+            group.ids == Counter(client.client_id for client in group.members.values())
+            for group in self._consumers.values()
+        )
         assert all(self._producers.values())
         consuming = sum(len(group.members) for group in self._consumers.values())
         producing = sum(len(members) for members in self._producers.values())
@@ -283,8 +368,8 @@ def _merge(
     return merged, tuple(replaced)
 
 
-def _drop(index: dict[Hashable, set[str]], connection: Hashable, name: str) -> None:
+def _drop(index: dict[Hashable, dict[str, None]], connection: Hashable, name: str) -> None:
     names = index[connection]
-    names.discard(name)
+    names.pop(name, None)
     if not names:
         del index[connection]

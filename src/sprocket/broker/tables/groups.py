@@ -20,6 +20,7 @@ from sprocket.base.ports import Clock
 from sprocket.broker.settings import BrokerSettings
 from sprocket.message.topic import fault_of_consumer_group
 from sprocket.protocol.bodies import DataVersion, GroupConfig
+from sprocket.store.state.snapshot import ConvertedRows
 
 #: Groups that RocketMQ's own tools and gateways use. Source: SubscriptionGroupManager.init.
 OWN_GROUPS = (
@@ -126,6 +127,21 @@ class Groups:
             self._forbidden and self._forbidden.get(name, {}).get(topic, 0) & _READ_FORBIDDEN
         )
 
+    def undo(self, name: str, made: GroupConfig | None, before: GroupConfig | None) -> None:
+        """Takes a creation or change back, unless somebody has changed the group since.
+
+        Args:
+            made: the group as it was put.
+            before: as it was before; None if it did not exist.
+        """
+        if self.by_name.get(name) is not made:
+            return
+        if before is None:
+            self.by_name.pop(name, None)
+        else:
+            self.by_name[name] = before
+        self._changed(name)
+
     def _store(self, group: GroupConfig) -> GroupConfig:
         limit = self._settings.config.groups_max
         if group.group_name not in self.by_name and len(self.by_name) >= limit:
@@ -145,12 +161,11 @@ class Groups:
 
     def to_json(self) -> dict[str, Any]:
         """The table as JSON for its file."""
-        state = {
-            "dataVersion": self.version,
-            "forbiddenTable": self._forbidden,
-            "subscriptionGroupTable": self.by_name,
+        return {
+            "dataVersion": msgspec.to_builtins(self.version),
+            "forbiddenTable": {name: dict(topics) for name, topics in self._forbidden.items()},
+            "subscriptionGroupTable": ConvertedRows(dict(self.by_name), msgspec.to_builtins),
         }
-        return dict(msgspec.to_builtins(state))
 
     def load(self, state: Mapping[str, Any]) -> None:
         """Loads the table from the JSON of its file.

@@ -1,7 +1,8 @@
 """Requests of ordered consumers for leases on queues (41, 42). The rules are in `queue_locks`.
 
-A lease is saved before its client gets the reply. Times are the event loop's: a wall clock that
-jumps must not end a lease while its holder still consumes.
+Only queues that this broker has are leased: each lease is kept and saved. Java leases any name. A
+lease is saved before its client gets the reply. Times are the event loop's: a wall clock that jumps
+must not end a lease while its holder still consumes.
 Source: AdminBrokerProcessor.lockBatchMQ, unlockBatchMQ of RocketMQ 5.x.
 """
 
@@ -13,11 +14,12 @@ from typing import Any
 
 from sprocket.base.deadline import loop_ms
 from sprocket.base.errors import RemoteProtocolError
-from sprocket.base.ports import Clock
 from sprocket.broker.dispatch import Endpoints
 from sprocket.broker.tables.queue_locks import QueueLocks
 from sprocket.broker.tables.state import StateFile, once_saved
+from sprocket.broker.tables.topics import Topics
 from sprocket.message.queue import QueueId
+from sprocket.message.topic import fault_of_group
 from sprocket.protocol.bodies import LockBody, LockedBody, Queue
 from sprocket.protocol.codes import RequestCode
 from sprocket.protocol.command import Command, Reply
@@ -25,20 +27,23 @@ from sprocket.remoting.transport import Peer
 
 #: Pause between two scans for expired leases, s.
 _SCAN_SECONDS = 20.0
+#: Pause between two saves while clients of an earlier start are waited for, s.
+_RENEW_SECONDS = 5.0
 #: Largest body of a request: its content is kept as long as the leases.
 _BODY_BYTES_MAX = 1 << 20
+#: Longest client id, in characters, as long as each of its leases.
+_CLIENT_ID_MAX = 1024
 
 
 class LockTable:
     """The leases as a table of a state file."""
 
-    def __init__(self, locks: QueueLocks, clock: Clock) -> None:
+    def __init__(self, locks: QueueLocks) -> None:
         self._locks = locks
-        self._clock = clock
 
     def to_json(self) -> dict[str, Any]:
         """The table as JSON for its file."""
-        return self._locks.to_json()
+        return self._locks.to_json(loop_ms())
 
     def load(self, state: Mapping[str, Any]) -> None:
         """Loads the table from the JSON of its file; the leases' time counts from now.
@@ -46,20 +51,35 @@ class LockTable:
         Raises:
             ValueError: the JSON has another form.
         """
-        self._locks.load(state, loop_ms(), wall_ms=self._clock.now_ms())
+        self._locks.load(state, loop_ms())
 
-    async def run(self) -> None:
-        """Removes expired leases periodically, until cancelled."""
+    async def run(self, file: StateFile) -> None:
+        """Removes expired leases periodically, until cancelled.
+
+        Args:
+            file: is saved more often while it has to tell how long clients are waited for.
+        """
         while True:
-            await asyncio.sleep(_SCAN_SECONDS)
+            await asyncio.sleep(_RENEW_SECONDS if self._locks.has_silent else _SCAN_SECONDS)
+            if self._locks.has_silent:
+                file.changed()
             self._locks.expire(loop_ms())
 
 
 class LockRequests:
     """Answers requests to lock and unlock queues."""
 
-    def __init__(self, locks: QueueLocks, file: StateFile) -> None:
+    def __init__(
+        self,
+        locks: QueueLocks,
+        file: StateFile,
+        *,
+        topics: Topics,
+        broker: str,
+    ) -> None:
         self._locks = locks
+        self._topics = topics
+        self._broker = broker
         self._file = file
         #: Client ids that hold leases, by connection whose end is watched.
         self._watched: dict[Peer, set[str]] = {}
@@ -73,7 +93,8 @@ class LockRequests:
 
     def lock(self, command: Command, peer: Peer) -> Reply:
         """Takes or renews leases; the reply lists the queues that the client holds now."""
-        group, client_id, queues = _read(command)
+        group, client_id, asked = _read(command)
+        queues = [queue for queue in asked if self._has(queue)]
         held = self._locks.lock(group, client_id, queues=queues, now_ms=loop_ms())
         if held:
             self._watch(peer, client_id)
@@ -89,6 +110,12 @@ class LockRequests:
         self._locks.unlock(*_read(command))
         write_leases(self._locks, self._file)
         return Reply()
+
+    def _has(self, queue: QueueId) -> bool:
+        topic = self._topics.get(queue.topic)
+        if topic is None or queue.broker != self._broker:
+            return False
+        return 0 <= queue.number < max(topic.read_queue_nums, topic.write_queue_nums)
 
     def _watch(self, peer: Peer, client_id: str) -> None:
         if peer not in self._watched:
@@ -111,8 +138,12 @@ def write_leases(locks: QueueLocks, file: StateFile) -> None:
 def _read(command: Command) -> tuple[str, str, list[QueueId]]:
     if len(command.body) > _BODY_BYTES_MAX:
         raise RemoteProtocolError(f"a lock has at most {_BODY_BYTES_MAX} bytes")
-    body = LockBody.decode(command.body)
+    body = LockBody.of_request(command.body)
     if not body.consumer_group or not body.client_id:
         raise RemoteProtocolError("a lock needs consumerGroup and clientId")
+    if fault := fault_of_group(body.consumer_group):
+        raise RemoteProtocolError(fault)
+    if len(body.client_id) > _CLIENT_ID_MAX:
+        raise RemoteProtocolError(f"a client id has at most {_CLIENT_ID_MAX} characters")
     queues = [QueueId(queue.topic, queue.broker_name, queue.queue_id) for queue in body.mq_set]
     return body.consumer_group, body.client_id, queues

@@ -30,12 +30,13 @@ Source: ConsumerOffsetManager of RocketMQ 5.x.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 
+from sprocket.base.deadline import loop_ms
 from sprocket.base.errors import SystemBusy
 from sprocket.base.ports import Clock
 from sprocket.protocol.bodies import DataVersion
@@ -103,28 +104,42 @@ class _Reset:
         if notice.first_ms is None:
             notice.first_ms = now_ms
         has_asked = notice.offset >= 0
-        return not notice.times and (has_asked or abs(now_ms - notice.first_ms) >= APART_MS)
+        return not notice.times and (has_asked or now_ms - notice.first_ms >= APART_MS)
 
     def is_over(self, now_ms: int) -> bool:
         if self.acknowledged_ms is None:
             return False
-        return abs(now_ms - self.acknowledged_ms) >= RESET_MS
+        return now_ms - self.acknowledged_ms >= RESET_MS
 
 
 class ConsumerOffsets:
     """Committed, pulled and reset offsets by group, topic and queue number.
+
+    Args:
+        clock: gives the version its time.
+        entries_max: the most committed offsets.
+        steady_ms: a clock that never jumps, by which resets end: one that jumped could end a reset
+            before all consumers know of it.
 
     Attributes:
         version: rises once in 500 commits, so that slaves copy the offsets.
         is_changed: whether the table has changed since the saver cleared this flag.
     """
 
-    def __init__(self, clock: Clock, *, entries_max: int) -> None:
+    def __init__(
+        self, clock: Clock, *, entries_max: int, steady_ms: Callable[[], int] = loop_ms
+    ) -> None:
         self._clock = clock
+        self._steady_ms = steady_ms
         self.version = DataVersion(timestamp=clock.now_ms())
         self.is_changed = False
         self._entries_max = entries_max
         self._committed: dict[str, dict[int, int]] = {}
+        #: The last picture of them: a commit replaces a row that is in it by a copy.
+        self._picture: dict[str, dict[int, int]] = {}
+        #: Where a group has offsets, and who has some in a topic: in keys of the usual form.
+        self._topics: dict[str, dict[str, None]] = {}
+        self._groups: dict[str, dict[str, None]] = {}
         #: The offset of the group's last pull, and the address of the consumer.
         self._pulled: dict[str, dict[int, tuple[int, str]]] = {}
         self._resets: dict[str, dict[int, _Reset]] = {}
@@ -166,16 +181,14 @@ class ConsumerOffsets:
         reset = self._reset_of(group, topic, queue_number)
         if reset is not None and not reset.was_sent(address):
             is_member = is_member or self._puller(group, topic, queue_number) == address
-            if is_member or not reset.is_apart(address, self._clock.now_ms()):
+            if is_member or not reset.is_apart(address, self._steady_ms()):
                 return offset == self.committed(group, topic, queue_number)
         queues = self._committed.get(key)
         if queues is None or queue_number not in queues:
             if self._entries >= self._entries_max:
                 raise SystemBusy(f"the broker holds {self._entries} consumer offsets, its limit")
             self._entries += 1
-            queues = self._committed.setdefault(key, {})
-        queues[queue_number] = offset
-        self.is_changed = True
+        self._set(key, queue_number, offset)
         self._commits += 1
         if self._commits % _COMMITS_PER_VERSION == 0:
             self.version = DataVersion(
@@ -227,7 +240,7 @@ class ConsumerOffsets:
         if offset == notice.offset or notice.times >= _REDIRECTS_MAX:
             notice.has_heard = True
             if reset.acknowledged_ms is None:
-                reset.acknowledged_ms = self._clock.now_ms()
+                reset.acknowledged_ms = self._steady_ms()
             return None
         notice.times += 1
         notice.offset = self._committed[_key(group, topic)][queue_number]
@@ -253,7 +266,7 @@ class ConsumerOffsets:
             return None
         key = _key(group, topic)
         reset = self._resets.get(key, {}).get(queue_number)
-        if reset is None or not reset.is_over(self._clock.now_ms()):
+        if reset is None or not reset.is_over(self._steady_ms()):
             return reset
         del self._resets[key][queue_number]
         if not self._resets[key]:
@@ -263,19 +276,35 @@ class ConsumerOffsets:
 
     def put(self, group: str, topic: str, *, queue_number: int, offset: int) -> None:
         """Sets a committed offset for an operator, even if the table is full."""
-        queues = self._committed.setdefault(_key(group, topic), {})
-        if queue_number not in queues:
+        key = _key(group, topic)
+        if queue_number not in self._committed.get(key, ()):
             self._entries += 1
+        self._set(key, queue_number, offset)
+
+    def _set(self, key: str, queue_number: int, offset: int) -> None:
+        queues = self._committed.get(key)
+        if queues is None:
+            queues = self._committed[key] = {}
+            self._index(key)
+        elif self._picture.get(key) is queues:
+            queues = self._committed[key] = dict(queues)
         queues[queue_number] = offset
         self.is_changed = True
 
+    def _index(self, key: str) -> None:
+        parts = key.split(_SEPARATOR)
+        if len(parts) == 2:
+            topic, group = parts
+            self._topics.setdefault(group, {})[topic] = None
+            self._groups.setdefault(topic, {})[group] = None
+
     def topics_of(self, group: str) -> list[str]:
         """Topics in which the group has offsets, sorted."""
-        return sorted(topic for topic, owner in self._names() if owner == group)
+        return sorted(self._topics.get(group, ()))
 
     def groups_of(self, topic: str) -> list[str]:
         """Groups that have offsets in the topic, sorted."""
-        return sorted(owner for name, owner in self._names() if name == topic)
+        return sorted(self._groups.get(topic, ()))
 
     def queues(self, group: str, topic: str) -> Mapping[int, int]:
         """All committed offsets of a group in a topic, by queue number."""
@@ -292,6 +321,9 @@ class ConsumerOffsets:
     def _forget(self, keys: list[str]) -> None:
         for key in keys:
             self._entries -= len(self._committed.pop(key, {}))
+            topic, _, group = key.partition(_SEPARATOR)
+            _drop(self._topics, group, topic)
+            _drop(self._groups, topic, group)
             self._pulled.pop(key, None)
             self._resets.pop(key, None)
             self.is_changed = True
@@ -299,24 +331,17 @@ class ConsumerOffsets:
     def _keys(self) -> set[str]:
         return self._committed.keys() | self._pulled.keys() | self._resets.keys()
 
-    def _names(self) -> Iterator[tuple[str, str]]:
-        """(topic, group) of all keys of the usual form."""
-        for key in self._committed:
-            parts = key.split(_SEPARATOR)
-            if len(parts) == 2:
-                yield parts[0], parts[1]
-
     def to_json(self) -> dict[str, Any]:
         """The table as JSON for its file."""
-        topics: dict[str, list[str]] = {}
-        for topic, group in self._names():
-            topics.setdefault(group, []).append(topic)
+        # It takes a picture, since encoding it takes many turns of the event loop: only the rows
+        # that change meanwhile are copied.
+        self._picture = dict(self._committed)
         table: dict[str, Any] = {
             "dataVersion": msgspec.to_builtins(self.version),
-            "groupTopicMap": topics,
-            "offsetTable": {key: dict(queues) for key, queues in self._committed.items()},
+            "groupTopicMap": {group: list(topics) for group, topics in self._topics.items()},
+            "offsetTable": self._picture,
         }
-        now_ms = self._clock.now_ms()
+        now_ms = self._steady_ms() if self._resets else 0
         resets = {
             key: {
                 n: self._committed[key][n] for n, each in known.items() if not each.is_over(now_ms)
@@ -348,9 +373,23 @@ class ConsumerOffsets:
             for number, offset in queues.items():
                 self._committed.setdefault(key, {}).setdefault(number, offset)
         self._entries = sum(len(queues) for queues in self._committed.values())
+        self._picture, self._topics, self._groups = {}, {}, {}
+        for key in self._committed:
+            self._index(key)
 
     def validate(self) -> None:
         """Asserts the invariants that hold between two calls."""
         assert self._entries == sum(len(queues) for queues in self._committed.values())
         assert all(self._resets.values())
+        usual = [key for key in self._committed if key.count(_SEPARATOR) == 1]
+        assert sorted(usual) == sorted(_key(g, t) for g in self._topics for t in self._topics[g])
+        assert sorted(usual) == sorted(_key(g, t) for t in self._groups for g in self._groups[t])
         assert all(self._resets[key].keys() <= self._committed[key].keys() for key in self._resets)
+
+
+def _drop(index: dict[str, dict[str, None]], key: str, name: str) -> None:
+    names = index.get(key)
+    if names is not None:
+        names.pop(name, None)
+        if not names:
+            del index[key]

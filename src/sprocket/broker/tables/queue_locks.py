@@ -1,7 +1,6 @@
 """Leases on queues for ordered consumption; a lease that is not renewed expires. Pure.
 
-The names of topic and broker are not checked: a lock is on the queue's name as the client writes
-it, as in RocketMQ. Source: RebalanceLockManager of RocketMQ 4.9 and 5.x.
+The names are not checked here but in `locks`. Source: RebalanceLockManager of RocketMQ 4.9 and 5.x.
 
 A client trusts its lease for 30 s after it asked for it, and renews it every 20 s. So if a client's
 connection is closed, or if it held a queue before this broker started, other clients need not wait
@@ -9,8 +8,10 @@ for the whole lease: 35 s after its last request it has stopped consuming, or it
 
 The leases are kept in a file: a broker that was killed must not give a queue to a second client
 while the first one still consumes it: `{"lockTable":{group:{client id:[queue, ...]}},
-"unheard":{client id:ms since 1970}}`. A client that has sent nothing since an earlier start keeps
-the end of its lease, so that a broker that is killed repeatedly does not hold queues for ever.
+"unheardLeftMs":{client id:ms}}`. A client that has sent nothing since an earlier start keeps what
+was left of its lease when the file was last written, so that a broker that is killed repeatedly
+does not hold queues for ever. That is a span and no time of day: a wall clock that jumps while the
+broker is down must not end a lease while its holder still consumes.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from sprocket.message.queue import QueueId
+from sprocket.store.state.snapshot import ConvertedRows
 
 #: Leases held at most, so that no client can fill the memory with names.
 LEASES_MAX = 1_000_000
@@ -51,11 +53,13 @@ class QueueLocks:
         self._trust_ms = min(lease_ms, TRUST_MS)
         self.is_changed = False
         #: Clients that held a queue before this broker started and have sent nothing since: when
-        #: their leases end, ms since 1970.
+        #: their leases end.
         self._silent_until: dict[str, int] = {}
         self._groups: dict[str, dict[QueueId, Lease]] = {}
         #: Leases in all groups together.
         self._count = 0
+        #: The leases of a client: (group, queue). Many clients may go at the same time.
+        self._held: dict[str, set[tuple[str, QueueId]]] = {}
 
     def lock(
         self, group: str, client_id: str, *, queues: Iterable[QueueId], now_ms: int
@@ -77,7 +81,11 @@ class QueueLocks:
                 self._count += 1
             elif lease.client_id != client_id and not self._has_ended(lease, now_ms):
                 continue
-            self.is_changed |= lease is None or lease.client_id != client_id
+            if lease is None or lease.client_id != client_id:
+                self.is_changed = True
+                if lease is not None:
+                    self._let_go(lease.client_id, group, queue)
+                self._held.setdefault(client_id, set()).add((group, queue))
             leases[queue] = Lease(client_id, now_ms)
             held.append(queue)
         if leases:
@@ -91,16 +99,22 @@ class QueueLocks:
             lease = leases.get(queue)
             if lease is not None and lease.client_id == client_id:
                 del leases[queue]
+                self._let_go(client_id, group, queue)
                 self._count -= 1
                 self.is_changed = True
 
     def part(self, client_id: str) -> None:
         """Marks a client's leases after its connection closed: it may be dead, or may not have
         noticed yet and still consume."""
-        for leases in self._groups.values():
-            for queue, lease in leases.items():
-                if lease.client_id == client_id:
-                    leases[queue] = lease._replace(is_parted=True)
+        for group, queue in self._held.get(client_id, ()):
+            leases = self._groups[group]
+            leases[queue] = leases[queue]._replace(is_parted=True)
+
+    def _let_go(self, client_id: str, group: str, queue: QueueId) -> None:
+        held = self._held[client_id]
+        held.discard((group, queue))
+        if not held:
+            del self._held[client_id]
 
     def is_ordered(self, group: str, now_ms: int) -> bool:
         """Whether a member of the group holds a lease, that is, consumes in order."""
@@ -111,21 +125,33 @@ class QueueLocks:
         """Removes expired leases."""
         for group, leases in list(self._groups.items()):
             kept = {q: lease for q, lease in leases.items() if not self._has_ended(lease, now_ms)}
+            for queue in leases.keys() - kept.keys():
+                self._let_go(leases[queue].client_id, group, queue)
             if kept:
                 self._groups[group] = kept
             else:
                 del self._groups[group]
             self._count -= len(leases) - len(kept)
+        silent = self._silent_until
+        self._silent_until = {each: until for each, until in silent.items() if until > now_ms}
 
     def forget_group(self, group: str) -> None:
         """Removes a group's leases."""
         leases = self._groups.pop(group, {})
+        for queue, lease in leases.items():
+            self._let_go(lease.client_id, group, queue)
         self._count -= len(leases)
         self.is_changed |= bool(leases)
 
     def validate(self) -> None:
         """Asserts the invariants that hold between two calls."""
         assert self._count == sum(len(leases) for leases in self._groups.values())
+        assert self._count == sum(map(len, self._held.values()))
+        assert all(
+            self._groups[group][queue].client_id == client_id
+            for client_id, held in self._held.items()
+            for group, queue in held
+        )
 
     def _has_ended(self, lease: Lease, now_ms: int) -> bool:
         longest = self._trust_ms if lease.is_parted else self._lease_ms
@@ -133,41 +159,55 @@ class QueueLocks:
 
     # In a file.
 
-    def to_json(self) -> dict[str, Any]:
+    @property
+    def has_silent(self) -> bool:
+        """Whether a client of an earlier start is waited for, so that the file is to be renewed."""
+        return bool(self._silent_until)
+
+    def to_json(self, now_ms: int) -> dict[str, Any]:
         """The table as JSON for its file."""
-        table: dict[str, dict[str, list[str]]] = {}
-        for group, leases in self._groups.items():
-            for queue, lease in leases.items():
-                if _SEPARATOR not in queue.broker:
-                    text = _SEPARATOR.join((str(queue.number), queue.broker, queue.topic))
-                    table.setdefault(group, {}).setdefault(lease.client_id, []).append(text)
-        known = {client_id for clients in table.values() for client_id in clients}
-        unheard = {client: until for client, until in self._silent_until.items() if client in known}
-        return {"lockTable": table, "unheard": unheard}
+        picture = {group: dict(leases) for group, leases in self._groups.items() if leases}
+        left: dict[str, int] = {}
+        if self._silent_until:  # only soon after the start
+            known = {lease.client_id for leases in picture.values() for lease in leases.values()}
+            left = {
+                client: max(0, until - now_ms)
+                for client, until in self._silent_until.items()
+                if client in known
+            }
+        return {"lockTable": ConvertedRows(picture, _row), "unheardLeftMs": left}
 
-    def load(self, state: Mapping[str, Any], now_ms: int, *, wall_ms: int) -> None:
+    def load(self, state: Mapping[str, Any], now_ms: int) -> None:
         """Loads the table from the JSON of its file; all clients in it may be dead.
-
-        Args:
-            now_ms: by the clock that never jumps.
-            wall_ms: the same moment, ms since 1970.
 
         Raises:
             ValueError: the JSON has another form.
         """
-        table, unheard = state.get("lockTable") or {}, state.get("unheard") or {}
+        table, unheard = state.get("lockTable") or {}, state.get("unheardLeftMs") or {}
         if not isinstance(table, dict) or not isinstance(unheard, dict):
-            raise ValueError("lockTable or unheard is no object")
-        latest = wall_ms + self._trust_ms
+            raise ValueError("lockTable or unheardLeftMs is no object")
         self.is_changed = bool(table)
         for group, clients in table.items():
             leases = self._groups.setdefault(str(group), {})
             for client_id, texts in clients.items():
-                until = min(int(unheard.get(client_id, latest)), latest)
-                self._silent_until[str(client_id)] = until
-                renewed_ms = now_ms - (latest - until)
+                left_ms = min(int(unheard.get(client_id, self._trust_ms)), self._trust_ms)
+                self._silent_until[str(client_id)] = now_ms + left_ms
+                renewed_ms = now_ms - (self._trust_ms - left_ms)
                 for text in texts:
                     number, broker, topic = text.split(_SEPARATOR, 2)
                     queue = QueueId(topic, broker, int(number))
                     leases[queue] = Lease(str(client_id), renewed_ms, is_parted=True)
+        for group, leases in self._groups.items():
+            for queue, lease in leases.items():
+                self._held.setdefault(lease.client_id, set()).add((group, queue))
         self._count = sum(len(leases) for leases in self._groups.values())
+
+
+def _row(leases: Mapping[QueueId, Lease]) -> dict[str, list[str]]:
+    """A group's leases in the file: queues by client id."""
+    clients: dict[str, list[str]] = {}
+    for queue, lease in leases.items():
+        if _SEPARATOR not in queue.broker:
+            text = _SEPARATOR.join((str(queue.number), queue.broker, queue.topic))
+            clients.setdefault(lease.client_id, []).append(text)
+    return clients

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from sprocket.base.deadline import loop_ms
 from sprocket.base.ports import Clock
 from sprocket.broker.settings import BrokerSettings
 from sprocket.broker.tables.clients import ClientTable
@@ -59,8 +60,8 @@ class Tables:
         self.offsets = ConsumerOffsets(clock, entries_max=config.offsets_max)
         self.clients = ClientTable(members_max=config.members_max)
         self.locks = QueueLocks(config.lock_lease_ms)
-        self.lock_table = LockTable(self.locks, clock)
-        self.volumes = Volumes(clock.now_ms())
+        self.lock_table = LockTable(self.locks)
+        self.volumes = Volumes(loop_ms())
         self.progress = ScheduleProgress()
         self.timer_counts = Counts()
         self.ledger = Ledger()

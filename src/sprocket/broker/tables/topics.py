@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from sprocket.base.errors import InvalidParameter, SystemBusy
 from sprocket.base.ports import Clock
@@ -21,6 +22,7 @@ from sprocket.broker.config import BrokerConfig
 from sprocket.broker.settings import BrokerSettings
 from sprocket.message import topic as names
 from sprocket.protocol.bodies import DataVersion, TopicConfig
+from sprocket.store.state.snapshot import ConvertedRows
 
 #: The permission to read and to write.
 READ_WRITE = names.READ | names.WRITE
@@ -87,7 +89,8 @@ class Topics:
         on_change: called with the name of each topic that was created, changed or removed.
 
     Attributes:
-        by_name: the topics; for reading only.
+        by_name: the topics; for reading only. A topic that changes is replaced, so that a copy of
+            the table stays as it is.
         own_names: names of the broker's own topics.
         version: rises with each change.
     """
@@ -179,10 +182,13 @@ class Topics:
         has_few = min(known.read_queue_nums, known.write_queue_nums) < queues
         has_other_order = order is not None and known.order != order
         if has_few or has_other_order:
-            known.order = known.order if order is None else order
-            known.read_queue_nums = max(known.read_queue_nums, queues)
-            known.write_queue_nums = max(known.write_queue_nums, queues)
-            self._store(known)
+            changed = replace(
+                known,
+                order=known.order if order is None else order,
+                read_queue_nums=max(known.read_queue_nums, queues),
+                write_queue_nums=max(known.write_queue_nums, queues),
+            )
+            return self._store(changed)
         return known
 
     def add_missing(self, queues: Mapping[str, Sequence[int]]) -> list[str]:
@@ -228,6 +234,21 @@ class Topics:
         self._changed(name)
         return True
 
+    def undo(self, name: str, made: TopicConfig | None, before: TopicConfig | None) -> None:
+        """Takes a creation or change back, unless somebody has changed the topic since.
+
+        Args:
+            made: the topic as it was put.
+            before: as it was before; None if it did not exist.
+        """
+        if self.by_name.get(name) is not made:
+            return
+        if before is None:
+            self.by_name.pop(name, None)
+        else:
+            self.by_name[name] = before
+        self._changed(name)
+
     def _store(self, topic: TopicConfig) -> TopicConfig:
         limit = self._settings.config.topics_max
         if topic.topic_name not in self.by_name and len(self.by_name) >= limit:
@@ -242,8 +263,8 @@ class Topics:
 
     def to_json(self) -> dict[str, Any]:
         """The table as JSON for its file."""
-        state = {"dataVersion": self.version, "topicConfigTable": self.by_name}
-        return dict(msgspec.to_builtins(state))
+        table = ConvertedRows(dict(self.by_name), msgspec.to_builtins)
+        return {"dataVersion": msgspec.to_builtins(self.version), "topicConfigTable": table}
 
     def load(self, state: Mapping[str, Any]) -> None:
         """Loads the table from the JSON of its file; the broker's own topics stay unchanged.

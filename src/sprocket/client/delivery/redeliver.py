@@ -1,8 +1,13 @@
 """Sends messages that failed back to their broker, which delivers them again later.
 
 The message is sent back by its log offset (request 36). If this fails, it is sent as a new message
-to the group's retry topic, through any broker. If this fails too, the caller keeps the message: it
-is never dropped, and the committed offset does not pass it.
+to the group's retry topic, through any broker. If this fails too, the caller keeps the message, and
+the committed offset does not pass it.
+
+A broker may refuse the message itself, whoever sends it and whenever: as illegal, say. Such a
+message is delivered again by this member, as often as it would have been redelivered. Then it is
+given up with an error in the log, so that its queue does not stand still for ever; it stays where
+it is stored.
 
 Source: DefaultMQPushConsumerImpl.sendMessageBack of RocketMQ 5.x.
 """
@@ -13,7 +18,14 @@ import logging
 from typing import Protocol
 
 from sprocket.base.deadline import Deadline
-from sprocket.base.errors import SprocketError
+from sprocket.base.errors import (
+    ClosedError,
+    IllegalMessage,
+    InvalidParameter,
+    LocalProtocolError,
+    SprocketError,
+    UsageError,
+)
 from sprocket.client.config import ProducerConfig
 from sprocket.client.sending.sender import MessageSender
 from sprocket.client.session.session import Session
@@ -39,6 +51,10 @@ logger = logging.getLogger(__name__)
 _INNER_GROUP = "CLIENT_INNER_PRODUCER"
 #: The delay level after the first failure; each further failure takes the next level.
 _FIRST_LEVEL = 3
+#: How often this member delivers a message again that brokers refuse, if nothing else is set.
+_LOCAL_MAX = 16
+#: Refusals of the message itself. One of the group or the broker passes once an operator wants it.
+_FINAL = (IllegalMessage, InvalidParameter, LocalProtocolError, UsageError)
 
 
 class RedeliveryPolicy(Protocol):
@@ -82,10 +98,13 @@ class Redelivery:
         self._group = group
         self._reconsume_max = reconsume_max
         self._timeout_ms = timeout_ms
+        self._sending = f"group {group}", "send failed messages back"
         self._sender = MessageSender(session, _INNER_GROUP, ProducerConfig(new_topic_queues=1))
 
     async def give_back(self, message: StoredMessage, delay_level: int = 0) -> bool:
         """Sends a message back; returns False if no broker has stored it, so it must be kept.
+
+        True as well if it is given up, since brokers refused the message itself too often.
 
         Args:
             delay_level: 0: the delay grows with the number of failures; 1 to 18: a fixed delay;
@@ -93,17 +112,34 @@ class Redelivery:
         """
         try:
             await self._send_back(message, delay_level)
-            return True
         except SprocketError as error:
             logger.info("%s at %d: send back: %s", message.queue, message.queue_offset, error)
+        else:
+            return self._sent_back()
         try:
             await self._sender.send(self._as_new(message, delay_level), self._deadline())
-            return True
         except SprocketError as error:
-            logger.warning(
-                "%s at %d cannot be sent back: %s", message.queue, message.queue_offset, error
-            )
+            logger.info("%s at %d is not sent back: %s", message.queue, message.queue_offset, error)
+            self._session.reachability.refused(*self._sending, error)
+            is_final = isinstance(error, _FINAL) and not isinstance(error, ClosedError)
+            return is_final and self._given_up(message, delay_level, error)
+        return self._sent_back()
+
+    def _sent_back(self) -> bool:
+        self._session.reachability.succeeded(*self._sending)
+        return True
+
+    def _given_up(self, message: StoredMessage, delay_level: int, error: SprocketError) -> bool:
+        """Counts a refusal that is final; returns whether the message was refused too often."""
+        limit = self._reconsume_max if 0 <= self._reconsume_max < _LOCAL_MAX else _LOCAL_MAX
+        if delay_level >= 0 and message.reconsume_times < limit:
+            message.reconsume_times += 1
             return False
+        logger.error(
+            "group %s gives up message %s, which stays in %s at %d: no broker stores it again: %s",
+            self._group, message.message_id, message.queue, message.queue_offset, error,
+        )  # fmt: skip
+        return True
 
     def _deadline(self) -> Deadline:
         return Deadline.after_ms(self._timeout_ms)

@@ -19,11 +19,9 @@ from sprocket.base.deadline import Deadline
 from sprocket.base.errors import (
     ConnectFailed,
     CorruptRecord,
-    FilterFailed,
     FilterMissing,
     ReplyError,
     SprocketError,
-    SubscriptionInvalid,
     SubscriptionMissing,
     SubscriptionOutdated,
     TopicNotFound,
@@ -193,13 +191,17 @@ class Feed:
 
     def _complain(self, error: SprocketError) -> None:
         """Logs why a pull failed: as a warning, once, if the user can correct it, else as info."""
+        # What a broker refuses is reported for all queues of a topic at once. A connection that is
+        # lost or silent shows in the heartbeats, and the session reports that.
+        if isinstance(error, ReplyError):
+            self._parts.session.reachability.refused(*self._reading(), error)
         is_news = str(error) != self._last_error
         self._last_error = str(error)
-        is_for_user = isinstance(error, FilterFailed | FilterMissing | SubscriptionInvalid)
-        level = logging.DEBUG
-        if is_news:
-            level = logging.WARNING if is_for_user else logging.INFO
-        logger.log(level, "%s: pull: %s", self.queue, error)
+        logger.log(logging.INFO if is_news else logging.DEBUG, "%s: pull: %s", self.queue, error)
+
+    def _reading(self) -> tuple[str, str]:
+        """Who does what, in the session's reports."""
+        return f"group {self._parts.group}", f"read topic {self.queue.topic} of {self.queue.broker}"
 
     def limit(self, limits: FetchLimits) -> None:
         """Replaces the limits of the window."""
@@ -294,6 +296,9 @@ class Feed:
     def _take(self, answer: PullAnswer, began: float) -> None:
         self._number = answer.broker_number
         self._right_ms = self.pulled_ms
+        reachability = self._parts.session.reachability
+        if reachability.troubles.is_any:
+            reachability.succeeded(*self._reading())
         window = self.window
         if answer.status is not PullStatus.FOUND:
             before = window.next_offset

@@ -14,6 +14,8 @@ from sprocket.client.session.session import Session, either
 
 logger = logging.getLogger(__name__)
 
+_SEARCH = "list the topics for its patterns"
+
 
 class Discovery:
     """Updates subscriptions by pattern when topics appear or disappear.
@@ -75,8 +77,9 @@ class Discovery:
             version = self._session.world.clock.now_ms()
             found, gone = self._subscriptions.listed(names, version=version)
         except (SprocketError, UsageError) as error:
-            logger.warning("search for matching topics: %s", error)
+            self._session.reachability.refused(f"client {self._session.client_id}", _SEARCH, error)
             return
+        self._session.reachability.succeeded(f"client {self._session.client_id}", _SEARCH)
         fresh = [] if self._known is None else [each for each in found if each not in self._known]
         #: A topic that is gone and comes again is another one.
         self._known = {*(self._known or ()), *names} - set(gone)

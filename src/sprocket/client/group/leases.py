@@ -23,6 +23,8 @@ logger = logging.getLogger(__name__)
 
 #: Seconds for which a lease is trusted, from the moment of the request.
 TRUST = 30.0
+#: Seconds after which a lease of another member is reported: one that died has lost it by then.
+_LONG = 90.0
 
 
 class Leases:
@@ -38,6 +40,8 @@ class Leases:
         self._session = session
         self._group = group
         self._timeout_ms = timeout_ms
+        #: Since when another member has a queue that this one should have, on the loop's clock.
+        self._others_since: dict[QueueId, float] = {}
         #: Queues whose lease was requested and not returned: this member may have it.
         self._asked: set[QueueId] = set()
 
@@ -59,7 +63,20 @@ class Leases:
                 logger.info("%s: leases at %s: %s", self._group, broker, error)
                 continue
             answers |= {queue: trusted_until if queue in granted else None for queue in mine}
+        for queue, until in answers.items():
+            self._note(queue, is_granted=until is not None)
         return answers
+
+    def _note(self, queue: QueueId, *, is_granted: bool) -> None:
+        """Reports a queue that another member holds longer than a lease lasts without it."""
+        who, what = f"group {self._group}", f"get the lease on {queue}"
+        if is_granted:
+            self._others_since.pop(queue, None)
+            self._session.reachability.succeeded(who, what)
+            return
+        now = asyncio.get_running_loop().time()
+        if now - self._others_since.setdefault(queue, now) > _LONG:
+            self._session.reachability.refused(who, what, "another member holds it")
 
     async def give_back(self, queues: Iterable[QueueId]) -> None:
         """Returns leases to their brokers; a lease that cannot be returned expires."""

@@ -14,6 +14,7 @@ from sprocket.base.errors import ConnectFailed, RouteNotFound, SprocketError, Tr
 from sprocket.client.session.session import Session
 from sprocket.clientcore.routes import TopicRoute
 from sprocket.message.queue import QueueId
+from sprocket.message.topic import is_retry_topic
 from sprocket.protocol.bodies import GroupMemberList
 from sprocket.protocol.codes import MASTER
 from sprocket.protocol.requests.client import GroupMembers
@@ -58,13 +59,18 @@ class RouteLookup:
         deadline = Deadline.after_ms(self.timeout_ms)
         try:
             route = await self.session.routes.of(topic, deadline)
-        except RouteNotFound:
+        except RouteNotFound as error:
             self.known_first.setdefault(topic, frozenset())
+            if not is_retry_topic(topic):  # that is made by the first heartbeat
+                self.session.reachability.refused(
+                    f"group {self.group}", f"find topic {topic}", error
+                )
             return None
         except TransportError as error:
             logger.debug("%s: route of %s: %s", self.group, topic, error)
             return None
         self.known_first.setdefault(topic, frozenset(route.readable))
+        self.session.reachability.succeeded(f"group {self.group}", f"find topic {topic}")
         return route
 
 

@@ -28,6 +28,7 @@ from sprocket.client.group.offset_store import OffsetStore
 from sprocket.client.group.offsets import StartPosition
 from sprocket.client.group.rebalance import Acquire, Instruction, Rebalance
 from sprocket.client.group.shares import MembershipOptions, Shares
+from sprocket.client.group.slices import InSlices, cancel_all
 from sprocket.client.session.session import Session, either
 from sprocket.message.queue import QueueId
 from sprocket.protocol.bodies import ConsumerData
@@ -37,9 +38,6 @@ logger = logging.getLogger(__name__)
 #: Seconds before the next rebalance after one that was incomplete: the first pause, the longest.
 _SOON = 1.0
 _SOON_LONGEST = 5.0
-#: Queues that are taken, or given up, at the same time, and seconds until the next ones begin.
-_SLICE = 200
-_SLICE_SECONDS = 0.02
 
 
 class _Held(NamedTuple):
@@ -86,12 +84,14 @@ class Membership:
         strategy = average if is_alone else strategy_of(parts.config.assign)
         self._rebalance = Rebalance(parts.session.client_id, strategy)
         self._shares = Shares(parts.config, options.on_share)
+        self._instructions = InSlices(self._perform)
         self._held: dict[QueueId, _Held] = {}
         #: Ordered consumption: queues that are released when their running batch ends.
         self._ending: dict[QueueId, Feed] = {}
         self._rebalance_now = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
         self._is_leaving = False
+        self._due_at = 0.0
         #: Whether feeds have yet to be updated with subscriptions that changed.
         self._is_outdated = False
 
@@ -140,9 +140,7 @@ class Membership:
         if self._options.chosen is None:
             self._session.add_consumer(self)
             beat = asyncio.ensure_future(self._session.heartbeat())
-            await asyncio.wait(
-                [beat], timeout=_SOON / 2
-            )  # silent brokers are told when they answer
+            await asyncio.wait([beat], timeout=_SOON / 2)  # silent brokers learn of it later
         self._begin(self._rebalance_loop)
         self._begin(self._commit_loop)
         if self._leases is not None:
@@ -152,9 +150,8 @@ class Membership:
         """Stops fetching and rebalancing; the fetched messages stay."""
         self._is_leaving = True
         tasks = [*self._tasks, *(held.task for held in self._held.values())]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        self._instructions.stop()
+        await cancel_all(tasks)
 
     async def leave(self) -> None:
         """Commits what is done, and leaves the group."""
@@ -218,7 +215,7 @@ class Membership:
             if topic in self._subscriptions:
                 is_settled = self._share_out(topic, found) and is_settled
         for topic in {queue.topic for queue in self._held} - set(self._subscriptions):
-            self._perform(self._rebalance.unsubscribed(topic))
+            self._instructions.add(self._rebalance.unsubscribed(topic))
             self._set_share(topic)
         return is_settled
 
@@ -229,25 +226,23 @@ class Membership:
         except Exception:  # a user's strategy; the queues that are held stay held
             logger.exception("%s: the strategy failed for %s", self.group, topic)
             return False
-        self._perform(instructions)
+        self._instructions.add(instructions)
         self._set_share(topic)
         return True
 
     def _set_share(self, topic: str) -> None:
-        if self._shares.set(topic, self._rebalance.wanted(topic)):
+        share = self._rebalance.wanted(topic)
+        if self._shares.set(topic, share):
             limits = self._shares.limits(topic)
-            for queue, held in self._held.items():
-                if queue.topic == topic:
+            for queue in share:
+                if (held := self._held.get(queue)) is not None:
                     held.feed.limit(limits)
 
     # Acquiring and releasing.
 
-    def _perform(self, instructions: list[Instruction]) -> None:
-        for each in instructions[:_SLICE]:
-            work = self._acquire if isinstance(each, Acquire) else self._release
-            self._begin(partial(work, each.queue))
-        if (rest := instructions[_SLICE:]) and not self._is_leaving:
-            asyncio.get_running_loop().call_later(_SLICE_SECONDS, self._perform, rest)
+    def _perform(self, instruction: Instruction) -> None:
+        work = self._acquire if isinstance(instruction, Acquire) else self._release
+        self._begin(partial(work, instruction.queue))
 
     async def _acquire(self, queue: QueueId) -> None:
         try:
@@ -265,7 +260,7 @@ class Membership:
         feed.subscribe(self._subscriptions.get(queue.topic, feed.subscription))
         self._held[queue] = _Held(feed, asyncio.ensure_future(self._run(feed)))
         logger.info("%s: %s from %d", self.group, queue, feed.window.next_offset)
-        self._perform(self._rebalance.acquired(queue))
+        self._instructions.add(self._rebalance.acquired(queue))
         if self._options.on_held is not None:
             self._options.on_held()
 
@@ -292,8 +287,11 @@ class Membership:
             self._rebalance.gave_up(feed.queue)
             self._rebalance_after()
 
+    # One timer for all: with one for each queue that another member holds, requests would multiply.
     def _rebalance_after(self) -> None:
-        asyncio.get_running_loop().call_later(_SOON, self.rebalance_soon)
+        loop = asyncio.get_running_loop()
+        if self._due_at <= loop.time():
+            self._due_at = loop.call_later(_SOON, self.rebalance_soon).when()
 
     async def _release(self, queue: QueueId) -> None:
         held = self._held.pop(queue, None)
@@ -306,7 +304,7 @@ class Membership:
             if self._leases is not None:
                 await self._leases.give_back([queue])
             logger.info("%s: %s released at %d", self.group, queue, held.feed.window.next_offset)
-        self._perform(self._rebalance.released(queue))
+        self._instructions.add(self._rebalance.released(queue))
 
     async def _finish(self, feed: Feed) -> None:
         """Ordered consumption: waits for the end of the running batch, however long it takes.

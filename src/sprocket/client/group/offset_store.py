@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Iterable
 
-from sprocket.base.errors import SprocketError
+from sprocket.base.errors import SprocketError, TransportError
 from sprocket.client.base.subscription import Subscription
 from sprocket.client.fetching.fetcher import Feed, FeedParts
 from sprocket.client.group.local_offsets import LocalOffsets
@@ -106,7 +106,15 @@ class OffsetStore:
             await self._kept.commit(feed.queue, offset)
         except SprocketError as error:
             logger.info("%s: commit of %d in %s: %s", self._parts.group, offset, feed.queue, error)
+            if not isinstance(error, TransportError):
+                self._parts.session.reachability.refused(*self._committing(feed), error)
             return error
+        self._parts.session.reachability.succeeded(*self._committing(feed))
         if feed.window is window:
             feed.committed, feed.committed_at = offset, now
         return None
+
+    def _committing(self, feed: Feed) -> tuple[str, str]:
+        """Who does what, in the session's reports."""
+        queue = feed.queue
+        return f"group {self._parts.group}", f"commit offsets of {queue.topic} at {queue.broker}"

@@ -102,7 +102,12 @@ class MessageSender:
                 accepts messages for it.
             SendFailed: no name server answered in time.
         """
+        # While a master is away, its slaves keep the topic's route alive. Such a route is worth
+        # nothing to a sender, and the next one may be there: it is asked for with each send.
         route = self._session.routes.known(topic)
+        if route is not None and not route.writable:
+            await self._refresh(topic, deadline)
+            route = self._session.routes.known(topic)
         if route is None:
             try:
                 route = await self._session.routes.for_sending(

@@ -1,39 +1,29 @@
-"""Reports servers that cannot be reached: once when it begins, then rarely, and once at its end.
-
-Each attempt that fails would be worth a line to nobody: a producer that sends in a loop makes
-hundreds a second. No line at all would leave a user without a reason why nothing comes.
-"""
+"""Reports what a session cannot reach or is refused: at the begin, then rarely, and at the end."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable
 
+from sprocket.base.errors import ConnectFailed, SprocketError
+from sprocket.base.troubles import Troubles
+from sprocket.protocol.command import Command
+
 logger = logging.getLogger(__name__)
-
-#: Seconds until the second report, and the longest pause between two; each is twice the last one.
-_PAUSE_FIRST = 60.0
-_PAUSE_LONGEST = 3600.0
-
-
-class _ReportedOutage:
-    def __init__(self, began: float, level: int) -> None:
-        self.began = began
-        self.level = level
-        self.pause = _PAUSE_FIRST
-        self.next_report = began + _PAUSE_FIRST
 
 
 class Reachability:
-    """What one session knows of servers that it cannot reach.
+    """What one session knows of servers that it cannot reach, and of what they refuse.
 
     Args:
         clock: the loop's time, in seconds.
+
+    Attributes:
+        troubles: what else goes wrong.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
-        self._clock = clock
-        self._outages: dict[str, _ReportedOutage] = {}
+        self.troubles = Troubles(clock, logger)
 
     def failed(self, server: str, error: Exception, *, level: int = logging.WARNING) -> None:
         """An attempt to reach a server failed.
@@ -42,21 +32,37 @@ class Reachability:
             server: what is reported: "broker 10.0.0.1:10911".
             level: of the report.
         """
-        now = self._clock()
-        outage = self._outages.get(server)
-        if outage is None:
-            self._outages[server] = _ReportedOutage(now, level)
-            logger.log(level, "no answer from %s: %s", server, error)
-        elif now >= outage.next_report:
-            outage.pause = min(outage.pause * 2, _PAUSE_LONGEST)
-            outage.next_report = now + outage.pause
-            seconds = now - outage.began
-            logger.log(level, "no answer from %s for %.0f s: %s", server, seconds, error)
-        else:
-            logger.debug("%s: %s", server, error)
+        self.troubles.failed(server, f"no answer from {server}", error, level=level)
 
     def answered(self, server: str) -> None:
         """A server answered."""
-        if self._outages and (outage := self._outages.pop(server, None)) is not None:
-            seconds = self._clock() - outage.began
-            logger.log(outage.level, "answers come again from %s, after %.0f s", server, seconds)
+        if self.troubles.is_any:
+            self.troubles.ended(server, f"answers come again from {server}")
+
+    def registered(self, client_id: str, address: str, reply: Command) -> None:
+        """A broker answered a heartbeat; Sprocket's brokers may warn in the remark.
+
+        Raises:
+            ConnectFailed: it refuses the heartbeat.
+        """
+        who, what = f"client {client_id}", f"register at broker {address}"
+        if reply.code:
+            refusal = f"{reply.remark} (code {reply.code})"
+            self.refused(who, what, refusal)
+            raise ConnectFailed(f"{address} refused a heartbeat: {refusal}")
+        self.succeeded(who, what)
+        if reply.remark:
+            name, remark = f"warning of {address}", reply.remark
+            is_new = self.troubles.reported(name) not in (None, remark)
+            self.troubles.failed(name, remark, f"so says broker {address}", is_new=is_new)
+        elif self.troubles.is_any:
+            self.troubles.ended(f"warning of {address}", f"broker {address} warns no more")
+
+    def refused(self, who: str, what: str, error: SprocketError | str) -> None:
+        """Something does not succeed: "group g", "read topic t"."""
+        self.troubles.failed(f"{who} {what}", f"{who} cannot {what}", error)
+
+    def succeeded(self, who: str, what: str) -> None:
+        """It succeeds."""
+        if self.troubles.is_any:
+            self.troubles.ended(f"{who} {what}", f"{who} can {what} again")

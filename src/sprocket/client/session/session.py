@@ -269,8 +269,7 @@ class Session:
             self.reachability.failed(f"broker {address}", error)
             raise
         self.reachability.answered(f"broker {address}")
-        if reply.code:
-            raise ConnectFailed(f"{address} refused a heartbeat: {reply.remark} ({reply.code})")
+        self.reachability.registered(self.client_id, address, reply)
         return peer
 
     def _greeted_now(self, address: str, task: asyncio.Task[Peer]) -> None:
@@ -330,21 +329,21 @@ class Session:
         ).encode()
 
     async def _heartbeat_loop(self) -> None:
-        retry_pauses = pauses(_HEARTBEAT_RETRY_FIRST, self._config.heartbeat_ms / 1000)
+        usual = self._config.heartbeat_ms / 1000
+        retry_pauses = pauses(_HEARTBEAT_RETRY_FIRST, usual)
         while True:
             self._heartbeat_now.clear()
             beat = asyncio.ensure_future(self.heartbeat())
             now = asyncio.ensure_future(self._heartbeat_now.wait())
-            await asyncio.wait([beat, now], return_when=asyncio.FIRST_COMPLETED)
-            now.cancel()
+            try:
+                await asyncio.wait([beat, now], return_when=asyncio.FIRST_COMPLETED)
+            finally:  # also when the session is closed in between
+                now.cancel()
             if not beat.done():  # a silent broker must not keep what is new from the others
                 continue
             if beat.result():
-                retry_pauses = pauses(_HEARTBEAT_RETRY_FIRST, self._config.heartbeat_ms / 1000)
-                pause = self._config.heartbeat_ms / 1000
-            else:
-                pause = next(retry_pauses)
-            await either(self._heartbeat_now, pause)
+                retry_pauses = pauses(_HEARTBEAT_RETRY_FIRST, usual)
+            await either(self._heartbeat_now, usual if beat.result() else next(retry_pauses))
 
     async def _refresh_loop(self) -> None:
         while True:

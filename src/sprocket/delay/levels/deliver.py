@@ -17,6 +17,7 @@ from collections.abc import Callable
 from sprocket.base.deadline import Deadline, loop_ms
 from sprocket.base.errors import ClosedError, CorruptRecord, StoreError
 from sprocket.base.ports import Clock
+from sprocket.base.troubles import Troubles
 from sprocket.delay.levels.delivered import delivered_since
 from sprocket.delay.levels.levels import DelayLevels
 from sprocket.delay.levels.schedule import ScheduleProgress, due_draft, wait_ms
@@ -61,6 +62,7 @@ class LevelDelivery:
         self._levels = levels
         self._progress = progress
         self._clock = clock
+        self._troubles = Troubles(lambda: asyncio.get_running_loop().time(), logger)
         #: By level, when a clock that was set back was noticed, by the loop's time in ms, and where
         #: the log ended then.
         self._set_back: dict[int, tuple[int, int]] = {}
@@ -128,7 +130,7 @@ class LevelDelivery:
             try:
                 await self._store.load(SCHEDULE, queue, at, count=_COUNT_MAX, bytes_max=_BYTES_MAX)
             except StoreError as error:
-                logger.warning("delay level %d waits: %s", level, error)
+                self._waits(level, error)
                 return _AGAIN_SECONDS
         return 0.0
 
@@ -217,6 +219,11 @@ class LevelDelivery:
         except (CorruptRecord, IllegalDraft) as error:
             logger.error("delayed message at %d is left out: %s", record.log_offset, error)
         except (StoreError, ClosedError) as error:
-            logger.warning("delay level %d waits: %s", level, error)
+            self._waits(level, error)
             return False
+        if self._troubles.is_any:
+            self._troubles.ended(f"{level}", f"delay level {level} waits no more")
         return True
+
+    def _waits(self, level: int, error: Exception) -> None:
+        self._troubles.failed(f"{level}", f"delay level {level} waits", error)

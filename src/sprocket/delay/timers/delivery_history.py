@@ -34,7 +34,8 @@ class DeliveryHistory:
     def __init__(self, *, by_key: bool = False) -> None:
         self._by_key = by_key
         self.origins: set[int] = set()
-        #: Topic and unique key of messages that name no origin, or the first record of the log, 0.
+        #: Topic and unique key of messages that name no origin: 0 is also the offset of the log's
+        #: first record, see `know_first`.
         self._keys: set[str] = set()
         self._rolled_keys: set[str] = set()
 
@@ -49,11 +50,22 @@ class DeliveryHistory:
         if record.prepared_offset:
             self.origins.add(record.prepared_offset)
             return
-        properties = decode_bytes(raw)
-        is_rolled = record.topic == TIMER
-        topic = properties.get(names.REAL_TOPIC, "") if is_rolled else record.topic
-        key = delete_key(topic, properties.get(names.UNIQUE_KEY, ""))
-        (self._rolled_keys if is_rolled else self._keys).add(key)
+        keys = self._rolled_keys if record.topic == TIMER else self._keys
+        keys.add(_key_of(record))
+
+    def know_first(self, key: str) -> None:
+        """Finds out whether the message in the log's first record was delivered or rolled.
+
+        Its offset, 0, looks like no origin; so its key decides.
+
+        Args:
+            key: the topic and unique key of that message.
+        """
+        for keys in (self._keys, self._rolled_keys):
+            if key in keys:
+                keys.discard(key)
+                self.origins.add(0)
+                return
 
     def pop(self, log_offset: int, key: str, *, is_rolled: bool) -> bool:
         """Whether the message of a record is among them; removes it then.
@@ -67,7 +79,7 @@ class DeliveryHistory:
             self.origins.discard(log_offset)
             return True
         keys = self._rolled_keys if is_rolled else self._keys
-        if key in keys and (self._by_key or not log_offset):
+        if self._by_key and key in keys:
             keys.discard(key)
             return True
         return False
@@ -82,11 +94,32 @@ async def read_history(store: Store, log_offset: int, *, by_key: bool) -> Delive
         by_key: whether Java's broker may have delivered some.
     """
     history = DeliveryHistory(by_key=by_key)
+    first = _first_of(store)
     for count, record in enumerate(records_from(store, log_offset), 1):
         history.apply(record)
         if count % _PAUSE_RECORDS == 0:
             await asyncio.sleep(0)
+    if first is not None:
+        history.know_first(first)
     return history
+
+
+def _key_of(record: Record) -> str:
+    """Topic and unique key of a message that was delivered, or that waits."""
+    properties = decode_bytes(bytes(record.properties))
+    topic = properties.get(names.REAL_TOPIC, "") if record.topic == TIMER else record.topic
+    return delete_key(topic, properties.get(names.UNIQUE_KEY, ""))
+
+
+def _first_of(store: Store) -> str | None:
+    """The key of the message at log offset 0, if it waits for its time."""
+    if store.log_start > 0 or store.log_end <= 0:
+        return None
+    try:
+        record = parse(store.lookup(0))
+    except (OffsetOutOfRange, CorruptRecord):
+        return None
+    return _key_of(record) if record.topic == TIMER else None
 
 
 async def origins_of_copies(store: Store, at: int) -> set[int]:
@@ -97,15 +130,18 @@ async def origins_of_copies(store: Store, at: int) -> set[int]:
         at: the first queue offset to read.
     """
     found: set[int] = set()
+    first = _first_of(store)
     while at < store.max_offset(TIMER, QUEUE):
         read = store.read(TIMER, QUEUE, at, count_max=_PAUSE_RECORDS, bytes_max=_PAUSE_BYTES)
         # Damage is logged where the message is to go on the wheel.
         for record in read.records(on_damage=lambda error: None):
-            if value_in(bytes(record.properties), names.TIMER_ROLL_TIMES):
+            if not value_in(bytes(record.properties), names.TIMER_ROLL_TIMES):
+                continue
+            if record.prepared_offset or (first is not None and _key_of(record) == first):
                 found.add(record.prepared_offset)
         at = max(read.next_offset, at + 1)
         await asyncio.sleep(0)
-    return found - {0}
+    return found
 
 
 def file_stored_before(store: Store, time_ms: int, *, file_bytes: int) -> int:

@@ -16,6 +16,7 @@ from collections.abc import Callable
 
 from sprocket.base.errors import ClosedError, CorruptRecord, OffsetOutOfRange, StoreError
 from sprocket.base.ports import Clock
+from sprocket.base.troubles import Troubles
 from sprocket.delay.timers import timed
 from sprocket.delay.timers.timer_log import TimerUnit
 from sprocket.delay.timers.timers import Timers
@@ -67,6 +68,7 @@ class TimedDelivery:
         self._append = append
         self._clock = clock
         self._save_ms = save_ms
+        self._troubles = Troubles(lambda: asyncio.get_running_loop().time(), logger)
         self.count = 0
 
     async def run(self) -> None:
@@ -105,8 +107,9 @@ class TimedDelivery:
             if timers.catch_up():
                 return 0.0
         except (StoreError, OSError) as error:
-            logger.warning("messages that wait are put on the wheel later: %s", error)
+            self._troubles.failed("late", "messages that wait are put on the wheel later", error)
             return _AGAIN_SECONDS
+        self._troubles.ended("late", "messages that wait are put on the wheel again")
         if not timers.is_in_use:
             return _PAUSE_SECONDS_MAX
         if not timers.current.is_loaded:
@@ -124,7 +127,7 @@ class TimedDelivery:
                 timers.current.agenda.drop()
                 continue
             except StoreError as error:
-                logger.warning("messages that are due wait: %s", error)
+                self._troubles.failed("due", "messages that are due wait", error)
                 return _AGAIN_SECONDS
             if timers.current.agenda.first(now_ms) != position:  # an earlier one arrived meanwhile
                 continue
@@ -157,8 +160,9 @@ class TimedDelivery:
         except (OffsetOutOfRange, CorruptRecord, IllegalDraft) as error:
             logger.error("a message that waited is left out: %s", error)
         except (StoreError, ClosedError) as error:
-            logger.warning("messages that are due wait: %s", error)
+            self._troubles.failed("due", "messages that are due wait", error)
             return False
+        self._troubles.ended("due", "messages that were due are delivered again")
         timers.passed(unit)
         return True
 

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from sprocket.base.errors import OffsetOutOfRange
+from sprocket.base.errors import OffsetOutOfRange, StoreError
 from sprocket.base.ports import Disk, MappedFile
 from sprocket.delay.timers.counts import Counts
 from sprocket.delay.timers.timer_check import TimerCheck, TimerProgress
 from sprocket.delay.timers.timer_log import NORMAL, RECALLS, ROLLS, UNIT_BYTES, TimerLog, TimerUnit
 from sprocket.delay.timers.wheel import EMPTY, SLOT, SLOT_BYTES, SLOTS, WHEEL_BYTES, Wheel
+from sprocket.store.config import FOLDER_SETTINGS
 
 _ROW_SHIFT = 16
 _ROW_BYTES = 1 << _ROW_SHIFT
@@ -38,7 +39,7 @@ class TimerFiles:
         self.log = log
         self.had_wheel = had_wheel
         self._file = file
-        self.wheel = Wheel(file.buffer, width_ms)
+        self.wheel = Wheel(file.buffer, width_ms, file)
         #: Rows of the wheel that have room on the disk.
         self._has_room = bytearray(WHEEL_BYTES // _ROW_BYTES + 1)
         self._unsynced_rows: set[int] = set()
@@ -50,8 +51,17 @@ class TimerFiles:
 
         Raises:
             ConfigError: the timer log was made with another file size.
-            OSError: the disk refuses it.
+            StoreError: the disk refuses it.
         """
+        try:
+            return cls._opened(disk, root, width_ms=width_ms, log_file_bytes=log_file_bytes)
+        except OSError as error:
+            raise StoreError(
+                f"the timers in {root} cannot be opened: {error}; {FOLDER_SETTINGS}"
+            ) from error
+
+    @classmethod
+    def _opened(cls, disk: Disk, root: str, *, width_ms: int, log_file_bytes: int) -> TimerFiles:
         path = f"{root}/timerwheel"
         check = TimerCheck(disk, f"{root}/config/timercheck")
         log = TimerLog(disk, f"{root}/timerlog", log_file_bytes)

@@ -9,14 +9,18 @@ Source: TimerLog, TimerMessageStore.doEnqueue of RocketMQ 5.3, which reserves th
 
 from __future__ import annotations
 
+import logging
 import struct
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import NamedTuple
 
 from sprocket.base.errors import OffsetOutOfRange
 from sprocket.base.ports import Disk
 from sprocket.message.record import BLANK_MAGIC
-from sprocket.store.log.segments import Segment, Segments
+from sprocket.store.log.segments import Segment, Segments, shows_other_size
+
+logger = logging.getLogger(__name__)
 
 UNIT = struct.Struct(">iqiqiqiiq")
 UNIT_BYTES = UNIT.size
@@ -26,6 +30,8 @@ _BLANK = struct.Struct(">iqi")
 _MAGIC_MAX = 0xF
 #: Disk space is reserved in pieces of this size.
 _ROOM_BYTES = 1 << 18
+#: So many bytes are read at once when the log is scanned.
+_SCANNED_BYTES = 5000 * UNIT_BYTES
 
 
 class TimerUnit(NamedTuple):
@@ -82,11 +88,32 @@ class TimerLog:
     def load(self) -> None:
         """Finds the files that are there.
 
+        From a file on that is cut or missing they are removed: what waits is then put on the wheel
+        again from its topic.
+
         Raises:
             ConfigError: they were made with another size.
             OSError: the disk failed.
         """
-        self._segments.load()
+        segments = self._segments
+        segments.load()
+        starts, odd = segments.starts, list(segments.odd)
+        if odd and shows_other_size(odd, has_right=bool(starts)):
+            segments.refuse(odd[0])
+        broken = [each.start for each in odd]
+        broken += [
+            start + segments.file_bytes
+            for start, following in pairwise(starts)
+            if following - start != segments.file_bytes
+        ]
+        if broken:
+            logger.warning(
+                "the timer log in %s is cut or lacks files from position %d on",
+                segments.directory, min(broken),
+            )  # fmt: skip
+            for each in odd:
+                segments.drop(each)
+            segments.remove_from(min(broken))
         self.end = self._segments.limit
 
     @property
@@ -159,10 +186,7 @@ class TimerLog:
         Ends at the first position without a unit.
         """
         for start in [s for s in self._segments.starts if s + self._segments.file_bytes > position]:
-            buffer = self._segments.at(start).buffer
-            whole = len(buffer) - len(buffer) % UNIT_BYTES
-            for number, fields in enumerate(UNIT.iter_unpack(buffer[:whole])):
-                at = start + number * UNIT_BYTES
+            for at, fields in _units(self._segments.at(start)):
                 unit = _unit(fields)
                 if unit is None and fields[2] == BLANK_MAGIC:
                     break
@@ -208,6 +232,15 @@ class TimerLog:
         """Closes the files."""
         self._segment = None
         self._segments.close()
+
+
+def _units(segment: Segment) -> Iterator[tuple[int, tuple[int, ...]]]:
+    """Positions and fields of the units that a file has room for."""
+    whole = len(segment.file) - len(segment.file) % UNIT_BYTES
+    for first in range(0, whole, _SCANNED_BYTES):
+        part = segment.file[first : min(first + _SCANNED_BYTES, whole)]
+        for number, fields in enumerate(UNIT.iter_unpack(part)):
+            yield segment.start + first + number * UNIT_BYTES, fields
 
 
 def _unit(fields: tuple[int, ...]) -> TimerUnit | None:

@@ -1,5 +1,7 @@
 """The timer wheel: the slots of time in which messages wait. Pure, over the bytes of its file.
 
+Slots that are changed must have disk space; the others are read from the file, which may have none.
+
 It has the slots of fourteen days at a width of one second, 32 bytes each, which are used in a ring:
 
 `SLOT` declares a slot, and `docs/formats/timers.md` says what its fields mean.
@@ -13,6 +15,8 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 from typing import NamedTuple
+
+from sprocket.base.ports import FileBytes
 
 SLOT = struct.Struct(">qqqii")
 SLOT_BYTES = SLOT.size
@@ -43,16 +47,21 @@ EMPTY = Slot(-1, -1, 0, 0)
 
 
 class Wheel:
-    """The slots in a buffer of `WHEEL_BYTES`.
+    """The slots in a file of `WHEEL_BYTES`.
 
     Attributes:
-        buffer: the bytes.
+        buffer: the mapped bytes.
         width_ms: width of a slot.
     """
 
-    __slots__ = ("buffer", "width_ms")
+    __slots__ = ("_file", "buffer", "width_ms")
 
-    def __init__(self, buffer: memoryview, width_ms: int) -> None:
+    def __init__(self, buffer: memoryview, width_ms: int, file: FileBytes | None = None) -> None:
+        """
+        Args:
+            file: the same bytes, for slots that were never written; by default the buffer itself.
+        """
+        self._file: FileBytes = buffer if file is None else file
         self.buffer = buffer
         self.width_ms = width_ms
 
@@ -67,11 +76,12 @@ class Wheel:
 
     def get(self, time_ms: int) -> Slot:
         """The slot that contains a time."""
-        number, *fields = SLOT.unpack_from(self.buffer, self.place(time_ms))
+        at = self.place(time_ms)
+        number, *fields = SLOT.unpack(self._file[at : at + SLOT_BYTES])
         return Slot(*fields) if number == time_ms // self.width_ms else EMPTY
 
     def last(self, time_ms: int) -> int:
-        """Position of the last unit in the slot of a time; -1 for none."""
+        """Position of the last unit in the slot of a time, which has disk space; -1 for none."""
         number = time_ms // self.width_ms
         stored, _, last, _, _ = SLOT.unpack_from(self.buffer, number % SLOTS * SLOT_BYTES)
         return last if stored == number else -1
@@ -107,7 +117,7 @@ class Wheel:
         while number < last and checked < _ROW_SLOTS:
             at = number % SLOTS * SLOT_BYTES
             span = min(_ROW_BYTES - at % _ROW_BYTES, WHEEL_BYTES - at)
-            if self.buffer[at : at + span] == _ZEROS[:span]:
+            if self._file[at : at + span] == _ZEROS[:span]:
                 number += span // SLOT_BYTES
                 continue
             if self.get(number * self.width_ms).last >= 0:
@@ -125,7 +135,7 @@ class Wheel:
         """The same, in rows of 2048 slots, since a pass through all slots takes long."""
         first = from_ms // self.width_ms
         for row in range(0, WHEEL_BYTES, _ROW_BYTES):
-            raw = bytes(self.buffer[row : row + _ROW_BYTES])
+            raw = bytes(self._file[row : row + _ROW_BYTES])
             found: list[tuple[int, Slot]] = []
             if raw != _ZEROS[: len(raw)]:
                 for number, *fields in SLOT.iter_unpack(raw):

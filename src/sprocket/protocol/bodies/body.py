@@ -72,6 +72,15 @@ class Body(msgspec.Struct, rename="camel", omit_defaults=True):
             raise RemoteProtocolError(f"no {cls.__name__}: {error}") from None
 
     @classmethod
+    def of_request(cls, data: Buffer) -> Self:
+        """As `decode` for a request to a server, whose event loop waits meanwhile.
+
+        Raises:
+            RemoteProtocolError: it is not such a body.
+        """
+        return cls.decode(data, bytes_max=lenient_json.REQUEST_BYTES_MAX)
+
+    @classmethod
     def _mended(cls, value: Any) -> Any:
         """Converts values that other clients write in another way to Java's; for subclasses."""
         return value

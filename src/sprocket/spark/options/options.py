@@ -172,7 +172,7 @@ class ReadOptions(Credentials, SelectionOptions):
     )
     pull_timeout_ms: int = option(
         "pullTimeoutMs",
-        values.whole(1, 86_400_000),
+        values.milliseconds(1, 86_400_000),
         "How long a task waits for the next messages of its range, through broken connections "
         "and restarting brokers, before it fails.",
         default=120_000,
@@ -288,7 +288,7 @@ class StreamOptions(ReadOptions):
     )
     route_refresh_ms: int = option(
         "routeRefreshMs",
-        values.whole(0, 3_600_000),
+        values.milliseconds(0, 3_600_000),
         "Time between two updates of topics and queues, ms.",
         default=5_000,
     )

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Callable
 from typing import Any
 
+from sprocket.base import setting_forms as forms
 from sprocket.base.errors import UsageError
 from sprocket.filter.tags import TagFilter
 from sprocket.message.offsets import LONG_MAX
 from sprocket.message.properties import check_user_property
-from sprocket.message.topic import check_group, check_topic
+from sprocket.message.topic import check_consumer_group, check_topic
 from sprocket.spark.options.positions import QueuePositions, parse_offsets
 
+logger = logging.getLogger(__name__)
+
+#: Shorter times are hardly meant in ms.
+_MS_DOUBTFUL = 60
 #: Takes the option's name and its text; returns the value or raises UsageError.
 Parser = Callable[[str, str], Any]
 
@@ -35,6 +41,21 @@ def whole(minimum: int, maximum: int = LONG_MAX) -> Parser:
         if not minimum <= number <= maximum:
             limits = f"at least {minimum}" if number < minimum else f"at most {maximum}"
             raise UsageError(f"option {name} must be {limits}, not {number}")
+        return number
+
+    return parse
+
+
+def milliseconds(minimum: int, maximum: int) -> Parser:
+    """Makes a parser of times in ms; one that looks like seconds is logged as a warning."""
+    parse_whole = whole(minimum, maximum)
+
+    def parse(name: str, value: str) -> int:
+        number: int = parse_whole(name, value)
+        if 0 < number < _MS_DOUBTFUL:
+            logger.warning(
+                "option %s is %d ms: the unit is milliseconds, not seconds", name, number
+            )
         return number
 
     return parse
@@ -64,9 +85,8 @@ def addresses(name: str, value: str) -> tuple[str, ...]:
     """`host:port`, several are separated by `;` or `,`."""
     found = tuple(one.strip() for one in re.split(r"[;,]", value) if one.strip())
     for one in found:
-        host, colon, port = one.rpartition(":")
-        if not host or not colon or not port.isdecimal() or not 0 < int(port) < 65536:
-            raise UsageError(f"option {name}: {one!r} is no host:port")
+        if complaint := forms.address(one):
+            raise UsageError(f"option {name} {complaint}")
     if not found:
         raise UsageError(f"option {name} is empty")
     return found
@@ -113,7 +133,7 @@ def pattern(name: str, value: str) -> str:
 
 def group(name: str, value: str) -> str:
     """A consumer group's name."""
-    check_group(value.strip())
+    check_consumer_group(value.strip())
     return value.strip()
 
 

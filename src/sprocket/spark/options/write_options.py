@@ -66,7 +66,10 @@ class WriteOptions(Credentials):
         default=512 * 1024,
     )
     timeout_ms: int = option(
-        "sendTimeoutMs", values.whole(1, 600_000), "Longest wait for a reply, ms.", default=10_000
+        "sendTimeoutMs",
+        values.milliseconds(1, 600_000),
+        "Longest wait for a reply, ms.",
+        default=10_000,
     )
     retries: int = option(
         "sendRetries",

@@ -12,7 +12,9 @@ Source: CommitLog, MappedFileQueue of RocketMQ 4.9 and 5.x.
 
 from __future__ import annotations
 
+import errno
 import mmap
+import os
 import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -146,6 +148,20 @@ def first_stored_ms(file: LogFile) -> int | None:
     return int(stored_ms)
 
 
+def _written_to(descriptor: int, size: int) -> int:
+    """The place in a file behind which there is only a hole; its size if that is unknown."""
+    if not hasattr(os, "SEEK_DATA"):
+        return size
+    at = 0
+    try:
+        while at < size:
+            start = os.lseek(descriptor, at, os.SEEK_DATA)
+            at = os.lseek(descriptor, start, os.SEEK_HOLE)
+    except OSError as error:
+        return at if error.errno == errno.ENXIO else size
+    return at
+
+
 class LogReader:
     """Reads records of one file. Use it with `with`.
 
@@ -174,6 +190,8 @@ class LogReader:
         self._damaged = damaged
         with open(file.path, "rb") as opened:
             self._map = mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ)
+            #: Nothing was written behind it. It is not read either: on tmpfs that takes space.
+            self._written_to = _written_to(opened.fileno(), len(self._map))
         #: Arrays keep the map open, so all of them are made of this one view.
         self._view = memoryview(self._map)
 
@@ -234,8 +252,8 @@ class LogReader:
     def _next_magic(self, at: int) -> int:
         """The next position that may be a magic's, at `at` or behind it; -1 if there is none."""
         # A log often ends with hundreds of MB of zeros. `find` is slow on them, numpy is not.
-        while at < len(self._view):
-            stop = min(at + _ZEROS_BYTES, len(self._view))
+        while at < self._written_to:
+            stop = min(at + _ZEROS_BYTES, self._written_to)
             if np.count_nonzero(np.frombuffer(self._view[at:stop], np.bool_)):
                 place = self._map.find(_MAGIC_BEGIN, at, stop + len(_MAGIC_BEGIN) - 1)
                 if place >= 0:
@@ -270,7 +288,7 @@ class LogReader:
         # sizes; `_checked` checks all records of the run at once later.
         view, size_at, size = self._view, _SIZE.unpack_from, FIXED_BYTES
         room = len(view)
-        last = min(end, at + _RUN_BYTES, room - FIXED_BYTES + 1)
+        last = min(end, at + _RUN_BYTES, room - FIXED_BYTES + 1, self._written_to)
         found: list[int] = []
         add = found.append
         for _ in range(_RUN_RECORDS):
@@ -349,7 +367,9 @@ class LogReader:
         Reports the bytes between as damage, unless they are a blank end or a torn tail.
         """
         left = len(self._view) - at
-        if left < BLANK_BYTES or self._is_blank(at, _SIZE.unpack_from(self._view, at)[0]):
+        if left < BLANK_BYTES or (
+            at < self._written_to and self._is_blank(at, _SIZE.unpack_from(self._view, at)[0])
+        ):
             return end
         following = self.next_record(at + 1)
         if following is None and self.file.is_last:

@@ -62,15 +62,15 @@ def _of_queue(
         raise UsageError(f"there is no queue {number} of topic {topic} in {store.root}")
     for name in names:
         try:
-            buffer = store.disk.peek(f"{folder}/{name}")
+            file = store.disk.peek(f"{folder}/{name}")
         except FileNotFoundError:  # a broker has removed it since
             continue
         # The files are read without a lock while a broker may write them: an entry may be half
         # written, a file may be gone, and its records may have been removed from the log.
         first = int(name) // ENTRY_BYTES
-        whole = len(buffer) - len(buffer) % ENTRY_BYTES
+        whole = len(file) - len(file) % ENTRY_BYTES
         skipped = max(chosen.begin - first, 0)
-        entries = ENTRY.iter_unpack(buffer[min(skipped * ENTRY_BYTES, whole) : whole])
+        entries = ENTRY.iter_unpack(file[min(skipped * ENTRY_BYTES, whole) : whole])
         for offset, (start, size, code) in enumerate(entries, first + skipped):
             if offset >= chosen.end or size <= 0:
                 return

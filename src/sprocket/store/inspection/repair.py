@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from sprocket.base.errors import CorruptRecord, OffsetOutOfRange, StoreError, UsageError
+from sprocket.base.ports import FileBytes, MappedFile
 from sprocket.message.record import (
     BLANK,
     BLANK_BYTES,
@@ -70,8 +71,11 @@ class Repair:
     def cut_at(self, log_offset: int) -> list[RepairStep]:
         """Ends the log at a log offset; everything behind it is moved away.
 
+        There are no steps if the log ends there already.
+
         Raises:
             UsageError: neither a record nor damage begins there.
+            StoreError: a file before it has another size than the others.
         """
         if not self._can_end_at(log_offset):
             raise UsageError(
@@ -79,12 +83,20 @@ class Repair:
                 "`sprocket store verify` and `sprocket store dump` show where they do"
             )
         steps = []
+        for path, _ in reversed(self._log.odd):
+            if int(path.rpartition("/")[2]) < log_offset:
+                raise StoreError(f"{path} has another size than the others: take it away first")
+            steps.append(self._taking_away(path, "commitlog"))
         for start in reversed(self._log.starts):
             path = self._log.path_of(start)
-            if start >= log_offset:
+            at = log_offset - start
+            if at <= 0:
                 steps.append(self._taking_away(path, "commitlog"))
-            elif start + self._log.file_bytes > log_offset:
+            elif at < self._log.file_bytes and written_to(self._log.file(start), at) > at:
                 steps.append(self._cutting(path, start, log_offset))
+        marks = self._store.marks
+        if not steps and (marks is None or marks.flushed <= log_offset):
+            return []
         steps.append(RepairStep("lower the checkpoint to that log offset", self._lower(log_offset)))
         return steps
 
@@ -99,9 +111,9 @@ class Repair:
         async def cut() -> None:
             file = self._disk.map(path, self._log.file_bytes)
             at = log_offset - start
-            self._keep(file.buffer[at:], log_offset)
+            self._keep(file, at, len(file), log_offset)
             file.clear_from(at)
-            await file.sync(at, len(file.buffer))
+            await file.sync(at, len(file))
             file.close()
 
         return RepairStep(f"end the log at byte {log_offset - start} of {path}", cut)
@@ -142,7 +154,7 @@ class Repair:
             self._disk.make_directory(damage.path.rpartition("/")[0])
             file = self._disk.map(damage.path, self._log.file_bytes)
             end = damage.position + damage.end - damage.start
-            self._keep(file.buffer[damage.position : end], damage.start)
+            self._keep(file, damage.position, end, damage.start)
             file.zero(damage.position, end)
             ending = _ending(self._log.file_bytes, damage.position, end)
             at = damage.position
@@ -178,7 +190,7 @@ class Repair:
                     if len(name) != NAME_DIGITS or size % ENTRY_BYTES or not size:
                         continue
                     file = self._disk.map(f"{folder}/{name}", size)
-                    if _lead_to_filler(file.buffer, damages, endings):
+                    if _lead_to_filler(file, damages, endings):
                         await file.sync(0, size)
                     file.close()
 
@@ -204,14 +216,14 @@ class Repair:
 
         return RepairStep(f"take away {path}", take_away)
 
-    def _keep(self, content: memoryview, log_offset: int) -> None:
-        """Saves bytes of the log in the folder `kept`, without the zeros at their end."""
+    def _keep(self, file: FileBytes, start: int, end: int, log_offset: int) -> None:
+        """Saves bytes [start, end) of a log file in the folder `kept`, without the zeros behind."""
         folder = f"{self.kept}/commitlog"
-        size = written_to(content, 0)
-        if size:
+        content = bytes(file[start : min(end, written_to(file, start))])
+        if content:
             self._disk.make_directory(folder)
             part = f"{folder}/{log_offset:020d}.part"
-            self._disk.replace(part, bytes(content[:size]), backup=False)
+            self._disk.replace(part, content, backup=False)
 
 
 async def _nothing() -> None:
@@ -272,10 +284,10 @@ def _filler(log_offset: int, size: int, stored_ms: int) -> bytes:
     )
 
 
-def _lead_to_filler(buffer: memoryview, damages: Sequence[Damage], endings: Sequence[int]) -> bool:
+def _lead_to_filler(file: MappedFile, damages: Sequence[Damage], endings: Sequence[int]) -> bool:
     """Makes entries that point into damage point to its filler. Returns whether there were any."""
     found = False
-    for at, (start, size, _) in enumerate(ENTRY.iter_unpack(buffer)):
+    for at, (start, size, _) in enumerate(ENTRY.iter_unpack(file[:])):
         if size <= 0:
             break
         for damage, ending in zip(damages, endings, strict=True):
@@ -284,6 +296,6 @@ def _lead_to_filler(buffer: memoryview, damages: Sequence[Damage], endings: Sequ
                 entry = (damage.start, _first_bytes(room), DAMAGED_CODE)
                 if not room:
                     entry = (damage.end, BLANK_SIZE, 0)
-                ENTRY.pack_into(buffer, at * ENTRY_BYTES, *entry)
+                ENTRY.pack_into(file.buffer, at * ENTRY_BYTES, *entry)
                 found = True
     return found

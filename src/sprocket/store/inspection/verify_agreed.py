@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 
+from sprocket.base.ports import FileBytes
 from sprocket.store.inspection.inspected import InspectedStore
 from sprocket.store.log.segments import NAME_DIGITS
 from sprocket.store.views.consume_queue import ENTRY_BYTES
@@ -56,7 +57,7 @@ class Agreement:
     def __init__(self, store: InspectedStore) -> None:
         self._store = store
         self._queues: dict[tuple[str, int], Agreed] = {}
-        self._open: dict[str, memoryview] = {}
+        self._open: dict[str, FileBytes] = {}
 
     def of(self, topic: str, number: int) -> Agreed:
         """The entries of one queue that agree."""
@@ -86,15 +87,15 @@ class Agreement:
             first += count
             wanted = wanted[count * ENTRY_BYTES :]
 
-    def _file(self, agreed: Agreed, start: int) -> memoryview:
+    def _file(self, agreed: Agreed, start: int) -> FileBytes:
         path = f"{agreed.folder}/{start * ENTRY_BYTES:0{NAME_DIGITS}d}"
-        buffer = self._open.get(path)
-        if buffer is None:
+        file = self._open.get(path)
+        if file is None:
             if len(self._open) >= _OPEN_MAX:
                 self._open.clear()
             try:
-                buffer = self._store.disk.peek(path)
+                file = self._store.disk.peek(path)
             except FileNotFoundError:  # a broker has removed it since
-                buffer = memoryview(b"")
-            self._open[path] = buffer
-        return buffer
+                file = b""
+            self._open[path] = file
+        return file

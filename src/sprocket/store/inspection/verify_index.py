@@ -42,8 +42,8 @@ def _file(
     store: InspectedStore, path: str, sizes: tuple[int, int], log_end: int
 ) -> Iterator[Finding | int]:
     slots, entries = sizes
-    buffer = store.disk.peek(path)
-    begin_ms, end_ms, begin_offset, end_offset, _, count = HEADER.unpack_from(buffer)
+    file = store.disk.peek(path)
+    begin_ms, end_ms, begin_offset, end_offset, _, count = HEADER.unpack(file[: HEADER.size])
     if not 0 <= count <= entries:
         yield Finding("index", path, 36, f"its header counts {count} entries, {entries} fit")
         return
@@ -51,7 +51,7 @@ def _file(
         text = "its first record comes after its last one"
         yield Finding("index", path, 0, text, is_fault=False)
     entries_at = HEADER.size + slots * SLOT.size
-    heads = array("i", bytes(buffer[HEADER.size : entries_at]))
+    heads = array("i", bytes(file[HEADER.size : entries_at]))
     if sys.byteorder == "little":
         heads.byteswap()
     lost = []
@@ -64,7 +64,7 @@ def _file(
     astray = ahead = 0
     for first in range(1, count, _STEP):
         last = min(first + _STEP, count)
-        raw = buffer[entries_at + first * ENTRY.size : entries_at + last * ENTRY.size]
+        raw = file[entries_at + first * ENTRY.size : entries_at + last * ENTRY.size]
         hashes, offsets, _, before = zip(*ENTRY.iter_unpack(raw), strict=True)
         if max(offsets) >= log_end:
             ahead += sum(offset >= log_end for offset in offsets)

@@ -121,15 +121,15 @@ class _Queue:
 
     def _file(self, path: str, first: int) -> Iterator[Finding]:
         try:
-            buffer = self._store.disk.peek(path)
+            file = self._store.disk.peek(path)
         except FileNotFoundError:  # a broker has removed it since
             return
-        offset, last = first, first + len(buffer) // ENTRY_BYTES
+        offset, last = first, first + len(file) // ENTRY_BYTES
         while offset < last:
             at = (offset - first) * ENTRY_BYTES
-            start, size, code = ENTRY.unpack_from(buffer, at)
+            start, size, code = ENTRY.unpack(file[at : at + ENTRY_BYTES])
             if size <= 0:
-                if not self._has_ended and any(buffer[at : at + ENTRY_BYTES]):
+                if not self._has_ended and any(file[at : at + ENTRY_BYTES]):
                     yield Finding("queue", path, at, f"entry {offset} is not valid")
                 self._has_ended = True
                 return

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, TypeVar
 
 from sprocket.base.errors import CorruptRecord, OffsetOutOfRange
-from sprocket.base.ports import Disk
+from sprocket.base.ports import Disk, FileBytes
 from sprocket.message.offsets import LONG_MAX
 from sprocket.message.record import Record
 from sprocket.store.log.damage import Damage
@@ -69,7 +69,7 @@ class LogFiles:
         self.starts = sorted(s for s in found if sizes[s] == self.file_bytes)
         self._paths = found
         self._folder = paths[0]
-        self._open: tuple[int, memoryview] = (-1, memoryview(b""))
+        self._open: tuple[int, FileBytes] = (-1, b"")
 
     @property
     def start(self) -> int:
@@ -80,7 +80,7 @@ class LogFiles:
         """The path of the file that begins at a log offset, whether it exists or not."""
         return self._paths.get(start, f"{self._folder}/{start:0{NAME_DIGITS}d}")
 
-    def buffer(self, start: int) -> memoryview:
+    def file(self, start: int) -> FileBytes:
         """The content of the file that begins at a log offset.
 
         Raises:
@@ -103,8 +103,8 @@ class LogFiles:
             CorruptRecord: no whole record begins there.
         """
         place = log_offset % self.file_bytes if self.file_bytes else 0
-        buffer = self.buffer(log_offset - place)
-        return checked(buffer, place, log_offset, checks_body=checks_body)
+        file = self.file(log_offset - place)
+        return checked(file, place, log_offset, checks_body=checks_body)
 
 
 def _most_common(sizes: Iterator[int]) -> int:
@@ -133,8 +133,8 @@ def walk_entries(
     """
     records = RecordScanner(TAGS_ONLY, checks_bodies=True)
 
-    def take(buffer: memoryview, start: int, at: int, until: int) -> tuple[RecordBatch, int]:
-        return records.take(buffer, start, at, until=until)
+    def take(file: FileBytes, start: int, at: int, until: int) -> tuple[RecordBatch, int]:
+        return records.take(file, start, at, until=until)
 
     return _walk(files, take, until=until, advance=advance)
 
@@ -142,11 +142,11 @@ def walk_entries(
 #: Is called with a file, the log offset of its first byte, a place in it and a log offset; reads
 #: from that place on records that begin before the log offset. Returns them and the place behind
 #: them. Raises `CorruptRecord` if no whole record begins at the place.
-_Take = Callable[[memoryview, int, int, int], tuple[T, int]]
+_Take = Callable[[FileBytes, int, int, int], tuple[T, int]]
 
 
-def _record(buffer: memoryview, start: int, at: int, until: int) -> tuple[Record, int]:
-    record = checked(buffer, at, start + at)
+def _record(file: FileBytes, start: int, at: int, until: int) -> tuple[Record, int]:
+    record = checked(file, at, start + at)
     return record, at + record.size
 
 
@@ -209,19 +209,19 @@ def _file(
 ) -> Iterator[T | Damage | LogTail]:
     """Records and damage of one file; and a `LogTail` if no more records follow in it."""
     try:
-        buffer = files.buffer(start)
+        file = files.file(start)
     except OffsetOutOfRange:
         return
     at = 0
     written = -1
-    while start + at < limit and not is_blank(buffer, at):
+    while start + at < limit and not is_blank(file, at):
         try:
-            taken, behind = take(buffer, start, at, limit)
+            taken, behind = take(file, start, at, limit)
         except CorruptRecord as error:
             if written < 0:
-                written = written_to(buffer, at)
+                written = written_to(file, at)
             rest = max(written - at, 0)
-            found = next_whole(buffer, start, at) if rest else None
+            found = next_whole(file, start, at) if rest else None
             if found is None:
                 why = str(error) if rest else ""
                 yield LogTail(files.path_of(start), at, start + at, rest, why)

@@ -29,10 +29,13 @@ from sprocket.message.record import (
     BORN_HOST_V6,
     STORED_AT,
     SYS_FLAG_AT,
+    Buffer,
     parse,
 )
 from sprocket.store.log.paths import LogPaths
 from sprocket.store.log.segments import Segment, Segments
+from sprocket.store.log.short_files import mend_short_files
+from sprocket.store.log.whole import record_bytes
 
 _INT = struct.Struct(">i")
 _LONG = struct.Struct(">q")
@@ -52,6 +55,7 @@ class CommitLog:
     `newest_ms` becomes its time.
 
     Attributes:
+        folders: where its files are.
         end: log offset after the last record.
         base: log offset where the current file begins.
         buffer: the current file.
@@ -61,8 +65,8 @@ class CommitLog:
     """
 
     __slots__ = (
-        "_ahead_bytes", "_segment", "base", "buffer", "end", "is_low", "newest_ms", "room_end",
-        "segments",
+        "_ahead_bytes", "_segment", "base", "buffer", "end", "folders", "is_low", "newest_ms",
+        "room_end", "segments",
     )  # fmt: skip
 
     def __init__(
@@ -73,6 +77,7 @@ class CommitLog:
             full_percent: with several folders, a disk fuller than this gets no new file.
         """
         several = len(paths.every) > 1
+        self.folders = paths.every
         self.segments = Segments(
             disk,
             paths.every[0],
@@ -91,13 +96,15 @@ class CommitLog:
         self._ahead_bytes = _PREPARED_BYTES_MIN
 
     def load(self) -> None:
-        """Finds the files that are there.
+        """Finds the files that are there; makes a next one good that is too short.
 
         Raises:
-            ConfigError: a file has another size, or is in two folders.
+            ConfigError: the files were made with another size, or one is in two folders.
+            StoreError: a file is cut.
             OSError: the disk failed.
         """
         self.segments.load()
+        mend_short_files(self.segments)
 
     @property
     def start(self) -> LogOffset:
@@ -204,6 +211,54 @@ class CommitLog:
             end += size
             segment.prepare_to(end + BLANK_BYTES)
 
+    def begin_at(self, start: int) -> None:
+        """Has a log without files begin at the log offset of a file's first byte."""
+        self.segments.make(start)
+        self.set_end(start)
+
+    def write(self, records: Buffer) -> None:
+        """Writes whole records that were made elsewhere for this place; they fit into the file.
+
+        Raises:
+            DiskFull: there is no room for them; the log is unchanged.
+        """
+        size = len(records)
+        self.ensure_space(size)
+        at = self.end - self.base
+        self.buffer[at : at + size] = records
+        self.end += size
+
+    def write_behind(self, at: int, rest: Buffer) -> None:
+        """Writes bytes behind the log's end, in its file; they do not count.
+
+        Raises:
+            DiskFull: there is no room for them.
+        """
+        segment = self._current()
+        segment.prepare_to(at + len(rest))
+        segment.buffer[at - segment.start : at - segment.start + len(rest)] = rest
+
+    def end_file(self) -> None:
+        """Marks the rest of the file blank, if there is room for the mark, and moves behind it.
+
+        Raises:
+            DiskFull: there is no room for the mark.
+        """
+        segment = self._current()
+        if self.end + BLANK_BYTES <= segment.end:
+            segment.prepare_to(self.end + BLANK_BYTES)
+            BLANK.pack_into(
+                segment.buffer, self.end - segment.start, segment.end - self.end, BLANK_MAGIC
+            )
+        self.end = segment.end
+
+    def _current(self) -> Segment:
+        """The file of the log's end; it is made if the end is the beginning of one."""
+        segment = self._segment
+        if segment is None or self.end == segment.end:
+            segment = self._roll()
+        return segment
+
     def _start_after(self, end: int) -> int:
         """Where the file begins that gets a record for which there is no room at `end`.
 
@@ -262,7 +317,8 @@ class CommitLog:
         segment = self.segments.at(log_offset)
         at = log_offset - segment.start
         try:
-            found = parse(segment.buffer, at)
+            # Somebody may ask for any offset, also for one that has no disk space.
+            found = parse(record_bytes(segment.file, at))
         except CorruptRecord as error:
             raise OffsetOutOfRange(f"no record begins at log offset {log_offset}") from error
         if found.log_offset != log_offset or log_offset + found.size > self.end:
@@ -312,7 +368,9 @@ class CommitLog:
         self.segments.remove_from(end if end % self.segments.file_bytes else max(end, 1))
         self.set_end(end)
         at = end - self.base
-        if self._segment is not None and (is_torn or any(self.buffer[at : at + BLANK_BYTES])):
+        if self._segment is not None and (
+            is_torn or any(self._segment.file[at : at + BLANK_BYTES])
+        ):
             self._segment.file.clear_from(at)
 
     def close(self) -> None:

@@ -87,16 +87,16 @@ def _whole_behind(log: CommitLog, at: int, until: int) -> Record | None:
     segments = log.segments
     if segments.has(at):
         segment = segments.at(at)
-        found = next_whole(segment.buffer, segment.start, at - segment.start)
+        found = next_whole(segment.file, segment.start, at - segment.start)
         if found is not None:
             return found
     for start in segments.starts:
         if at < start < until:
-            buffer = segments.at(start).buffer
+            file = segments.at(start).file
             try:
-                return checked(buffer, 0, start)
+                return checked(file, 0, start)
             except CorruptRecord:
-                found = next_whole(buffer, start, 0)
+                found = next_whole(file, start, 0)
                 if found is not None:
                     return found
     return None
@@ -109,7 +109,7 @@ def _describe(log: CommitLog, at: int, end: int) -> Damage:
     if not segments.has(at):
         return Damage(path, 0, at, end, "the file is missing")
     try:
-        checked(segments.at(at).buffer, at - file_start, at)
+        checked(segments.at(at).file, at - file_start, at)
         why = "it is whole now"
     except CorruptRecord as error:
         why = str(error)

@@ -10,14 +10,17 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Callable, Sequence
+from typing import NamedTuple, NoReturn
 
 from sprocket.base.errors import ConfigError, DiskFull, OffsetOutOfRange, StoreError
-from sprocket.base.ports import Disk, MappedFile
+from sprocket.base.ports import Disk, FileBytes, MappedFile
 
 NAME_DIGITS = 20
 
 _CHUNK = 1 << 16
 _ZEROS = bytes(_CHUNK)
+#: No page of memory is smaller.
+_PAGE = 1 << 12
 
 
 class Segment:
@@ -82,9 +85,30 @@ class Segment:
         """Makes bytes [start, end) of the run zero; writes only the parts that are not."""
         last = end - self.start
         for first in range(start - self.start, last, _CHUNK):
-            part = self.buffer[first : min(first + _CHUNK, last)]
-            if bytes(part) != _ZEROS[: len(part)]:
-                part[:] = _ZEROS[: len(part)]
+            end_of_part = min(first + _CHUNK, last)
+            if bytes(self.file[first:end_of_part]) != _ZEROS[: end_of_part - first]:
+                self._clear_some(first, end_of_part)
+
+    def _clear_some(self, start: int, end: int) -> None:
+        """Makes bytes [start, end) of the file zero; writes only pages that have disk space."""
+        for first in range(start, end, _PAGE):
+            page = self.file[first : min(first + _PAGE, end)]
+            if any(page):
+                self.buffer[first : first + len(page)] = _ZEROS[: len(page)]
+
+
+class OddFile(NamedTuple):
+    """A file of another size than its run has.
+
+    Attributes:
+        path: where it is.
+        start: offset of its first byte in the run.
+        size: its size in bytes.
+    """
+
+    path: str
+    start: int
+    size: int
 
 
 class Segments:
@@ -95,7 +119,7 @@ class Segments:
 
     __slots__ = (
         "_disk", "_folders", "_home", "_mapped", "_on_map", "_others", "_setting", "directory",
-        "file_bytes", "starts",
+        "file_bytes", "odd", "starts",
     )  # fmt: skip
 
     def __init__(
@@ -127,13 +151,17 @@ class Segments:
         self._folders: dict[int, str] = {}
         #: Offsets of the files that exist, rising.
         self.starts: list[int] = []
+        #: Files of another size, in the same order; they are not part of the run.
+        self.odd: list[OddFile] = []
         self._mapped: dict[int, Segment] = {}
 
     def load(self) -> None:
         """Finds the files that exist. An empty one, left by a crash, is removed.
 
+        Those of another size are in `odd`: the caller decides what they mean.
+
         Raises:
-            ConfigError: a file has another size, or is in two folders.
+            ConfigError: a file is in two folders.
             OSError: the disk failed.
         """
         for folder in (self.directory, *self._others):
@@ -141,6 +169,7 @@ class Segments:
                 if len(name) == NAME_DIGITS and name.isascii() and name.isdigit():
                     self._admit(folder, name)
         self.starts.sort()
+        self.odd.sort(key=lambda odd: odd.start)
 
     def _admit(self, folder: str, name: str) -> None:
         path = f"{folder}/{name}"
@@ -150,15 +179,48 @@ class Segments:
             return
         start = int(name)
         if size != self.file_bytes or start % self.file_bytes:
-            raise ConfigError(
-                f"{path} has {size} bytes, but {self._setting} is {self.file_bytes}: "
-                "a store keeps the file sizes it was made with"
-            )
+            self.odd.append(OddFile(path, start, size))
+            return
         if start in self.starts:
             raise ConfigError(f"{path} is also {self.path_of(start)}: one of them is too many")
         self.starts.append(start)
         if folder != self.directory:
             self._folders[start] = folder
+
+    def refuse(self, odd: OddFile) -> NoReturn:
+        """Refuses a file that was made with another setting.
+
+        Raises:
+            ConfigError: always.
+        """
+        raise ConfigError(
+            f"{odd.path} has {odd.size} bytes, but {self._setting} is {self.file_bytes}: "
+            "a store keeps the file sizes it was made with"
+        )
+
+    def peek(self, odd: OddFile) -> FileBytes:
+        """The bytes of a file of another size.
+
+        Raises:
+            OSError: the disk failed.
+        """
+        return self._disk.peek(odd.path)
+
+    def drop(self, odd: OddFile) -> None:
+        """Removes a file of another size."""
+        self._disk.remove(odd.path)
+        self.odd.remove(odd)
+
+    def lengthen(self, odd: OddFile) -> None:
+        """Gives a file that is too short its right size, with zeros behind; it joins the run.
+
+        Raises:
+            OSError: the disk refuses it.
+        """
+        self._disk.lengthen(odd.path, self.file_bytes)
+        self.odd.remove(odd)
+        self._admit(*odd.path.rsplit("/", 1))
+        self.starts.sort()
 
     @property
     def start(self) -> int:
@@ -200,10 +262,13 @@ class Segments:
         start = offset - offset % self.file_bytes
         if self._is_there(offset):
             return self.at(offset)
-        if self._home is not None:
-            self._folders[start] = self._home(start // self.file_bytes)
-        if self._home is not None or not self.starts:
-            self._disk.make_directory(self._folders.get(start, self.directory))
+        try:
+            if self._home is not None:
+                self._folders[start] = self._home(start // self.file_bytes)
+            if self._home is not None or not self.starts:
+                self._disk.make_directory(self._folders.get(start, self.directory))
+        except OSError as error:
+            raise refused(f"cannot make the folder of {self.path_of(start)}", error) from error
         segment = self._map(start)
         self.starts.append(start)
         self.starts.sort()
@@ -261,6 +326,12 @@ class Segments:
         self._disk.remove(self.path_of(start))
         self._folders.pop(start, None)
 
+    def unmap_others(self, offset: int) -> None:
+        """Unmaps all files but the one that holds an offset."""
+        kept = offset - offset % self.file_bytes
+        for start in [start for start in self._mapped if start != kept]:
+            self._mapped.pop(start).file.close()
+
     def unmap_all(self) -> None:
         """Unmaps all files; they are mapped again when they are needed."""
         for segment in self._mapped.values():
@@ -271,6 +342,22 @@ class Segments:
         """Unmaps all files for good."""
         self.unmap_all()
         self.starts.clear()
+
+
+def shows_other_size(odd: Sequence[OddFile], *, has_right: bool, unit: int = 1) -> bool:
+    """Whether files of another size show that the setting was changed, and not that they are cut.
+
+    Args:
+        odd: these files.
+        has_right: whether there are files of the right size as well.
+        unit: files hold whole units of so many bytes.
+    """
+    sizes = {each.size for each in odd}
+    return (
+        not has_right
+        and len(sizes) == 1
+        and all(each.size % unit == 0 and each.start % each.size == 0 for each in odd)
+    )
 
 
 def refused(text: str, error: OSError) -> StoreError:

@@ -11,10 +11,12 @@ import struct
 from collections.abc import Iterator
 
 from sprocket.base.errors import CorruptRecord
+from sprocket.base.ports import FileBytes
 from sprocket.message.record import (
     BLANK,
     BLANK_BYTES,
     BLANK_MAGIC,
+    FIXED_BYTES,
     MAGIC,
     MAGIC_AT,
     Record,
@@ -25,18 +27,27 @@ from sprocket.message.record import (
 #: The bytes behind the size of a record, in both versions of the format.
 _MAGIC_START = struct.pack(">i", MAGIC)[:3]
 _CHUNK = 1 << 20
+_SIZE_BYTES = 4
+#: No head is longer: both hosts of a record may have twelve bytes more.
+_HEAD_BYTES_MAX = FIXED_BYTES + 24
 _ZEROS = bytes(_CHUNK)
 #: This many zeros in a row show a sector that was never written.
 HOLE = bytes(512)
 
 
-def checked(buffer: memoryview, at: int, log_offset: int, *, checks_body: bool = True) -> Record:
+def record_bytes(file: FileBytes, at: int) -> bytes | bytearray | memoryview:
+    """The bytes of the record that may begin at a place of a file; never fewer than a head has."""
+    size = int.from_bytes(file[at : at + _SIZE_BYTES], "big", signed=True)
+    return file[at : at + max(size, _HEAD_BYTES_MAX)]
+
+
+def checked(file: FileBytes, at: int, log_offset: int, *, checks_body: bool = True) -> Record:
     """The record at a place of a file, which must carry this log offset.
 
     Raises:
         CorruptRecord: it is not whole; the text gives the reason.
     """
-    record = parse(buffer, at)
+    record = parse(record_bytes(file, at))
     if record.log_offset != log_offset:
         raise CorruptRecord(f"the record there carries log offset {record.log_offset}")
     if not record.topic or "\0" in record.topic:
@@ -55,37 +66,36 @@ def _is_unwritten(properties: bytes) -> bool:
     return properties[0] == 0 or properties[-1] == 0 or HOLE in properties
 
 
-def is_blank(buffer: memoryview, at: int) -> bool:
+def is_blank(file: FileBytes, at: int) -> bool:
     """Whether the rest of a file is marked as unused, or too short for the mark."""
-    left = len(buffer) - at
+    left = len(file) - at
     if left < BLANK_BYTES:
         return True
-    size, magic = BLANK.unpack_from(buffer, at)
+    size, magic = BLANK.unpack(file[at : at + BLANK_BYTES])
     return bool(magic == BLANK_MAGIC and size == left)
 
 
-def next_whole(buffer: memoryview, start: int, at: int) -> Record | None:
+def next_whole(file: FileBytes, start: int, at: int) -> Record | None:
     """The first whole record behind a place of a file.
 
     Args:
-        buffer: the file.
         start: log offset of its first byte.
         at: the place, in bytes from there.
     """
-    for place in _candidates(buffer, at + 1):
+    for place in _candidates(file, at + 1):
         try:
-            return checked(buffer, place, start + place)
+            return checked(file, place, start + place)
         except CorruptRecord:
             continue
     return None
 
 
-def _candidates(buffer: memoryview, at: int) -> Iterator[int]:
+def _candidates(file: FileBytes, at: int) -> Iterator[int]:
     """Places where records may begin."""
     at += MAGIC_AT
     overlap = len(_MAGIC_START) - 1
-    while at < len(buffer):
-        chunk = bytes(buffer[at : at + _CHUNK + overlap])
+    while at < len(file):
+        chunk = bytes(file[at : at + _CHUNK + overlap])
         found = -1 if _is_zero(chunk) else chunk.find(_MAGIC_START)
         while found >= 0:
             yield at + found - MAGIC_AT
@@ -98,15 +108,15 @@ def _is_zero(chunk: bytes) -> bool:
     return chunk == (_ZEROS if len(chunk) == len(_ZEROS) else bytes(len(chunk)))
 
 
-def written_to(buffer: memoryview, at: int) -> int:
+def written_to(file: FileBytes, at: int) -> int:
     """The place after the last byte that is not zero, from `at` on; `at` if all are zero.
 
     Reads the file from its end, because most of what follows the log's end is zero.
     """
-    last = len(buffer)
+    last = len(file)
     while last > at:
         first = max(at, last - _CHUNK)
-        chunk = bytes(buffer[first:last])
+        chunk = bytes(file[first:last])
         if not _is_zero(chunk):
             return first + len(chunk.rstrip(b"\0"))
         last = first

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import logging
 
-from sprocket.base.errors import DamagedLog
+from sprocket.base.errors import DamagedLog, StoreError
 from sprocket.store.config import StoreConfig
 from sprocket.store.log.segments import is_no_room
+from sprocket.store.opening.mended_records import MendedRecords
 from sprocket.store.opening.parts import StoreParts
 from sprocket.store.opening.recovery import OpenMode, RecoveredStore, recover
+from sprocket.store.opening.sampled import sampled_fault
 from sprocket.store.views.tag_codes import TagCodes
 
 logger = logging.getLogger(__name__)
@@ -30,6 +32,7 @@ async def recover_and_open(
     # last, when the file of deleted topics agrees with the log's new end.
     parts.load()
     was_stopped = not parts.abort.exists()
+    _check_log(parts, config, root=root, was_stopped=was_stopped)
     try:
         parts.abort.create()
     except OSError as error:  # if the disk is full, it is tried again before the first append
@@ -57,10 +60,61 @@ async def recover_and_open(
     await parts.log.sync(recovered.replayed_from, parts.log.end)
     parts.flush.begin(max(recovered.stored_ms, parts.checkpoint.log_ms))
     is_shorter = parts.ends.log_end > parts.log.end
+    parts.replica.begin(parts.safe)
     await parts.flush.sync_views(is_thorough=is_shorter)
     if is_shorter:
         parts.ends.save(parts.ends.note(parts.log.end))
     parts.disk_space.begin()
+
+
+def _check_log(parts: StoreParts, config: StoreConfig, *, root: str, was_stopped: bool) -> None:
+    """Refuses a log without files that had messages: its folders are probably other ones.
+
+    Raises:
+        StoreError: names the settings, and how to begin without these messages.
+    """
+    # A folder to which only state files were copied had no messages. After a loss of power right
+    # behind a first start, queues may have files that the log lost, and no checkpoint.
+    checkpoint, log = parts.checkpoint, parts.log
+    has_marks = checkpoint.replay_from is not None
+    had_messages = bool(checkpoint.flushed) or (not has_marks and checkpoint.log_ms > 0)
+    if was_stopped and not has_marks:
+        had_messages = had_messages or any(
+            queue.has_files for queue in parts.queues.by_name.values()
+        )
+    if log.segments.starts or not had_messages:
+        return
+    lost = (
+        f"checkpoint and queues in {root} show that there were messages, and there is no file of "
+        f"the log in {', '.join(log.folders)}"
+    )
+    if config.on_damage != "CUT":
+        raise StoreError(
+            f"{lost}: do `log_paths` (storePathCommitLog) and `path` (storePathRootDir) name the "
+            "folders it is in? To begin without these messages, start with on_damage = CUT"
+        )
+    logger.error("%s; as store.on_damage is CUT, the start continues without them", lost)
+
+
+def _damaged_files(parts: StoreParts) -> str | None:
+    """Describes a file of the views that is cut or missing; None if there is no such file."""
+    odd = parts.queues.odd
+    if odd:
+        return f"{odd[0].path} is cut: it has {odd[0].size} bytes"
+    if parts.index not in parts.views:
+        return None
+    return parts.index.lacks(parts.ends.index_files, parts.log.start)
+
+
+async def _forget_views(parts: StoreParts) -> None:
+    """Removes what is damaged, after the checkpoint has the next start read the whole log.
+
+    Raises:
+        OSError: the disk failed.
+    """
+    await parts.checkpoint.save_for_replay(parts.log.start)
+    parts.queues.drop_odd()
+    parts.index.clear()
 
 
 async def _recovered(
@@ -79,13 +133,18 @@ async def _recovered(
         checks_bodies=config.check_bodies,
         cuts_damage=config.on_damage == "CUT",
         deleted=parts.deleted.end_of,
+        mend=MendedRecords(parts.log, parts.queues).mend,
     )
     lacking = parts.ends.missing(parts.deleted) if has_marks else None
+    lacking = lacking or _damaged_files(parts)
     if lacking is None:
         recovered = await recover(parts.log, parts.views, parts.checkpoint, tag_codes, how)
         parts.queues.remove_deleted(parts.deleted.end_of)
         if has_marks:
             lacking = parts.ends.shorter(parts.deleted, log_end=parts.log.end)
+        if lacking is None and was_stopped:
+            lacking = sampled_fault(parts)
+            parts.log.segments.unmap_others(parts.log.base)
         if parts.log.end < flushed:
             logger.error(
                 "%s: the log was on the disk up to %d and now ends at %d: messages are lost",
@@ -93,7 +152,8 @@ async def _recovered(
             )  # fmt: skip
         if lacking is None:
             return recovered
-    logger.error("%s: %s; all queues are rebuilt from the log", root, lacking)
+    logger.warning("%s: %s; queues and key index are rebuilt from the log", root, lacking)
+    await _forget_views(parts)
     how = how._replace(from_beginning=True)
     recovered = await recover(parts.log, parts.views, parts.checkpoint, tag_codes, how)
     parts.queues.remove_deleted(parts.deleted.end_of)

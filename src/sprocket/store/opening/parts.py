@@ -18,10 +18,13 @@ from sprocket.store.views.confirmed import ConfirmedOffsets
 from sprocket.store.views.key_index import KeyIndex
 from sprocket.store.views.queue_ends import QueueEnds
 from sprocket.store.views.queues import ConsumeQueues
+from sprocket.store.views.replay import RecordScanner
+from sprocket.store.views.tag_codes import TagCodes
 from sprocket.store.views.view import Fold, View
 from sprocket.store.writing.appender import Appender
 from sprocket.store.writing.disk_space import DiskSpace, StorePaths
 from sprocket.store.writing.flush import Flush
+from sprocket.store.writing.replica_log import ReplicaLog
 from sprocket.store.writing.retention import RetentionRules
 from sprocket.store.writing.running_flags import RunningFlags
 
@@ -35,19 +38,34 @@ class StoreParts:
 
     Args:
         store_host: packed address of the broker.
+        tag_codes: rules for the tag codes of records that are read from a log.
+        safe: log offsets up to which records are safe in other ways than by the flush: readers see
+            none beyond them. `replica.confirm` must be called after one has risen.
+        is_copy: whether the log is a copy of a master's, and accepts no messages of its own.
 
     Attributes:
         views: the views that have files; the queues come first.
         confirmed: how far readers see each queue; None if they see all messages.
+        replica: the log as replication uses it.
     """
 
     __slots__ = (
         "abort", "appender", "checkpoint", "confirmed", "deleted", "disk_space", "ends", "flags",
-        "flush", "index", "log", "queues", "views",
+        "flush", "index", "log", "queues", "replica", "safe",
+        "views",
     )  # fmt: skip
 
     def __init__(
-        self, disk: Disk, clock: Clock, *, root: str, config: StoreConfig, store_host: bytes
+        self,
+        disk: Disk,
+        clock: Clock,
+        *,
+        root: str,
+        config: StoreConfig,
+        store_host: bytes,
+        tag_codes: TagCodes,
+        safe: Sequence[Watermark] = (),
+        is_copy: bool = False,
     ) -> None:
         paths = LogPaths.of(root, config.log_paths, config.log_read_only_paths)
         self.log = CommitLog(
@@ -57,7 +75,6 @@ class StoreParts:
         self.checkpoint = Checkpoint(disk, f"{root}/checkpoint")
         self.deleted = DeletedTopics(disk, root)
         self.queues = ConsumeQueues(disk, f"{root}/consumequeue", config.queue_file_bytes)
-        self.ends = QueueEnds(disk, root, self.queues.by_name)
         self.index = KeyIndex(
             disk,
             clock,
@@ -65,14 +82,16 @@ class StoreParts:
             slots=config.index_slots,
             entries=config.index_entries,
         )
-        self.views: tuple[View, ...] = (self.queues,)
-        if config.index_keys:
-            self.views += (self.index,)
-        # With synchronous flush, readers must not see what a loss of power could take away, so
-        # appends pass through the confirmed offset, which follows the flush. The order of the parts
-        # follows from that: what is called is built before what calls it.
+        used_index = self.index if config.index_keys else None
+        self.ends = QueueEnds(disk, root, self.queues.by_name, used_index)
+        self.views: tuple[View, ...] = (self.queues, self.index)[: 1 + config.index_keys]
+        # With synchronous flush, or synchronous replication, readers must not see what a loss of
+        # power, or of this machine, could take away. So appends pass through the confirmed offset,
+        # which follows the flush and the slaves. What is called is built before what calls it.
         flushed = Watermark()
-        self.confirmed = ConfirmedOffsets([flushed]) if config.flush == "SYNC_FLUSH" else None
+        self.safe = tuple(safe)
+        marks = [flushed, *safe] if config.flush == "SYNC_FLUSH" else list(safe)
+        self.confirmed = ConfirmedOffsets(marks) if marks else None
         self.flush = Flush(
             self.log,
             self.views,
@@ -82,18 +101,8 @@ class StoreParts:
             flushed=flushed,
             on_flushed=self.confirmed.advance if self.confirmed is not None else None,
         )
-        self.flags = RunningFlags()
-        folds: tuple[Fold, ...] = (self.index,) if config.index_keys else ()
-        self.appender = Appender(
-            self.log,
-            self.queues,
-            clock,
-            Encoder(store_host),
-            flags=self.flags,
-            body_max=config.message_bytes_max,
-            views=folds if self.confirmed is None else (self.confirmed, *folds),
-            on_append=self.flush.want if self.confirmed is not None else None,
-        )
+        self.flags = RunningFlags(is_copy=is_copy)
+        self._write_with(clock, config, Encoder(store_host), tag_codes)
         self.disk_space = DiskSpace(
             disk,
             clock,
@@ -104,6 +113,37 @@ class StoreParts:
             flush=self.flush,
             flags=self.flags,
             before_accepting=self._before_accepting,
+        )
+
+    def _write_with(
+        self, clock: Clock, config: StoreConfig, encoder: Encoder, tag_codes: TagCodes
+    ) -> None:
+        """Makes what writes to the log: messages of its own, or copies of a master's."""
+        folds: tuple[Fold, ...] = (self.index,) if config.index_keys else ()
+        appended = Watermark()
+        on_append = self.flush.want if config.flush == "SYNC_FLUSH" else None
+        self.appender = Appender(
+            self.log,
+            self.queues,
+            clock,
+            encoder,
+            flags=self.flags,
+            body_max=config.message_bytes_max,
+            appended=appended,
+            views=folds if self.confirmed is None else (self.confirmed, *folds),
+            on_append=on_append,
+        )
+        self.replica = ReplicaLog(
+            self.log,
+            self.queues,
+            self.views[1:],
+            confirmed=self.confirmed,
+            flush=self.flush,
+            flags=self.flags,
+            scanner=RecordScanner(tag_codes, checks_bodies=config.check_bodies),
+            body_max=config.message_bytes_max,
+            appended=appended,
+            on_append=on_append,
         )
 
     def _before_accepting(self) -> None:

@@ -23,6 +23,7 @@ from sprocket.base.errors import DamagedLog
 from sprocket.store.log.commit_log import CommitLog
 from sprocket.store.log.damage import Damage, KnownFlushed, damage_at, missing_file
 from sprocket.store.state.checkpoint import Checkpoint
+from sprocket.store.views.record_batch import RecordBatch
 from sprocket.store.views.replay import after_blank, replayed, whole_record
 from sprocket.store.views.tag_codes import TagCodes
 from sprocket.store.views.view import View
@@ -38,6 +39,7 @@ class OpenMode(NamedTuple):
         checks_bodies: each body is compared with its checksum.
         cuts_damage: a damaged log is cut there, and the messages behind it are lost.
         deleted: gives the log offset before which a topic's records are deleted; 0 if none are.
+        mend: corrects records before the views receive them.
         from_beginning: the views cannot be used, and are built from the whole log.
     """
 
@@ -45,6 +47,7 @@ class OpenMode(NamedTuple):
     checks_bodies: bool = True
     cuts_damage: bool = False
     deleted: Callable[[str], int] = lambda topic: 0
+    mend: Callable[[RecordBatch], None] = lambda batch: None
     from_beginning: bool = False
 
 
@@ -87,6 +90,7 @@ async def recover(
     end = start
     for batch in replayed(log, start, tag_codes, checks_bodies=how.checks_bodies):
         batch.leave_out(how.deleted)
+        how.mend(batch)
         for view in views:
             view.apply_batch(batch)
         end, stored_ms = batch.end, batch.stored_ms

@@ -108,9 +108,20 @@ class ColdReads:
         at = log_offset - segment.start
         size_bytes = len(segment.buffer)
         await self._bring(segment.file, at, min(at + _HEAD_BYTES, size_bytes))
-        size = int.from_bytes(segment.buffer[at : at + 4], "big", signed=True)
+        size = int.from_bytes(segment.file[at : at + 4], "big", signed=True)
         if 0 < size <= _RECORD_BYTES_MAX:
             await self._bring(segment.file, at, min(at + size, size_bytes))
+
+    async def load_log(self, start: int, end: int) -> None:
+        """Loads bytes [start, end) of the log, which are in one file.
+
+        Raises:
+            StoreError: the disk failed.
+        """
+        log = self._log
+        if end <= log.end - _HOT_BYTES and log.start <= start:
+            segment = log.segments.at(start)
+            await self._bring(segment.file, start - segment.start, end - segment.start)
 
     async def load_search(self, topic: str, queue_number: int, time_ms: int) -> None:
         """Loads what the search for the first message at or after a time will read.

@@ -143,6 +143,16 @@ class Checkpoint:
         _CRC.pack_into(raw, _FLUSHED_AT + _FLUSHED.size, _flushed_crc(raw))
         await self._file.sync(0, _END)
 
+    async def save_for_replay(self, log_start: int) -> None:
+        """Has the next start replay the whole log, which begins at a log offset.
+
+        Raises:
+            OSError: the disk failed.
+        """
+        self.replay_from = log_start
+        self.flushed = max(self.flushed or 0, log_start)
+        await self.save()
+
     def close(self) -> None:
         """Closes the file."""
         if self._file is not None:

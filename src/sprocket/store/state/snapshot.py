@@ -12,6 +12,9 @@ without quotes.
 
 Keys that are whole numbers are `int` here, so a table reads back as it was saved.
 
+A broker may have 100,000 topics. So a state is encoded in steps of a bounded size, between which
+the event loop runs: its rows must not change meanwhile, or be copies.
+
 Source: ConfigManager, and files written by RocketMQ 5.3.
 """
 
@@ -20,8 +23,11 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any
+
+import msgspec
 
 from sprocket.base.errors import StoreError, UsageError
 from sprocket.base.ports import Disk
@@ -33,6 +39,8 @@ State = Mapping[str, Any]
 #: A text, which is skipped; or a number key, which gets quotes and a mark.
 _NUMBER_KEY = re.compile(r'"(?:[^"\\]|\\.)*"|(?<=[{,])(\s*)(-?\d+)(\s*:)')
 _MARK = "\ue000"
+#: Line breaks with the indentation of a table and of its rows.
+_INNER, _ROW = "\n\t", "\n\t\t"
 
 #: Made once, because `json.dumps` makes an encoder for each call with options of its own.
 _scalar = json.JSONEncoder(ensure_ascii=False).encode
@@ -43,6 +51,60 @@ _PLAIN: dict[type, Callable[[Any], str]] = {
     int: repr,
     bool: {True: "true", False: "false"}.__getitem__,
 }
+
+
+#: Entries of a row that are encoded together.
+_ROW_LENGTH_MAX = 1024
+#: The characters that one step encodes, a millisecond or two, or more by one piece.
+STEP_LENGTH = 32 << 10
+
+
+class ConvertedRows(Mapping[str, Any]):
+    """The rows of a table, each converted when it is read: so taking a picture costs little."""
+
+    __slots__ = ("_convert", "_rows")
+
+    def __init__(self, rows: Mapping[str, Any], convert: Callable[[Any], Any]) -> None:
+        self._rows = rows
+        self._convert = convert
+
+    def __getitem__(self, key: str) -> Any:
+        return self._convert(self._rows[key])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._rows)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+
+class StateDraft:
+    """A state that is being encoded.
+
+    Attributes:
+        raw: the text, once it is complete.
+    """
+
+    __slots__ = ("_parts", "_pieces", "raw")
+
+    def __init__(self, state: State) -> None:
+        self._pieces = _pieces(state)
+        self._parts: list[bytes] = []
+        self.raw = b""
+
+    def step(self) -> bool:
+        """Encodes a bounded part; returns whether the text is complete."""
+        part: list[str] = []
+        length = 0
+        for piece in self._pieces:
+            part.append(piece)
+            length += len(piece)
+            if length >= STEP_LENGTH:
+                self._parts.append("".join(part).encode())
+                return False
+        self._parts.append("".join(part).encode())
+        self.raw = b"".join(self._parts)
+        return True
 
 
 class Snapshot:
@@ -97,15 +159,46 @@ class Snapshot:
             UsageError: it has not been loaded.
             OSError: the disk refuses it; the old file is still there.
         """
+        draft = self.draft(state)
+        while not draft.step():
+            pass
+        self.write(draft.raw)
+
+    def draft(self, state: State) -> StateDraft:
+        """A state that the caller encodes step by step, and then writes.
+
+        Raises:
+            UsageError: it has not been loaded.
+        """
         if not self._is_loaded:
             raise UsageError(f"{self.path} must be loaded before it is saved")
-        raw = encode_state(state).encode()
+        return StateDraft(state)
+
+    def write(self, raw: bytes) -> None:
+        """Replaces the file by an encoded state.
+
+        Raises:
+            OSError: the disk refuses it; the old file is still there.
+        """
+        if self._is_new(raw):
+            self._disk.replace(self.path, raw, backup=self._keeps_backup)
+            self._written(raw)
+
+    async def write_in_background(self, raw: bytes) -> None:
+        """As `write`, while the event loop runs. Nothing else may write the file meanwhile."""
+        if self._is_new(raw):
+            await self._disk.replace_in_background(self.path, raw, backup=self._keeps_backup)
+            self._written(raw)
+
+    def _is_new(self, raw: bytes) -> bool:
         if raw == self._saved:
-            return
+            return False
         directory = self.path.rpartition("/")[0]
         if directory:
             self._disk.make_directory(directory)
-        self._disk.replace(self.path, raw, backup=self._keeps_backup)
+        return True
+
+    def _written(self, raw: bytes) -> None:
         self._keeps_backup = True
         self._saved = raw
 
@@ -121,7 +214,42 @@ class Snapshot:
 
 def encode_state(state: State) -> str:
     """A state as text."""
-    return _encode(state, "\n")
+    return "".join(_pieces(state))
+
+
+def _pieces(state: State) -> Iterator[str]:
+    """The text in pieces: one for each row of the tables in the state."""
+    opening = "{"
+    for key, table in state.items():
+        yield f"{opening}{_key(key, _INNER)}:"
+        opening = ","
+        if isinstance(table, Mapping) and table:
+            before = "{"
+            for name, row in table.items():
+                yield f"{before}{_key(name, _ROW)}:"
+                yield from _row_pieces(row)
+                before = ","
+            yield f"{_INNER}}}"
+        else:
+            yield _encode(table, _INNER)
+    yield "{}" if opening == "{" else "\n}"
+
+
+def _row_pieces(row: Any) -> Iterator[str]:
+    """The text of a row: in several pieces if it is long, as a group's offsets in 16,384 queues."""
+    if not isinstance(row, Mapping) or len(row) <= _ROW_LENGTH_MAX:
+        yield _encode(row, _ROW)
+        return
+    items, inner, opening = iter(row.items()), _ROW + "\t", "{"
+    while some := list(islice(items, _ROW_LENGTH_MAX)):
+        text = ",".join(f"{_key(key, inner)}:{_encode(item, inner)}" for key, item in some)
+        yield opening + text
+        opening = ","
+    yield f"{_ROW}}}"
+
+
+def _key(key: Any, line: str) -> str:
+    return f"{key}" if isinstance(key, int) else f"{line}{_quoted(key)}"
 
 
 def _encode(value: Any, line: str) -> str:
@@ -133,6 +261,8 @@ def _encode(value: Any, line: str) -> str:
         return _encode_mapping(value, line)
     if isinstance(value, Sequence) and not isinstance(value, bytes):
         return "[" + ",".join(_encode(item, line) for item in value) + "]"
+    if isinstance(value, msgspec.Struct):
+        return _encode(msgspec.to_builtins(value), line)
     return _scalar(value)
 
 
@@ -140,12 +270,7 @@ def _encode_mapping(value: Mapping[Any, Any], line: str) -> str:
     if not value:
         return "{}"
     inner = line + "\t"
-    pieces = [
-        f"{key}:{_encode(item, inner)}"
-        if isinstance(key, int)
-        else f"{inner}{_quoted(key)}:{_encode(item, inner)}"
-        for key, item in value.items()
-    ]
+    pieces = [f"{_key(key, inner)}:{_encode(item, inner)}" for key, item in value.items()]
     return "{" + ",".join(pieces) + line + "}"
 
 

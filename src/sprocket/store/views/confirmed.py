@@ -19,8 +19,13 @@ from collections.abc import Sequence
 from sprocket.base.watermark import Watermark
 from sprocket.store.views.consume_queue import ConsumeQueue
 from sprocket.store.views.entry import IN_NO_QUEUE, Entry
+from sprocket.store.views.record_batch import QUEUE_FIELDS, RecordBatch
 
 _Name = tuple[str, int]
+
+#: With more hidden records than this, some are dropped, so that these pieces are left.
+_WAITING_MAX = 1 << 17
+_PIECES = 1 << 10
 
 
 class ConfirmedOffsets:
@@ -34,11 +39,12 @@ class ConfirmedOffsets:
         end: log offset up to which readers see the log.
     """
 
-    __slots__ = ("_arrivals", "_ends", "_waiting", "_watermarks", "end")
+    __slots__ = ("_arrivals", "_coarsen_at", "_ends", "_waiting", "_watermarks", "end")
 
     def __init__(self, watermarks: Sequence[Watermark]) -> None:
         self._watermarks = tuple(watermarks)
         self.end = 0
+        self._coarsen_at = _WAITING_MAX
         #: Records that readers do not see yet: log offset after each, its queue, next queue offset.
         self._waiting: deque[tuple[int, _Name, int]] = deque()
         #: Where queues with such records end for readers.
@@ -52,6 +58,29 @@ class ConfirmedOffsets:
                 name = (entry.topic, entry.queue_number)
                 self._ends.setdefault(name, entry.queue_offset)
                 self._waiting.append((entry.end, name, entry.queue_offset + 1))
+        if len(self._waiting) > self._coarsen_at:
+            self._coarsen()
+
+    # Slaves may be away for long, while messages arrive that do not wait for them. So of many
+    # hidden records only some are kept, and those between become visible with the next one kept.
+    def _coarsen(self) -> None:
+        """Keeps the last record of each queue in each of some pieces of what is hidden."""
+        waiting = list(self._waiting)
+        size = -(-len(waiting) // _PIECES)
+        self._waiting = deque(
+            each
+            for start in range(0, len(waiting), size)
+            for each in {each[1]: each for each in waiting[start : start + size]}.values()
+        )
+        self._coarsen_at = max(_WAITING_MAX, 2 * len(self._waiting))
+
+    def apply_batch(self, batch: RecordBatch) -> None:
+        """Hides records that were copied from a master; they are shown all at the same time."""
+        for topic, queues in batch.queues.items():
+            for number, flat in queues.items():
+                self._ends.setdefault((topic, number), flat[0])
+                after = flat[-QUEUE_FIELDS] + 1
+                self._waiting.append((batch.end, (topic, number), after))
 
     def advance(self) -> None:
         """Shows the records that have become safe, and wakes the readers that wait for them."""
@@ -66,6 +95,7 @@ class ConfirmedOffsets:
                 arrival.rise(after)
         if not waiting:
             self._ends.clear()
+            self._coarsen_at = _WAITING_MAX
 
     def end_of(self, queue: ConsumeQueue) -> int:
         """Where a queue ends for readers."""

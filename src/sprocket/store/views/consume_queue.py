@@ -80,9 +80,19 @@ class ConsumeQueue:
         return bool(self._segments.starts)
 
     @property
+    def files(self) -> Segments:
+        """Its files."""
+        return self._segments
+
+    @property
     def has_entries(self) -> bool:
         """Whether its files hold any entries."""
-        return self.max_offset > self._segments.start // ENTRY_BYTES
+        return self.max_offset > self.first_stored
+
+    @property
+    def first_stored(self) -> int:
+        """Offset of the first entry that its files have, whether the log has its message or not."""
+        return self._segments.start // ENTRY_BYTES
 
     def lacks_files(self, end: int) -> bool:
         """Whether a file between others is missing, or the one with the entry before an offset."""
@@ -246,8 +256,8 @@ class ConsumeQueue:
             segment = self._segments.at(offset * ENTRY_BYTES)
             buffer = segment.buffer
             base, end = segment.start // ENTRY_BYTES, segment.end // ENTRY_BYTES
-        end = min(offset + count_max, self.max_offset, end)
-        return buffer[(offset - base) * ENTRY_BYTES : (end - base) * ENTRY_BYTES]
+        last = min(offset + count_max, self.max_offset, end)
+        return buffer[(offset - base) * ENTRY_BYTES : (last - base) * ENTRY_BYTES]
 
     def place(self, offset: int, count: int) -> tuple[Segment, int]:
         """The file that holds an offset, and the offset up to which it holds the next `count`.
@@ -303,8 +313,10 @@ class ConsumeQueue:
         """
 
         def is_unwanted(offset: int) -> bool:
-            start, size = self.position(offset)
-            return size <= 0 or start >= log_offset or start < 0
+            segment = self._segments.at(offset * ENTRY_BYTES)
+            at = offset * ENTRY_BYTES - segment.start  # it may never have been written
+            start, size = _POSITION.unpack(segment.file[at : at + _POSITION.size])
+            return bool(size <= 0 or start >= log_offset or start < 0)
 
         for position in reversed(self._segments.starts):
             first = position // ENTRY_BYTES
@@ -329,7 +341,7 @@ class ConsumeQueue:
             return
         segment = self._segments.at(offset * ENTRY_BYTES)
         at = offset * ENTRY_BYTES - segment.start
-        if is_torn or any(segment.buffer[at : at + ENTRY_BYTES]):
+        if is_torn or any(segment.file[at : at + ENTRY_BYTES]):
             self._is_uncleared = True
             if self.unsynced_log_offset < 0:
                 self.unsynced_log_offset = log_offset

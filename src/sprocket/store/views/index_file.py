@@ -9,6 +9,7 @@ Source: IndexFile and IndexHeader of RocketMQ 4.9 and 5.x.
 
 from __future__ import annotations
 
+import contextlib
 import struct
 import sys
 from array import array
@@ -16,7 +17,8 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from operator import lt
 
-from sprocket.base.ports import MappedFile
+from sprocket.base.errors import StoreError
+from sprocket.base.ports import FileBytes, MappedFile
 from sprocket.store.log.segments import refused
 from sprocket.store.views.columns import INT, LONG, big_endian, rows
 
@@ -24,6 +26,8 @@ HEADER = struct.Struct(">qqqqii")
 SLOT = struct.Struct(">i")
 ENTRY = struct.Struct(">iqii")
 _SLOTS_AT = HEADER.size
+#: So many entries are checked at a start.
+_SAMPLES = 32
 _SECONDS_MAX = 2**31 - 1
 #: Disk space is allocated for this many entries at a time: 160 KiB.
 _RESERVED_ENTRIES = 8192
@@ -32,6 +36,22 @@ _RESERVED_ENTRIES = 8192
 def file_bytes(slots: int, entries: int) -> int:
     """Size of a file with this number of slots and entries."""
     return _SLOTS_AT + slots * SLOT.size + entries * ENTRY.size
+
+
+def is_cut(file: FileBytes, slots: int) -> bool:
+    """Whether a file of another size was made with this number of slots, and is shorter now.
+
+    Its first entry is then where it must be. Too short for that, it is cut if it cannot even hold
+    its head, or ends within a number.
+    """
+    if len(file) < HEADER.size or (len(file) - HEADER.size) % SLOT.size:
+        return True
+    _, _, begin_offset, _, _, count = HEADER.unpack(file[: HEADER.size])
+    at = _SLOTS_AT + slots * SLOT.size + ENTRY.size
+    if count <= 1 or len(file) < at + ENTRY.size:
+        return False
+    hashed, log_offset, _, _ = ENTRY.unpack(file[at : at + ENTRY.size])
+    return bool(log_offset == begin_offset and (hashed or log_offset))
 
 
 class IndexFile:
@@ -60,7 +80,7 @@ class IndexFile:
         self._reserved = 0
         (
             self.begin_ms, self.end_ms, self.begin_offset, self.end_offset, self._slots_used, count,
-        ) = HEADER.unpack_from(self._buffer)  # fmt: skip
+        ) = HEADER.unpack(file[: HEADER.size])  # fmt: skip
         self.count: int = min(max(count, 1), entries)
 
     @property
@@ -163,6 +183,9 @@ class IndexFile:
 
         Returns:
             False if no entry is left.
+
+        Raises:
+            DiskFull, StoreError: the disk has no room for its slots.
         """
         # Slots and entries are in different pages, and a crash can keep either without the other.
         # Slots that point to kept entries are still right. Only the others need a search, backwards
@@ -170,14 +193,17 @@ class IndexFile:
         first_lost = 1 + bisect_left(
             range(1, self._entries), True, key=lambda number: self._is_lost(number, log_offset)
         )
-        slots = array("i", bytes(self._buffer[_SLOTS_AT : self._entries_at]))
+        slots = array("i", bytes(self._file[_SLOTS_AT : self._entries_at]))
         if sys.byteorder == "little":
             slots.byteswap()
         is_whole = first_lost <= self.count > max(slots) and not any(
-            self._is_lost(number, 1 << 63) for number in range(first_lost, self.count)
+            each[1] < 0 or not (each[0] or each[1]) for each in self._stored(first_lost)
         )
         if is_whole:
+            with contextlib.suppress(StoreError):  # without, each slot is read by a call of its own
+                self._reserve(self.count)
             return self.count > 1
+        self._reserve(first_lost)
         self._lead_back(
             {slot for slot, number in enumerate(slots) if not 0 <= number < first_lost}, first_lost
         )
@@ -191,16 +217,44 @@ class IndexFile:
         self._save_header()
         return True
 
+    def sampled(self) -> tuple[list[tuple[int, int]], bool]:
+        """Hashes and log offsets of some entries, and whether all of them can be found.
+
+        An entry can be found if its slot leads to it or to a later one, and it to earlier ones.
+        """
+        numbers = {*range(1, self.count, self.count // _SAMPLES + 1), self.count - 1} - {0}
+        found: list[tuple[int, int]] = []
+        is_sound = True
+        for number in sorted(numbers):
+            at = self._entries_at + number * ENTRY.size
+            hashed, log_offset, _, before = ENTRY.unpack(self._file[at : at + ENTRY.size])
+            at = _SLOTS_AT + hashed % self._slots * SLOT.size
+            (newest,) = SLOT.unpack(self._file[at : at + SLOT.size])
+            is_entry = hashed >= 0 and log_offset >= 0 and (hashed or log_offset)
+            is_sound = is_sound and bool(is_entry) and 0 <= before < number <= newest < self.count
+            found.append((hashed, log_offset))
+        return found, is_sound
+
     def _entry(self, number: int) -> tuple[int, int, int, int]:
         entry: tuple[int, int, int, int] = ENTRY.unpack_from(
             self._buffer, self._entries_at + number * ENTRY.size
         )
         return entry
 
+    def _stored(self, first: int) -> Iterator[tuple[int, ...]]:
+        """The entries from a number on, also those that may have no disk space."""
+        for number in range(first, self.count, _RESERVED_ENTRIES):
+            end = min(number + _RESERVED_ENTRIES, self.count)
+            at = self._entries_at
+            yield from ENTRY.iter_unpack(
+                self._file[at + number * ENTRY.size : at + end * ENTRY.size]
+            )
+
     def _is_lost(self, number: int, log_offset: int) -> bool:
         """Whether an entry is empty, or its record is at or after a log offset."""
-        hashed, found, _, _ = self._entry(number)
-        return found >= log_offset or found < 0 or (found == 0 and hashed == 0)
+        at = self._entries_at + number * ENTRY.size
+        hashed, found, _, _ = ENTRY.unpack(self._file[at : at + ENTRY.size])
+        return bool(found >= log_offset or found < 0 or (found == 0 and hashed == 0))
 
     def _lead_back(self, slots: set[int], end: int) -> None:
         """Points each slot to its newest entry before number `end`, or to none."""
@@ -215,7 +269,12 @@ class IndexFile:
             SLOT.pack_into(self._buffer, _SLOTS_AT + slot * SLOT.size, 0)
 
     def set_end(self, log_offset: int) -> None:
-        """Sets the log offset of the last record; entries of later records may remain."""
+        """Sets the log offset of the last record; entries of later records may remain.
+
+        Raises:
+            DiskFull, StoreError: the disk has no room for the file's head.
+        """
+        self._reserve(self.count)
         self.end_offset = log_offset
         self._save_header()
 
@@ -238,9 +297,11 @@ class IndexFile:
         caller can count and limit its steps.
         """
         highest = self.count
-        if highest == 1:  # slots of an empty file may have no room on the disk yet
-            return
-        (number,) = SLOT.unpack_from(self._buffer, _SLOTS_AT + hashed % self._slots * SLOT.size)
+        at = _SLOTS_AT + hashed % self._slots * SLOT.size
+        if self._reserved:
+            (number,) = SLOT.unpack_from(self._buffer, at)
+        else:  # the slot may have no disk space yet
+            (number,) = SLOT.unpack(self._file[at : at + SLOT.size])
         while 0 < number < highest:
             found, log_offset, seconds, before = ENTRY.unpack_from(
                 self._buffer, self._entries_at + number * ENTRY.size
@@ -252,7 +313,7 @@ class IndexFile:
         """File, first byte and end of what `walk` reads for a hash; load each before the next."""
         at = _SLOTS_AT + hashed % self._slots * SLOT.size
         yield self._file, at, at + SLOT.size
-        (number,) = SLOT.unpack_from(self._buffer, at)
+        (number,) = SLOT.unpack(self._file[at : at + SLOT.size])
         highest = self.count
         while 0 < number < highest:
             at = self._entries_at + number * ENTRY.size

@@ -14,16 +14,19 @@ from __future__ import annotations
 import asyncio
 import logging
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import islice
 
 from sprocket.base.errors import DiskFull, StoreError
 from sprocket.base.ports import Clock, Disk, MappedFile
+from sprocket.store.log.commit_log import CommitLog
 from sprocket.store.views.entry import Entry
-from sprocket.store.views.index_file import HEADER, IndexFile, file_bytes
+from sprocket.store.views.index_file import HEADER, IndexFile, file_bytes, is_cut
 from sprocket.store.views.key_hashes import KeyHashes
 from sprocket.store.views.record_batch import KeyColumns, RecordBatch, keys_of
+from sprocket.store.views.replay import entry_of, whole_record
+from sprocket.store.views.tag_codes import TAGS_ONLY
 
 logger = logging.getLogger(__name__)
 
@@ -35,6 +38,8 @@ _STEP = 256
 _LEFT_MAX = 1 << 18
 #: A search reads at most this many entries, so that it cannot block the event loop for long.
 _WALKED_MAX = 65_536
+#: So many of the newest files are checked at a start.
+_CHECKED_FILES = 4
 
 
 #: Hashes of keys, and where and when the record of each was stored.
@@ -45,8 +50,9 @@ class KeyIndex:
     """The index of one store. Entries go into the newest of its files."""
 
     __slots__ = (
-        "_clock", "_directory", "_disk", "_entries", "_files", "_hashes", "_is_failing",
-        "_known_to", "_left", "_pending", "_slots", "_unsynced_files", "_unsynced_from",
+        "_clock", "_cut_files", "_directory", "_disk", "_entries", "_files", "_hashes",
+        "_is_failing", "_known_to", "_left", "_pending", "_slots", "_unsynced_files",
+        "_unsynced_from",
     )  # fmt: skip
 
     def __init__(
@@ -68,6 +74,8 @@ class KeyIndex:
         #: Records up to this log offset may have entries already, left from before a cut.
         self._known_to = -1
         self._files: list[IndexFile] = []
+        #: Files that are shorter than they were made.
+        self._cut_files: list[str] = []
 
     def load(self) -> None:
         """Opens the files that exist.
@@ -78,9 +86,67 @@ class KeyIndex:
         size = file_bytes(self._slots, self._entries)
         for name in self._disk.names(self._directory):
             path = f"{self._directory}/{name}"
-            if name.isdigit() and self._disk.size(path) == size:
+            if not name.isdigit():
+                continue
+            if self._disk.size(path) == size:
                 mapped = self._disk.map(path, size)
                 self._files.append(IndexFile(mapped, self._slots, self._entries))
+            elif is_cut(self._disk.peek(path), self._slots):
+                self._cut_files.append(path)
+            else:
+                logger.warning("%s has another size than the settings say: not used", path)
+
+    @property
+    def noted(self) -> dict[str, tuple[int, int]]:
+        """For each file its number of entries and the log offset of its last record, by name."""
+        return {
+            file.path.rpartition("/")[2]: (file.count - 1, file.end_offset) for file in self._files
+        }
+
+    def lacks(self, noted: Mapping[str, tuple[int, int]], log_start: int) -> str | None:
+        """What is missing of the files that were there; None if nothing is.
+
+        Args:
+            noted: the files as `noted` gave them at an earlier time.
+            log_start: files whose records are all before this log offset may be gone.
+        """
+        if self._cut_files:
+            return f"{self._cut_files[0]} is cut"
+        known = self.noted
+        for name, (entries, end) in noted.items():
+            now, now_end = known.get(name, (0, 0))
+            if end >= log_start and (now < entries or (now == entries and now_end != end)):
+                return f"{self._directory}/{name} had {entries} keys and is not as it was"
+        return None
+
+    def fault(self, log: CommitLog) -> str | None:
+        """What is wrong with some entries of the newest files; None if nothing is found."""
+        for file in self._files[-_CHECKED_FILES:]:
+            found, is_sound = file.sampled()
+            if not is_sound:
+                return f"{file.path} has entries that cannot be found"
+            # A cut of the log leaves entries without a record, so a few wrong ones are no fault.
+            known = [place for place in found if log.start <= place[1] < log.end]
+            wrong = sum(not self._has_key(log, *place) for place in known)
+            if wrong * 2 > len(known):
+                return f"{file.path} has entries that lead to no message with their key"
+        return None
+
+    def _has_key(self, log: CommitLog, hashed: int, log_offset: int) -> bool:
+        record = whole_record(log, log_offset, checks_body=False)
+        if record is None:
+            return False
+        topics, words, _, _ = keys_of([entry_of(record, TAGS_ONLY)])
+        return hashed in self._hashes.of_all(topics, words)
+
+    def clear(self) -> None:
+        """Removes all files: the index is built again."""
+        for path in self._cut_files:
+            self._disk.remove(path)
+        self._cut_files.clear()
+        for file in list(self._files):
+            self._remove(file)
+        self._known_to = -1
 
     @property
     def end(self) -> tuple[int, int]:
@@ -187,11 +253,11 @@ class KeyIndex:
         return None
 
     def _make_file(self) -> IndexFile:
-        self._disk.make_directory(self._directory)
         made_ms = self._clock.now_ms()
         while self._disk.size(path := f"{self._directory}/{_name(made_ms)}") is not None:
             made_ms += 1
         try:
+            self._disk.make_directory(self._directory)
             mapped = self._disk.map(path, file_bytes(self._slots, self._entries))
         except OSError as error:
             raise DiskFull(f"cannot map {path}: {error}") from error

@@ -4,7 +4,8 @@ It shows a start that files of a queue are missing. Without it the queue would b
 again, and its next message would get the offset of an older one. The state file
 `config/queueEnds.json`:
 
-    {"logEnd":log offset,"queueEnds":{topic:{queue number:offset after its last message}}}
+    {"logEnd":log offset,"queueEnds":{topic:{queue number:offset after its last message}},
+     "indexFiles":{name:[entries,log offset of the last record]}}
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from sprocket.base.ports import Disk
 from sprocket.store.state.deleted_topics import DeletedTopics
 from sprocket.store.state.snapshot import Snapshot
 from sprocket.store.views.consume_queue import ConsumeQueue
+from sprocket.store.views.key_index import KeyIndex
 
 logger = logging.getLogger(__name__)
 
@@ -28,10 +30,13 @@ class Noted(NamedTuple):
     Attributes:
         log_end: where the log ended then.
         ends: offset after the last message, by topic and number.
+        index_files: of each file of the key index: its number of entries, and the log offset of its
+            last record.
     """
 
     log_end: int
     ends: Mapping[str, Mapping[int, int]]
+    index_files: Mapping[str, tuple[int, int]]
 
 
 class QueueEnds:
@@ -39,17 +44,25 @@ class QueueEnds:
 
     Args:
         queues: all queues, by topic and number.
+        index: the key index; None if it is not used.
 
     Attributes:
         log_end: where the log ended when the file was written.
+        index_files: what the key index had then, as `KeyIndex.noted` gives it.
     """
 
-    __slots__ = ("_disk", "_ends", "_queues", "_snapshot", "log_end")
+    __slots__ = ("_disk", "_ends", "_index", "_queues", "_snapshot", "index_files", "log_end")
 
     def __init__(
-        self, disk: Disk, root: str, queues: Mapping[tuple[str, int], ConsumeQueue]
+        self,
+        disk: Disk,
+        root: str,
+        queues: Mapping[tuple[str, int], ConsumeQueue],
+        index: KeyIndex | None = None,
     ) -> None:
         self._disk = disk
+        self._index = index
+        self.index_files: dict[str, tuple[int, int]] = {}
         self._queues = queues
         self._snapshot = Snapshot(disk, f"{root}/config/queueEnds.json")
         self._ends: dict[tuple[str, int], int] = {}
@@ -63,10 +76,12 @@ class QueueEnds:
                 for number, end in queues.items():
                     self._ends[str(topic), int(number)] = int(end)
             self.log_end = int(state.get("logEnd", 0))
+            for name, (entries, end) in state.get("indexFiles", {}).items():
+                self.index_files[str(name)] = (int(entries), int(end))
         except (StoreError, AttributeError, TypeError, ValueError) as error:
             logger.error("%s is not used: %s", self._snapshot.path, error)
             self._snapshot = Snapshot(self._disk, self._snapshot.path, begins_anew=True)
-            self._ends = {}
+            self._ends, self.index_files = {}, {}
 
     def shorter(self, deleted: DeletedTopics, *, log_end: int) -> str | None:
         """Describes a queue that lacks messages which it had; None if there is no such queue.
@@ -111,7 +126,7 @@ class QueueEnds:
         for (topic, number), queue in sorted(self._queues.items()):
             if queue.has_files:
                 ends.setdefault(topic, {})[number] = queue.max_offset
-        return Noted(log_end, ends)
+        return Noted(log_end, ends, {} if self._index is None else self._index.noted)
 
     def save(self, noted: Noted) -> None:
         """Writes the file.
@@ -121,6 +136,9 @@ class QueueEnds:
         if not noted.ends and not self._ends:
             return
         try:
-            self._snapshot.save({"logEnd": noted.log_end, "queueEnds": noted.ends})
+            state = {"logEnd": noted.log_end, "queueEnds": noted.ends}
+            if noted.index_files:
+                state["indexFiles"] = {name: list(each) for name, each in noted.index_files.items()}
+            self._snapshot.save(state)
         except OSError as error:
             logger.warning("%s cannot be saved: %s", self._snapshot.path, error)

@@ -10,7 +10,7 @@ from functools import partial
 
 from sprocket.base.ports import Disk
 from sprocket.store.log.drafts import check_queue
-from sprocket.store.log.segments import Segments
+from sprocket.store.log.segments import OddFile, Segments, shows_other_size
 from sprocket.store.views.consume_queue import ENTRY_BYTES, ConsumeQueue
 from sprocket.store.views.record_batch import RecordBatch
 
@@ -42,13 +42,28 @@ class ConsumeQueues:
         """Finds the queues that exist.
 
         Raises:
-            ConfigError: a file has another size.
+            ConfigError: the files were made with another size.
             OSError: the disk failed.
         """
         for topic in self._disk.names(self._directory):
             for number in self._disk.names(f"{self._directory}/{topic}"):
                 if number.isascii() and number.isdigit():
                     self.make(topic, int(number))
+        odd = self.odd
+        has_right = any(queue.has_files for queue in self.by_name.values())
+        if odd and shows_other_size(odd, has_right=has_right, unit=ENTRY_BYTES):
+            next(queue.files for queue in self.by_name.values() if queue.files.odd).refuse(odd[0])
+
+    @property
+    def odd(self) -> list[OddFile]:
+        """Files that are cut: their queues must be built again."""
+        return [odd for queue in self.by_name.values() for odd in queue.files.odd]
+
+    def drop_odd(self) -> None:
+        """Removes files that are cut."""
+        for queue in self.by_name.values():
+            for odd in list(queue.files.odd):
+                queue.files.drop(odd)
 
     def make(self, topic: str, number: int) -> ConsumeQueue:
         """The queue, made if it is new; its files are made when the first message comes.

@@ -13,6 +13,7 @@ from functools import lru_cache
 from zlib import crc32
 
 from sprocket.base.errors import CorruptRecord, OffsetOutOfRange
+from sprocket.base.ports import FileBytes
 from sprocket.message.hashing import tag_code
 from sprocket.message.properties import KEYS, TAGS, UNIQUE_KEY, decode_bytes, value_in
 from sprocket.message.record import (
@@ -91,12 +92,12 @@ class RecordScanner:
         self._kinds: dict[tuple[bytes, bytes, bytes], _Kind] = {}
 
     def take(
-        self, buffer: memoryview, start: int, at: int, *, until: int = 1 << 63
+        self, file: FileBytes, start: int, at: int, *, until: int = 1 << 63
     ) -> tuple[RecordBatch, int]:
         """Reads some consecutive whole records.
 
         Args:
-            buffer: a file of the log.
+            file: a file of the log.
             start: log offset of its first byte.
             at: place of the first record, in bytes from there.
             until: log offset; no record that begins at it or behind it is read.
@@ -107,19 +108,20 @@ class RecordScanner:
         Raises:
             CorruptRecord: no whole record begins at the place.
         """
-        # Bytes are sliced and unpacked faster than a mapping, so a piece is copied first. The known
-        # kinds refer to lists of one batch, so each call begins without any.
+        # Bytes are sliced and unpacked faster than a mapping, and a copy can also be made of what
+        # has no disk space yet behind the log's end. So a piece is copied first. The known kinds
+        # refer to lists of one batch, so each call begins without any.
         batch = RecordBatch()
         self._splits.clear()
         self._kinds.clear()
         first = at
-        piece = bytes(buffer[at : min(at + PIECE_BYTES, until - start)])
+        piece = bytes(file[at : max(at, min(at + PIECE_BYTES, until - start))])
         while True:
             at = first + self._take_plain(piece, start + first, at - first, batch)
             if at >= first + len(piece):
                 return batch, at
             try:
-                record = checked(buffer, at, start + at, checks_body=self._checks_bodies)
+                record = self._checked(file, piece, start, first, at)
             except CorruptRecord:
                 if not batch.count:
                     raise
@@ -128,6 +130,17 @@ class RecordScanner:
             at += record.size
             if record.topic not in self._tag_codes:
                 self._topics[topic_part(record.topic.encode())] = record.topic
+
+    def _checked(self, file: FileBytes, piece: bytes, start: int, first: int, at: int) -> Record:
+        """The record at a place of a file, from the piece that begins at `first` if it is there.
+
+        Raises:
+            CorruptRecord: it is not whole.
+        """
+        size = int.from_bytes(piece[at - first : at - first + 4], "big")
+        is_inside = at + max(size, _HEAD_BYTES) <= first + len(piece)
+        source, place = (piece, at - first) if is_inside else (file, at)
+        return checked(source, place, start + at, checks_body=self._checks_bodies)
 
     def _take_plain(self, piece: bytes, start: int, at: int, into: RecordBatch) -> int:
         """Reads the plain, whole records from a place of a piece on.
@@ -324,7 +337,7 @@ def replayed(
         at = after_blank(log, at)
         try:
             segment = log.segments.at(at)
-            batch, place = records.take(segment.buffer, segment.start, at - segment.start)
+            batch, place = records.take(segment.file, segment.start, at - segment.start)
         except (OffsetOutOfRange, CorruptRecord):
             return
         yield batch
@@ -336,13 +349,13 @@ def after_blank(log: CommitLog, at: int) -> int:
     if not log.segments.has(at):
         return at
     segment = log.segments.at(at)
-    return segment.end if is_blank(segment.buffer, at - segment.start) else at
+    return segment.end if is_blank(segment.file, at - segment.start) else at
 
 
 def whole_record(log: CommitLog, at: int, *, checks_body: bool) -> Record | None:
     """The record that begins at a log offset; None if no whole record does."""
     try:
         segment = log.segments.at(at)
-        return checked(segment.buffer, at - segment.start, at, checks_body=checks_body)
+        return checked(segment.file, at - segment.start, at, checks_body=checks_body)
     except (OffsetOutOfRange, CorruptRecord):
         return None

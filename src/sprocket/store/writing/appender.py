@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 
 from sprocket.base.errors import StoreError
 from sprocket.base.ports import Clock
+from sprocket.base.watermark import Watermark
 from sprocket.message.properties import PROPERTIES_BYTES_MAX
 from sprocket.message.record import Draft, Encoder, record_bytes
 from sprocket.store.log.commit_log import CommitLog
@@ -31,8 +32,8 @@ class Appender:
     """Appends to one log."""
 
     __slots__ = (
-        "_body_max", "_by_name", "_encode", "_flags", "_log", "_now_ms", "_on_append", "_queues",
-        "_store_host", "_views",
+        "_appended", "_body_max", "_by_name", "_encode", "_flags", "_log", "_now_ms", "_on_append",
+        "_queues", "_store_host", "_views",
     )  # fmt: skip
 
     def __init__(
@@ -44,6 +45,7 @@ class Appender:
         *,
         flags: RunningFlags,
         body_max: int,
+        appended: Watermark | None = None,
         views: Sequence[Fold] = (),
         on_append: Callable[[], None] | None = None,
     ) -> None:
@@ -51,6 +53,7 @@ class Appender:
         Args:
             flags: hold the reason if nothing can be appended now.
             body_max: largest body that is accepted, bytes.
+            appended: is raised to the end of the log after each append.
             views: receive each record, besides the queues.
             on_append: is called after each append.
         """
@@ -62,6 +65,7 @@ class Appender:
         self._encode = encoder.encode
         self._store_host = encoder.store_host
         self._body_max = body_max
+        self._appended = Watermark() if appended is None else appended
         self._views = tuple(views)
         self._on_append = on_append
 
@@ -81,6 +85,7 @@ class Appender:
                 raise
         for view in self._views:
             view.apply_all(appended)
+        self._appended.rise(self._log.end)
         if self._on_append is not None:
             self._on_append()
         return appended

@@ -13,6 +13,8 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
+from sprocket.base.believed_time import BelievedTime
+from sprocket.base.deadline import loop_ms
 from sprocket.base.errors import DiskFull, OffsetOutOfRange
 from sprocket.base.ports import Clock, Disk
 from sprocket.store.log.commit_log import CommitLog
@@ -49,8 +51,8 @@ class DiskSpace:
     """
 
     __slots__ = (
-        "_before_accepting", "_clock", "_disk", "_flags", "_flush", "_log", "_paths", "_root",
-        "_views", "rules",
+        "_before_accepting", "_believed", "_clock", "_disk", "_flags", "_flush", "_log",
+        "_paths", "_root", "_views", "rules",
     )  # fmt: skip
 
     def __init__(
@@ -80,6 +82,8 @@ class DiskSpace:
         self._flush = flush
         self._flags = flags
         self._before_accepting = before_accepting
+        #: The time by which files are old; in the first hour after a start none is.
+        self._believed = BelievedTime(0, 0)
         self.rules = rules
 
     async def run(self, pause_seconds: float) -> None:
@@ -115,7 +119,7 @@ class DiskSpace:
     def check(self) -> None:
         """Refuses messages if the disk is full; accepts them again if it is not."""
         used = self._used_percent()
-        if self._flags.refusal is None and self.rules.is_full(used):
+        if self._flags.blocked is None and self.rules.is_full(used):
             ratio = f"{used / 100:.2f}"
             text = (
                 f"the broker's disk is full [CL: {ratio} CQ: {ratio} INDEX: {ratio}]: "
@@ -176,34 +180,42 @@ class DiskSpace:
                 if step % _STEPS == 0:
                     await asyncio.sleep(0)
 
+    # A jump of the wall clock that is taken back must remove nothing, also if the broker starts
+    # again meanwhile.
     def _verdict(self) -> DeletionReason | None:
-        newest_ms = self._newest_ms()
+        now_ms = self._clock.now_ms()
+        believed_ms = self._believed.at(now_ms, loop_ms())
+        newest_ms = self._newest_ms(now_ms)
         if newest_ms is None:
             return None
-        now_ms = self._clock.now_ms()
         return self.rules.verdict(
             newest_ms,
-            now_ms=now_ms,
+            now_ms=believed_ms,
             hour=datetime.fromtimestamp(now_ms / 1000).hour,
             used_percent=self._used_percent(),
             log_bytes=len(self._log.segments.starts) * self._log.segments.file_bytes,
         )
 
-    def _newest_ms(self) -> int | None:
+    def _newest_ms(self, now_ms: int) -> int | None:
         """When the newest message of the first file was stored; None if that file must be kept.
 
-        The first message of the next file gives the time, because it is hardly newer.
+        The first message of the next file gives the time, because it is hardly newer. If its time
+        has not come yet, the clock was ahead when it was stored: then a later file's gives it,
+        which was stored after it. Otherwise no file could be removed for as long as it was ahead.
         """
         start = self._log.start
         end = start + self._log.segments.file_bytes
         if not self._log.segments.starts or end > self._log.base:
             return None
-        if end == self._log.end:
-            return self._log.newest_ms
         try:
-            return self._log.stored_ms_at(end)
+            found_ms = self._log.stored_ms_at(end)
         except OffsetOutOfRange:  # the next file is missing: the first one gives the time
-            return self._log.stored_ms_at(start)
+            found_ms = self._log.stored_ms_at(start)
+        if found_ms <= now_ms:
+            return found_ms
+        later = [each for each in self._log.segments.starts if end < each < self._log.end]
+        times_ms = (*(self._log.stored_ms_at(each) for each in later), self._log.newest_ms)
+        return next((each for each in times_ms if each <= now_ms), found_ms)
 
     def _remove_first(self, why: DeletionReason) -> None:
         start = self._log.start

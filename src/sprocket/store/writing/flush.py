@@ -48,6 +48,7 @@ class Flush:
         "_checkpoint",
         "_config",
         "_ends",
+        "_has_begun",
         "_is_wanted",
         "_log",
         "_on_flushed",
@@ -83,6 +84,7 @@ class Flush:
         self._is_wanted = asyncio.Event()
         self._reported_at = -_REPORT_SECONDS
         self._passes = 0
+        self._has_begun = False
         self._on_flushed = on_flushed
         self.flushed = flushed
         self.replay_from = 0
@@ -100,12 +102,22 @@ class Flush:
         self._log.newest_ms = self._checkpoint.log_ms = newest_ms
         self._has_flushed(self._log.end)
 
+    def has_nothing_before(self, start: int) -> None:
+        """Records that the log begins at this log offset: nothing before it has to be flushed."""
+        self._has_begun = True
+        self._has_flushed(start)
+
     async def sync_log(self) -> None:
         """Returns when all records written before the call are on the disk.
 
         Raises:
             OSError: the disk failed.
         """
+        # The checkpoint of a log that has just begun at an offset still says 0: a start would take
+        # its files for ones that were never synced. So it is saved before anything counts.
+        if self._has_begun:
+            await self.sync_views(is_thorough=False)
+            self._has_begun = False
         end, newest_ms = self._log.end, self._log.newest_ms
         if end > self.flushed.value:
             await self._log.sync(self.flushed.value, end)

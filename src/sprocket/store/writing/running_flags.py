@@ -2,7 +2,8 @@
 
 At most one reason counts at a time. A closed store stays closed, a disk that has failed is not used
 again before the next start, and a full disk may have room later. So the reason is the first of
-these that holds: closed, failed, not open yet, disk full.
+these that holds: closed, failed, not open yet, disk full. The log of a slave gets its bytes from a
+master: if none of these holds, it still accepts no messages of its own.
 
 Source of the name: RunningFlags of RocketMQ 5.x, which keeps such reasons as bits.
 """
@@ -18,12 +19,26 @@ class RunningFlags:
     Attributes:
         refusal: the error that an append raises now; None while messages are accepted. A plain
             attribute, because every append reads it.
+        blocked: the same for bytes that are copied from a master.
+
+    Args:
+        is_copy: whether the log is a copy of a master's.
     """
 
-    __slots__ = ("_disk_full", "_failure", "_is_open", "is_closed", "refusal")
+    __slots__ = (
+        "_disk_full",
+        "_failure",
+        "_is_copy",
+        "_is_open",
+        "blocked",
+        "is_closed",
+        "refusal",
+    )
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_copy: bool = False) -> None:
+        self._is_copy = is_copy
         self.is_closed = False
+        self.blocked: Exception | None = None
         self._failure: StoreError | None = None
         self._is_open = False
         self._disk_full: DiskFull | None = None
@@ -38,7 +53,7 @@ class RunningFlags:
     @property
     def is_full(self) -> bool:
         """Whether messages are refused because the disk is full, and for no other reason."""
-        return self.refusal is not None and self.refusal is self._disk_full
+        return self.blocked is not None and self.blocked is self._disk_full
 
     def open(self) -> None:
         """Reports that the store is recovered: messages are accepted, unless the disk is full."""
@@ -67,10 +82,13 @@ class RunningFlags:
 
     def _decide(self) -> None:
         if self.is_closed:
-            self.refusal = ClosedError("the store is closed")
+            self.blocked = ClosedError("the store is closed")
         elif self._failure is not None:
-            self.refusal = self._failure
+            self.blocked = self._failure
         elif not self._is_open:
-            self.refusal = ClosedError("the store is not open")
+            self.blocked = ClosedError("the store is not open")
         else:
-            self.refusal = self._disk_full
+            self.blocked = self._disk_full
+        self.refusal = self.blocked
+        if self.blocked is None and self._is_copy:
+            self.refusal = StoreError("the log is a copy of a master's: messages go to the master")

@@ -1,0 +1,73 @@
+"""Texts become values of settings. Pure.
+
+Whole numbers are decimal; sizes may also be `64MiB`, `1GiB`, `512K` (powers of 1024); booleans are
+true/false, yes/no, on/off, 1/0; `;` or `,` separates a list's texts; a choice is found in any
+letter case.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from sprocket.base.config import Declared
+from sprocket.base.decoding import undecoded
+from sprocket.base.errors import ConfigError
+from sprocket.base.suggestions import shown
+
+
+def from_text(declared: Declared, text: str) -> Any:
+    """Converts a text to a setting's value.
+
+    Raises:
+        ConfigError: it cannot be read as the setting's type; the text says what is wanted and
+            does not name the setting.
+    """
+    if wrong := undecoded(text):
+        raise ConfigError(
+            f"is not UTF-8 ({wrong}); save the file in UTF-8, or write \\uXXXX in a broker.conf"
+        )
+    text = text.strip()
+    if declared.about.choices is not None:
+        folded = {choice.lower(): choice for choice in declared.about.choices}
+        return folded.get(text.lower(), text)
+    if declared.optional and not text:
+        return None
+    try:
+        return _size(text) if declared.is_size else _READ[declared.type](text)
+    except ValueError:
+        raise ConfigError(f"takes {declared.takes()}, not {shown(text)}") from None
+
+
+_SIZE = re.compile(r"(-?[\d_]+)\s*([KMGT]?)(?:i?B)?", re.IGNORECASE)
+
+
+def _size(text: str) -> int:
+    match = _SIZE.fullmatch(text)
+    if match is None:
+        raise ValueError(text)
+    return int(match[1]) << (10 * " KMGT".index(match[2].upper() or " "))
+
+
+def _truth(text: str) -> bool:
+    folded = text.lower()
+    if folded not in _TRUTHS:
+        raise ValueError(text)
+    return _TRUTHS[folded]
+
+
+def _texts(text: str) -> tuple[str, ...]:
+    return tuple(each.strip() for each in re.split(r"[;,]", text) if each.strip())
+
+
+_TRUTHS = {"true": True, "yes": True, "on": True, "1": True} | {
+    "false": False, "no": False, "off": False, "0": False
+}  # fmt: skip
+_READ: dict[type, Callable[[str], Any]] = {
+    int: int,
+    float: float,
+    bool: _truth,
+    str: str,
+    tuple: _texts,
+}

@@ -1,0 +1,214 @@
+"""Builds the endpoints of all requests that a broker answers, over its parts."""
+
+from __future__ import annotations
+
+from sprocket.broker.dispatch import Dispatch, Endpoints, RunEndpoints
+from sprocket.broker.operate.connections import ConnectionRequests
+from sprocket.broker.operate.entries import EntryRequests
+from sprocket.broker.operate.figures import FigureRequests
+from sprocket.broker.operate.groups import GroupRequests
+from sprocket.broker.operate.progress import ProgressRequests
+from sprocket.broker.operate.queues import TopicQueueOffsets
+from sprocket.broker.operate.replicas import ReplicaRequests
+from sprocket.broker.operate.resets import ResetRequests
+from sprocket.broker.operate.settings import SettingRequests
+from sprocket.broker.operate.topics import TopicRequests
+from sprocket.broker.operate.volumes import VolumeRequests
+from sprocket.broker.parts import BrokerParts, Location, Ports
+from sprocket.broker.reading.positions import OffsetRequests
+from sprocket.broker.reading.query import QueryRequests
+from sprocket.broker.sending.group_rules import GroupRules
+from sprocket.broker.sending.intake import Placing, SendReader
+from sprocket.broker.sending.replies import Replies
+from sprocket.broker.sending.retries import SendBacks
+from sprocket.broker.sending.run_reader import RunReader
+from sprocket.broker.sending.send import Sends
+from sprocket.broker.sending.timers import TimerRequests
+from sprocket.broker.sending.transactions import TransactionRequests
+from sprocket.broker.settings import BrokerSettings
+from sprocket.broker.slave_requests import at_slave
+from sprocket.broker.tables.locks import LockRequests
+from sprocket.broker.tables.state import once_saved
+from sprocket.store.store import Store
+
+
+class RequestTable:
+    """The endpoints of a broker, by who asks: producers and readers, consumers, operators.
+
+    Args:
+        parts: what the endpoints work on.
+        store: the opened store.
+    """
+
+    def __init__(
+        self,
+        parts: BrokerParts,
+        store: Store,
+        settings: BrokerSettings,
+        *,
+        world: Ports,
+        place: Location,
+    ) -> None:
+        self._parts = parts
+        self._tables = parts.tables
+        self._store = store
+        self._settings = settings
+        self._clock, self._entropy = world.clock, world.entropy
+        self._address = place.address
+
+    def dispatch(self) -> Dispatch:
+        """What calls the endpoint of each request."""
+        messages, runs = self._messages()
+        table = {**messages, **self._consumers(), **self._operators()}
+        if self._parts.replication.is_slave:
+            table, runs = dict(at_slave(table, self._settings)), {}
+        refusals = self._parts.acknowledgement.refusals()
+        return Dispatch(table, refusals=refusals, run_endpoints=runs)
+
+    def _messages(self) -> tuple[Endpoints, RunEndpoints]:
+        """Endpoints that store and read messages, and those for sends that arrive together."""
+        parts, tables = self._parts, self._tables
+        rules = GroupRules(
+            tables.topics,
+            tables.groups,
+            locks=tables.locks,
+            settings=self._settings,
+            entropy=self._entropy,
+        )
+        placing = Placing(tables.topics, settings=self._settings, entropy=self._entropy)
+        reader = SendReader(
+            placing,
+            rules=rules,
+            stamp=parts.stamp,
+            clock=self._clock,
+            batch_bytes_max=self._settings.store.message_bytes_max,
+        )
+        runs = RunReader(placing, parts.stamp, parts.delay_rules, self._clock)
+        sends = Sends(reader, runs, parts.ingress, parts.acknowledgement)
+        send_backs = SendBacks(
+            self._store, parts.ingress, parts.acknowledgement, rules=rules, volumes=tables.volumes
+        )
+        replies = Replies(
+            tables.clients,
+            placing,
+            parts.ingress,
+            parts.acknowledgement,
+            stamp=parts.stamp,
+            clock=self._clock,
+            address=self._address,
+        )
+        transactions = TransactionRequests(
+            self._store, parts.acknowledgement, settlement=parts.settlement
+        )
+        endpoints = {
+            **sends.endpoints(),
+            **replies.endpoints(),
+            **send_backs.endpoints(),
+            **parts.pulls.endpoints(),
+            **QueryRequests(self._store).endpoints(),
+            **transactions.endpoints(),
+            **TimerRequests(
+                parts.timers,
+                parts.ingress,
+                parts.acknowledgement,
+                topics=tables.topics,
+                settings=self._settings,
+                clock=self._clock,
+            ).endpoints(),
+        }
+        return endpoints, sends.runs()
+
+    def _consumers(self) -> Endpoints:
+        """Endpoints for heartbeats, filters, consumer offsets and queue locks."""
+        parts, tables = self._parts, self._tables
+        positions = OffsetRequests(
+            self._store,
+            tables.offsets,
+            topics=tables.topics,
+            groups=tables.groups,
+            clients=tables.clients,
+        )
+        return {
+            **parts.membership.endpoints(),
+            **once_saved(tables.filters.endpoints(), parts.files.filters, reports_failure=True),
+            **positions.endpoints(),
+            **LockRequests(
+                tables.locks,
+                parts.files.locks,
+                topics=tables.topics,
+                broker=self._settings.config.name,
+            ).endpoints(),
+        }
+
+    def _operators(self) -> Endpoints:
+        """Endpoints for operators."""
+        parts, tables = self._parts, self._tables
+        queues = TopicQueueOffsets(
+            tables.topics, self._store, broker_name=self._settings.config.name
+        )
+        save_offsets = parts.files.offset_rounds.save_at_once
+        groups = GroupRequests(
+            tables.groups,
+            tables.clients,
+            offsets=tables.offsets,
+            locks=tables.locks,
+            volumes=tables.volumes,
+            address=self._address,
+            lock_file=parts.files.locks,
+            save_groups=parts.files.groups.written,
+            save_offsets=save_offsets,
+        )
+        offsets, clients, volumes = tables.offsets, tables.clients, tables.volumes
+        topics = TopicRequests(
+            tables.topics, self._store, parts.pulls,
+            offsets=offsets, clients=clients, volumes=volumes,
+            save_topics=parts.files.topics.written, save_offsets=save_offsets,
+        )  # fmt: skip
+        connections = ConnectionRequests(
+            tables.clients,
+            self._store,
+            topics=tables.topics,
+            groups=tables.groups,
+            broker_name=self._settings.config.name,
+        )
+        named = {**topics.endpoints(), **groups.endpoints()}
+        return {
+            **once_saved(
+                named,
+                parts.files.topics,
+                parts.files.groups,
+                parts.files.locks,
+                reports_failure=True,
+            ),
+            **self._positions(queues),
+            **FigureRequests(queues, tables.offsets, state=parts.state).endpoints(),
+            **VolumeRequests(tables.volumes, cluster=self._settings.config.cluster).endpoints(),
+            **connections.endpoints(),
+            **ReplicaRequests(self._store, parts.replication).endpoints(),
+            **EntryRequests(self._store, tables.clients).endpoints(),
+            **SettingRequests(
+                self._settings, on_permission=parts.registration.register_all
+            ).endpoints(),
+        }
+
+    def _positions(self, queues: TopicQueueOffsets) -> Endpoints:
+        """Endpoints that show and reset consumer offsets."""
+        parts, tables = self._parts, self._tables
+        progress = ProgressRequests(
+            queues,
+            tables.offsets,
+            groups=tables.groups,
+            clients=tables.clients,
+            volumes=tables.volumes,
+            address=self._address,
+        )
+        resets = ResetRequests(
+            queues,
+            tables.offsets,
+            groups=tables.groups,
+            clients=tables.clients,
+            pulls=parts.pulls,
+            settings=self._settings,
+            save=parts.files.offset_rounds.save_at_once,
+        )
+        return {**progress.endpoints(), **resets.endpoints()}

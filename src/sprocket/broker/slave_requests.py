@@ -1,0 +1,88 @@
+"""What a slave refuses: whatever would write a message, or change what is the master's to change.
+
+Consumers may read from it, if that is switched on, and commit offsets, as at a slave of RocketMQ.
+Source: the `rejectRequest` of SendMessageProcessor and PullMessageProcessor,
+EndTransactionProcessor, RecallMessageProcessor and AdminBrokerProcessor of RocketMQ 5.x.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sprocket.base.errors import ReplyError, SlaveNotAvailable, SystemBusy, SystemFailure
+from sprocket.broker.dispatch import Endpoints
+from sprocket.broker.settings import BrokerSettings
+from sprocket.protocol.codes import RequestCode
+from sprocket.protocol.command import Command
+from sprocket.remoting.endpoints import Endpoint, EventualResponse
+from sprocket.remoting.transport import Peer
+
+_BUSY = "[REJECTREQUEST]system busy, start flow control for a while: "
+_SENDS = (
+    RequestCode.SEND_MESSAGE,
+    RequestCode.SEND_MESSAGE_V2,
+    RequestCode.SEND_BATCH_MESSAGE,
+    RequestCode.CONSUMER_SEND_MSG_BACK,
+    RequestCode.SEND_REPLY_MESSAGE,
+    RequestCode.SEND_REPLY_MESSAGE_V2,
+)
+_PULLS = (RequestCode.PULL_MESSAGE, RequestCode.LITE_PULL_MESSAGE)
+_ENDS = (RequestCode.END_TRANSACTION, RequestCode.RESUME_CHECK_HALF_MESSAGE)
+_RESETS = (RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, RequestCode.RESET_CONSUMER_OFFSET_IN_BROKER)
+_CHANGES = (
+    RequestCode.UPDATE_AND_CREATE_TOPIC,
+    RequestCode.UPDATE_AND_CREATE_TOPIC_LIST,
+    RequestCode.DELETE_TOPIC_IN_BROKER,
+    RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP,
+    RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST,
+    RequestCode.DELETE_SUBSCRIPTIONGROUP,
+    RequestCode.CLEAN_UNUSED_TOPIC,
+    RequestCode.SET_MESSAGE_REQUEST_MODE,
+)
+
+
+def at_slave(endpoints: Endpoints, settings: BrokerSettings) -> Endpoints:
+    """The endpoints of a slave: those of a broker, but for what it refuses."""
+    name = settings.config.name
+
+    def busy(why: str) -> ReplyError:
+        return SystemBusy(f"{_BUSY}broker {name} is a slave {why}")
+
+    refusing: dict[tuple[RequestCode, ...], Callable[[], ReplyError]] = {
+        _SENDS: lambda: busy("and takes no messages"),
+        _ENDS: lambda: SlaveNotAvailable("a slave ends no transactions"),
+        (RequestCode.RECALL_MESSAGE,): lambda: SlaveNotAvailable(
+            "recall failed, broker service not available"
+        ),
+        _RESETS: lambda: SystemFailure("Can not reset offset in slave broker"),
+        _CHANGES: lambda: SystemFailure(
+            "Can't modify topic or subscription group from slave broker, please execute it from "
+            "master broker."
+        ),
+    }
+    table = dict(endpoints)
+    for codes, why in refusing.items():
+        table |= {code: _refusing(why) for code in codes if code in endpoints}
+    for code in _PULLS:
+        table[code] = _if_reading(endpoints[code], settings, lambda: busy("and may not be read"))
+    return table
+
+
+def _refusing(why: Callable[[], ReplyError]) -> Endpoint:
+    def refuse(command: Command, peer: Peer) -> EventualResponse:
+        raise why()
+
+    return refuse
+
+
+def _if_reading(
+    endpoint: Endpoint, settings: BrokerSettings, why: Callable[[], ReplyError]
+) -> Endpoint:
+    """The endpoint, while `slave_reads` is on."""
+
+    def pull(command: Command, peer: Peer) -> EventualResponse:
+        if not settings.config.slave_reads:
+            raise why()
+        return endpoint(command, peer)
+
+    return pull

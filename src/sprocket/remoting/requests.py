@@ -1,0 +1,222 @@
+"""The requests of one peer: handled in their order, in turns, within the limits."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING
+
+from sprocket.protocol.command import Command, Reply
+from sprocket.remoting.endpoints import BatchEndpoint, Response, error_reply, frame_of
+from sprocket.remoting.turns import TURN_SECONDS, Turns
+from sprocket.remoting.writer import FrameWriter
+
+if TYPE_CHECKING:
+    from sprocket.remoting.transport import Peer
+
+logger = logging.getLogger(__name__)
+
+#: The most requests that the endpoint receives together.
+_TOGETHER_MAX = 64
+
+
+class PeerRequests:
+    """Handles the requests of one connection.
+
+    Args:
+        peer: is passed to the endpoint.
+        endpoint: handles the requests.
+        writer: takes the replies.
+        turns: shares the loop between this peer and the others.
+        tasks_max: with this many requests in progress it has enough.
+        unread_bytes_max: with more bytes of finished replies that wait it is closed.
+        waits_for_reader: whether requests wait while the peer does not read the replies.
+        on_change: is called when `has_enough` may have changed.
+
+    Attributes:
+        tasks: the requests in progress, which wait for something.
+    """
+
+    __slots__ = (
+        "_endpoint", "_is_in_line", "_loop", "_on_change", "_peer", "_put_off", "_tasks_max",
+        "_turns", "_unread_bytes", "_unread_bytes_max", "_waits_for_reader", "_when_handled",
+        "_writer", "tasks",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        peer: Peer,
+        endpoint: BatchEndpoint,
+        writer: FrameWriter,
+        turns: Turns,
+        *,
+        tasks_max: int,
+        unread_bytes_max: int,
+        waits_for_reader: bool,
+        on_change: Callable[[], None],
+    ) -> None:
+        self._peer = peer
+        self._endpoint = endpoint
+        self._writer = writer
+        self._turns = turns
+        self._tasks_max = tasks_max
+        self._unread_bytes = 0
+        self._unread_bytes_max = unread_bytes_max
+        self._waits_for_reader = waits_for_reader
+        self._on_change = on_change
+        self._loop = asyncio.get_running_loop()
+        #: Requests that wait for a turn of this peer, and whether it is in the line for one.
+        self._put_off: Sequence[Command] = ()
+        self._is_in_line = False
+        self._when_handled: Callable[[], None] | None = None
+        self.tasks: set[asyncio.Task[None]] = set()
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a request waits for its reply."""
+        return bool(self.tasks or self._put_off)
+
+    @property
+    def has_enough(self) -> bool:
+        """Whether no more requests should be read for now."""
+        is_behind = bool(self._put_off) or self._is_in_line
+        return is_behind or len(self.tasks) >= self._tasks_max or self._is_unread
+
+    @property
+    def _is_unread(self) -> bool:
+        """Whether requests wait until the peer reads the replies to earlier ones."""
+        return self._writer.is_full and self._waits_for_reader
+
+    def receive(self, requests: Sequence[Command]) -> None:
+        """Handles requests that were read now, or puts them off if it is not this peer's turn."""
+        if self._put_off:
+            self._put_off = [*self._put_off, *requests]
+            self._on_change()
+        elif self._turns.is_over or self._is_unread:
+            self._put_off = requests
+            self.go_on()
+        else:
+            began = self._loop.time()
+            self._handle(requests, began + TURN_SECONDS)
+            self._turns.spend(self._loop.time() - began)
+            if self._put_off:
+                self.go_on()
+
+    def count_decoding(self, seconds: float) -> None:
+        """Counts the time that decoding a read took. If the iteration has no time left, nothing
+        more is read before this peer's turn, even if nothing of the read needs a reply."""
+        self._turns.spend(seconds)
+        if self._turns.is_over and not self._is_in_line and not self._put_off:
+            self._is_in_line = True
+            self._turns.join(self)
+            self._on_change()
+
+    def go_on(self) -> None:
+        """Joins the line for a turn if there are requests that can be handled."""
+        if self._put_off and not self._is_in_line and not self._is_unread:
+            self._is_in_line = True
+            self._turns.join(self)
+
+    def take_turn(self, until: float) -> bool:
+        """See `turns.Waiting`."""
+        if self._put_off and not self._is_unread:
+            self._handle(self._put_off, until)
+            self._writer.flush()
+        self._is_in_line = bool(self._put_off) and not self._is_unread
+        if not self._put_off:
+            self._on_change()
+            if self._when_handled is not None:
+                then, self._when_handled = self._when_handled, None
+                then()
+        return self._is_in_line
+
+    def when_handled(self, then: Callable[[], None]) -> None:
+        """Calls `then` once all requests that were received are handled, or in progress."""
+        if self._put_off:
+            self._when_handled = then
+        else:
+            then()
+
+    def cancel(self) -> None:
+        """Drops all requests, those in progress too."""
+        self._put_off = ()
+        for task in tuple(self.tasks):
+            task.cancel()
+
+    # The endpoint answers one request, or those of a run, and the clock is read after each call:
+    # one request may take as long as many others. Unread replies are bounded between calls as well,
+    # since those to the requests of a single read may have hundreds of MiB.
+    def _handle(self, requests: Sequence[Command], until: float) -> None:
+        """Handles requests in their order up to a loop time, the first ones in any case."""
+        count = len(requests)
+        at = self._answer(requests if count <= _TOGETHER_MAX else requests[:_TOGETHER_MAX])
+        if at < count:
+            writer, clock, waits = self._writer, self._loop.time, self._waits_for_reader
+            while at < count and not (waits and writer.is_full) and clock() < until:
+                at += self._answer(requests[at : at + _TOGETHER_MAX])
+        self._put_off = requests[at:] if at < count else ()
+
+    def _answer(self, requests: Sequence[Command]) -> int:
+        """Has the endpoint handle the first requests; returns how many it handled."""
+        try:
+            outcomes = self._endpoint(requests, self._peer)
+        except Exception as error:  # an error in a request must not end the connection
+            outcomes = [error_reply(command, error) for command in requests]
+        writer = self._writer
+        if len(outcomes) == 1 and type(outcomes[0]) is Reply:  # as most requests but sends
+            writer.add(frame_of(requests[0], outcomes[0]))
+            return 1
+        for command, outcome in zip(requests, outcomes, strict=False):
+            if type(outcome) is bytes:
+                writer.frames.append(outcome)
+            elif type(outcome) is Reply:
+                writer.add(frame_of(command, outcome))
+            elif outcome is not None:
+                self._start(command, outcome)  # type: ignore[arg-type]
+        return len(outcomes)
+
+    def _start(self, command: Command, awaitable: Awaitable[Response]) -> None:
+        task = self._loop.create_task(self._finish(command, awaitable))
+        self.tasks.add(task)
+        task.add_done_callback(self._finished)
+        if len(self.tasks) >= self._tasks_max:
+            self._on_change()
+
+    async def _finish(self, command: Command, awaitable: Awaitable[Response]) -> None:
+        try:
+            answered = await awaitable
+        except Exception as error:  # root of a task
+            answered = error_reply(command, error)
+        writer = self._writer
+        if writer.is_full:
+            await self._until_read(answered)
+        if isinstance(answered, Reply):
+            writer.send(frame_of(command, answered))
+        elif answered is not None:
+            writer.send([answered])
+
+    async def _until_read(self, answered: Response) -> None:
+        """Waits until the peer reads. A peer that reads nothing while many long replies to it are
+        finished is closed, since each of them stays in memory."""
+        body = answered.body if isinstance(answered, Reply) else answered
+        size = len(body) if isinstance(body, bytes) else 0
+        self._unread_bytes += size
+        try:
+            if self._unread_bytes > self._unread_bytes_max and not self._peer.is_closed:
+                logger.warning(
+                    "%s is let go: it reads nothing, and the replies to it that are finished have "
+                    "more than %d bytes",
+                    self._peer.address,
+                    self._unread_bytes_max,
+                )
+                self._peer.abort()
+            while self._writer.is_full:
+                await self._writer.room.wait()
+        finally:
+            self._unread_bytes -= size
+
+    def _finished(self, task: asyncio.Task[None]) -> None:
+        self.tasks.discard(task)
+        if len(self.tasks) == self._tasks_max - 1:
+            self._on_change()

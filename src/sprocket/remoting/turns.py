@@ -1,0 +1,79 @@
+"""Shares the event loop between the peers of one server.
+
+In one iteration of the loop, requests are answered as they are read, for a few milliseconds; what
+more is read then joins a line, whose peers get their turns in the next iterations. So however many
+requests some peers send at once, the loop comes round to the others.
+
+An event loop may hand over many reads of one socket in one iteration: libuv 32 of them. That is why
+the time is counted for the iteration and not for each read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import Protocol
+
+#: The time for what is read in one iteration, and again for the line, s.
+ITERATION_SECONDS = 0.005
+#: The longest turn of one peer, s.
+TURN_SECONDS = 0.002
+#: Less time than this is not counted, which spares most iterations a callback, s.
+_COUNTED_SECONDS = 0.0002
+
+
+class Waiting(Protocol):
+    """A peer with requests that are not answered yet."""
+
+    def take_turn(self, until: float) -> bool:
+        """Answers requests until a loop time, at least one. Returns whether it has more to do."""
+        ...
+
+
+class Turns:
+    """The turns of the peers of one server, or of one pool."""
+
+    __slots__ = ("_is_due", "_line", "_loop", "_spent", "is_over")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        #: Peers with requests that wait, the next one first.
+        self._line: deque[Waiting] = deque()
+        self._is_due = False
+        self._spent = 0.0
+        #: Whether this iteration has no time left for what is read.
+        self.is_over = False
+
+    def spend(self, seconds: float) -> None:
+        """Counts time that requests took as they were read."""
+        if seconds > _COUNTED_SECONDS:
+            self._spent += seconds
+            self.is_over = self._spent >= ITERATION_SECONDS
+            self._come_round()
+
+    def join(self, peer: Waiting) -> None:
+        """Puts a peer at the end of the line. It must not be in the line yet."""
+        self._line.append(peer)
+        self._come_round()
+
+    def _come_round(self) -> None:
+        if not self._is_due:
+            self._is_due = True
+            self._loop.call_soon(self._next)
+
+    def _next(self) -> None:
+        """The next iteration begins: the line first, then what is read."""
+        self._is_due = False
+        line, clock = self._line, self._loop.time
+        ends = (now := clock()) + ITERATION_SECONDS
+        # A long line makes the turns shorter; each is one request, or one run of requests, at
+        # least. A peer that has more to do goes to the end of the line.
+        share = min(TURN_SECONDS, ITERATION_SECONDS / (len(line) or 1))
+        while line and now < ends:
+            peer = line.popleft()
+            if peer.take_turn(now + share):
+                line.append(peer)
+            now = clock()
+        self._spent, self.is_over = 0.0, False
+        if line:
+            self._come_round()

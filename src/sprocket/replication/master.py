@@ -1,0 +1,251 @@
+"""A master's side: listens for slaves and sends each of them the log as it grows.
+
+With synchronous flush, slaves get what is on the master's disk: else a loss of power could leave
+them with messages that the master has not, and their logs would no longer be one.
+
+Each slave has a task that sends slices of the log's files, no copies, and waits while the slave
+does not read: so a slave that stands still costs as much memory as one that is far behind, a few
+frames. What slaves report goes into `Copies`, and what enough of them have raises the watermark
+`replicated`, for which synchronous sends and their readers wait.
+
+Source: DefaultHAService, DefaultHAConnection of RocketMQ 5.x.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Callable, Mapping
+from types import TracebackType
+from typing import Self
+
+from sprocket.base.deadline import Deadline
+from sprocket.base.errors import ConnectionLost, OffsetOutOfRange, StoreError, UsageError
+from sprocket.base.watermark import Watermark
+from sprocket.remoting import address
+from sprocket.replication.copies import Copies
+from sprocket.replication.flow import FlowLimit
+from sprocket.replication.rules import StreamRules
+from sprocket.replication.slave_link import SlaveLink
+from sprocket.replication.stream_start import LogRange, stream_start
+from sprocket.store.store import Store
+
+logger = logging.getLogger(__name__)
+
+#: The most slaves that are connected at a time, and the most hosts that warnings are kept for.
+_LINKS_MAX = 64
+
+
+class Master:
+    """Sends one log to slaves. Use it with `async with`.
+
+    Args:
+        store: the store of the log.
+        copies: what is known of the slaves' logs.
+        replicated: is raised to the log offset up to which there are as many copies as wanted.
+        readable: the same for the least number of copies: readers see the log up to there.
+        sendable: the log offset up to which slaves get the log.
+        host, port: where it listens; port 0 takes a free one.
+        on_stranger: is called when a host connects that is not known to have a slave.
+
+    Attributes:
+        links: the connected slaves, by the numbers of their connections.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        copies: Copies,
+        *,
+        replicated: Watermark,
+        readable: Watermark,
+        sendable: Watermark,
+        host: str,
+        port: int,
+        rules: StreamRules,
+        on_stranger: Callable[[], None],
+    ) -> None:
+        self._store = store
+        self._log = store.replica
+        self._copies = copies
+        self._replicated, self._readable = replicated, readable
+        self._sendable = sendable
+        self._host = address.bare(host)
+        self._port = port
+        self._rules = rules
+        self._on_stranger = on_stranger
+        self._listening: asyncio.Server | None = None
+        self._count = 0
+        self._tasks: dict[int, asyncio.Task[None]] = {}
+        #: Warnings are given once for each host, until its slave is connected without one.
+        self._warned: set[str] = set()
+        self.links: dict[int, SlaveLink] = {}
+
+    @property
+    def port(self) -> int:
+        """The port that it listens at."""
+        return self._port
+
+    async def __aenter__(self) -> Self:
+        """Listens.
+
+        Raises:
+            UsageError: the address is in use, or not one of this machine.
+        """
+        loop = asyncio.get_running_loop()
+        try:
+            self._listening = await loop.create_server(
+                self._accept, self._host or None, self._port, backlog=64
+            )
+        except OSError as error:
+            where = address.join(self._host or "0.0.0.0", self._port)
+            why = os.strerror(error.errno) if error.errno else str(error)
+            raise UsageError(f"cannot listen for slaves at {where}: {why}") from error
+        self._port = self._listening.sockets[0].getsockname()[1]
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._listening is not None:
+            self._listening.close()
+        tasks = list(self._tasks.values())
+        for link in list(self.links.values()):
+            link.abort()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def know_slaves(self, registered: Mapping[str, int] | None) -> None:
+        """Records how many slaves are registered at each host; None if that cannot be known.
+
+        A connected slave that was registered stays known: a name server that was just started
+        learns of it only at its next registration.
+        """
+        before = self._copies.registered
+        if registered is not None and before:
+            live = {link.host for link in self.links.values()} & before.keys()
+            kept = {host: max(before[host], registered.get(host, 0)) for host in live}
+            registered = {**registered, **kept}
+        self._copies.registered = registered
+        for link in self.links.values():
+            if not self._copies.is_known(link.host):
+                self._warn(
+                    link.host,
+                    "no slave of this broker is registered at this address, so what it reports "
+                    "does not count as a copy",
+                )
+        self._recount()
+
+    def _accept(self) -> SlaveLink:
+        self._count += 1
+        return SlaveLink(
+            self._count,
+            silence=self._rules.silence,
+            buffered_max=2 * self._rules.batch_bytes,
+            on_open=self._opened,
+            on_report=self._reported,
+            on_close=self._closed,
+        )
+
+    def _opened(self, link: SlaveLink) -> None:
+        if len(self.links) >= _LINKS_MAX and self._copies.is_known(link.host):
+            self._make_way()
+        if len(self.links) >= _LINKS_MAX:
+            logger.warning("slave %s is refused: %d are connected", link.address, len(self.links))
+            link.abort()
+            return
+        self.links[link.number] = link
+        logger.info("slave %s has connected", link.address)
+        if not self._copies.is_known(link.host):
+            self._on_stranger()
+        self._tasks[link.number] = asyncio.ensure_future(self._serve(link))
+
+    def _make_way(self) -> None:
+        """Closes the oldest connection from a host that is not known to have a slave."""
+        strangers = (each for each in self.links.values() if not self._copies.is_known(each.host))
+        if (oldest := next(strangers, None)) is not None:
+            self._closed(oldest)
+            oldest.abort()
+
+    def _closed(self, link: SlaveLink) -> None:
+        if self.links.pop(link.number, None) is None:
+            return
+        self._tasks.pop(link.number).cancel()
+        self._copies.forget(link.number)
+        logger.info("slave %s is gone; it had the log up to %d", link.address, link.reported.value)
+
+    # The first report may be anything, and `stream_start` decides about it. A later one beyond the
+    # log's end is of something that is no slave of this log, and must not count.
+    def _reported(self, link: SlaveLink, offset: int) -> None:
+        if offset > self._log.end:
+            if link.reported.value >= 0:
+                self._warn(link.host, f"it reports {offset}, and the log ends at {self._log.end}")
+                link.abort()
+            return
+        self._copies.report(link.number, link.host, offset)
+        self._recount()
+
+    def _recount(self) -> None:
+        rules, end = self._copies.rules, self._log.end
+        readable = self._copies.replicated(rules.least, end)
+        if rules.least > 1 and readable > self._readable.value:
+            self._readable.rise(readable)
+            self._log.confirm()
+        if rules.wanted > 1:
+            self._replicated.rise(self._copies.replicated(rules.wanted, end))
+
+    async def _serve(self, link: SlaveLink) -> None:
+        try:
+            await link.reported.reach(0, Deadline.never())
+            end = max(self._sendable.value, self._log.start)
+            log = LogRange(self._log.start, end, self._store.log_file_bytes)
+            start = stream_start(link.requested, log, self._rules.fresh)
+            if start.refusal is None:
+                logger.info("slave %s gets the log from %d on", link.address, start.offset)
+                self._warned.discard(link.host)
+                await self._send_from(link, start.offset)
+            self._refuse(link, start.offset, start.refusal or "")
+        except OffsetOutOfRange:
+            why = "the files that it needs next were deleted before they could be sent"
+            self._refuse(link, self._log.start, why)
+        except ConnectionLost:
+            pass
+        except StoreError as error:
+            logger.error("slave %s is disconnected: %s", link.address, error)
+            link.abort()
+
+    def _refuse(self, link: SlaveLink, offset: int, why: str) -> None:
+        """Tells a slave where this log begins or ends, which is not where its own goes on."""
+        self._warn(link.host, why)
+        link.send(offset, b"")
+        link.close()
+
+    async def _send_from(self, link: SlaveLink, position: int) -> None:
+        """Sends the log from an offset on, until the connection is closed."""
+        rules, log, mark = self._rules, self._log, self._sendable
+        limit = FlowLimit(rules.bytes_per_second)
+        time = asyncio.get_running_loop().time
+        while True:
+            if not await mark.reach(position + 1, Deadline.after(rules.heartbeat)):
+                link.send(position, b"")
+                continue
+            await self._store.cold.load_log(position, position + rules.batch_bytes)
+            data = log.read(position, min(rules.batch_bytes, mark.value - position))
+            link.send(position, data)
+            position += len(data)
+            await link.drained()
+            pause = limit.pause(len(data), time())
+            if position == mark.value:
+                pause = max(pause, rules.gather)
+            if pause:
+                await asyncio.sleep(pause)
+
+    def _warn(self, host: str, why: str) -> None:
+        if host not in self._warned and len(self._warned) < _LINKS_MAX:
+            self._warned.add(host)
+            logger.warning("the slave at %s: %s", host, why)

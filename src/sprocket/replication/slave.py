@@ -1,0 +1,181 @@
+"""A slave's side: connects to the master, and copies its log.
+
+The slave reports its log's end: all of it that is written, or, with synchronous flush, that is on
+the disk. It never reports part of a record. Bytes that do not continue its log end the connection,
+with a warning that says what to do; so does a master that is silent. Then it connects again, after
+a pause that grows.
+
+Source: DefaultHAClient of RocketMQ 5.x, which does not check what it copies.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+
+from sprocket.base.backoff import pauses
+from sprocket.base.deadline import Deadline
+from sprocket.base.errors import (
+    ConnectionLost,
+    DiskFull,
+    ProtocolError,
+    SprocketError,
+    TransportError,
+)
+from sprocket.base.ports import Entropy
+from sprocket.remoting import address as addresses
+from sprocket.replication.frames import REPORT, Frame, FrameDecoder
+from sprocket.replication.master_address import MasterAddress
+from sprocket.replication.rules import StreamRules
+from sprocket.store.store import Store
+from sprocket.store.writing.replica_log import CopyMismatch, LogCopy
+
+logger = logging.getLogger(__name__)
+
+_CONNECT_SECONDS = 10.0
+#: The pause before the next attempt: at first, and at most, s.
+_PAUSES = (1.0, 15.0)
+#: This much is read at a time.
+_READ_BYTES = 256 * 1024
+
+
+class Slave:
+    """Copies the log of a master.
+
+    Args:
+        store: the store of the copy.
+        master: where the master is.
+        is_flushing: whether only what is on the disk is reported.
+        on_copied: is called after records were copied.
+        compared: gives the reason why the master's log is not this one's continuation, as far as
+            it can be known before anything is copied; None if there is none.
+
+    Attributes:
+        is_connected: whether the master sends its log now.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        master: MasterAddress,
+        *,
+        rules: StreamRules,
+        is_flushing: bool,
+        entropy: Entropy,
+        on_copied: Callable[[], None],
+        compared: Callable[[], Awaitable[str | None]],
+    ) -> None:
+        self._store = store
+        self._log = store.replica
+        self._master = master
+        self._rules = rules
+        self._is_flushing = is_flushing
+        self._entropy = entropy
+        self._on_copied = on_copied
+        self._compared = compared
+        self._last_reason = ""
+        self.is_connected = False
+
+    async def run(self) -> None:
+        """Copies until cancelled.
+
+        Raises:
+            StoreError: the disk failed, or the store is damaged.
+        """
+        while True:
+            for pause in pauses(*_PAUSES, entropy=self._entropy):
+                address = await self._master.known()
+                end = self._log.end
+                try:
+                    await self._copy_from(address)
+                except (CopyMismatch, DiskFull, ProtocolError, TransportError) as error:
+                    self._report_reason(address, str(error))
+                except OSError as error:
+                    self._report_reason(address, f"cannot connect: {error}")
+                finally:
+                    self.is_connected = False
+                await asyncio.sleep(pause)
+                if self._log.end > end:
+                    break
+
+    def _report_reason(self, address: str, reason: str) -> None:
+        """Logs why nothing is copied; the same reason only once."""
+        if reason != self._last_reason:
+            self._last_reason = reason
+            logger.warning(
+                "nothing is copied from the master at %s for now, the log ends at %d: %s",
+                address, self._log.end, reason,
+            )  # fmt: skip
+
+    async def _copy_from(self, address: str) -> None:
+        host, port = addresses.split(address)
+        if (difference := await self._compared()) is not None:
+            raise ConnectionLost(difference)
+        if self._is_flushing:
+            await self._store.sync()  # the stream begins at what is reported, and that is the end
+        async with asyncio.timeout(_CONNECT_SECONDS):
+            reader, writer = await asyncio.open_connection(host, port, limit=_READ_BYTES)
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                reports = tasks.create_task(self._report(writer))
+                await self._receive(reader, address)
+                reports.cancel()
+        except* (SprocketError, OSError) as errors:
+            raise errors.exceptions[0] from None
+        finally:
+            writer.transport.abort()
+
+    async def _receive(self, reader: asyncio.StreamReader, address: str) -> None:
+        """Copies what arrives until the connection ends.
+
+        Raises:
+            ConnectionLost: it has ended.
+        """
+        copy, decoder = self._log.copy(), FrameDecoder()
+        while address == self._master.replication:
+            try:
+                async with asyncio.timeout(self._rules.silence):
+                    data = await reader.read(_READ_BYTES)
+            except TimeoutError:
+                raise ConnectionLost(f"it was silent for {self._rules.silence:g} s") from None
+            if not data:
+                raise ConnectionLost("it has closed the connection")
+            before = self._log.end
+            for frame in decoder.feed(data):
+                self._append(copy, frame)
+            if self._log.end > before:
+                self._on_copied()
+
+    def _append(self, copy: LogCopy, frame: Frame) -> None:
+        if frame.data or frame.offset == copy.end:
+            copy.append(frame.offset, frame.data)
+        elif not (self._log.is_empty and not frame.offset % self._store.log_file_bytes):
+            raise ConnectionLost(_difference(frame.offset, copy.end))
+        if not self.is_connected:
+            self.is_connected = True
+            self._last_reason = ""
+            logger.info("copying the master's log from %d on", frame.offset)
+
+    async def _report(self, writer: asyncio.StreamWriter) -> None:
+        """Reports the end of the log at once, when it has risen, and after each pause."""
+        mark = self._store.flushed if self._is_flushing else self._log.appended
+        while True:
+            reported = mark.value
+            writer.write(REPORT.pack(reported))
+            await writer.drain()
+            await mark.reach(reported + 1, Deadline.after(self._rules.heartbeat))
+
+
+def _difference(masters: int, own: int) -> str:
+    """What a heartbeat means that does not begin at the end of this log."""
+    if masters < own:
+        return (
+            f"its log ends at {masters}, before this one, which ends at {own}: this log has "
+            "messages that the master has not. Compare both; if the master is right, empty this "
+            "broker's folder, so that it copies anew"
+        )
+    return (
+        f"its log begins at {masters}, behind the end of this one, {own}: what is between is "
+        "deleted there. Empty this broker's folder, so that it begins anew"
+    )

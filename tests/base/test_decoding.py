@@ -1,0 +1,29 @@
+"""Bytes of text files that people write."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+
+from sprocket.base.decoding import decode, decode_strictly, undecoded
+from sprocket.base.errors import UsageError
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_a_byte_order_mark_is_no_part_of_the_text(encoding: str) -> None:
+    assert decode("a=\u00e9\n".encode(encoding)) == "a=\u00e9\n"
+
+
+@given(some.binary(max_size=50))
+def test_all_bytes_decode(content: bytes) -> None:
+    decode(content)
+
+
+def test_bytes_of_another_encoding_are_found_where_they_matter() -> None:
+    assert undecoded("caf\u00e9") is None
+    assert undecoded(decode(b"caf\xe9")) == "byte 0xE9"
+    assert decode_strictly(b"\xef\xbb\xbfx", "f.py") == "x"
+    with pytest.raises(UsageError) as raised:
+        decode_strictly(b"a\nb\xff", "f.py")
+    assert str(raised.value) == "f.py:2: byte 0xFF is not UTF-8; save the file in UTF-8"

@@ -1,0 +1,34 @@
+"""The state of replication."""
+
+from __future__ import annotations
+
+from sprocket.protocol.bodies import ReplicaStateBody
+from sprocket.protocol.requests.replica import ReplicaState
+from sprocket.testing.loop import simulate
+from sprocket.testing.network import Network
+from tests.broker.groups import group
+
+
+def test_master_and_slave_say_how_far_they_are() -> None:
+    async def main(network: Network) -> None:
+        async with group(network, slaves=2) as running:
+            master, slave, _ = running.askers
+            await master.create("T")
+            await master.send("T")
+            await running.equal()
+            end = running.master.server._store.log_end
+            # a report is on its way back
+            await master.create("U")
+            state = ReplicaStateBody.decode((await master.call(ReplicaState())).body)
+            assert (state.master, state.master_commit_log_max_offset) == (True, end)
+            assert state.in_sync_slave_nums == 2
+            assert {each.slave_ack_offset for each in state.ha_connection_info} == {end}
+            assert {each.diff for each in state.ha_connection_info} == {0}
+            state = ReplicaStateBody.decode((await slave.call(ReplicaState())).body)
+            assert not state.master
+            mine = state.ha_client_runtime_info
+            assert mine is not None
+            assert (mine.activated, mine.max_offset) == (True, end)
+            assert mine.master_addr == f"{running.master.address}:10912"
+
+    simulate(main)

@@ -1,0 +1,95 @@
+"""How peers share the loop: on a loop whose time only passes as the test says."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any, cast
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sprocket.remoting.turns import ITERATION_SECONDS, TURN_SECONDS, Turns
+
+
+class Loop:
+    """Callbacks by iteration, and a clock."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.due: deque[Callable[[], Any]] = deque()
+
+    def time(self) -> float:
+        return self.now
+
+    def call_soon(self, callback: Callable[[], Any]) -> None:
+        self.due.append(callback)
+
+    def iterate(self) -> None:
+        for _ in range(len(self.due)):
+            self.due.popleft()()
+
+
+class Asking:
+    """A peer with requests that take some seconds each."""
+
+    def __init__(self, loop: Loop, name: str, costs: list[float], log: list[str]) -> None:
+        self.loop, self.name, self.log = loop, name, log
+        self.costs = deque(costs)
+
+    def take_turn(self, until: float) -> bool:
+        while True:
+            self.loop.now += self.costs.popleft()
+            self.log.append(self.name)
+            if not self.costs or self.loop.now >= until:
+                return bool(self.costs)
+
+
+def waiting(*costs: list[float]) -> tuple[Loop, Turns, list[str]]:
+    """A line of peers whose requests cost so much."""
+    loop, log = Loop(), list[str]()
+    turns = Turns(cast(Any, loop))
+    for at, each in enumerate(costs):
+        turns.join(Asking(loop, str(at), each, log))
+    return loop, turns, log
+
+
+def test_short_work_costs_no_callback() -> None:
+    loop, turns, _ = waiting()
+    turns.spend(0.0001)
+    assert not loop.due
+    assert not turns.is_over
+
+
+def test_what_is_read_in_one_iteration_has_its_time_over_all_peers() -> None:
+    loop, turns, _ = waiting()
+    for _ in range(9):
+        turns.spend(ITERATION_SECONDS / 10)
+    assert not turns.is_over
+    turns.spend(ITERATION_SECONDS / 5)
+    assert turns.is_over
+    loop.iterate()
+    assert not turns.is_over
+
+
+def test_a_peer_with_much_to_do_leaves_the_others_their_turns() -> None:
+    loop, _, log = waiting([0.001] * 100, [0.001] * 2)
+    loop.iterate()
+    assert log.count("1") == 2, "the second had its turn in the first iteration"
+    assert loop.now <= ITERATION_SECONDS + 0.002
+    for _ in range(40):
+        loop.iterate()
+    assert log.count("0") == 100
+    assert not loop.due
+
+
+@given(st.lists(st.lists(st.floats(1e-5, 0.003), min_size=1, max_size=30), min_size=1, max_size=20))
+def test_each_request_is_handled_once_and_no_iteration_is_long(costs: list[list[float]]) -> None:
+    loop, _, log = waiting(*costs)
+    most = max(max(each) for each in costs)
+    while loop.due:
+        began, before = loop.now, len(log)
+        loop.iterate()
+        assert loop.now - began <= ITERATION_SECONDS + TURN_SECONDS + most
+        assert len(log) > before
+    assert sorted(log) == sorted(str(at) for at, each in enumerate(costs) for _ in each)
