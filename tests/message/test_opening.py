@@ -1,3 +1,5 @@
+"""Opened bodies are bounded together, and no message is lost or repeated by it."""
+
 from __future__ import annotations
 
 from unittest import mock
@@ -7,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sprocket.message import opening
-from sprocket.message.compression import COMPRESSED, Compression, compress
+from sprocket.message.compression import COMPRESSED, Compression, compress, open_body
 from sprocket.message.opening import Opening, OpeningStopped, unbounded
 from sprocket.message.record import Draft, Encoder, scan, topic_part
 
@@ -62,18 +64,14 @@ def test_what_opens_too_far_counts_as_the_largest_body() -> None:
     bomb = compress(bytes(5000), Compression.ZSTD)
     flag = Compression.ZSTD.sys_flag
     part = Opening(4000)
-    with mock.patch.object(opening, "OPENED_BYTES_MAX", 4000):
-        with mock.patch.object(opening, "open_body", lambda b, f: opening_of(b, f)):
-            assert part.open(bomb, flag, 7) == (bomb, flag)
+    with (
+        mock.patch.object(opening, "OPENED_BYTES_MAX", 4000),
+        mock.patch.object(opening, "open_body", lambda body, kind: open_body(body, kind, 4000)),
+    ):
+        assert part.open(bomb, flag, 7) == (bomb, flag)
     with pytest.raises(OpeningStopped):
         part.open(compress(b"x", Compression.ZSTD), flag, 8)
     assert part.stopped_at == 8
-
-
-def opening_of(body: bytes, sys_flag: int) -> bytes:
-    from sprocket.message.compression import open_body
-
-    return open_body(body, sys_flag, 4000)
 
 
 def test_an_answer_whose_rest_cannot_be_asked_for_keeps_it_compressed() -> None:

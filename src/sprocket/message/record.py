@@ -384,8 +384,7 @@ def scan(
     """Yields the messages of a pull reply's body.
 
     Args:
-        opening: opens compressed bodies. If it stops, the scan ends there, and `stopped_at` is the
-            offset to pull from again.
+        opening: opens compressed bodies; the scan ends where it stops, see `Opening.stopped_at`.
 
     Raises:
         CorruptRecord: bytes are no record; the messages before them have been yielded.

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sprocket.base.errors import UsageError
+from sprocket.clientcore.witness import Witness
 from sprocket.message.queue import QueueId
 from sprocket.spark.options.checkpoint import (
     StreamOffsets,
-    Witness,
     read_checkpoint,
     shape_checkpoint,
 )

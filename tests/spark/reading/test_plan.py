@@ -5,10 +5,10 @@ from collections.abc import Iterator
 import pytest
 
 from sprocket.base.errors import ConfigError, RouteNotFound, SprocketError
+from sprocket.clientcore.witness import Witness
 from sprocket.message.queue import QueueId
 from sprocket.protocol.command import Command, Reply
 from sprocket.protocol.requests.offset import MaxOffset
-from sprocket.spark.options.checkpoint import Witness
 from sprocket.spark.options.loss import ReadFailed
 from sprocket.spark.options.options import BatchOptions, read_options
 from sprocket.spark.options.positions import format_offsets

@@ -8,13 +8,13 @@ import pytest
 pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'sprocketmq[spark]'")
 
 from sprocket.base.errors import ConfigError, TransportError
+from sprocket.clientcore.witness import Witness
 from sprocket.message.queue import QueueId
 from sprocket.protocol.command import Command, Reply
 from sprocket.protocol.requests.offset import MaxOffset, OffsetReply, SearchOffset
 from sprocket.protocol.requests.pull import PullMessage
 from sprocket.spark.options.checkpoint import (
     StreamOffsets,
-    Witness,
     read_checkpoint,
     shape_checkpoint,
 )

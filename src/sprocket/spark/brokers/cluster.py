@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from sprocket.base.errors import CorruptRecord, TransportError
 from sprocket.clientcore.replies import read_pull
+from sprocket.clientcore.witness import Witness
 from sprocket.filter.tags import ALL, TagFilter
 from sprocket.message.queue import QueueId
 from sprocket.message.record import parse
@@ -27,7 +28,6 @@ from sprocket.protocol.requests.offset import (
 from sprocket.protocol.requests.pull import SUBSCRIPTION, PullMessage
 from sprocket.protocol.requests.route import TopicNames
 from sprocket.spark.brokers.pool import ConnectionPool
-from sprocket.spark.options.checkpoint import Witness
 
 #: A message may have 4 MiB, so only so many are asked for at once.
 _SIGHTINGS_MAX = 8

@@ -17,28 +17,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
+from sprocket.clientcore.witness import Witness
 from sprocket.message.queue import QueueId
 
 T = TypeVar("T")
 
 READ = ":read"
 ANEW = ":anew"
-
-
-class Witness(NamedTuple):
-    """A message by which its queue is recognised.
-
-    Attributes:
-        offset: its offset in the queue.
-        log_offset: its place in the broker's log.
-        stored_ms: when the broker stored it, ms since 1970.
-    """
-
-    offset: int
-    log_offset: int
-    stored_ms: int
 
 
 Witnesses = dict[QueueId, Witness]

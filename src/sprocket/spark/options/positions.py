@@ -18,12 +18,12 @@ from enum import Enum
 from typing import Any, NamedTuple
 
 from sprocket.base.errors import UsageError
+from sprocket.clientcore.witness import Witness
 from sprocket.message.queue import QueueId
 from sprocket.spark.options.checkpoint import (
     ANEW,
     READ,
     StreamOffsets,
-    Witness,
     read_witnesses,
     shape_checkpoint,
 )

@@ -13,9 +13,10 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import NamedTuple
 
+from sprocket.clientcore.witness import Witness
 from sprocket.message.queue import QueueId
 from sprocket.spark.brokers.cluster import ClusterMetadata, Sighting
-from sprocket.spark.options.checkpoint import Witness, Witnesses
+from sprocket.spark.options.checkpoint import Witnesses
 from sprocket.spark.options.loss import report_loss
 from sprocket.spark.options.options import SelectionOptions
 

@@ -38,8 +38,8 @@ from sprocket.spark.records.property_texts import PropertyTexts
 if TYPE_CHECKING:
     from sprocket.filter.sql92 import SqlFilter
 
-#: When the opened bodies of a batch have so many bytes, the next one begins another batch. Arrow and
-#: Spark copy a batch a few times.
+#: When the opened bodies of a batch have so many bytes, the next one begins another batch: Arrow
+#: and Spark copy a batch a few times.
 OPENED_BYTES = 16 * 1024 * 1024
 
 #: Years 1 to 9999, in ms, the range of Spark and Python. Times outside are set to its bounds.
@@ -235,7 +235,7 @@ def _opened_parts(places: Layout) -> Iterator[tuple[Layout, list[bytes]]]:
     for index, (start, end, sys_flag) in enumerate(spans):
         body = bytes(view[start:end])
         if sys_flag & COMPRESSED:
-            if size >= OPENED_BYTES:
+            if bodies and size >= OPENED_BYTES:
                 yield places.part(begin, index), bodies
                 begin, size, bodies = index, 0, []
             with suppress(CorruptRecord):
