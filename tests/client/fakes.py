@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 from sprocket.base.deadline import Deadline
 from sprocket.client.base.world import ClientEnvironment
 from sprocket.message import batch, properties
+from sprocket.message.compression import Compression, compress
 from sprocket.message.hosts import pack
 from sprocket.message.message import StoredMessage
 from sprocket.message.queue import QueueId
@@ -156,6 +157,13 @@ class FakeBroker:
             topic, number, body, properties.encode(texts).encode(), 0, 0, 0, 0, pack("1.1.1.1:1")
         )
         return self._store(draft)
+
+    def put_compressed(self, topic: str, opened_bytes: int, number: int = 0) -> StoredMessage:
+        """Stores a message whose body opens to so many zeros."""
+        kind = Compression.ZSTD
+        body = compress(bytes(opened_bytes), kind)
+        host = pack("1.1.1.1:1")
+        return self._store(Draft(topic, number, body, b"", 0, 0, kind.sys_flag, 0, host))
 
     def bodies(self, topic: str, number: int = 0) -> list[bytes]:
         """What a queue holds."""

@@ -10,6 +10,7 @@ import pytest
 from sprocket.client.config import ConsumerConfig
 from sprocket.client.push_consumer import PushConsumer
 from sprocket.message.message import StoredMessage
+from sprocket.message.opening import OPENED_AT_ONCE_BYTES
 from sprocket.protocol.requests.pull import PullMessage
 from sprocket.protocol.requests.send import SendBack, SendMessageV2
 from tests.client.fakes import FakeBroker, play, until, world
@@ -255,5 +256,31 @@ def test_a_message_that_took_too_long_is_never_lost_while_brokers_refuse_it() ->
                 await asyncio.sleep(60)
                 assert calls == [0, 0]
                 assert committed(broker) == 1
+
+    play(main)
+
+
+def test_bodies_that_open_to_much_are_fetched_in_bounded_parts_and_all_come_once() -> None:
+    async def main() -> None:
+        async with (
+            FakeBroker({"orders": 1}) as broker,
+            consumer_of(broker, concurrency=1, window_bytes_max=OPENED_AT_ONCE_BYTES) as consumer,
+        ):
+            came: list[int] = []
+            most = 0
+
+            @consumer.on("orders")
+            async def seen(message: StoredMessage) -> None:
+                nonlocal most
+                orders = consumer.statistics().topics["orders"]
+                most = max(most, orders.waiting_bytes)
+                came.append(message.queue_offset)
+
+            for _ in range(6):
+                broker.put_compressed("orders", OPENED_AT_ONCE_BYTES // 2)
+            await until(lambda: committed(broker) == 6)
+            assert came == [*range(6)]
+            # What waits is counted in opened bytes.
+            assert OPENED_AT_ONCE_BYTES // 2 <= most <= 2 * OPENED_AT_ONCE_BYTES
 
     play(main)

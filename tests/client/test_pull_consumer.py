@@ -8,6 +8,7 @@ from sprocket.base.errors import ClosedError, ConfigError, NoPermission, RouteNo
 from sprocket.client.config import PullConfig
 from sprocket.client.pull_consumer import PullConsumer
 from sprocket.clientcore.replies import PullStatus
+from sprocket.message.opening import OPENED_AT_ONCE_BYTES
 from sprocket.protocol.requests.pull import SUBSCRIPTION, PullMessage
 from tests.client.fakes import FakeBroker, play, queue_of, until, world
 
@@ -170,5 +171,22 @@ def test_clients_of_one_world_share_connections_until_the_last_leaves() -> None:
             await clients[1].pull(queue_of("orders"), 0)
             await clients[1].close()
             await until(lambda: not broker.peers)
+
+    play(main)
+
+
+def test_what_an_answer_opens_to_is_bounded_and_the_rest_is_pulled_again() -> None:
+    async def main() -> None:
+        async with FakeBroker({"orders": 1}) as broker, consumer_of(broker) as consumer:
+            for _ in range(5):
+                broker.put_compressed("orders", OPENED_AT_ONCE_BYTES * 3 // 8)
+            broker.put("orders")
+            found, counts, at = [], [], 0
+            while at < 6:
+                pulled = await consumer.pull(queue_of("orders"), at, tags="*")
+                counts.append(len(pulled.messages))
+                found += [message.queue_offset for message in pulled.messages]
+                at = pulled.next_offset
+            assert (found, counts) == ([*range(6)], [3, 3])
 
     play(main)

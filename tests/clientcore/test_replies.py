@@ -17,6 +17,7 @@ from sprocket.clientcore.replies import (
     send_status,
 )
 from sprocket.filter.tags import TagFilter
+from sprocket.message.opening import Opening
 from sprocket.protocol.codes import ResponseCode
 from sprocket.protocol.command import RESPONSE, Command
 from sprocket.protocol.requests.pull import PullReply
@@ -76,9 +77,11 @@ def test_messages_are_compared_with_the_filter_itself() -> None:
     )
     answer = read_pull(reply(0, body))
     wanted = TagFilter.parse("new")
-    assert [one.queue_offset for one in answer.messages("b", wanted)] == [0, 2]
-    assert [one.queue.broker for one in answer.messages("b", TagFilter.parse("*"))] == ["b"] * 3
-    broken = read_pull(reply(0, body[:-5])).messages("b", TagFilter.parse("*"))
+    assert [one.queue_offset for one in answer.messages("b", wanted, Opening())] == [0, 2]
+    assert [one.queue.broker for one in answer.messages("b", TagFilter.parse("*"), Opening())] == [
+        "b"
+    ] * 3
+    broken = read_pull(reply(0, body[:-5])).messages("b", TagFilter.parse("*"), Opening())
     assert [next(broken).queue_offset for _ in range(2)] == [0, 1]
     with pytest.raises(CorruptRecord):
         next(broken)

@@ -26,6 +26,7 @@ from sprocket.filter.sql92 import SqlFilter
 from sprocket.filter.tags import TagFilter
 from sprocket.message import batch, hosts, ids, properties, record
 from sprocket.message.compression import Compression, compress, open_body
+from sprocket.message.opening import Opening
 from sprocket.message.recall import RecallHandle
 from sprocket.protocol.bodies.body import Body
 from sprocket.protocol.command import Reply
@@ -91,7 +92,7 @@ def batches(data: bytes) -> None:
 def records(data: bytes) -> None:
     """Records one after the other, as in the log and in the answer to a pull."""
     with contextlib.suppress(CorruptRecord):
-        for message in record.scan(data, "b", opens_bodies=True):
+        for message in record.scan(data, "b", opening=Opening()):
             assert message.record_bytes > 0
     with contextlib.suppress(CorruptRecord):
         record.parse(data)

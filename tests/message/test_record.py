@@ -10,6 +10,7 @@ from sprocket.base.errors import CorruptRecord
 from sprocket.message import record
 from sprocket.message.compression import COMPRESSED, Compression, compress
 from sprocket.message.hosts import pack
+from sprocket.message.opening import Opening
 
 V4 = pack("10.1.2.3:4000")
 V6 = pack("[2001:db8::1]:4000")
@@ -166,6 +167,6 @@ def test_a_body_that_cannot_be_opened_spoils_only_itself() -> None:
         encoded(a_draft(body=body, sys_flag=flag))
         for body, flag in ((b"not zlib", 0x301), (b"unknown", 0x701), (b"plain", 0))
     )
-    found = list(record.scan(joined, opens_bodies=True))
+    found = list(record.scan(joined, opening=Opening()))
     assert [m.body for m in found] == [b"not zlib", b"unknown", b"plain"]
     assert [bool(m.sys_flag & COMPRESSED) for m in found] == [True, True, False]

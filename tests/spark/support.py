@@ -56,7 +56,7 @@ def record(
     return Encoder(more.get("store_host", V4)).encode(
         draft,
         topic_part(topic.encode()),
-        log_offset=offset * 100,
+        log_offset=more.get("log_offset", offset * 100),
         queue_offset=offset,
         stored_ms=more.get("stored_ms", BORN_MS + 1000 + offset),
     )

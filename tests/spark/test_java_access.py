@@ -19,6 +19,7 @@ from sprocket.message.message import Message, StoredMessage
 from sprocket.message.queue import QueueId
 from sprocket.protocol.signing import Signer
 from sprocket.remoting.pool import Pool
+from sprocket.spark.options.checkpoint import StreamOffsets
 from sprocket.spark.options.loss import ReadFailed
 from sprocket.spark.options.options import BatchOptions, StreamOptions, read_options
 from sprocket.spark.options.write_options import WriteOptions, write_options
@@ -123,13 +124,13 @@ def test_spark_with_keys_writes_reads_and_commits(names: str) -> None:
     wait_until(lambda: len(rows(names, "copies", **SPARK_KEYS)) == 100)
     begin = {"namesrvAddr": names, "subscribe": "copies", "group": "archive", **SPARK_KEYS}
     plan = StreamPlan(read_options(begin, StreamOptions))
-    start = dict.fromkeys(plan.initial(), 0)
+    start = StreamOffsets(dict.fromkeys(plan.initial().next, 0))
     end = plan.next(start, None)
     # Java's brokers know a group from its first pull.
     assert len(rows(names, "copies", group="archive", **SPARK_KEYS)) == 100
     plan.done(end)
     plan.close()
-    assert sum(end.values()) == 100
+    assert sum(end.next.values()) == 100
     assert rows(names, "copies", group="archive", startingOffsets="committed", **SPARK_KEYS) == []
 
 

@@ -14,6 +14,7 @@ pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'sp
 from sprocket import Message
 from sprocket.client.blocking import Producer
 from sprocket.message.queue import QueueId
+from sprocket.spark.options.checkpoint import StreamOffsets
 from sprocket.spark.options.options import BatchOptions, StoreOptions, StreamOptions, read_options
 from sprocket.spark.options.write_options import write_options
 from sprocket.spark.reading.read import RocketMQReader
@@ -100,9 +101,12 @@ def test_what_is_sent_is_read_exactly_filtered_and_followed(names: str) -> None:
             {"namesrvAddr": names, "subscribe": "orders", "group": "lag-watchers"}, StreamOptions
         )
     )
-    start = {QueueId("orders", "broker-a", number): 0 for number in range(4)}
+    start = StreamOffsets({QueueId("orders", "broker-a", number): 0 for number in range(4)})
     end = made.next(start, 100)
-    assert sum(end.values()) == 100
+    assert sum(end.next.values()) == 100
+    # A message that was read recognises its queue at Java's brokers, too.
+    assert end.witnesses
+    assert made.next(end, None).anew == {}
     made.done(end)
     made.close()
 

@@ -20,6 +20,7 @@ from sprocket.message import record
 from sprocket.message.ids import parse_offset_id
 from sprocket.message.message import StoredMessage
 from sprocket.message.offsets import LONG_MAX
+from sprocket.message.opening import Opening
 from sprocket.message.topic import dead_letter_topic, retry_topic
 from sprocket.protocol.requests.query import QueryMessage, ViewMessage
 
@@ -144,9 +145,10 @@ async def journey(
 async def _ask_all(caller: Caller, question: QueryMessage) -> list[StoredMessage]:
     masters = await topics.masters_of(caller, question.topic)
     replies = await caller.ask_each(masters, question, absent=(QueryNotFound,))
+    opening = Opening(keeps_rest=True)
     found = {
         (broker, message.log_offset): message
         for broker, reply in replies.items()
-        for message in record.scan(reply.body, broker, opens_bodies=True)
+        for message in record.scan(reply.body, broker, opening=opening)
     }
     return sorted(found.values(), key=lambda message: message.stored_ms)

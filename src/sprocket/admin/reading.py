@@ -9,6 +9,7 @@ from sprocket.admin.caller import Caller
 from sprocket.base.errors import ReplyError
 from sprocket.message.message import StoredMessage
 from sprocket.message.offsets import LONG_MAX
+from sprocket.message.opening import Opening
 from sprocket.message.record import scan
 from sprocket.protocol.codes import MASTER, ResponseCode
 from sprocket.protocol.requests.offset import OffsetReply, SearchOffset
@@ -72,7 +73,9 @@ async def _queue(
             if error.code in _ENDS:
                 return
             raise
-        for message in scan(reply.body, queue.broker, opens_bodies=True):
+        opening = Opening()
+        for message in scan(reply.body, queue.broker, opening=opening):
             if message.queue_offset < queue.max_offset:
                 yield message
-        offset = max(reply.read(PullReply).next_begin_offset, offset + 1)
+        after = opening.stopped_at or reply.read(PullReply).next_begin_offset
+        offset = max(after, offset + 1)

@@ -22,6 +22,7 @@
     ├── SendFailed            every attempt of a send failed (chained to the last)
     ├── StoreError
     │   ├── CorruptRecord     bytes in the log are no record
+    │   │   └── BodyTooLarge  a body opens to more than may be opened (message.compression)
     │   ├── OffsetOutOfRange  nothing is stored there
     │   ├── DiskFull          no free space to write
     │   ├── DamagedLog        the log is broken in a part that was on the disk
@@ -36,7 +37,7 @@
     └── SparkFailed           the demo's Spark process failed (demo.tour)
 
 `ListenerFailed` (client.delivery.processes) is a plain `Exception`: it carries a listener's own
-error out of another process.
+error out of another process. So is `OpeningStopped` (message.opening), which ends a scan.
 
 `retriable` is true if the same call may succeed elsewhere or later; `refresh_route` if the cached
 route should be fetched again first. Retry loops read these two and contain no lists of codes.

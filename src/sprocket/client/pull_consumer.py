@@ -34,6 +34,7 @@ from sprocket.clientcore.replies import PullStatus, read_pull
 from sprocket.filter.choice import Filter, MessageSelector
 from sprocket.message.message import StoredMessage
 from sprocket.message.offsets import QueueOffset
+from sprocket.message.opening import Opening
 from sprocket.message.queue import QueueId
 from sprocket.message.topic import check_consumer_group, check_topic
 from sprocket.protocol.codes import MASTER
@@ -246,10 +247,12 @@ class PullConsumer(Lifecycle):
             await self._upload_filter(reply, where[1], request.topic, wanted)
             reply = await session.pool.call(where[1], request, deadline=deadline)
         answer = read_pull(reply)
+        opening = Opening()
+        messages = list(answer.messages(broker, wanted, opening))
         return Pulled(
             answer.status,
-            list(answer.messages(broker, wanted)),
-            QueueOffset(answer.next_offset),
+            messages,
+            QueueOffset(answer.after(opening)),
             QueueOffset(answer.min_offset),
             QueueOffset(answer.max_offset),
         )

@@ -17,6 +17,7 @@ from sprocket.protocol.requests.pull import PullReply
 if TYPE_CHECKING:
     from sprocket.filter.choice import Filter
     from sprocket.message.message import StoredMessage
+    from sprocket.message.opening import Opening
 
 
 class SendStatus(Enum):
@@ -94,11 +95,12 @@ class PullAnswer(NamedTuple):
     broker_number: int
     records: Buffer
 
-    def messages(self, broker: str, wanted: Filter) -> Iterator[StoredMessage]:
+    def messages(self, broker: str, wanted: Filter, opening: Opening) -> Iterator[StoredMessage]:
         """The messages that match; brokers may have compared only the hashes of tags.
 
         Args:
             broker: the name of the broker that replied.
+            opening: opens their bodies; if it stops, the messages end there: see `after`.
 
         Raises:
             CorruptRecord: the bytes are no record; the messages before them were yielded already.
@@ -106,10 +108,14 @@ class PullAnswer(NamedTuple):
         # Tasks of Spark decode records to columns instead, and need not import this.
         from sprocket.message.record import scan
 
-        found = scan(self.records, broker, opens_bodies=True)
+        found = scan(self.records, broker, opening=opening)
         if wanted.is_all:
             return found
         return (message for message in found if wanted.matches(message.properties))
+
+    def after(self, opening: Opening) -> int:
+        """Where the next pull begins, once the messages that `opening` left are read."""
+        return self.next_offset if opening.stopped_at is None else opening.stopped_at
 
 
 def read_pull(reply: Command) -> PullAnswer:

@@ -27,6 +27,10 @@ OPENED_BYTES_MAX = 64 * 1024 * 1024
 _PIECE_BYTES = 1024
 
 
+class BodyTooLarge(CorruptRecord):
+    """A compressed body opens to more than may be opened."""
+
+
 class Compression(IntEnum):
     """How a body is compressed; the number is in bits 8 to 10 of the system flag."""
 
@@ -78,7 +82,7 @@ def open_body(
     except Exception as error:  # three libraries with error types of their own
         raise CorruptRecord(f"a compressed body cannot be opened: {error}") from error
     if len(opened) > bytes_max:
-        raise CorruptRecord(f"a compressed body opens to more than {bytes_max} bytes")
+        raise BodyTooLarge(f"a compressed body opens to more than {bytes_max} bytes")
     if not is_whole:
         raise CorruptRecord("a compressed body is cut short")
     return opened

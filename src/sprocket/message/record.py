@@ -19,9 +19,10 @@ from zlib import crc32
 import msgspec
 
 from sprocket.base.errors import CorruptRecord
-from sprocket.message.compression import COMPRESSED, open_body
+from sprocket.message.compression import COMPRESSED
 from sprocket.message.hosts import V4_BYTES, V6_BYTES, unpack
 from sprocket.message.message import StoredMessage
+from sprocket.message.opening import Opening, OpeningStopped, unbounded
 from sprocket.message.queue import QueueId
 
 Buffer = bytes | bytearray | memoryview
@@ -337,7 +338,8 @@ def decode(
         CorruptRecord: there is no whole record.
     """
     raw = buffer if isinstance(buffer, bytes) else _bytes_of(buffer, at)
-    return _decode(raw, at if raw is buffer else 0, broker_name, opens_body=opens_body)
+    opening = unbounded() if opens_body else None
+    return _decode(raw, at if raw is buffer else 0, broker_name, opening)
 
 
 def _bytes_of(buffer: Buffer, at: int) -> bytes:
@@ -346,7 +348,7 @@ def _bytes_of(buffer: Buffer, at: int) -> bytes:
     return bytes(buffer[at : at + size])
 
 
-def _decode(raw: bytes, at: int, broker_name: str, *, opens_body: bool) -> StoredMessage:
+def _decode(raw: bytes, at: int, broker_name: str, opening: Opening | None) -> StoredMessage:
     # Every message that a consumer pulls passes here. Slices of `bytes` are copies, which do not
     # keep the whole reply alive; queues and hosts repeat, so they come from caches.
     fields, body_at, topic_at, properties_at, end = _take_apart(raw, at)
@@ -355,8 +357,8 @@ def _decode(raw: bytes, at: int, broker_name: str, *, opens_body: bool) -> Store
         stored_ms, store_host, reconsume_times, prepared_offset, body_bytes,
     ) = fields  # fmt: skip
     body = raw[body_at : body_at + body_bytes]
-    if opens_body and sys_flag & COMPRESSED:
-        body, sys_flag = _opened(body, sys_flag)
+    if opening is not None and sys_flag & COMPRESSED:
+        body, sys_flag = opening.open(body, sys_flag, queue_offset)
     return StoredMessage(
         _queue(raw[topic_at : properties_at - 2], broker_name, number),
         queue_offset,
@@ -376,17 +378,13 @@ def _decode(raw: bytes, at: int, broker_name: str, *, opens_body: bool) -> Store
     )
 
 
-def _opened(body: bytes, sys_flag: int) -> tuple[bytes, int]:
-    try:
-        return open_body(body, sys_flag), sys_flag & ~COMPRESSED
-    except CorruptRecord:
-        return body, sys_flag
-
-
 def scan(
-    buffer: Buffer, broker_name: str = "", *, opens_bodies: bool = False
+    buffer: Buffer, broker_name: str = "", *, opening: Opening | None = None
 ) -> Iterator[StoredMessage]:
     """Yields the messages of a pull reply's body.
+
+    Args:
+        opening: opens compressed bodies; the scan ends where it stops, see `Opening.stopped_at`.
 
     Raises:
         CorruptRecord: bytes are no record; the messages before them have been yielded.
@@ -394,6 +392,9 @@ def scan(
     raw = bytes(buffer)
     at, end = 0, len(raw)
     while at < end:
-        message = _decode(raw, at, broker_name, opens_body=opens_bodies)
+        try:
+            message = _decode(raw, at, broker_name, opening)
+        except OpeningStopped:
+            return
         yield message
         at += message.record_bytes

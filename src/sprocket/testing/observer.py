@@ -5,6 +5,7 @@ from __future__ import annotations
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import QueryNotFound, ServiceNotAvailable, TransportError
 from sprocket.message.message import StoredMessage
+from sprocket.message.opening import Opening
 from sprocket.message.queue import QueueId
 from sprocket.message.record import scan
 from sprocket.message.topic import READ, WRITE
@@ -110,9 +111,10 @@ class Observer:
         offset = 0
         while offset < end:
             reply = await self._call(broker, _pull(queue, offset))
+            opening = Opening()
             if reply.code == ResponseCode.SUCCESS:
-                messages += scan(reply.body, queue.broker, opens_bodies=True)
-            following = reply.read(PullReply).next_begin_offset
+                messages += scan(reply.body, queue.broker, opening=opening)
+            following = opening.stopped_at or reply.read(PullReply).next_begin_offset
             if following <= offset:
                 raise AssertionError(f"{queue}: pull at {offset} of {end} leads to {following}")
             offset = following

@@ -5,6 +5,8 @@ import signal
 import subprocess
 import sys
 import time
+import uuid
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +22,7 @@ from sprocket.spark.pipelines import archive as archives
 from sprocket.spark.pipelines.parts.batches import Batches
 from sprocket.spark.pipelines.parts.progress import Progress
 from sprocket.spark.pipelines.parts.streams import StreamFailed
+from tests.cli.parts import sprocket
 from tests.spark.pipelines.shop import CORRUPT, ORDERS, body_of, rows, tag_of
 
 if TYPE_CHECKING:
@@ -73,6 +76,48 @@ def test_a_batch_that_was_cut_off_is_done_again_and_replaces_itself(
     assert rows(archives.read(spark, job.folder), "key", "body") == sorted(everything)
     # Any reader of Parquet sees the same.
     assert spark.read.parquet(job.folder).count() == ORDERS
+
+
+def _sent(shop: str, topic: str, count: int) -> list[bytes]:
+    bodies = [b"%s %d" % (uuid.uuid4().hex.encode(), number) for number in range(count)]
+    with Producer("p", nameservers=shop) as producer:
+        producer.send_batch([Message(topic, body) for body in bodies])
+    return bodies
+
+
+@pytest.mark.parametrize("count", [3, 20, 30], ids=["fewer", "equal", "more"])
+def test_a_topic_that_was_deleted_and_made_again_is_archived_whole_or_not_at_all(
+    spark: SparkSession, shop: str, tmp_path: Path, count: int
+) -> None:
+    topic = f"renewed-{count}"
+    assert sprocket("topic", "create", topic, "--queues", "1", "--nameserver", shop).code == 0
+    old = _sent(shop, topic, 20)
+    job = Archive(nameservers=shop, topics=(topic,), folder=str(tmp_path / "a"))
+    assert job.run(spark).rows == 20
+    assert sprocket("topic", "delete", topic, "--yes", "--nameserver", shop).code == 0
+    assert sprocket("topic", "create", topic, "--queues", "1", "--nameserver", shop).code == 0
+    new = _sent(shop, topic, count)
+    with pytest.raises(StreamFailed, match=rf"{topic}@.*made anew.*--allow-loss"):
+        job.run(spark)
+    done = replace(job, allows_loss=True).run(spark)
+    assert (done.rows, done.total_rows) == (count, 20 + count)
+    assert rows(archives.read(spark, job.folder), "body") == sorted((b,) for b in old + new)
+    # From here on it is an ordinary topic again.
+    new = _sent(shop, topic, 2)
+    assert job.run(spark).rows == 2
+
+
+def test_a_mark_that_was_removed_is_counted_again(
+    spark: SparkSession, shop: str, tmp_path: Path
+) -> None:
+    _sent(shop, "marked", 9)
+    job = Archive(nameservers=shop, topics=("marked",), folder=str(tmp_path / "a"), batch_rows=4)
+    assert job.run(spark).total_rows == 9
+    (tmp_path / "a" / "_sprocket" / "committed.json").unlink()
+    _sent(shop, "marked", 2)
+    done = job.run(spark)
+    assert (done.rows, done.total_rows) == (2, 11)
+    assert archives.read(spark, job.folder).count() == 11
 
 
 def test_ctrl_c_ends_what_follows_between_batches(

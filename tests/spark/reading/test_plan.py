@@ -5,11 +5,13 @@ from collections.abc import Iterator
 import pytest
 
 from sprocket.base.errors import ConfigError, RouteNotFound, SprocketError
+from sprocket.clientcore.witness import Witness
 from sprocket.message.queue import QueueId
 from sprocket.protocol.command import Command, Reply
 from sprocket.protocol.requests.offset import MaxOffset
 from sprocket.spark.options.loss import ReadFailed
 from sprocket.spark.options.options import BatchOptions, read_options
+from sprocket.spark.options.positions import format_offsets
 from sprocket.spark.reading.plan import matching, plan_batch
 from sprocket.spark.reading.ranges import Range
 from tests.spark.support import BORN_MS, FakeBroker, Shelf, hang_up, record, serving
@@ -175,10 +177,8 @@ def test_a_read_begins_where_the_group_is(broker: FakeBroker) -> None:
         planned(broker, subscribe="orders", startingOffsets="committed")
 
 
-@pytest.mark.parametrize(("committed", "begins"), [(99, []), (2, ["orders@broker-a:1 [5, 30)"])])
-def test_a_group_outside_of_its_queue_is_loss(
-    broker: FakeBroker, committed: int, begins: list[str]
-) -> None:
+@pytest.mark.parametrize("committed", [99, 2])
+def test_a_group_outside_of_its_queue_is_loss(broker: FakeBroker, committed: int) -> None:
     given = {
         "assign": '{"orders": {"broker-a": [1]}}',
         "startingOffsets": "committed",
@@ -187,10 +187,24 @@ def test_a_group_outside_of_its_queue_is_loss(
     broker.committed["readers", queue("orders", "broker-a", 1)] = committed
     with pytest.raises(ReadFailed, match=f"and {committed} was asked for"):
         planned(broker, **given)
-    assert planned(broker, **given, failOnDataLoss="false") == begins
+    # What is there now was not read by the group, wherever it stood in what was there before.
+    assert planned(broker, **given, failOnDataLoss="false") == ["orders@broker-a:1 [5, 30)"]
 
 
 def test_a_negative_committed_offset_is_none(broker: FakeBroker) -> None:
     broker.committed["readers", queue("orders", "broker-a", 0)] = -1
     given = {"subscribe": "orders", "startingOffsets": "committed", "group": "readers"}
     assert planned(broker, **given)[0] == "orders@broker-a:0 [0, 10)"
+
+
+def test_offsets_of_a_checkpoint_recognise_their_queues(broker: FakeBroker) -> None:
+    first, second = queue("orders", "broker-a", 0), queue("orders", "broker-a", 1)
+    text = format_offsets({first: 6, second: 20}, {second: Witness(19, 1900, STORED_MS + 19)})
+    given = {"subscribe": "orders", "startingOffsets": text}
+    assert planned(broker, **given) == ["orders@broker-a:0 [6, 10)", "orders@broker-a:1 [20, 30)"]
+    again = [record(n, log_offset=10**6 + n, stored_ms=STORED_MS + 10**6) for n in range(40)]
+    broker.shelves[second] = Shelf(list(again))
+    with pytest.raises(ReadFailed, match=r"orders@broker-a:1.*made anew"):
+        planned(broker, **given)
+    found = planned(broker, **given, failOnDataLoss="false")
+    assert found == ["orders@broker-a:0 [6, 10)", "orders@broker-a:1 [0, 40)"]

@@ -5,6 +5,7 @@ import json
 import zlib
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pyarrow as pa
 import pytest
@@ -13,10 +14,12 @@ from hypothesis import strategies as st
 
 from sprocket.base.errors import CorruptRecord
 from sprocket.filter.tags import TagFilter
-from sprocket.message.compression import Compression, compress
+from sprocket.message.compression import COMPRESSED, Compression, compress
 from sprocket.message.ids import offset_id
+from sprocket.message.opening import Opening
 from sprocket.message.queue import QueueId
 from sprocket.message.record import scan
+from sprocket.spark.records import decode
 from sprocket.spark.records.decode import Decoder
 from sprocket.spark.records.schema import COLUMNS, arrow_schema
 from tests.spark.support import V4, V6, record
@@ -36,9 +39,12 @@ def rows(
 ) -> list[dict[str, Any]]:
     chosen = [one for one in ALL if not names or one[0] in names]
     chosen = [(name, (types or {}).get(name, kind), is_null) for name, kind, is_null in chosen]
-    batch = Decoder(arrow_schema(chosen), TagFilter.parse(tags)).decode(buffer, QUEUE, start, end)
-    batch.validate(full=True)
-    found = batch.to_pylist()
+    decoder = Decoder(arrow_schema(chosen), TagFilter.parse(tags))
+    found = []
+    for batch in decoder.decode(buffer, QUEUE, start, end):
+        batch.validate(full=True)
+        assert batch.num_rows
+        found += batch.to_pylist()
     for row in found:
         if "properties" in row:
             row["properties"] = dict(row["properties"])
@@ -95,7 +101,7 @@ def records(draw: st.DrawFn) -> list[bytes]:
 @given(records())
 def test_columns_are_what_reading_record_by_record_gives(made: list[bytes]) -> None:
     buffer = b"".join(made)
-    messages = list(scan(buffer, "broker-a", opens_bodies=True))
+    messages = list(scan(buffer, "broker-a", opening=Opening()))
     found = rows(buffer)
     assert len(found) == len(messages)
     for row, message, raw in zip(found, messages, made, strict=True):
@@ -216,3 +222,19 @@ def test_columns_have_the_types_that_spark_expects() -> None:
     assert schema.field("store_timestamp").type == pa.timestamp("us", tz="UTC")
     assert schema.field("properties").type == pa.map_(pa.string(), pa.string())
     assert schema.field("queue_offset").type == pa.int64()
+
+
+@given(records(), st.integers(0, 30))
+def test_batches_of_opened_bodies_are_bounded_and_leave_nothing_out(
+    made: list[bytes], bytes_max: int
+) -> None:
+    buffer = b"".join(made)
+    whole = rows(buffer)
+    with mock.patch.object(decode, "OPENED_BYTES", bytes_max):
+        assert rows(buffer) == whole
+        decoder = Decoder(arrow_schema(ALL), TagFilter.parse("*"))
+        for batch in decoder.decode(buffer, QUEUE, 0, 1 << 62):
+            flags = batch.column("sys_flag").to_pylist()
+            bodies = batch.column("body").to_pylist()
+            opened = [len(body) for body, f in zip(bodies, flags, strict=True) if f & COMPRESSED]
+            assert sum(opened[:-1]) < bytes_max or len(opened) < 2

@@ -8,6 +8,7 @@ import pytest
 import sprocket.spark.writing.send as send
 from sprocket.message.hashing import java_hash
 from sprocket.message.message import Message, StoredMessage
+from sprocket.message.opening import unbounded
 from sprocket.message.queue import QueueId
 from sprocket.message.record import scan
 from sprocket.protocol.command import Command, Reply
@@ -51,7 +52,7 @@ def stored(broker: FakeBroker) -> dict[int, list[StoredMessage]]:
             message
             for raw in shelf.records
             if raw is not None
-            for message in scan(raw, opens_bodies=True)
+            for message in scan(raw, opening=unbounded())
         ]
         for queue, shelf in broker.shelves.items()
     }

@@ -39,6 +39,7 @@ from sprocket.clientcore.replies import PullAnswer, PullStatus, read_pull
 from sprocket.filter.tags import ALL, TagFilter
 from sprocket.message.message import StoredMessage
 from sprocket.message.offsets import QueueOffset
+from sprocket.message.opening import Opening
 from sprocket.message.properties import RETRY_TOPIC
 from sprocket.message.queue import QueueId
 from sprocket.message.topic import is_retry_topic
@@ -308,8 +309,9 @@ class Feed:
             return
         self._in_vain = 0
         messages: list[StoredMessage] = []
+        opening = Opening()
         try:
-            messages.extend(self._wanted(answer))
+            messages.extend(self._wanted(answer, opening))
         except CorruptRecord:
             if messages:  # keep what could be read; the next pull requests the rest again
                 window.fetched(messages, messages[-1].queue_offset + 1)
@@ -319,14 +321,14 @@ class Feed:
             self._stored_ms = messages[-1].stored_ms
         now = asyncio.get_running_loop().time()
         self._parts.counters.pulled(self.queue.topic, now, count=len(messages), seconds=now - began)
-        if window.fetched(messages, answer.next_offset):
+        if window.fetched(messages, answer.after(opening)):
             self._parts.offer(window)
 
-    def _wanted(self, answer: PullAnswer) -> Iterator[StoredMessage]:
+    def _wanted(self, answer: PullAnswer, opening: Opening) -> Iterator[StoredMessage]:
         """Returns the messages of an answer that match; those of a retry topic all do."""
         if self._is_retry:
-            return map(as_sent, answer.messages(self.queue.broker, _ALL))
-        return answer.messages(self.queue.broker, self.subscription.filter)
+            return map(as_sent, answer.messages(self.queue.broker, _ALL, opening))
+        return answer.messages(self.queue.broker, self.subscription.filter, opening)
 
     async def _moved(self, answer: PullAnswer, number: int, remark: str | None) -> None:
         """Moves to the broker's offset, because ours is outside the queue or was reset.

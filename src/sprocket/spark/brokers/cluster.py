@@ -6,9 +6,14 @@ Blocking. Requests about many queues of one broker are pipelined.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
 
-from sprocket.base.errors import TransportError
+from sprocket.base.errors import CorruptRecord, TransportError
+from sprocket.clientcore.replies import read_pull
+from sprocket.clientcore.witness import Witness
+from sprocket.filter.tags import ALL, TagFilter
 from sprocket.message.queue import QueueId
+from sprocket.message.record import parse
 from sprocket.protocol.bodies import TopicList
 from sprocket.protocol.codes import ResponseCode
 from sprocket.protocol.command import Command, Header
@@ -20,8 +25,25 @@ from sprocket.protocol.requests.offset import (
     SearchOffset,
     UpdateOffset,
 )
+from sprocket.protocol.requests.pull import SUBSCRIPTION, PullMessage
 from sprocket.protocol.requests.route import TopicNames
 from sprocket.spark.brokers.pool import ConnectionPool
+
+#: A message may have 4 MiB, so only so many are asked for at once.
+_SIGHTINGS_MAX = 8
+
+
+class Sighting(NamedTuple):
+    """What a queue has at an offset.
+
+    Attributes:
+        message: the message at that offset; None if there is none.
+        first, end: the queue's first offset, and the one after its last.
+    """
+
+    message: Witness | None
+    first: int
+    end: int
 
 
 class ClusterMetadata:
@@ -68,6 +90,26 @@ class ClusterMetadata:
                 topic=q.topic, queue_id=q.number, timestamp=times[q], bname=q.broker
             ),
         )
+
+    def sightings(self, group: str, offsets: Mapping[QueueId, int]) -> dict[QueueId, Sighting]:
+        """What each queue has at an offset: a pull of one message, from any broker of RocketMQ.
+
+        Args:
+            group: the consumer group in whose name is read.
+
+        Raises:
+            ReplyError: a broker refused.
+            TransportError: a broker did not reply.
+        """
+        found: dict[QueueId, Sighting] = {}
+        queues = sorted(offsets)
+        for at in range(0, len(queues), _SIGHTINGS_MAX):
+            replies = self._call_brokers(
+                queues[at : at + _SIGHTINGS_MAX], lambda q: _one(group, q, offsets[q])
+            )
+            for queue, reply in replies.items():
+                found[queue] = _sighting(reply, offsets[queue])
+        return found
 
     def committed(self, group: str, queues: Iterable[QueueId]) -> dict[QueueId, int]:
         """A group's committed offsets, by queue; without queues in which it committed nothing.
@@ -137,6 +179,33 @@ def _first(queue: QueueId) -> MinOffset:
 
 def _last(queue: QueueId) -> MaxOffset:
     return MaxOffset(topic=queue.topic, queue_id=queue.number, bname=queue.broker)
+
+
+def _one(group: str, queue: QueueId, offset: int) -> PullMessage:
+    return PullMessage(
+        consumer_group=group,
+        topic=queue.topic,
+        queue_id=queue.number,
+        queue_offset=offset,
+        max_msg_nums=1,
+        sys_flag=SUBSCRIPTION,
+        subscription=ALL,
+        expression_type=TagFilter.kind,
+        bname=queue.broker,
+    )
+
+
+def _sighting(reply: Command, offset: int) -> Sighting:
+    answer = read_pull(reply)
+    message = None
+    if answer.records:
+        try:
+            record = parse(answer.records)
+        except CorruptRecord:
+            return Sighting(None, answer.min_offset, answer.max_offset)
+        if record.queue_offset == offset:
+            message = Witness(offset, record.log_offset, record.stored_ms)
+    return Sighting(message, answer.min_offset, answer.max_offset)
 
 
 def _committing(group: str, queue: QueueId, offset: int) -> UpdateOffset:

@@ -15,17 +15,23 @@ class ReadFailed(SprocketError):
     the position in it."""
 
 
-def report_loss(options: SelectionOptions, place: object, what: str) -> None:
+def report_loss(
+    options: SelectionOptions, place: object, what: str, *, instead: str = "continue without them"
+) -> None:
     """Reports that messages are gone; only a warning is logged if failOnDataLoss is false.
 
     Args:
         options: the options of the read.
         place: the queue, or the file.
         what: a description of the loss.
+        instead: what the read does if failOnDataLoss is false.
 
     Raises:
         ReadFailed: failOnDataLoss is true.
     """
     if options.fails_on_loss:
-        raise ReadFailed(f"{place}: {what}. Set failOnDataLoss to false to continue without them")
-    logger.warning("%s: %s; continues without them", place, what)
+        allow = "Set failOnDataLoss to false (in a pipeline: --allow-loss)"
+        raise ReadFailed(f"{place}: {what}. {allow} to {instead}")
+    logger.warning(
+        "%s: %s; failOnDataLoss is false, so the read goes on: to %s", place, what, instead
+    )

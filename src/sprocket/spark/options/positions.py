@@ -18,7 +18,15 @@ from enum import Enum
 from typing import Any, NamedTuple
 
 from sprocket.base.errors import UsageError
+from sprocket.clientcore.witness import Witness
 from sprocket.message.queue import QueueId
+from sprocket.spark.options.checkpoint import (
+    ANEW,
+    READ,
+    StreamOffsets,
+    read_witnesses,
+    shape_checkpoint,
+)
 
 EARLIEST_NUMBER = -2
 LATEST_NUMBER = -1
@@ -60,12 +68,14 @@ class QueuePositions:
         everywhere: position in queues that are not named; None if all must be named.
         topics: positions in all queues of a topic.
         queues: positions in single queues.
+        witnesses: messages that were read before them, by which their queues are recognised.
     """
 
     option: str
     everywhere: Position | None = None
     topics: Mapping[str, Position] = field(default_factory=dict)
     queues: Mapping[QueueId, Position] = field(default_factory=dict)
+    witnesses: Mapping[QueueId, Witness] = field(default_factory=dict)
 
     def of(self, queue: QueueId) -> Position:
         """The position in one queue.
@@ -92,7 +102,7 @@ class QueuePositions:
 
 
 def parse_offsets(option: str, text: str, *, words: tuple[str, ...]) -> QueuePositions:
-    """Parses "earliest", "latest", "committed" or a JSON of offsets.
+    """Parses "earliest", "latest", "committed" or a JSON of offsets, also from a checkpoint.
 
     Args:
         option: name of the option, for errors.
@@ -106,10 +116,22 @@ def parse_offsets(option: str, text: str, *, words: tuple[str, ...]) -> QueuePos
         taken = ", ".join(f'"{one}"' for one in words)
         raise UsageError(f"option {option} takes {taken} or a JSON of offsets, not {text!r}")
     queues = {}
-    for topic, entry in _object(option, text).items():
+    shape = _object(option, text)
+    witnesses = _witnesses(option, shape.pop(READ, {}))
+    shape.pop(ANEW, None)
+    for topic, entry in shape.items():
         for queue, number in _queues(option, topic, entry):
             queues[queue] = _offset(option, queue, number, words)
-    return QueuePositions(option, queues=queues)
+    return QueuePositions(option, queues=queues, witnesses=witnesses)
+
+
+def _witnesses(option: str, shape: Any) -> dict[QueueId, Witness]:
+    try:
+        return read_witnesses(shape)
+    except (AttributeError, TypeError, ValueError):
+        raise UsageError(
+            f"option {option}: {READ} does not have the shape of a checkpoint"
+        ) from None
 
 
 def _offset(option: str, queue: QueueId, number: int, words: tuple[str, ...]) -> Position:
@@ -156,28 +178,12 @@ def parse_queues(option: str, text: str) -> frozenset[QueueId]:
     return frozenset(queues)
 
 
-def format_offsets(offsets: Mapping[QueueId, int]) -> str:
-    """Offsets as JSON for `startingOffsets`, sorted."""
-    return json.dumps(shape_offsets(offsets), separators=(",", ":"))
-
-
-def shape_offsets(offsets: Mapping[QueueId, int]) -> dict[str, dict[str, dict[str, int]]]:
-    """Offsets by topic, broker and queue number, as a checkpoint keeps them."""
-    shape: dict[str, dict[str, dict[str, int]]] = {}
-    for queue in sorted(offsets):
-        numbers = shape.setdefault(queue.topic, {}).setdefault(queue.broker, {})
-        numbers[str(queue.number)] = offsets[queue]
-    return shape
-
-
-def read_shape(shape: Mapping[str, Mapping[str, Mapping[str, int]]]) -> dict[QueueId, int]:
-    """The offsets of which `shape_offsets` made this shape."""
-    return {
-        QueueId(topic, broker, int(number)): offset
-        for topic, brokers in shape.items()
-        for broker, numbers in brokers.items()
-        for number, offset in numbers.items()
-    }
+def format_offsets(
+    offsets: Mapping[QueueId, int], witnesses: Mapping[QueueId, Witness] | None = None
+) -> str:
+    """Offsets as JSON for `startingOffsets`, sorted; with what recognises their queues."""
+    whole = StreamOffsets(dict(offsets), dict(witnesses or {}))
+    return json.dumps(shape_checkpoint(whole), separators=(",", ":"))
 
 
 def _queues(option: str, topic: str, entry: Any) -> Iterator[tuple[QueueId, int]]:

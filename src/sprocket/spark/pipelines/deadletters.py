@@ -18,6 +18,7 @@ from sprocket.spark.pipelines.parts import offsets, returning
 from sprocket.spark.pipelines.parts.folder import Folder
 from sprocket.spark.pipelines.parts.job import Job, setting
 from sprocket.spark.pipelines.parts.progress import Progress, Watch, unwatched
+from sprocket.spark.pipelines.parts.queue_witnesses import QueueWitnesses
 from sprocket.spark.pipelines.parts.report import Bars, Lines, Report, Table, moment
 from sprocket.spark.pipelines.parts.slices import SliceProgress, Slices, WorkUnit
 from sprocket.spark.pipelines.parts.spread import Points, over_time
@@ -232,7 +233,8 @@ class DeadLetters(Job):
             for group in self._groups(span[1]):
                 self.servers.ask(partial(returning.check, group=group))
         rows = partial(offsets.rows, session, self.source(), _WITH_BODY)
-        is_whole = slices.run([WorkUnit(0, *span, rows)], self._send)
+        unit = WorkUnit(0, *span, rows, QueueWitnesses(self.source()))
+        is_whole = slices.run([unit], self._send)
         return slices.done, is_whole
 
     def _groups(self, queues: offsets.Offsets) -> list[str]:

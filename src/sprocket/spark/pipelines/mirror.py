@@ -20,7 +20,7 @@ from sprocket.base.deadline import Deadline
 from sprocket.base.errors import TopicNotFound, UsageError
 from sprocket.message.queue import QueueId
 from sprocket.message.topic import check_topic
-from sprocket.spark.options.positions import read_shape, shape_offsets
+from sprocket.spark.options.checkpoint import read_shape, shape_offsets
 from sprocket.spark.pipelines.parts import offsets, translate
 from sprocket.spark.pipelines.parts.batches import Batches
 from sprocket.spark.pipelines.parts.folder import HIDDEN

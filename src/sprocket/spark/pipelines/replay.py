@@ -26,6 +26,7 @@ from sprocket.spark.pipelines.parts.folder import Folder
 from sprocket.spark.pipelines.parts.job import Job, setting
 from sprocket.spark.pipelines.parts.offsets import Offsets
 from sprocket.spark.pipelines.parts.progress import Watch, unwatched
+from sprocket.spark.pipelines.parts.queue_witnesses import QueueWitnesses
 from sprocket.spark.pipelines.parts.report import Report
 from sprocket.spark.pipelines.parts.servers import AccessKeys, Servers
 from sprocket.spark.pipelines.parts.slices import SliceProgress, Slices, WorkUnit
@@ -187,7 +188,8 @@ class Replay(Job):
             self.servers, self.topics, since_ms=self.since_ms, until_ms=self.until_ms
         )
         options = {**self.source(), "failOnDataLoss": str(not self.allows_loss)}
-        yield WorkUnit(0, start, end, partial(offsets.rows, session, options, _COLUMNS))
+        rows = partial(offsets.rows, session, options, _COLUMNS)
+        yield WorkUnit(0, start, end, rows, QueueWitnesses(options))
 
     def _archived(self, session: SparkSession, memory: SliceProgress) -> Iterator[WorkUnit]:
         """A unit for each batch of an archive, whose files are in folders of their own."""

@@ -25,6 +25,7 @@ from sprocket.spark.options.options import BatchOptions, ReadOptions
 from sprocket.spark.options.positions import EARLIEST, LATEST, PositionKind, QueuePositions
 from sprocket.spark.reading.pushdown import EVERYTHING, PushedConditions
 from sprocket.spark.reading.ranges import Range, Share, between, cut, records_in, share_count
+from sprocket.spark.reading.recognition import QueueChange, find_changes, report_changes
 
 logger = logging.getLogger(__name__)
 
@@ -67,14 +68,18 @@ class Planner:
         """The first offset to read in each queue; options with a time take precedence."""
         options = self._options
         positions = options.starting_time or options.starting_times or options.starting or otherwise
+        queues = tuple(queues)
         offsets, earliest, latest = self._resolve(positions, queues)
+        changes = self._changes(positions, queues)
+        offsets.update((queue, change.begin) for queue, change in changes.items())
         for queue, offset in offsets.items():
             if positions.of(queue).kind is PositionKind.TIME and offset >= latest[queue]:
                 self._nothing_since(positions, queue)
             elif not earliest[queue] <= offset <= latest[queue]:
                 lost = f"{positions.option}: {queue} has offsets [{earliest[queue]}, "
                 self._lost(f"{lost}{latest[queue]}), and {offset} was asked for")
-                offsets[queue] = min(max(offset, earliest[queue]), latest[queue])
+                # A queue that ends before the offset is another one, of which nothing was read.
+                offsets[queue] = earliest[queue]
         return offsets
 
     def shares(self, ranges: list[Range]) -> list[Share]:
@@ -116,6 +121,20 @@ class Planner:
             }
             offsets[queue] = by_kind[at.kind]
         return offsets, earliest, latest
+
+    def _changes(
+        self, positions: QueuePositions, queues: tuple[QueueId, ...]
+    ) -> dict[QueueId, QueueChange]:
+        """The queues that are not those of the given offsets; they are reported."""
+        witnesses = {
+            queue: witness
+            for queue, witness in positions.witnesses.items()
+            if queue in queues and positions.of(queue).kind is PositionKind.OFFSET
+        }
+        group = self._options.group
+        changes = self.retried(lambda: find_changes(self._cluster, group, witnesses))
+        report_changes(self._options, changes)
+        return changes
 
     def _nothing_since(self, positions: QueuePositions, queue: QueueId) -> None:
         if self._options.time_strategy == "error":

@@ -66,15 +66,13 @@ class ShareReader:
     def _range(self, wanted: Range, fetcher: Fetcher, decoder: Decoder) -> Iterator[pa.RecordBatch]:
         missing = wanted.records
         for chunk in fetcher.chunks(wanted):
+            end = min(chunk.end, wanted.end)
             try:
-                batch = decoder.decode(
-                    chunk.records, wanted.queue, chunk.start, min(chunk.end, wanted.end)
-                )
+                for batch in decoder.decode(chunk.records, wanted.queue, chunk.start, end):
+                    missing -= batch.num_rows
+                    yield batch
             except CorruptRecord as error:
                 raise ReadFailed(f"{wanted.queue} from offset {chunk.start}: {error}") from error
-            missing -= batch.num_rows
-            if batch.num_rows:
-                yield batch
         if missing and self.options.filter.is_all:
             report_loss(self.options, wanted.queue, f"{missing} messages are gone in {wanted}")
 

@@ -3,30 +3,41 @@
 Spark's checkpoint is the only truth: offsets come from it and are saved in it. A new queue is read
 from its first message; a queue whose broker is away does not advance until it is back. A
 micro-batch is read as a batch is (`read`), with the same rows each time.
+
+Each micro-batch begins with the question whether its queues are still those of the checkpoint
+(`recognition`); all queues are asked about at the start, and at each refresh of the route.
 """
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 
-from sprocket.base.errors import SprocketError
+from sprocket.base.errors import RouteNotFound, SprocketError, TransportError
 from sprocket.message.queue import QueueId
 from sprocket.spark.brokers.cluster import ClusterMetadata
 from sprocket.spark.brokers.pool import ConnectionPool
-from sprocket.spark.options.loss import report_loss
+from sprocket.spark.options.checkpoint import StreamOffsets, Witnesses
 from sprocket.spark.options.options import READER_GROUP, StreamOptions
 from sprocket.spark.options.positions import LATEST, QueuePositions
 from sprocket.spark.reading.plan import Offsets, Planner
 from sprocket.spark.reading.ranges import between, limit, records_in
 from sprocket.spark.reading.read import SharePartition
+from sprocket.spark.reading.recognition import (
+    QueueChange,
+    find_changes,
+    report_changes,
+    witnesses_of,
+)
 
 logger = logging.getLogger(__name__)
 
 #: Spark asks again at once if there is nothing new; this pause costs little and spares the brokers.
 _IDLE_S = 0.02
+#: Pause before a broker that is away is asked again.
+_AWAY_S = 0.5
 
 
 class StreamPlan:
@@ -43,6 +54,10 @@ class StreamPlan:
         self._planner = Planner(self._cluster, options)
         self._queues: list[QueueId] = []
         self._queues_until = 0.0
+        #: Until when queues without new messages need not be recognised again.
+        self._recognised_until = 0.0
+        #: The last micro-batch that this process planned: its queues were recognised.
+        self._planned: StreamOffsets | None = None
         #: The ends of an "available now" query; None for any other.
         self._target: Offsets | None = None
         self._committed: Offsets = {}
@@ -54,49 +69,138 @@ class StreamPlan:
         """Closes all connections."""
         self._pool.close()
 
-    def initial(self) -> Offsets:
+    def initial(self) -> StreamOffsets:
         """The first offsets of a query without a checkpoint."""
         queues = self._planner.queues()
-        return self._planner.starting(queues, otherwise=QueuePositions("startingOffsets", LATEST))
+        latest = QueuePositions("startingOffsets", LATEST)
+        return StreamOffsets(self._planner.starting(queues, otherwise=latest))
 
     def set_target(self) -> None:
         """Limits the query to the messages that exist now."""
         self._target = self._planner.retried(self._ends)
 
-    def next(self, start: Mapping[QueueId, int], records_max: int | None) -> Offsets:
+    def next(self, start: StreamOffsets, records_max: int | None) -> StreamOffsets:
         """The end of the micro-batch that begins at `start`; `start` if there is nothing to read.
 
         Args:
             records_max: most offsets that it may have; None for no limit.
 
         Raises:
-            ReadFailed: a queue ends before its start, and loss is not allowed.
+            ReadFailed: a queue ends before its start, or is not the one that was read, and loss is
+                not allowed.
             SprocketError: the cluster cannot be reached, and this is an "available now" query,
                 which would otherwise end too early.
         """
-        self._commit(start)
-        ends = self._ends_now(start)
-        start = self._with_new(start, ends)
-        for queue, offset in start.items():
-            if ends.setdefault(queue, offset) < offset:
-                lost = f"it ends at {ends[queue]}, and has been read up to {offset}"
-                report_loss(self._options, queue, lost)
-        waiting = records_in(between(start, ends))
-        if waiting == 0 or self._is_too_little(waiting):
+        ends = self._ends_now(start.next)
+        anew = {queue: change.begin for queue, change in self._changes(start, ends).items()}
+        self._commit({q: at for q, at in {**start.next, **anew}.items() if q in ends})
+        known = self._with_new({**start.next, **anew}, ends)
+        for queue, offset in known.items():
+            ends.setdefault(queue, offset)
+        waiting = records_in(between(known, ends))
+        if not anew and (waiting == 0 or self._is_too_little(waiting)):
             time.sleep(_IDLE_S)
-            return {queue: min(offset, ends[queue]) for queue, offset in start.items()}
+            return start if known == start.next else StreamOffsets(known, start.witnesses)
         self._triggered_at = time.monotonic()
-        return ends if records_max is None else limit(start, ends, records_max)
+        if records_max is not None:
+            ends = limit(known, ends, records_max)
+        self._planned = StreamOffsets(ends, self._witnesses(start, known, ends, anew), anew)
+        return self._planned
 
-    def partitions(self, start: Offsets, end: Offsets) -> list[SharePartition]:
-        """The tasks of a micro-batch."""
-        self._know(end)
-        shares = self._planner.shares(between(self._with_new(start, end), end))
+    def partitions(self, start: StreamOffsets, end: StreamOffsets) -> list[SharePartition]:
+        """The tasks of a micro-batch.
+
+        Raises:
+            ReadFailed: a queue is not the one for which a process before this one planned the
+                batch, and loss is not allowed.
+        """
+        self._know(end.next)
+        begin = self._with_new({**start.next, **end.anew}, end.next)
+        if end != self._planned:
+            begin.update(self._changed_since(end))
+        shares = self._planner.shares(between(begin, end.next))
         return [SharePartition(share, self._cluster.addresses) for share in shares]
 
-    def done(self, offsets: Offsets) -> None:
+    def done(self, offsets: StreamOffsets) -> None:
         """Reports that Spark has written all messages before these offsets."""
-        self._commit(offsets)
+        self._commit(offsets.next)
+
+    def _changes(self, start: StreamOffsets, ends: Offsets) -> dict[QueueId, QueueChange]:
+        """The queues that are not those of the checkpoint; they are reported.
+
+        A queue whose broker does not answer is left out of `ends`, and so waits.
+        """
+        now = time.monotonic()
+        is_due = now >= self._recognised_until
+        asked = {
+            queue: witness
+            for queue, witness in start.witnesses.items()
+            if queue in ends and (is_due or ends[queue] != start.next.get(queue))
+        }
+        changes = self._found_changes(asked, ends)
+        shorter = [
+            queue
+            for queue, offset in start.next.items()
+            if queue not in changes and ends.get(queue, offset) < offset
+        ]
+        for queue, first in self._planner.retried(lambda: self._cluster.earliest(shorter)).items():
+            lost = f"it ends at {ends[queue]}, and has been read up to {start.next[queue]}"
+            # Without a witness it may be another queue, of which nothing was read.
+            begin = ends[queue] if queue in start.witnesses else first
+            changes[queue] = QueueChange(lost, begin)
+        if is_due:
+            self._recognised_until = now + self._options.route_refresh_ms / 1000
+        report_changes(self._options, changes)
+        return changes
+
+    def _found_changes(self, asked: Witnesses, ends: Offsets) -> dict[QueueId, QueueChange]:
+        changes: dict[QueueId, QueueChange] = {}
+        for some in _by_broker(asked).values():
+            one_broker = {queue: asked[queue] for queue in some}
+            find = partial(find_changes, self._cluster, self._options.group, one_broker)
+            try:
+                changes.update(find() if self._target is None else self._planner.retried(find))
+            except SprocketError as error:
+                if self._target is not None:
+                    raise
+                logger.warning("queues of broker %s are not read: %s", some[0].broker, error)
+                for queue in some:
+                    ends.pop(queue, None)
+        return changes
+
+    def _witnesses(
+        self, start: StreamOffsets, begin: Offsets, ends: Offsets, anew: Offsets
+    ) -> Witnesses:
+        """The witnesses after a micro-batch: a new one of each queue that has moved."""
+        moved = {queue: end for queue, end in ends.items() if end > begin[queue]}
+        kept = {queue: one for queue, one in start.witnesses.items() if queue not in anew}
+        for some in _by_broker(moved).values():
+            try:
+                wanted = {queue: moved[queue] for queue in some}
+                kept.update(witnesses_of(self._cluster, self._options.group, wanted))
+            except SprocketError as error:  # an older witness serves as well
+                logger.info("no new witnesses from broker %s: %s", some[0].broker, error)
+        return kept
+
+    def _changed_since(self, end: StreamOffsets) -> Offsets:
+        """Queues that were made anew since another process planned this batch: their ends.
+
+        What was planned is gone. The next batch begins with the first message that was not read.
+        """
+        witnesses = {queue: one for queue, one in end.witnesses.items() if queue in end.next}
+        find = partial(find_changes, self._cluster, self._options.group, witnesses)
+        until = time.monotonic() + self._options.pull_timeout_ms / 1000
+        while True:
+            try:
+                changes = self._planner.retried(find)
+                break
+            except (TransportError, RouteNotFound):  # tasks wait as long for a broker
+                if time.monotonic() >= until:
+                    raise
+            time.sleep(_AWAY_S)
+            self._look_up({queue.topic for queue in witnesses})
+        report_changes(self._options, changes)
+        return {queue: end.next[queue] for queue in changes}
 
     def _with_new(self, start: Mapping[QueueId, int], ends: Offsets) -> Offsets:
         """The start, with the first offset of each queue that is missing from it."""
@@ -136,11 +240,8 @@ class StreamPlan:
         if now >= self._queues_until:
             self._queues = self._planner.queues()
             self._queues_until = now + self._options.route_refresh_ms / 1000
-        by_broker: dict[str, list[QueueId]] = {}
-        for queue in self._queues:
-            by_broker.setdefault(queue.broker, []).append(queue)
         found: Offsets = {}
-        for broker, queues in by_broker.items():
+        for broker, queues in _by_broker(self._queues).items():
             try:
                 found.update(self._cluster.latest(queues))
             except SprocketError as error:
@@ -153,9 +254,12 @@ class StreamPlan:
 
     def _know(self, queues: Mapping[QueueId, int]) -> None:
         """Looks up the addresses of brokers that are not known yet, after a restart."""
-        for topic in sorted(
+        self._look_up(
             {queue.topic for queue in queues if queue.broker not in self._cluster.addresses}
-        ):
+        )
+
+    def _look_up(self, topics: Iterable[str]) -> None:
+        for topic in sorted(topics):
             try:
                 self._planner.retried(partial(self._cluster.readable, topic))
             except SprocketError as error:
@@ -177,3 +281,10 @@ class StreamPlan:
             self._committed.update(moved)
         except SprocketError as error:
             logger.info("group %s: offsets not committed: %s", self._options.group, error)
+
+
+def _by_broker(queues: Iterable[QueueId]) -> dict[str, list[QueueId]]:
+    found: dict[str, list[QueueId]] = {}
+    for queue in queues:
+        found.setdefault(queue.broker, []).append(queue)
+    return found

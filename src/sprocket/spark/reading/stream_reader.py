@@ -13,8 +13,8 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
+from sprocket.spark.options.checkpoint import read_checkpoint, shape_checkpoint, shape_offsets
 from sprocket.spark.options.options import StreamOptions
-from sprocket.spark.options.positions import read_shape, shape_offsets
 from sprocket.spark.reading.read import SharePartition, ShareReader
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class RocketMQStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def initialOffset(self) -> Shape:
         """The first offsets of a new query."""
-        return shape_offsets(self._plan.initial())
+        return shape_checkpoint(self._plan.initial())
 
     def getDefaultReadLimit(self) -> ReadLimit:
         """The limit by option `maxOffsetsPerTrigger`."""
@@ -54,7 +54,7 @@ class RocketMQStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: Shape, limit: ReadLimit) -> Shape:
         """The end of the micro-batch that begins at `start`."""
         records = limit.max_rows if isinstance(limit, ReadMaxRows) else None
-        return shape_offsets(self._plan.next(read_shape(start), records))
+        return shape_checkpoint(self._plan.next(read_checkpoint(start), records))
 
     def reportLatestOffset(self) -> Shape | None:
         """The ends of all queues, for the query's progress."""
@@ -66,7 +66,7 @@ class RocketMQStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: Shape, end: Shape) -> Sequence[InputPartition]:
         """The tasks of a micro-batch."""
-        return self._plan.partitions(read_shape(start), read_shape(end))
+        return self._plan.partitions(read_checkpoint(start), read_checkpoint(end))
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """The rows of one task, as Arrow batches."""
@@ -75,7 +75,7 @@ class RocketMQStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def commit(self, end: Shape) -> None:
         """Reports that Spark has written all messages before `end`."""
-        self._plan.done(read_shape(end))
+        self._plan.done(read_checkpoint(end))
 
     def stop(self) -> None:
         """Closes all connections, as the query has ended."""

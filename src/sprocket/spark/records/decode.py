@@ -6,7 +6,8 @@ Only the columns of the schema are decoded. Every record becomes a row, whatever
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -37,6 +38,10 @@ from sprocket.spark.records.property_texts import PropertyTexts
 if TYPE_CHECKING:
     from sprocket.filter.sql92 import SqlFilter
 
+#: When the opened bodies of a batch have so many bytes, the next one begins another batch: Arrow
+#: and Spark copy a batch a few times.
+OPENED_BYTES = 16 * 1024 * 1024
+
 #: Years 1 to 9999, in ms, the range of Spark and Python. Times outside are set to its bounds.
 _EARLIEST_MS = -62_135_596_800_000
 _LATEST_MS = 253_402_300_799_999
@@ -49,7 +54,9 @@ class Decoder:
         self._schema = schema
         self._filter = wanted
 
-    def decode(self, buffer: Buffer, queue: QueueId, start: int, end: int) -> pa.RecordBatch:
+    def decode(
+        self, buffer: Buffer, queue: QueueId, start: int, end: int
+    ) -> Iterator[pa.RecordBatch]:
         """The rows of those records of one queue that pass the filter and are in [start, end).
 
         Raises:
@@ -62,8 +69,12 @@ class Decoder:
             places = places.filtered(inside)
         return self.rows(places, queue, queue.broker)
 
-    def rows(self, places: Layout, queue: QueueId | None, broker: str | None) -> pa.RecordBatch:
-        """The rows of those records that pass the filter.
+    def rows(
+        self, places: Layout, queue: QueueId | None, broker: str | None
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows of those records that pass the filter, in batches that are not empty.
+
+        There is one batch, unless compressed bodies open to more than `OPENED_BYTES`.
 
         Args:
             queue: the queue of all records; None to read topic and queue number from each.
@@ -72,6 +83,15 @@ class Decoder:
         rows = _Rows(places, queue, broker)
         if not self._filter.is_all and rows.count:
             rows = _Rows(places.filtered(self._wanted(rows)), queue, broker)
+        if not rows.count:
+            return
+        if "body" not in self._schema.names or not (rows.layout.sys_flags & COMPRESSED).any():
+            yield self._batch(rows)
+            return
+        for part, bodies in _opened_parts(rows.layout):
+            yield self._batch(_Rows(part, queue, broker, bodies))
+
+    def _batch(self, rows: _Rows) -> pa.RecordBatch:
         columns = [_COLUMNS[field.name](rows, field.type) for field in self._schema]
         return pa.RecordBatch.from_arrays(columns, schema=self._schema)
 
@@ -89,8 +109,15 @@ class Decoder:
 class _Rows:
     """The columns of a run of records; properties are parsed only when a column needs them."""
 
-    def __init__(self, places: Layout, queue: QueueId | None, broker: str | None) -> None:
+    def __init__(
+        self,
+        places: Layout,
+        queue: QueueId | None,
+        broker: str | None,
+        bodies: list[bytes] | None = None,
+    ) -> None:
         self.layout = places
+        self._bodies = bodies
         self.queue = queue
         self.broker = broker
         self._texts: PropertyTexts | None = None
@@ -124,13 +151,10 @@ class _Rows:
     # do they become Python objects.
     def body(self, kind: pa.DataType) -> pa.Array:
         places = self.layout
-        compressed = np.flatnonzero(places.sys_flags & COMPRESSED)
-        bodies = _slices(places.buffer, places.bodies, places.body_ends)
-        if len(compressed):
-            opened = bodies.to_pylist()
-            for index in compressed.tolist():
-                opened[index] = _opened(opened[index], int(places.sys_flags[index]))
-            bodies = pa.array(opened, pa.binary())
+        if self._bodies is None:
+            bodies = _slices(places.buffer, places.bodies, places.body_ends)
+        else:
+            bodies = pa.array(self._bodies, pa.binary())
         return bodies if kind == pa.binary() else _as_text(bodies)
 
     def properties(self) -> pa.Array:
@@ -194,12 +218,31 @@ def _slices(buffer: Buffer, begin: NDArray[np.int64], end: NDArray[np.int64]) ->
     return pieces.take(pa.array(np.arange(0, 2 * len(begin), 2, dtype=np.int64)))
 
 
-def _opened(body: bytes, sys_flag: int) -> bytes:
-    """The decompressed body; unchanged if that fails, as in RocketMQ's own clients."""
-    try:
-        return open_body(body, sys_flag)
-    except CorruptRecord:
-        return body
+def _opened_parts(places: Layout) -> Iterator[tuple[Layout, list[bytes]]]:
+    """Runs of records with their opened bodies: each run opens to the bound and one body at most.
+
+    A body that cannot be opened stays as it is, as in RocketMQ's own clients.
+    """
+    view = memoryview(places.buffer)
+    spans = zip(
+        places.bodies.tolist(),
+        places.body_ends.tolist(),
+        places.sys_flags.tolist(),
+        strict=True,
+    )
+    begin, size = 0, 0
+    bodies: list[bytes] = []
+    for index, (start, end, sys_flag) in enumerate(spans):
+        body = bytes(view[start:end])
+        if sys_flag & COMPRESSED:
+            if bodies and size >= OPENED_BYTES:
+                yield places.part(begin, index), bodies
+                begin, size, bodies = index, 0, []
+            with suppress(CorruptRecord):
+                body = open_body(body, sys_flag)
+            size += len(body)
+        bodies.append(body)
+    yield places.part(begin, len(places.starts)), bodies
 
 
 def _as_text(bodies: pa.Array) -> pa.Array:

@@ -119,6 +119,15 @@ class Layout:
         """The numbers `offset` bytes behind the begin of each record."""
         return numbers(self.buffer, self.starts + offset, kind)
 
+    def part(self, begin: int, end: int) -> Layout:
+        """The layout of the records [begin, end), by their place in the run."""
+        at = slice(begin, end)
+        return Layout(
+            self.buffer, self.starts[at], self.ends[at], self.sys_flags[at], self.born_more[at],
+            self.store_more[at], self.bodies[at], self.body_ends[at], self.topics[at],
+            self.properties[at],
+        )  # fmt: skip
+
     def filtered(self, mask: NDArray[np.bool_]) -> Layout:
         """The layout of those records for which the mask is true."""
         return Layout(

@@ -127,9 +127,7 @@ class PieceReader:
         try:
             with reader:
                 for places in self._runs(reader, piece):
-                    batch = self._batch(places)
-                    if batch.num_rows:
-                        yield batch
+                    yield from self._batches(places)
         except CorruptRecord as error:
             raise ReadFailed(f"{error}; read it with minPartitions 1") from error
 
@@ -148,7 +146,7 @@ class PieceReader:
         )
         return reader.records(found.log_offsets - start, found.sizes)
 
-    def _batch(self, places: Layout) -> pa.RecordBatch:
+    def _batches(self, places: Layout) -> Iterator[pa.RecordBatch]:
         keep = self._is_chosen(places)
         if keep is not None and not keep.all():
             places = places.filtered(keep)

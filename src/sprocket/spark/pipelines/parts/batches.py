@@ -11,6 +11,7 @@ it the same messages, so it makes the same folders. `read` returns only batches 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -21,9 +22,13 @@ from sprocket.spark.pipelines.parts.folder import HIDDEN, Folder
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
+logger = logging.getLogger(__name__)
+
 BATCH = "batch"
 _MARK = f"{HIDDEN}/committed.json"
 _CHECKPOINT = f"{HIDDEN}/checkpoint"
+#: Spark writes a file here, named by its number, for each micro-batch that is done.
+_DONE = f"{_CHECKPOINT}/commits"
 #: Folders that a task writes at the same time; if there are more, Spark sorts the rows first.
 _OPEN_FILES = "64"
 
@@ -88,6 +93,7 @@ class Batches:
             make: turns the rows that were read into the rows to write.
             measures: aggregates over the rows to write; whole numbers, added up in the totals.
         """
+        self._restore_mark(measures)
 
         def write(frame: DataFrame, number: int) -> None:
             self._append(make(frame), number, measures)
@@ -139,6 +145,33 @@ class Batches:
         self.totals = _sum(self.totals, found)
         self._commit(Mark(self._query(), number, _sum(self.mark.totals, found)))
         self.appended += 1
+
+    def _restore_mark(self, measures: Mapping[str, Column]) -> None:
+        """Makes a mark that was removed anew from the checkpoint and the rows in the folder.
+
+        Spark's checkpoint names a batch as done only after its mark was written, so a checkpoint
+        with such batches had a mark.
+        """
+        query, last = self._query(), self._last_done()
+        if self.mark.query or not query or last < 0:
+            return
+        self.mark = Mark(query, last)
+        totals: dict[str, int] = {}
+        if not self.is_empty:
+            row = self.read().agg(*(value.alias(name) for name, value in measures.items()))
+            totals = _sum(
+                {}, {name: value or 0 for name, value in row.collect()[0].asDict().items()}
+            )
+        logger.warning(
+            "%s is gone; what the folder holds was counted again: %s",
+            self.folder.inner(_MARK), totals,
+        )  # fmt: skip
+        self._commit(Mark(query, last, totals))
+
+    def _last_done(self) -> int:
+        """The number of the last batch that Spark's checkpoint names as done; -1 for none."""
+        names = self.folder.names(_DONE)
+        return max((int(name) for name in names if name.isdecimal()), default=-1)
 
     def _commit(self, mark: Mark) -> None:
         self.folder.replace(

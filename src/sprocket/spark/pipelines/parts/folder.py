@@ -91,9 +91,13 @@ class Folder:
         )
         files.rename(unfinished, place, how)
 
-    def names(self) -> list[str]:
-        """The names in the folder but hidden ones, sorted; empty if it does not exist."""
-        place = self._place("")
+    def names(self, inside: str = "") -> list[str]:
+        """The names in the folder but hidden ones, sorted; empty if it does not exist.
+
+        Args:
+            inside: a folder in it whose names are wanted.
+        """
+        place = self._place(inside)
         if not self._files.exists(place):
             return []
         found = [one.getPath().getName() for one in self._files.listStatus(place)]

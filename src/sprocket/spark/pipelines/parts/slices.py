@@ -12,10 +12,16 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sprocket.base.errors import UsageError
-from sprocket.spark.options.positions import read_shape, shape_offsets
+from sprocket.spark.options.checkpoint import (
+    read_shape,
+    read_witnesses,
+    shape_offsets,
+    shape_witnesses,
+)
 from sprocket.spark.pipelines.parts.folder import Folder
 from sprocket.spark.pipelines.parts.offsets import Offsets
 from sprocket.spark.pipelines.parts.progress import Interrupt, Progress, Watch
+from sprocket.spark.pipelines.parts.queue_witnesses import QueueWitnesses
 from sprocket.spark.reading.ranges import between, limit, records_in
 
 if TYPE_CHECKING:
@@ -34,12 +40,14 @@ class WorkUnit(NamedTuple):
         number: rises from unit to unit, and is the same in every run.
         start, end: its offsets, [start, end).
         rows: returns the messages between two offsets.
+        witnesses: recognises its queues; None for one that does not come from queues.
     """
 
     number: int
     start: Offsets
     end: Offsets
     rows: Callable[[Offsets, Offsets], DataFrame]
+    witnesses: QueueWitnesses | None = None
 
 
 class SliceProgress:
@@ -59,6 +67,7 @@ class SliceProgress:
         self.unit: int = saved["unit"]
         self.rows: int = saved["rows"]
         self.done: Offsets = read_shape(saved.get("done", {}))
+        self.witnesses = read_witnesses(saved.get("read", {}))
 
     def resumed(self, unit: WorkUnit) -> WorkUnit | None:
         """What is left of a unit; None if a later one has been begun."""
@@ -71,6 +80,7 @@ class SliceProgress:
     def keep(self, unit: WorkUnit, done: Offsets, rows: int) -> None:
         """Saves that a slice of `rows` messages is done, and so the unit up to `done`."""
         self.unit, self.done = unit.number, done
+        self.witnesses = unit.witnesses.of(done) if unit.witnesses is not None else {}
         self.rows += rows
         self._folder.replace(
             _FILE,
@@ -79,6 +89,7 @@ class SliceProgress:
                 "unit": unit.number,
                 "rows": self.rows,
                 "done": shape_offsets(done),
+                "read": shape_witnesses(self.witnesses),
             },
         )
 
@@ -121,7 +132,7 @@ class Slices:
         return True
 
     def _unit(self, unit: WorkUnit, act: Callable[[DataFrame], int], interrupt: Interrupt) -> bool:
-        start = unit.start
+        start = self._recognised(unit, unit.start)
         while between(start, unit.end):
             self._pace(interrupt)
             if interrupt.is_set:
@@ -130,9 +141,17 @@ class Slices:
             count = act(unit.rows(start, end))
             self._memory.keep(unit, end, count)
             self.done += count
-            start = end
+            start = self._recognised(unit, end)
             self._report(records_in(between(start, unit.end)))
         return True
+
+    def _recognised(self, unit: WorkUnit, start: Offsets) -> Offsets:
+        """The start of the next slice; other queues than those that were read begin anew."""
+        memory = self._memory
+        if unit.witnesses is None or unit.number != memory.unit:
+            return start
+        done = {queue: start[queue] for queue in memory.done if queue in start}
+        return {**start, **unit.witnesses.begun_anew(done, unit.end, memory.witnesses)}
 
     def _report(self, left: int) -> None:
         spent = max(time.monotonic() - self._started, 1e-3)
