@@ -15,6 +15,7 @@ from bench import (
     consume,
     filters,
     footprint,
+    hostile,
     pull,
     rebalance,
     send,
@@ -37,6 +38,7 @@ BENCHES = {
     "store": store,
     "spark": compare,
     "timers": timers,
+    "hostile": hostile,
 }
 
 

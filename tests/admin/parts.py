@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 from sprocket import Later, Message, Producer, PushConsumer, Standalone
-from sprocket.admin import topics
+from sprocket.admin import topic_changes
 from sprocket.admin.caller import Caller
 from sprocket.message.message import StoredMessage
 from sprocket.message.queue import QueueId
@@ -55,11 +55,16 @@ class Shop:
         return consumer
 
 
+async def make_topic(caller: Caller, topic: str, queues: int | None = None) -> None:
+    """Creates a topic."""
+    await topic_changes.create(caller, topic, wanted=topic_changes.TopicSettings(queues, queues))
+
+
 @asynccontextmanager
 async def shop() -> AsyncIterator[Shop]:
     async with Standalone() as node, Pool() as pool:
         caller = Caller(pool, [node.nameserver_address])
-        await topics.create(caller, "orders", queues=1)
+        await make_topic(caller, "orders", 1)
         yield Shop(node, caller)
 
 

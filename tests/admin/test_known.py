@@ -6,6 +6,7 @@ import pytest
 
 from sprocket.admin import groups, known, topics
 from sprocket.base.errors import GroupNotFound, TopicNotFound
+from tests.admin.parts import make_topic
 from tests.admin.test_topics import operating
 from tests.support import run
 
@@ -14,7 +15,7 @@ def test_topics_and_groups_are_known_while_they_are_there() -> None:
     async def story() -> None:
         async with operating() as (_, caller):
             masters = await caller.masters()
-            await topics.create(caller, "orders", queues=1)
+            await make_topic(caller, "orders", 1)
             await groups.create(caller, "billing")
             assert await known.of_topic(caller, "orders", masters) == ["broker-a"]
             assert await known.of_group(caller, "billing", masters) == ["broker-a"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -11,7 +12,7 @@ from sprocket import Message, Producer
 from sprocket.admin import messages
 from sprocket.admin.caller import Caller
 from sprocket.base.errors import QueryNotFound, SprocketError, UsageError
-from sprocket.message.hosts import pack
+from sprocket.message.hosts import pack, unpack
 from sprocket.message.ids import offset_id
 from sprocket.message.record import Draft, Encoder, topic_part
 from sprocket.protocol.bodies import BrokerData, QueueData, Route
@@ -34,6 +35,26 @@ def test_a_message_is_viewed_by_its_offset_id() -> None:
                 await messages.view(caller, beyond)
             with pytest.raises(UsageError):
                 await messages.view(caller, "nonsense")
+
+    run(story())
+
+
+def test_a_message_is_found_where_its_broker_is_now(tmp_path: Path) -> None:
+    """The old address is another broker's, or nobody's."""
+
+    async def story() -> None:
+        async with (
+            operating(store=str(tmp_path)) as (node, _),
+            Producer("app", nameservers=node.nameserver_address) as producer,
+        ):
+            place = (await producer.send(Message("orders", b"coffee"))).offset_id
+        async with operating(store=str(tmp_path)) as (node, caller):
+            assert unpack(bytes.fromhex(place)[:8]) != node.broker_address
+            found = await messages.view(caller, place)
+            assert (found.body, found.queue.broker) == (b"coffee", "broker-a")
+            lies = offset_id(pack(node.broker_address), found.log_offset)
+            with pytest.raises(QueryNotFound):
+                await messages.view(caller, lies)
 
     run(story())
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from sprocket.base.errors import InvalidParameter
@@ -22,22 +24,33 @@ def test_what_is_looked_at_again_can_be_changed_and_the_rest_stays() -> None:
     assert changed.config.name == "b"
 
 
-def test_unknown_keys_change_nothing() -> None:
+def test_a_value_that_a_setting_has_is_no_change() -> None:
     changed = settings()
-    before = changed.config
-    changed.change("noSuchKey=1\n# a comment\n\n")
-    assert changed.config == before
+    before = changed.config, changed.store
+    changed.change("".join(f"{line}\n" for line in changed.lines()) + "# a comment\n\n")
+    assert (changed.config, changed.store) == before
 
 
 @pytest.mark.parametrize(
-    "text", ["brokerName=c", "listenPort=1", "brokerPermission=9", "longPollingEnable=perhaps"]
+    ("text", "said"),
+    [
+        ("brokerName=c", "brokerName cannot be changed while the broker runs"),
+        ("listenPort=1", "listenPort cannot"),
+        ("messageDelayLevel=1s", "messageDelayLevel cannot"),
+        ("brokerPermission=9", "brokerPermission is at most 7"),
+        ("longPollingEnable=perhaps", "longPollingEnable takes true or false"),
+        ("deleteWhen=25", "25"),
+        ("fileReservdTime=24", "did you mean 'fileReservedTime'"),
+        ("brokerElectionPriority=1", "RocketMQ's and has no effect here"),
+        ("broker.filter_secret=x", "filter_secret cannot"),
+    ],
 )
-def test_what_cannot_be_is_refused_and_changes_nothing(text: str) -> None:
+def test_what_cannot_be_is_refused_and_changes_nothing(text: str, said: str) -> None:
     changed = settings()
-    before = changed.config
-    with pytest.raises(InvalidParameter):
-        changed.change(f"autoCreateTopicEnable=false\n{text}\n")
-    assert changed.config == before
+    before = changed.config, changed.store
+    with pytest.raises(InvalidParameter, match=re.escape(said)):
+        changed.change(f"autoCreateTopicEnable=false\nfileReservedTime=1\n{text}\n")
+    assert (changed.config, changed.store) == before
 
 
 def test_all_settings_are_listed_under_rocketmqs_names() -> None:

@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -54,6 +54,17 @@ def sprocket(*arguments: str, standard_input: bytes = b"", **environment: str) -
         except SystemExit as end:
             code = end.code if isinstance(end.code, int) else 0 if end.code is None else 1
     return Outcome(code, out.getvalue(), err.getvalue())
+
+
+def commands(node: Any, *, leaves: bool = True) -> list[str]:
+    """Names of all commands below a group, or of the groups below it."""
+    names = []
+    for name, below in getattr(node, "commands", {}).items():
+        is_group = hasattr(below, "commands")
+        if is_group != leaves:
+            names.append(name)
+        names += [f"{name} {each}" for each in commands(below, leaves=leaves)]
+    return names
 
 
 @contextmanager

@@ -100,7 +100,8 @@ def test_a_member_that_subscribes_otherwise_is_shown(node: str, topic: str) -> N
 
 
 def test_a_group_is_made_and_changed(node: str) -> None:
-    assert group(node, "create", "made", "--retries", "3", "--ordered").out == "made: on broker-a\n"
+    made = group(node, "create", "made", "--retries", "3", "--ordered")
+    assert made.out == "made: created on broker-a\n"
     (shown,) = map(json.loads, group(node, "show", "made", "--json").lines)
     assert (shown["retryMaxTimes"], shown["consumeMessageOrderly"]) == (3, True)
     assert group(node, "create", "no group!").code == 2

@@ -99,3 +99,19 @@ def test_a_line_that_fails_ends_it(node: str) -> None:
     assert outcome.code == 2
     assert "a line has more than" in outcome.err
     assert outcome.err.count("\n") == 1
+
+
+def test_the_queue_is_chosen_by_number_or_by_key(node: str) -> None:
+    def sent(*how: str) -> list[int]:
+        lines = sprocket("send", "queued", "x", *how, "--json", "--nameserver", node).lines
+        return [json.loads(line)["queue"] for line in lines]
+
+    sprocket("topic", "create", "queued", "--queues", "8", "--nameserver", node)
+    assert [*sent("--queue", "broker-a:5"), *sent("--queue", "broker-a:2")] == [5, 2]
+    assert sent("--order-key", "o-1") == sent("--order-key", "o-1")
+    for wrong in (
+        ("--queue", "5"),
+        ("--queue", "broker-a:9"),
+        ("--queue", "a:1", "--order-key", "k"),
+    ):
+        assert sprocket("send", "queued", "x", *wrong, "--nameserver", node).code == 2

@@ -15,7 +15,7 @@ def topic(node: str, *arguments: str) -> Outcome:
 
 def test_a_topic_is_created_listed_shown_and_deleted(node: str) -> None:
     made = topic(node, "create", "made", "--queues", "2")
-    assert (made.code, made.out) == (0, "made: 2 queues on broker-a\n")
+    assert (made.code, made.out) == (0, "made: created on broker-a: 2 queues, RW-\n")
     assert "made" in topic(node, "list").lines
     assert "TBW102" not in topic(node, "list").lines
     assert {"topic": "TBW102"} in map(json.loads, topic(node, "list", "--all", "--json").lines)
@@ -58,6 +58,31 @@ def test_a_wrong_permission_is_refused(node: str, permission: str) -> None:
     outcome = topic(node, "create", "never", "--permission", permission)
     assert outcome.code == 2
     assert "r, w or rw" in outcome.err
+
+
+def test_what_is_not_named_stays_and_what_hides_messages_is_refused(node: str) -> None:
+    topic(node, "create", "wide", "--read-queues", "4", "--write-queues", "3")
+    made = topic(node, "create", "wide", "--permission", "r")
+    assert made.out == "wide: changed on broker-a: 4 read and 3 write queues, R--\n"
+    assert topic(node, "create", "wide").out.startswith("wide: unchanged on broker-a")
+    topic(node, "update", "wide", "--permission", "rw", "--queues", "1")
+    sprocket("send", "wide", "x", "--nameserver", node)
+    refused = topic(node, "update", "wide", "--read-queues", "0", "--write-queues", "0")
+    assert refused.code == 2
+    assert "queues 0 hold 1 messages" in refused.err
+    assert "--force" in refused.err
+    few = ("--read-queues", "0", "--write-queues", "0")
+    assert topic(node, "update", "wide", *few, "--force").code == 0
+    assert topic(node, "update", "wide").code == 2
+    assert topic(node, "update", "wide", "--queues", "2", "--read-queues", "2").code == 2
+    assert topic(node, "update", "absent", "--queues", "2").code == 1
+
+
+def test_a_topic_is_deleted_at_one_broker(node: str) -> None:
+    topic(node, "create", "there")
+    assert topic(node, "delete", "there", "--broker", "broker-b", "--yes").code == 2
+    assert topic(node, "delete", "there", "--broker", "broker-a", "--yes").code == 0
+    assert topic(node, "status", "there").code == 1
 
 
 def test_a_name_that_cannot_be_is_one_line(node: str) -> None:

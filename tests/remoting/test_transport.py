@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import logging
+import tracemalloc
 
 import pytest
 
@@ -397,6 +399,31 @@ def test_no_more_requests_are_handled_while_their_replies_are_unread() -> None:
     run(main())
 
 
+def test_a_peer_that_never_reads_its_late_replies_is_let_go(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def main() -> None:
+        async def later() -> Reply:
+            await asyncio.sleep(0)
+            return Reply(body=bytes(1 << 20))
+
+        def answer(command: Command, peer: Peer) -> object:
+            return later() if command.opaque else Reply()
+
+        limits = ConnectionLimits(unread_bytes_max=8 << 20)
+        async with serving(answer, limits=limits) as (server, pool):  # type: ignore[arg-type]
+            other = await pool.peer(server.address, soon())
+            _, writer = await asyncio.open_connection("127.0.0.1", server.port, limit=1 << 10)
+            writer.transport.pause_reading()
+            writer.write(b"".join(frame(Echo(), number) for number in range(1, 100)))
+            await until(lambda: len(server.peers) == 1)
+            assert not other.is_closed
+            writer.close()
+
+    run(main())
+    assert "it reads nothing" in caplog.text
+
+
 def test_a_stop_does_not_wait_for_all_that_was_asked() -> None:
     async def main() -> None:
         loop = asyncio.get_running_loop()
@@ -425,7 +452,7 @@ def test_incomplete_frames_of_many_connections_are_bounded(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def main() -> None:
-        limits = ConnectionLimits(unfinished_bytes_max=4 << 20)
+        limits = ConnectionLimits(frame_bytes_max=2 << 20, unfinished_bytes_max=4 << 20)
         async with serving(Answers(), limits=limits) as (server, pool):
             pairs = [await asyncio.open_connection("127.0.0.1", server.port) for _ in range(6)]
             part = frame(Echo(), 1, body=bytes(1_200_000))[:-100]
@@ -443,6 +470,39 @@ def test_incomplete_frames_of_many_connections_are_bounded(
 
     run(main())
     assert "is let go" in caplog.text
+
+
+def test_one_frame_may_be_as_long_as_the_limit_of_a_frame_says() -> None:
+    async def main() -> None:
+        limits = ConnectionLimits(unfinished_bytes_max=1 << 20)
+        async with serving(Answers(), limits=limits) as (server, pool):
+            body = bytes(8 << 20)
+            reply = await pool.call(server.address, Echo("x"), body=body, deadline=soon())
+            assert len(reply.body) == len(body)
+
+    run(main())
+
+
+def test_what_a_connection_kept_is_given_back_when_it_ends() -> None:
+    async def main() -> None:
+        async with serving(Answers()) as (server, _):
+            tracemalloc.start()
+            gc.disable()
+            try:
+                for _ in range(4):
+                    _, writer = await asyncio.open_connection("127.0.0.1", server.port)
+                    writer.write(frame(Echo(), 1, body=bytes(4 << 20))[:-100])
+                    await writer.drain()
+                    await until(lambda: server.peers)
+                    writer.close()
+                    await until(lambda: not server.peers)
+                kept, _ = tracemalloc.get_traced_memory()
+            finally:
+                gc.enable()
+                tracemalloc.stop()
+            assert kept < 8 << 20
+
+    run(main())
 
 
 def test_nothing_more_is_read_while_too_many_requests_wait() -> None:

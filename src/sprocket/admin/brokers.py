@@ -1,13 +1,15 @@
-"""Brokers: which are registered, and their state."""
+"""Brokers: which are registered, their state, and their settings while they run."""
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from sprocket.admin.caller import Caller
 from sprocket.base.errors import ReplyError, TransportError
 from sprocket.protocol.bodies import KvTable
-from sprocket.protocol.requests.admin import BrokerState
+from sprocket.protocol.requests.admin import BrokerConfigOf, BrokerState, UpdateBrokerConfig
 
 
 class BrokerProcess(NamedTuple):
@@ -35,11 +37,13 @@ class BrokerProcess(NamedTuple):
 async def processes(caller: Caller) -> list[BrokerProcess]:
     """All registered broker processes with their state, sorted."""
     info = await caller.cluster_info()
-    return [
-        await _ask(caller, data.cluster or "", broker, number, address)
-        for broker, data in sorted(info.broker_addr_table.items())
-        for number, address in sorted(data.broker_addrs.items())
-    ]
+    return await asyncio.gather(
+        *(
+            _ask(caller, data.cluster or "", broker, number, address)
+            for broker, data in sorted(info.broker_addr_table.items())
+            for number, address in sorted(data.broker_addrs.items())
+        )
+    )
 
 
 async def _ask(
@@ -52,3 +56,53 @@ async def _ask(
     except ReplyError:
         return BrokerProcess(cluster, broker, number, address, True, {})
     return BrokerProcess(cluster, broker, number, address, True, KvTable.decode(reply.body).table)
+
+
+async def settings(
+    caller: Caller, *, cluster: str | None = None, broker: str | None = None
+) -> dict[str, dict[str, str]]:
+    """The settings in force at all masters, those of a cluster, or one: texts by name, by broker.
+
+    Raises:
+        UsageError: there is no such broker.
+        BrokersFailed, TransportError, ReplyError: a broker did not answer, or refused.
+    """
+    masters = await caller.masters(cluster=cluster, broker=broker)
+    replies = await caller.ask_each(masters, BrokerConfigOf())
+    return {
+        name: {
+            key: value
+            for line in bytes(reply.body).decode("utf-8", "replace").splitlines()
+            for key, _, value in [line.partition("=")]
+        }
+        for name, reply in replies.items()
+    }
+
+
+async def change_settings(
+    caller: Caller,
+    wanted: Mapping[str, str],
+    *,
+    cluster: str | None = None,
+    broker: str | None = None,
+) -> list[str]:
+    """Changes settings at all masters, those of a cluster, or one. Each broker takes all or none.
+
+    The change of a Sprocket broker is in force until it stops; Java's brokers write it into their
+    file, and ignore names that they do not know.
+
+    Returns:
+        Names of the brokers.
+
+    Raises:
+        UsageError: there is no such broker.
+        BrokersFailed, TransportError, ReplyError: a broker did not answer, or refused.
+    """
+    masters = await caller.masters(cluster=cluster, broker=broker)
+    text = "".join(f"{_escaped(key)}={_escaped(value)}\n" for key, value in wanted.items())
+    return list(await caller.ask_each(masters, UpdateBrokerConfig(), body=text.encode()))
+
+
+def _escaped(text: str) -> str:
+    """A text as it stands in a Java properties file."""
+    return text.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")

@@ -1,9 +1,14 @@
-"""Sends requests to name servers and brokers for the functions of this package."""
+"""Sends requests to name servers and brokers for the functions of this package.
+
+What concerns several brokers is asked of all of them at the same time, so that one that does not
+answer costs the others nothing. If it is done at some of them only, `BrokersFailed` says at which.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TypeVar
 
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import SprocketError, UsageError
@@ -13,6 +18,25 @@ from sprocket.protocol.command import Buffer, Command, Header
 from sprocket.protocol.requests.route import ClusterOf
 from sprocket.remoting.alternatives import first_answer
 from sprocket.remoting.pool import Pool
+
+T = TypeVar("T")
+
+
+class BrokersFailed(SprocketError):
+    """Some brokers answered, and others failed. What was asked is done at those that answered.
+
+    Attributes:
+        done: names of the brokers that answered.
+        failures: the errors of the others, by broker name.
+    """
+
+    def __init__(self, done: Sequence[str], failures: Mapping[str, SprocketError]) -> None:
+        said = "; ".join(f"{name}: {error}" for name, error in failures.items())
+        super().__init__(
+            f"only {', '.join(done)} answered; failed at {', '.join(failures)} ({said})"
+        )
+        self.done = list(done)
+        self.failures = dict(failures)
 
 
 class Caller:
@@ -44,6 +68,65 @@ class Caller:
         deadline = Deadline.after_ms(self._timeout_ms)
         return await self._pool.ask(address, header, body=body, deadline=deadline)
 
+    async def at_each(
+        self,
+        servers: Mapping[str, str],
+        work: Callable[[str, str], Awaitable[T]],
+        *,
+        absent: tuple[type[SprocketError], ...] = (),
+    ) -> dict[str, T]:
+        """Works with several servers at the same time and waits for all.
+
+        Args:
+            servers: addresses by name.
+            work: takes name and address of one.
+            absent: errors that mean that a server has nothing; it is left out of the results.
+
+        Returns:
+            The results by name, in the order of `servers`.
+
+        Raises:
+            BrokersFailed: some failed, and others did not.
+            SprocketError: all failed; the error of the first.
+        """
+        names = list(servers)
+        outcomes = await asyncio.gather(
+            *(work(name, servers[name]) for name in names), return_exceptions=True
+        )
+        results: dict[str, T] = {}
+        failures: dict[str, SprocketError] = {}
+        done: list[str] = []
+        for name, outcome in zip(names, outcomes, strict=True):
+            if isinstance(outcome, absent):
+                done.append(name)
+            elif isinstance(outcome, SprocketError):
+                failures[name] = outcome
+            elif isinstance(outcome, BaseException):
+                raise outcome
+            else:
+                done.append(name)
+                results[name] = outcome
+        if failures and done:
+            raise BrokersFailed(done, failures)
+        for failure in failures.values():
+            raise failure
+        return results
+
+    async def ask_each(
+        self,
+        servers: Mapping[str, str],
+        header: Header,
+        *,
+        body: Buffer = b"",
+        absent: tuple[type[SprocketError], ...] = (),
+    ) -> dict[str, Command]:
+        """Sends one request to several servers at the same time; see `at_each`."""
+
+        async def asked(_: str, address: str) -> Command:
+            return await self.ask(address, header, body=body)
+
+        return await self.at_each(servers, asked, absent=absent)
+
     async def ask_nameserver(self, header: Header, *, body: Buffer = b"") -> Command:
         """Sends a query to the name servers until one answers; see `remoting.alternatives`.
 
@@ -69,14 +152,10 @@ class Caller:
         """Sends a request to all name servers, also if one of them cannot be reached.
 
         Raises:
-            TransportError, ReplyError: the error of the first that failed.
+            BrokersFailed: some failed, and others did not.
+            TransportError, ReplyError: all failed; the error of the first.
         """
-        results = await asyncio.gather(
-            *(self.ask(address, header) for address in self._nameservers), return_exceptions=True
-        )
-        for result in results:
-            if isinstance(result, BaseException):
-                raise result
+        await self.ask_each({address: address for address in self._nameservers}, header)
 
     async def cluster_info(self) -> ClusterInfo:
         """All brokers and clusters, as the name server knows them."""

@@ -6,11 +6,11 @@ import asyncio
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from sprocket.admin import groups
+from sprocket.admin import groups, resend
 from sprocket.admin.caller import Caller
 from sprocket.admin.groups import GroupMember
 from sprocket.base.errors import ConsumerOffline, ReplyError, TransportError
-from sprocket.message.ids import parse_offset_id
+from sprocket.message.message import StoredMessage
 from sprocket.message.queue import QueueId
 from sprocket.protocol.bodies import ConsumeDirectlyResult, RunningInfo
 from sprocket.protocol.requests.client import ConsumeDirectly, ConsumerRunning
@@ -86,24 +86,27 @@ async def owners(caller: Caller, group: str) -> dict[QueueId, str]:
 
 
 async def consume_directly(
-    caller: Caller, group: str, topic: str, offset_id: str, *, client_id: str | None = None
+    caller: Caller, group: str, message: StoredMessage, *, client_id: str | None = None
 ) -> ConsumeOutcome:
     """Has a member consume a stored message now; no offset changes.
 
     Args:
-        offset_id: the message's offset id.
         client_id: the member; None for the first one.
 
     Raises:
-        UsageError: the text is not an offset id.
+        UsageError: the message's broker is not registered.
         ConsumerOffline: no such member is online.
         ReplyError: there is no such message, or the member does not answer.
     """
-    address, _ = parse_offset_id(offset_id)
+    broker = message.queue.broker
+    address = (await caller.masters(broker=broker))[broker]
     if client_id is None:
         client_id = (await groups.online(caller, group)).members[0].client_id
     header = ConsumeDirectly(
-        consumer_group=group, client_id=client_id, msg_id=offset_id, topic=topic
+        consumer_group=group,
+        client_id=client_id,
+        msg_id=resend.place_of(message),
+        topic=message.topic,
     )
     reply = await caller.ask(address, header)
     told = ConsumeDirectlyResult.decode(reply.body)

@@ -41,7 +41,7 @@ async def upload(
         UsageError: a broker does not support such filters, or the filter has no source.
         SubscriptionInvalid: the source has a mistake; the text has line and column.
         NoPermission: the broker does not accept uploads from this machine.
-        TransportError, ReplyError: a broker did not answer, or replied with an error.
+        BrokersFailed, TransportError, ReplyError: a broker did not answer, or refused.
     """
     if wanted.source is None:
         raise UsageError(f"filter {wanted.name} has no source")
@@ -57,33 +57,31 @@ async def upload(
         signature=signature,
         is_again=is_again,
     )
-    versions = {}
-    for broker, address in (await caller.masters()).items():
+    source = wanted.source
+
+    async def uploaded(broker: str, address: str) -> str:
         try:
-            reply = await caller.ask(address, header, body=wanted.source)
+            reply = await caller.ask(address, header, body=source)
         except RequestNotSupported:
             raise UsageError(
                 f"broker {broker} does not support filters in Python: its setting filter_workers "
                 "(filterServerNums) is 0, or it is not a Sprocket broker"
             ) from None
-        versions[broker] = reply.remark or ""
-    return versions
+        return reply.remark or ""
+
+    return await caller.at_each(await caller.masters(), uploaded)
 
 
 async def listed(caller: Caller, group: str | None = None) -> dict[str, list[FilterFacts]]:
     """Filters by broker: all, or those of a group. Brokers without support are left out.
 
     Raises:
-        TransportError, ReplyError: a broker did not answer, or replied with an error.
+        BrokersFailed, TransportError, ReplyError: a broker did not answer, or refused.
     """
-    found = {}
-    for broker, address in (await caller.masters()).items():
-        try:
-            reply = await caller.ask(address, FiltersOf(consumer_group=group))
-        except RequestNotSupported:
-            continue
-        found[broker] = FilterList.decode(reply.body).filters
-    return found
+    replies = await caller.ask_each(
+        await caller.masters(), FiltersOf(consumer_group=group), absent=(RequestNotSupported,)
+    )
+    return {broker: FilterList.decode(reply.body).filters for broker, reply in replies.items()}
 
 
 async def remove(
@@ -99,7 +97,7 @@ async def remove(
     Raises:
         FilterMissing: none of them had it.
         NoPermission: a broker does not allow it.
-        TransportError, ReplyError: a broker did not answer, or replied with an error.
+        BrokersFailed, TransportError, ReplyError: a broker did not answer, or refused.
     """
     asked = Upload(target.group, target.topic, target.name, _REMOVAL, now_ms)
     header = RemoveFilter(
@@ -110,13 +108,11 @@ async def remove(
         signed_ms=None if secret is None else now_ms,
         signature=None if secret is None else asked.signature(secret),
     )
-    brokers = []
-    for broker, address in (await caller.masters()).items():
-        try:
-            await caller.ask(address, header)
-        except (FilterMissing, RequestNotSupported):
-            continue
-        brokers.append(broker)
+    brokers = list(
+        await caller.ask_each(
+            await caller.masters(), header, absent=(FilterMissing, RequestNotSupported)
+        )
+    )
     if not brokers:
         raise FilterMissing(
             f"no broker has filter {target.name} of group {target.group}, topic {target.topic}"

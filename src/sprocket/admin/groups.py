@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import msgspec
+
 from sprocket.admin import known, topics
 from sprocket.admin.caller import Caller
 from sprocket.base.errors import ConsumerOffline, GroupNotFound, ReplyError
@@ -50,40 +52,109 @@ class Online(NamedTuple):
     members: list[GroupMember]
 
 
+class GroupSettings(NamedTuple):
+    """What a group is to have; None stays as it is, or has the value of every new group.
+
+    Attributes:
+        retry_max_times: retries of a message before it becomes a dead letter.
+        retry_queue_nums: queues of its retry topic on each broker.
+        consume_message_orderly: whether it uses ordered consumption.
+        consume_enable: whether its members may consume.
+        consume_broadcast_enable: whether its members may broadcast.
+    """
+
+    retry_max_times: int | None = None
+    retry_queue_nums: int | None = None
+    consume_message_orderly: bool | None = None
+    consume_enable: bool | None = None
+    consume_broadcast_enable: bool | None = None
+
+
+class GroupChange(NamedTuple):
+    """A group's settings at a broker before and after a change; `before` is None if it was new."""
+
+    broker: str
+    before: GroupConfig | None
+    after: GroupConfig
+
+
 async def create(
     caller: Caller,
     group: str,
     *,
-    retry_max_times: int = 16,
-    may_broadcast: bool = True,
-    is_ordered: bool = False,
+    wanted: GroupSettings | None = None,
     cluster: str | None = None,
-) -> list[str]:
-    """Creates or changes a consumer group on all masters or those of a cluster.
+    broker: str | None = None,
+) -> list[GroupChange]:
+    """Creates a consumer group where it is missing; where it exists, changes what `wanted` names.
 
     Args:
-        retry_max_times: retries of a message before it becomes a dead letter.
+        wanted: its settings; None for those that every new group has.
+        cluster, broker: only on the masters of a cluster, or on one; None for all.
 
     Returns:
-        Names of the brokers that have it now.
+        Its settings before and now, for each broker.
+
+    Raises:
+        UsageError: the name is not a valid group name, or there is no such broker.
+        BrokersFailed, TransportError, ReplyError: a broker did not answer, or refused.
     """
     check_consumer_group(group)
-    config = GroupConfig(
-        group_name=group,
-        retry_max_times=retry_max_times,
-        consume_broadcast_enable=may_broadcast,
-        consume_message_orderly=is_ordered,
-    )
-    masters = await caller.masters(cluster=cluster)
-    for address in masters.values():
-        await caller.ask(address, CreateGroup(), body=config.encode())
-    return list(masters)
+    masters = await caller.masters(cluster=cluster, broker=broker)
+    return await _put(caller, group, masters, wanted or GroupSettings())
+
+
+async def update(
+    caller: Caller,
+    group: str,
+    *,
+    wanted: GroupSettings,
+    cluster: str | None = None,
+    broker: str | None = None,
+) -> list[GroupChange]:
+    """Changes what `wanted` names on the brokers that have a consumer group. The rest stays.
+
+    Returns:
+        Its settings before and now, for each broker that has it.
+
+    Raises:
+        GroupNotFound: no such broker has it.
+        UsageError: there is no such broker.
+        BrokersFailed, TransportError, ReplyError: a broker did not answer, or refused.
+    """
+    masters = await caller.masters(cluster=cluster, broker=broker)
+    tables = await _tables(caller, masters)
+    having = {name: masters[name] for name, table in tables.items() if group in table}
+    if not having:
+        raise GroupNotFound(f"no broker has a consumer group {group}: create it first")
+    return await _put(caller, group, having, wanted)
+
+
+async def _put(
+    caller: Caller, group: str, masters: dict[str, str], wanted: GroupSettings
+) -> list[GroupChange]:
+    """Writes a group's settings to brokers; what `wanted` leaves out is as each broker has it."""
+    named = {name: value for name, value in wanted._asdict().items() if value is not None}
+
+    async def put(broker: str, address: str) -> GroupChange:
+        before = (await _table(caller, address)).subscription_group_table.get(group)
+        after = msgspec.structs.replace(before or GroupConfig(group_name=group), **named)
+        if after != before:
+            await caller.ask(address, CreateGroup(), body=after.encode())
+        return GroupChange(broker, before, after)
+
+    return list((await caller.at_each(masters, put)).values())
 
 
 async def delete(
-    caller: Caller, group: str, *, with_offsets: bool = True, cluster: str | None = None
+    caller: Caller,
+    group: str,
+    *,
+    with_offsets: bool = True,
+    cluster: str | None = None,
+    broker: str | None = None,
 ) -> list[str]:
-    """Deletes a consumer group on all masters or those of a cluster.
+    """Deletes a consumer group on all masters, those of a cluster, or one.
 
     The request goes to all of them, also to those that do not know the group. It is no error if
     there is no such group.
@@ -93,23 +164,23 @@ async def delete(
 
     Returns:
         Names of the brokers that knew it.
+
+    Raises:
+        BrokersFailed, TransportError, ReplyError: a broker did not answer, or refused.
     """
-    masters = await caller.masters(cluster=cluster)
+    masters = await caller.masters(cluster=cluster, broker=broker)
     knew = await known.of_group(caller, group, masters)
-    for address in masters.values():
-        await caller.ask(address, DeleteGroup(group_name=group, clean_offset=with_offsets))
+    await caller.ask_each(masters, DeleteGroup(group_name=group, clean_offset=with_offsets))
     if with_offsets:
         for topic in (retry_topic(group), dead_letter_topic(group)):
-            await topics.delete(caller, topic, cluster=cluster)
+            await topics.delete(caller, topic, cluster=cluster, broker=broker)
     return knew
 
 
 async def names(caller: Caller, *, cluster: str | None = None) -> list[str]:
     """Names of the groups that any master knows, sorted."""
-    found: set[str] = set()
-    for address in (await caller.masters(cluster=cluster)).values():
-        found |= (await _table(caller, address)).subscription_group_table.keys()
-    return sorted(found)
+    tables = await _tables(caller, await caller.masters(cluster=cluster))
+    return sorted({name for table in tables.values() for name in table})
 
 
 async def settings(caller: Caller, group: str) -> dict[str, GroupConfig]:
@@ -118,11 +189,8 @@ async def settings(caller: Caller, group: str) -> dict[str, GroupConfig]:
     Raises:
         GroupNotFound: no broker knows it.
     """
-    found = {}
-    for broker, address in (await caller.masters()).items():
-        config = (await _table(caller, address)).subscription_group_table.get(group)
-        if config is not None:
-            found[broker] = config
+    tables = await _tables(caller, await caller.masters())
+    found = {broker: table[group] for broker, table in tables.items() if group in table}
     if not found:
         raise GroupNotFound(f"no broker knows a consumer group {group}")
     return found
@@ -138,11 +206,10 @@ async def online(caller: Caller, group: str) -> Online:
     members: dict[str, GroupMember] = {}
     # Each broker knows only the members that are connected to it, and each keeps a subscription
     # table of its own. A member that is connected to several brokers is one member.
-    for broker, address in (await caller.masters()).items():
-        try:
-            reply = await caller.ask(address, ConsumerConnections(consumer_group=group))
-        except ConsumerOffline:
-            continue
+    replies = await caller.ask_each(
+        await caller.masters(), ConsumerConnections(consumer_group=group), absent=(ConsumerOffline,)
+    )
+    for broker, reply in replies.items():
         told = ConsumerConnection.decode(reply.body)
         wants = {t: each.sub_string or "*" for t, each in told.subscription_table.items()}
         seen = Online(
@@ -168,15 +235,21 @@ async def producers(caller: Caller, group: str) -> list[GroupMember]:
     Raises:
         ReplyError: no broker knows a producer of the group.
     """
-    members: dict[str, GroupMember] = {}
-    failure: ReplyError | None = None
-    for broker, address in (await caller.masters()).items():
+
+    async def connected(_: str, address: str) -> ProducerConnection | ReplyError:
         try:
             reply = await caller.ask(address, ProducerConnections(producer_group=group))
         except ReplyError as error:
-            failure = error
+            return error
+        return ProducerConnection.decode(reply.body)
+
+    members: dict[str, GroupMember] = {}
+    failure: ReplyError | None = None
+    for broker, told in (await caller.at_each(await caller.masters(), connected)).items():
+        if isinstance(told, ReplyError):
+            failure = told
             continue
-        for each in ProducerConnection.decode(reply.body).connection_set:
+        for each in told.connection_set:
             new = GroupMember(
                 each.client_id, each.client_addr, each.language or "", each.version, []
             )
@@ -184,6 +257,15 @@ async def producers(caller: Caller, group: str) -> list[GroupMember]:
     if failure is not None and not members:
         raise failure
     return [members[client_id] for client_id in sorted(members)]
+
+
+async def _tables(caller: Caller, masters: dict[str, str]) -> dict[str, dict[str, GroupConfig]]:
+    """All groups of each broker."""
+    replies = await caller.ask_each(masters, AllGroupConfigs())
+    return {
+        broker: GroupTable.decode(reply.body).subscription_group_table
+        for broker, reply in replies.items()
+    }
 
 
 async def _table(caller: Caller, address: str) -> GroupTable:

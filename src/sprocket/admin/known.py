@@ -28,24 +28,17 @@ async def check_group(caller: Caller, group: str) -> None:
 
 async def of_topic(caller: Caller, topic: str, masters: Mapping[str, str]) -> list[str]:
     """Names of the brokers that have a topic."""
-    found = []
-    for broker, address in masters.items():
-        try:
-            await caller.ask(address, TopicStats(topic=topic))
-        except TopicNotFound:
-            continue
-        found.append(broker)
-    return found
+    return list(await caller.ask_each(masters, TopicStats(topic=topic), absent=(TopicNotFound,)))
 
 
 async def of_group(caller: Caller, group: str, masters: Mapping[str, str]) -> list[str]:
     """Names of the brokers that have a group's settings, or offsets of it in some topic."""
-    found = []
-    for broker, address in masters.items():
+
+    async def is_known(_: str, address: str) -> bool:
         table = GroupTable.decode((await caller.ask(address, AllGroupConfigs())).body)
-        if group not in table.subscription_group_table:
-            topics = TopicList.decode((await caller.ask(address, GroupTopics(group=group))).body)
-            if not topics.topic_list:
-                continue
-        found.append(broker)
-    return found
+        if group in table.subscription_group_table:
+            return True
+        topics = TopicList.decode((await caller.ask(address, GroupTopics(group=group))).body)
+        return bool(topics.topic_list)
+
+    return [broker for broker, knows in (await caller.at_each(masters, is_known)).items() if knows]

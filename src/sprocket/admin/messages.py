@@ -2,39 +2,75 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import Sequence
 
 from sprocket.admin import topics, volumes
 from sprocket.admin.caller import Caller
-from sprocket.base.errors import CorruptRecord, QueryNotFound, TopicNotFound
+from sprocket.base.errors import (
+    CorruptRecord,
+    QueryNotFound,
+    ReplyError,
+    TopicNotFound,
+    TransportError,
+    UsageError,
+)
 from sprocket.message import record
 from sprocket.message.ids import parse_offset_id
 from sprocket.message.message import StoredMessage
 from sprocket.message.offsets import LONG_MAX
 from sprocket.message.topic import dead_letter_topic, retry_topic
-from sprocket.protocol.codes import MASTER
 from sprocket.protocol.requests.query import QueryMessage, ViewMessage
 
 _UNIQUE_ID = "UNIQ_KEY"
 
 
-async def view(caller: Caller, offset_id: str, *, topic: str | None = None) -> StoredMessage:
+async def view(caller: Caller, offset_id: str) -> StoredMessage:
     """The message with an offset id.
+
+    The id contains the address that the broker had when it stored the message, and another broker
+    may be there now, or none. So all brokers are asked, and the record itself says whether it is
+    the one: it contains that address too. The old address is asked last, if no broker that is
+    registered has the message.
 
     Raises:
         UsageError: the text is not an offset id.
         QueryNotFound: no message begins there.
+        TransportError: no broker could be asked.
     """
     address, offset = parse_offset_id(offset_id)
-    reply = await caller.ask(address, ViewMessage(topic=topic, offset=offset))
-    brokers = {known: name for name, known in (await caller.masters()).items()}
     try:
-        return record.decode(
-            bytes(reply.body), broker_name=brokers.get(address, ""), opens_body=True
-        )
-    except CorruptRecord:
-        raise QueryNotFound(f"no message begins at {offset} of {address}") from None
+        masters = await caller.masters()
+    except UsageError:  # no broker is registered; one that lost its name servers may be there
+        masters = {}
+    here = {name: each for name, each in masters.items() if each == address}
+    others = {name: each for name, each in masters.items() if each != address}
+    failures: list[TransportError] = []
+    for servers in (here, others, {} if here else {"": address}):
+        asked = (_stored(caller, name, servers[name], offset) for name in servers)
+        for found in await asyncio.gather(*asked):
+            if isinstance(found, TransportError):
+                failures.append(found)
+            elif found is not None and found.store_host == address:
+                return found
+    if len(failures) > len(masters):
+        raise failures[-1]
+    unasked = "".join(f"; {failure}" for failure in failures)
+    raise QueryNotFound(f"no message begins at {offset} of {address}{unasked}")
+
+
+async def _stored(
+    caller: Caller, broker: str, address: str, offset: int
+) -> StoredMessage | TransportError | None:
+    """The record at a log offset of one broker; None if there is none, or what prevents asking."""
+    try:
+        reply = await caller.ask(address, ViewMessage(offset=offset))
+        return record.decode(bytes(reply.body), broker_name=broker, opens_body=True)
+    except (CorruptRecord, ReplyError):
+        return None
+    except TransportError as error:
+        return error
 
 
 async def query(
@@ -106,15 +142,11 @@ async def journey(
 
 
 async def _ask_all(caller: Caller, question: QueryMessage) -> list[StoredMessage]:
-    found: dict[tuple[str, int], StoredMessage] = {}
-    for part in await topics.route(caller, question.topic):
-        address = part.addresses.get(MASTER)
-        if address is None:
-            continue
-        try:
-            reply = await caller.ask(address, question)
-        except QueryNotFound:
-            continue
-        for message in record.scan(reply.body, part.broker, opens_bodies=True):
-            found[part.broker, message.log_offset] = message
+    masters = await topics.masters_of(caller, question.topic)
+    replies = await caller.ask_each(masters, question, absent=(QueryNotFound,))
+    found = {
+        (broker, message.log_offset): message
+        for broker, reply in replies.items()
+        for message in record.scan(reply.body, broker, opens_bodies=True)
+    }
     return sorted(found.values(), key=lambda message: message.stored_ms)

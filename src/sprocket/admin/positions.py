@@ -9,7 +9,6 @@ from sprocket.admin.caller import Caller
 from sprocket.base.errors import UsageError
 from sprocket.message.queue import QueueId
 from sprocket.protocol.bodies import ConsumeStats, ResetOffsetBody, TopicList
-from sprocket.protocol.codes import MASTER
 from sprocket.protocol.requests.group import ConsumeStatsOf, GroupTopics
 from sprocket.protocol.requests.offset import CloneOffset, ResetOffset
 
@@ -61,9 +60,9 @@ async def lag(caller: Caller, group: str, *, topic: str | None = None) -> Consum
     """A group's progress in its topics, or in one; without queues if it never consumed."""
     found: list[QueueLag] = []
     per_second = 0.0
-    for address in (await caller.masters()).values():
-        header = ConsumeStatsOf(consumer_group=group, topic=topic)
-        stats = ConsumeStats.decode((await caller.ask(address, header)).body)
+    header = ConsumeStatsOf(consumer_group=group, topic=topic)
+    for reply in (await caller.ask_each(await caller.masters(), header)).values():
+        stats = ConsumeStats.decode(reply.body)
         per_second += stats.consume_tps
         for queue, progress in stats.offset_table.items():
             found.append(
@@ -118,17 +117,16 @@ async def reset(
         queue_id=-1 if queue is None else queue.number,
         offset=-1 if offset is None else offset,
     )
-    parts = await topics.route(caller, topic)
-    addresses = [
-        part.addresses[MASTER]
-        for part in parts
-        if MASTER in part.addresses and (queue is None or part.broker == queue.broker)
-    ]
-    if not addresses:
+    masters = {
+        broker: address
+        for broker, address in (await topics.masters_of(caller, topic)).items()
+        if queue is None or broker == queue.broker
+    }
+    if not masters:
         raise UsageError(f"no broker holds {topic if queue is None else queue}")
     moved: dict[QueueId, int] = {}
-    for address in addresses:
-        table = ResetOffsetBody.decode((await caller.ask(address, header)).body).offset_table
+    for reply in (await caller.ask_each(masters, header)).values():
+        table = ResetOffsetBody.decode(reply.body).offset_table
         for each, position in table.items():
             moved[QueueId(each.topic, each.broker_name, each.queue_id)] = position
     return dict(sorted(moved.items()))
@@ -149,19 +147,22 @@ async def clone(
     await known.check_group(caller, source)
     if topic is not None:
         await known.check_topic(caller, topic)
-    if not await _has_positions(caller, source, topic):
+    consumed = await _topics_of(caller, source)
+    if topic is not None:
+        consumed &= {topic}
+    if not consumed:
         raise UsageError(f"{source} never consumed {topic or 'anything'}: there is nothing to copy")
     header = CloneOffset(src_group=source, dest_group=target, topic=topic, offline=True)
-    for address in (await caller.masters()).values():
-        await caller.ask(address, header)
+    await caller.ask_each(await caller.masters(), header)
     stands = await lag(caller, target, topic=topic)
-    return {QueueId(q.topic, q.broker, q.number): q.committed for q in stands.queues}
+    return {
+        QueueId(each.topic, each.broker, each.number): each.committed
+        for each in stands.queues
+        if each.topic in consumed
+    }
 
 
-async def _has_positions(caller: Caller, group: str, topic: str | None) -> bool:
-    for address in (await caller.masters()).values():
-        reply = await caller.ask(address, GroupTopics(group=group))
-        names = TopicList.decode(reply.body).topic_list
-        if names if topic is None else topic in names:
-            return True
-    return False
+async def _topics_of(caller: Caller, group: str) -> set[str]:
+    """The topics in which a group has offsets."""
+    replies = await caller.ask_each(await caller.masters(), GroupTopics(group=group))
+    return {name for each in replies.values() for name in TopicList.decode(each.body).topic_list}

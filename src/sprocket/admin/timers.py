@@ -45,21 +45,23 @@ async def waiting(
         UsageError: there is no such broker.
         ReplyError: a broker does not support timed messages.
     """
-    found = []
-    for name, address in (await caller.masters(cluster=cluster, broker=broker)).items():
-        body = TimerMetricsBody.decode((await caller.ask(address, TimerMetrics())).body)
-        topics = {topic: metric.count for topic, metric in body.timing_count.items()}
-        spans = {int(text): count for text, count in (body.timing_distribution or {}).items()}
-        found.append(
-            TimerBacklog(
-                name,
-                {topic: count for topic, count in sorted(topics.items()) if count > 0},
-                dict(sorted(spans.items())),
-                -1 if body.later_count is None else body.later_count,
-                body.next_deliver_time or 0,
-            )
-        )
-    return found
+    masters = await caller.masters(cluster=cluster, broker=broker)
+    return [
+        _backlog(name, TimerMetricsBody.decode(reply.body))
+        for name, reply in (await caller.ask_each(masters, TimerMetrics())).items()
+    ]
+
+
+def _backlog(broker: str, body: TimerMetricsBody) -> TimerBacklog:
+    topics = {topic: metric.count for topic, metric in body.timing_count.items()}
+    spans = {int(text): count for text, count in (body.timing_distribution or {}).items()}
+    return TimerBacklog(
+        broker,
+        {topic: count for topic, count in sorted(topics.items()) if count > 0},
+        dict(sorted(spans.items())),
+        -1 if body.later_count is None else body.later_count,
+        body.next_deliver_time or 0,
+    )
 
 
 async def recall(caller: Caller, handle: str) -> str:

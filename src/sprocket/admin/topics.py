@@ -1,4 +1,4 @@
-"""Topics: create, delete, list; routes and offsets."""
+"""Topics: delete, list; routes and offsets. `topic_changes` creates and changes them."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from typing import NamedTuple
 from sprocket.admin import known
 from sprocket.admin.caller import Caller
 from sprocket.message.topic import (
-    TEMPLATE,
-    check_topic,
     is_dead_letter_topic,
     is_retry_topic,
     is_system_topic,
@@ -17,7 +15,7 @@ from sprocket.message.topic import (
 from sprocket.protocol.bodies import Route, TopicList, TopicStatsTable
 from sprocket.protocol.codes import MASTER
 from sprocket.protocol.requests.route import DeleteTopicRoute, RouteOfTopic, TopicNames
-from sprocket.protocol.requests.topic import CreateTopic, DeleteTopic, TopicStats
+from sprocket.protocol.requests.topic import DeleteTopic, TopicStats
 
 
 class TopicPart(NamedTuple):
@@ -52,56 +50,28 @@ class QueueStatus(NamedTuple):
     updated_ms: int
 
 
-async def create(
-    caller: Caller,
-    topic: str,
-    *,
-    queues: int = 8,
-    permission: int = 6,
-    cluster: str | None = None,
-    broker: str | None = None,
+async def delete(
+    caller: Caller, topic: str, *, cluster: str | None = None, broker: str | None = None
 ) -> list[str]:
-    """Creates or changes a topic on all masters, those of a cluster, or one.
-
-    Returns:
-        Names of the brokers that have it now.
-
-    Raises:
-        UsageError: the name is not a valid topic name, or there is no such broker.
-        ReplyError: a broker refused.
-    """
-    check_topic(topic)
-    masters = await caller.masters(cluster=cluster, broker=broker)
-    for address in masters.values():
-        await caller.ask(
-            address,
-            CreateTopic(
-                topic=topic,
-                default_topic=TEMPLATE,
-                read_queue_nums=queues,
-                write_queue_nums=queues,
-                perm=permission,
-                topic_filter_type="SINGLE_TAG",
-                topic_sys_flag=0,
-            ),
-        )
-    return list(masters)
-
-
-async def delete(caller: Caller, topic: str, *, cluster: str | None = None) -> list[str]:
-    """Deletes a topic with its messages on all masters or those of a cluster, then its route.
+    """Deletes a topic with its messages on all masters, those of a cluster, or one; then its route.
 
     The request goes to all of them, also to those without the topic. It is no error if there is
     no such topic.
 
     Returns:
         Names of the brokers that had it.
+
+    Raises:
+        UsageError: there is no such broker.
+        BrokersFailed, TransportError, ReplyError: a broker or a name server did not answer, or
+            refused.
     """
-    masters = await caller.masters(cluster=cluster)
+    masters = await caller.masters(cluster=cluster, broker=broker)
     had = await known.of_topic(caller, topic, masters)
-    for address in masters.values():
-        await caller.ask(address, DeleteTopic(topic=topic))
-    await caller.tell_nameservers(DeleteTopicRoute(topic=topic, cluster_name=cluster))
+    await caller.ask_each(masters, DeleteTopic(topic=topic))
+    # A name server deletes the route of a whole cluster. That of one broker it deletes itself.
+    if broker is None:
+        await caller.tell_nameservers(DeleteTopicRoute(topic=topic, cluster_name=cluster))
     return had
 
 
@@ -150,20 +120,28 @@ async def status(caller: Caller, topic: str) -> list[QueueStatus]:
     Raises:
         TopicNotFound: no broker has it.
     """
-    found: list[QueueStatus] = []
-    for part in await route(caller, topic):
-        address = part.addresses.get(MASTER)
-        if address is None:
-            continue
-        reply = await caller.ask(address, TopicStats(topic=topic))
-        for queue, span in TopicStatsTable.decode(reply.body).offset_table.items():
-            found.append(
-                QueueStatus(
-                    part.broker,
-                    queue.queue_id,
-                    span.min_offset,
-                    span.max_offset,
-                    span.last_update_timestamp,
-                )
-            )
-    return sorted(found)
+    replies = await caller.ask_each(await masters_of(caller, topic), TopicStats(topic=topic))
+    return sorted(
+        QueueStatus(
+            broker,
+            queue.queue_id,
+            span.min_offset,
+            span.max_offset,
+            span.last_update_timestamp,
+        )
+        for broker, reply in replies.items()
+        for queue, span in TopicStatsTable.decode(reply.body).offset_table.items()
+    )
+
+
+async def masters_of(caller: Caller, topic: str) -> dict[str, str]:
+    """Addresses of the masters that have a topic, by broker name, sorted.
+
+    Raises:
+        TopicNotFound: no broker has it.
+    """
+    return {
+        part.broker: part.addresses[MASTER]
+        for part in await route(caller, topic)
+        if MASTER in part.addresses
+    }

@@ -8,7 +8,6 @@ from sprocket.admin import topics
 from sprocket.admin.caller import Caller
 from sprocket.base.errors import SystemFailure
 from sprocket.protocol.bodies import BrokerStatsBody, GroupList, StatsItem
-from sprocket.protocol.codes import MASTER
 from sprocket.protocol.requests.admin import BrokerStats
 from sprocket.protocol.requests.topic import TopicConsumers
 
@@ -37,14 +36,10 @@ async def of_topic(caller: Caller, topic: str) -> list[TopicVolume]:
     Raises:
         TopicNotFound: no broker has it.
     """
-    addresses = [
-        part.addresses[MASTER]
-        for part in await topics.route(caller, topic)
-        if MASTER in part.addresses
-    ]
-    volumes = [await _sum(caller, addresses, _IN, topic)]
+    masters = await topics.masters_of(caller, topic)
+    volumes = [await _sum(caller, masters, _IN, topic)]
     for group in await groups_of(caller, topic):
-        told = await _sum(caller, addresses, _OUT, f"{topic}@{group}")
+        told = await _sum(caller, masters, _OUT, f"{topic}@{group}")
         volumes.append(told._replace(group=group))
     return volumes
 
@@ -55,21 +50,16 @@ async def groups_of(caller: Caller, topic: str) -> list[str]:
     Raises:
         TopicNotFound: no broker has it.
     """
-    found: set[str] = set()
-    for part in await topics.route(caller, topic):
-        if MASTER in part.addresses:
-            reply = await caller.ask(part.addresses[MASTER], TopicConsumers(topic=topic))
-            found |= set(GroupList.decode(reply.body).group_list)
-    return sorted(found)
+    masters = await topics.masters_of(caller, topic)
+    replies = await caller.ask_each(masters, TopicConsumers(topic=topic))
+    return sorted({g for each in replies.values() for g in GroupList.decode(each.body).group_list})
 
 
-async def _sum(caller: Caller, addresses: list[str], name: str, key: str) -> TopicVolume:
+async def _sum(caller: Caller, masters: dict[str, str], name: str, key: str) -> TopicVolume:
     minute, hour, day, per_second = 0, 0, 0, 0.0
-    for address in addresses:
-        try:
-            reply = await caller.ask(address, BrokerStats(stats_name=name, stats_key=key))
-        except SystemFailure:  # the broker has no recent figures for this key
-            continue
+    header = BrokerStats(stats_name=name, stats_key=key)
+    # A broker without recent figures for this key fails.
+    for reply in (await caller.ask_each(masters, header, absent=(SystemFailure,))).values():
         told = BrokerStatsBody.decode(reply.body)
         nothing = StatsItem()
         last = told.stats_minute or nothing

@@ -4,6 +4,7 @@
     ├── UsageError            the caller asked for something impossible
     │   ├── ConfigError       a setting is unknown, ill-typed or out of bounds
     │   ├── ClosedError       the object is closed, or not started yet
+    │   ├── UnreadQueues      a change would hide messages (admin.topic_changes)
     │   └── QueueNotFound     the route of a topic has no such queue (client.sending.sender)
     ├── ProtocolError
     │   ├── LocalProtocolError    we were about to break the wire format
@@ -17,6 +18,7 @@
     │   │   ├── Forbidden     below NoPermission: reading is forbidden (broker.tables.access)
     │   │   └── SqlInvalid    below SubscriptionInvalid and UsageError (filter.sql92_terms)
     ├── RouteNotFound         no broker is known for a topic
+    ├── BrokersFailed         something is done at some brokers only (admin.caller)
     ├── SendFailed            every attempt of a send failed (chained to the last)
     ├── StoreError
     │   ├── CorruptRecord     bytes in the log are no record

@@ -87,7 +87,10 @@ class Broker:
             self._answer_all,
             host=config.host,
             port=config.port,
-            limits=ConnectionLimits(frame_bytes_max=config.frame_bytes_max),
+            limits=ConnectionLimits(
+                frame_bytes_max=config.frame_bytes_max,
+                unfinished_bytes_max=config.unfinished_bytes_max,
+            ),
         )
         self._pool = Pool(entropy=entropy)
         self._dispatch: Dispatch | None = None

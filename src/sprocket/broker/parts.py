@@ -30,7 +30,7 @@ from sprocket.broker.tables.files import StateFiles
 from sprocket.broker.tables.tables import Tables
 from sprocket.delay.levels.deliver import LevelDelivery
 from sprocket.delay.levels.levels import DelayLevels
-from sprocket.delay.timers.shape import Shape
+from sprocket.delay.timers.shape import shapes
 from sprocket.delay.timers.timed_delivery import TimedDelivery
 from sprocket.delay.timers.timers import Timers
 from sprocket.message.ids import UniqueIds
@@ -173,9 +173,13 @@ class BrokerParts:
         """The timers of messages with a delivery time of their own; None if they are off."""
         if not settings.store.timers:
             return None
-        shape = Shape.of(settings.store)
         return Timers(
-            store, world.disk, root, shape=shape, clock=world.clock, counts=self.tables.timer_counts
+            store,
+            world.disk,
+            root,
+            shape=shapes(lambda: settings.store),
+            clock=world.clock,
+            counts=self.tables.timer_counts,
         )
 
     def _delivery(self, store: Store, levels: DelayLevels, *, clock: Clock) -> LevelDelivery:

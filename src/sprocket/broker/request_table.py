@@ -81,7 +81,7 @@ class RequestTable:
             rules=rules,
             stamp=parts.stamp,
             clock=self._clock,
-            batch_bytes_max=self._settings.store.message_bytes_max,
+            settings=self._settings,
         )
         runs = RunReader(placing, parts.stamp, parts.delay_rules, self._clock)
         sends = Sends(reader, runs, parts.ingress, parts.acknowledgement)
@@ -187,7 +187,11 @@ class RequestTable:
             **ReplicaRequests(self._store, parts.replication).endpoints(),
             **EntryRequests(self._store, tables.clients).endpoints(),
             **SettingRequests(
-                self._settings, on_permission=parts.registration.register_all
+                self._settings,
+                self._store,
+                topics=tables.topics,
+                timer_counts=tables.timer_counts,
+                on_permission=parts.registration.register_all,
             ).endpoints(),
         }
 

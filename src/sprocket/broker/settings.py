@@ -5,52 +5,43 @@ Parts keep this object and read `config` at each use, so that a change has effec
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from sprocket.base.config import settings_of
-from sprocket.base.config_files import load
+from sprocket.base.config import Declared, check, settings_of
 from sprocket.base.errors import ConfigError, InvalidParameter
 from sprocket.base.java_properties import properties
+from sprocket.base.rocketmq_settings import rocketmq_settings
+from sprocket.base.setting_values import from_text
+from sprocket.base.suggestions import nearest
 from sprocket.broker.config import BrokerConfig
 from sprocket.store.config import StoreConfig
-
-logger = logging.getLogger(__name__)
+from sprocket.store.writing.retention import RetentionRules
 
 #: Settings that are read at each use. All others have effect only after a restart.
 _LIVE = frozenset(
-    {
-        "permission",
-        "auto_create_topics",
-        "auto_create_groups",
-        "notify_members",
-        "client_expiry_ms",
-        "long_polling",
-        "short_polling_ms",
-        "held_pulls_max",
-        "pull_count_max",
-        "pull_bytes_max",
-        "pull_asked_count_max",
-        "pull_asked_bytes_max",
-        "lite_pull",
-        "sql_filters",
-        "flush_timeout_ms",
-        "slave_timeout_ms",
-        "slave_reads",
+    f"broker.{name}"
+    for name in (
+        "permission", "auto_create_topics", "auto_create_groups", "notify_members",
+        "client_expiry_ms", "client_scan_ms", "long_polling", "short_polling_ms",
+        "held_pulls_max", "pull_count_max", "pull_bytes_max", "pull_asked_count_max",
+        "pull_asked_bytes_max", "lite_pull", "sql_filters", "server_side_reset",
+        "flush_timeout_ms", "offset_save_ms", "delay_save_ms", "registration_ms",
+        "registration_timeout_ms", "reject_transactions", "transaction_timeout_ms",
+        "transaction_check_ms", "transaction_checks_max", "transactions_max", "recall",
+        "topics_max", "groups_max", "drain_ms", "slave_timeout_ms", "slave_reads",
         "memory_percent",
-        "offset_save_ms",
-        "delay_save_ms",
-        "registration_ms",
-        "registration_timeout_ms",
-        "reject_transactions",
-        "transaction_timeout_ms",
-        "transaction_check_ms",
-        "transaction_checks_max",
-        "recall",
-    }
-)
+    )
+) | frozenset(
+    f"store.{name}"
+    for name in (
+        "message_bytes_max", "flush_interval_ms", "flush_least_pages",
+        "flush_thorough_interval_ms", "queue_flush_interval_ms", "disk_full_percent",
+        "kept_hours", "log_bytes_max", "files_removed_max", "delete_hours",
+        "disk_used_percent", "may_force",
+    )
+)  # fmt: skip
 
 
 class BrokerSettings:
@@ -58,7 +49,7 @@ class BrokerSettings:
 
     Attributes:
         config: settings of the broker; a change replaces the whole object.
-        store: settings of the store; they never change while the broker runs.
+        store: settings of the store; likewise, and the store is told.
     """
 
     __slots__ = ("config", "store")
@@ -68,46 +59,82 @@ class BrokerSettings:
         self.store = store
 
     def change(self, text: str) -> None:
-        """Applies lines of `key=value` with RocketMQ's names. Unknown keys are ignored.
+        """Applies lines of `key=value`, all or none, with RocketMQ's names or `part.name`.
 
         Raises:
-            InvalidParameter: a value is invalid, or cannot change while the broker runs.
+            InvalidParameter: a setting is unknown, its value is invalid, or it cannot change while
+                the broker runs; the text names it. The value that it has already is accepted.
         """
-        by_name = {
-            name: declared
-            for declared in settings_of(BrokerConfig).values()
-            for name in declared.rocketmq_names
-        }
-        # All lines are checked before any is applied, so that a request changes all or nothing.
-        # Unknown names are no error: tools send whole files that name settings of Java's parts.
-        asked: dict[str, str] = {}
-        for key, value in ((each.key, each.value) for each in properties(text)):
-            declared = by_name.get(key)
+        self.apply(*self.changed(text))
+
+    def changed(self, text: str) -> tuple[BrokerConfig, StoreConfig]:
+        """The settings as `change` would make them."""
+        parts: dict[str, Any] = {"broker": self.config, "store": self.store}
+        known = _known()
+        asked: dict[str, dict[str, Any]] = {"broker": {}, "store": {}}
+        for each in properties(text):
+            declared = known.get(each.key)
             if declared is None:
-                logger.info("setting %r is unknown and is ignored", key)
-            elif declared.name not in _LIVE:
-                raise InvalidParameter(f"{key} cannot be changed while the broker runs")
-            else:
-                asked[declared.key] = value
+                raise InvalidParameter(_unknown(each.key, known))
+            value = _value(declared, each.key, each.value)
+            is_other = value != getattr(parts[declared.part], declared.name)
+            if is_other and declared.key not in _LIVE:
+                raise InvalidParameter(
+                    f"{each.key} cannot be changed while the broker runs: change it in its "
+                    "configuration, and start it again"
+                )
+            asked[declared.part][declared.name] = value
+        config = replace(self.config, **asked["broker"])
+        store = replace(self.store, **asked["store"])
         try:
-            loaded = load((BrokerConfig,), overrides=asked).of(BrokerConfig)
+            check(config)
+            check(store)
+            RetentionRules.of(store)
         except ConfigError as error:
             raise InvalidParameter(str(error)) from error
-        names = [key.partition(".")[2] for key in asked]
-        self.config = replace(self.config, **{name: getattr(loaded, name) for name in names})
-        if names:
-            logger.warning("settings changed: %s", ", ".join(sorted(names)))
+        return config, store
+
+    def apply(self, config: BrokerConfig, store: StoreConfig) -> None:
+        """Replaces the settings."""
+        self.config, self.store = config, store
 
     def lines(self) -> list[str]:
-        """All settings as `key=value` with RocketMQ's names, sorted."""
+        """All settings as `key=value` with RocketMQ's names, or `part.name` without one; sorted."""
         return sorted(f"{key}={value}" for key, value in self._texts())
 
     def _texts(self) -> Iterator[tuple[str, str]]:
         parts: tuple[Any, ...] = (self.config, self.store)
         for part in parts:
             for declared in settings_of(part.__class__).values():
-                for name in declared.rocketmq_names[:1]:
+                if not declared.about.is_secret:
+                    name = next(iter(declared.rocketmq_names), declared.key)
                     yield name, _text(getattr(part, declared.name))
+
+
+def _known() -> dict[str, Declared]:
+    """All settings by RocketMQ's names and ours."""
+    return {
+        name: declared
+        for kind in (BrokerConfig, StoreConfig)
+        for declared in settings_of(kind).values()
+        for name in (*declared.rocketmq_names, declared.key)
+    }
+
+
+def _unknown(key: str, known: Iterable[str]) -> str:
+    if (why := rocketmq_settings().without_effect.get(key)) is not None:
+        return f"{key} is RocketMQ's and has no effect here: {why}"
+    return f"unknown setting '{key}'{nearest(key, known)}"
+
+
+def _value(declared: Declared, key: str, text: str) -> Any:
+    try:
+        value = from_text(declared, text)
+    except ConfigError as error:
+        raise InvalidParameter(f"{key} {error}") from error
+    if complaint := declared.complaint(value):
+        raise InvalidParameter(f"{key} {complaint}")
+    return value
 
 
 def _text(value: object) -> str:

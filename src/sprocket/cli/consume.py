@@ -25,7 +25,8 @@ Beginning = Annotated[
         "--from",
         metavar="first|last|TIME",
         help="Where to begin: the first message, the end, a time (2030-01-31 08:00), or some "
-        "time ago (15m).",
+        "time ago (15m). A group continues at its committed offsets; this is for one without. "
+        "PushConsumer begins a new group at the end.",
     ),
 ]
 Code = Annotated[

@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sprocket.base.errors import ConsumerOffline, GroupNotFound, UsageError
+from sprocket.base.errors import ConsumerOffline, UsageError
 from sprocket.cli import render
 from sprocket.cli.asking import ask
 from sprocket.cli.options import (
     NAMESERVER,
-    Cluster,
     Group,
     Json,
     NameServers,
@@ -20,6 +19,7 @@ from sprocket.cli.options import (
     Yes,
     command,
     confirm,
+    queue_of,
 )
 from sprocket.cli.times import moment, start_at
 
@@ -94,78 +94,6 @@ async def _status(caller: Caller, group: str) -> dict[str, Any]:
 def kind_of(consume_type: str) -> str:
     kinds = {"CONSUME_PASSIVELY": "push", "CONSUME_ACTIVELY": "pull", "CONSUME_POP": "pop"}
     return kinds.get(consume_type, consume_type)
-
-
-@command(
-    app,
-    "create",
-    "sprocket group create billing",
-    "sprocket group create ledger --ordered --retries 100 --cluster DefaultCluster",
-)
-def create(
-    group: Group,
-    retries: Annotated[
-        int,
-        typer.Option(
-            "--retries", min=0, help="Retries of a message before it becomes a dead letter."
-        ),
-    ] = 16,
-    is_ordered: Annotated[
-        bool, typer.Option("--ordered", help="The group uses ordered consumption.")
-    ] = False,
-    cluster: Cluster = None,
-    nameserver: NameServers = NAMESERVER,
-    timeout: Timeout = 5.0,
-) -> None:
-    """Creates or changes a consumer group on all brokers.
-
-    This is needed only for special settings: the first member creates its group by itself.
-    """
-    from sprocket.admin import groups
-
-    async def question(caller: Caller) -> list[str]:
-        return await groups.create(
-            caller, group, retry_max_times=retries, is_ordered=is_ordered, cluster=cluster
-        )
-
-    typer.echo(f"{group}: on {', '.join(ask(nameserver, timeout, question))}")
-
-
-@command(app, "show", "sprocket group show billing", "sprocket group show billing --json")
-def show(
-    group: Group,
-    nameserver: NameServers = NAMESERVER,
-    as_json: Json = False,
-    timeout: Timeout = 5.0,
-) -> None:
-    """Shows a group's settings at each broker."""
-    import msgspec
-
-    from sprocket.admin import groups
-    from sprocket.protocol.bodies import GroupConfig
-
-    async def question(caller: Caller) -> dict[str, GroupConfig]:
-        return await groups.settings(caller, group)
-
-    found = ask(nameserver, timeout, question)
-    if as_json:
-        for broker, config in found.items():
-            render.json({"broker": broker, **msgspec.to_builtins(config)})
-        return
-    render.table(
-        ("broker", "consumes", "broadcasts", "ordered", "retries", "retry queues"),
-        (
-            (
-                broker,
-                config.consume_enable,
-                config.consume_broadcast_enable,
-                config.consume_message_orderly,
-                config.retry_max_times,
-                config.retry_queue_nums,
-            )
-            for broker, config in found.items()
-        ),
-    )
 
 
 @command(
@@ -263,7 +191,7 @@ def reset(
         raise UsageError("give --to, or --queue with --offset")
     start = start_at(to or "first", int(time.time() * 1000))
     at_ms = {"first": positions.FIRST, "last": positions.LAST}.get(str(start), start)
-    only = None if queue is None else QueueId(topic, *_queue(queue))
+    only = None if queue is None else QueueId(topic, *queue_of(queue))
     where = f"to {to}" if offset is None else f"to offset {offset}"
     confirm(f"Reset {group} in {only or topic} {where}?", yes=yes)
 
@@ -273,13 +201,6 @@ def reset(
         )
 
     _show_positions(ask(nameserver, timeout, question), as_json=as_json)
-
-
-def _queue(text: str) -> tuple[str, int]:
-    broker, _, number = text.rpartition(":")
-    if not broker or not number.isascii() or not number.isdigit():
-        raise UsageError(f"--queue takes BROKER:NUMBER, not {text!r}")
-    return broker, int(number)
 
 
 def _show_positions(positions: dict[QueueId, int], *, as_json: bool) -> None:
@@ -317,29 +238,3 @@ def clone(
         return await positions.clone(caller, source, target, topic=topic)
 
     _show_positions(ask(nameserver, timeout, question), as_json=as_json)
-
-
-@command(app, "delete", "sprocket group delete billing", "sprocket group delete billing --yes")
-def delete(
-    group: Group,
-    keeps: Annotated[
-        bool, typer.Option("--keep", help="Keep its offsets, retries and dead letters.")
-    ] = False,
-    yes: Yes = False,
-    nameserver: NameServers = NAMESERVER,
-    timeout: Timeout = 5.0,
-) -> None:
-    """Deletes a group, its offsets, its retries and its dead letters."""
-    from sprocket.admin import groups
-
-    confirm(f"Delete consumer group {group}{'' if keeps else ' with its dead letters'}?", yes=yes)
-
-    async def question(caller: Caller) -> list[str]:
-        return await groups.delete(caller, group, with_offsets=not keeps)
-
-    knew = ask(nameserver, timeout, question)
-    if not knew:
-        raise GroupNotFound(
-            f"no broker knew a consumer group {group}; anything left of it is deleted"
-        )
-    typer.echo(f"{group}: deleted on {', '.join(knew)}")

@@ -18,16 +18,17 @@ from sprocket.cli import (
     consume,
     deadletters,
     filters,
+    live_settings,
     members,
     messages,
     pipelines,
     send,
     serve,
-    settings,
     store,
     topics,
 )
 from sprocket.cli.options import command, examples
+from sprocket.cli.synonyms import CommandGroup
 
 FAILED = 1
 ASKED_WRONGLY = 2
@@ -35,6 +36,7 @@ INTERRUPTED = 130
 
 app = typer.Typer(
     name="sprocket",
+    cls=CommandGroup,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
@@ -50,7 +52,7 @@ app = typer.Typer(
 
 def _add(group: typer.Typer, name: str, *lines: str) -> None:
     """Adds a group of commands, with examples of some of them."""
-    app.add_typer(group, name=name, no_args_is_help=True, epilog=examples(*lines))
+    app.add_typer(group, name=name, cls=CommandGroup, no_args_is_help=True, epilog=examples(*lines))
 
 
 command(app, "standalone", *serve.STANDALONE_EXAMPLES)(serve.standalone)
@@ -65,7 +67,7 @@ _add(deadletters.app, "deadletters", "sprocket deadletters list billing")
 _add(filters.app, "filter", "sprocket filter check cheap.py", "sprocket filter list")
 _add(pipelines.app, "pipeline", "sprocket pipeline list", "sprocket pipeline run archive --help")
 command(app, "cluster", "sprocket cluster", "sprocket cluster --json")(topics.show_cluster)
-_add(settings.app, "config", "sprocket config show", "sprocket config check broker.conf")
+_add(live_settings.app, "config", "sprocket config show", "sprocket config check broker.conf")
 _add(store.app, "store", "sprocket store verify sprocket-data")
 
 

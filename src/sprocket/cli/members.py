@@ -12,7 +12,8 @@ import typer
 
 from sprocket.cli import render
 from sprocket.cli.asking import ask
-from sprocket.cli.groups import app, kind_of
+from sprocket.cli.group_settings import app
+from sprocket.cli.groups import kind_of
 from sprocket.cli.options import NAMESERVER, Group, Json, NameServers, Timeout, command
 from sprocket.cli.times import moment
 

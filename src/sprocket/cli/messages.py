@@ -213,16 +213,12 @@ def consume_directly(
 ) -> None:
     """Has a member of a group consume one message now, even if it was consumed before."""
     from sprocket.admin import consumers
-    from sprocket.admin import resend as again
 
     confirm(f"Have {client or group} consume {message_id} now?", yes=yes)
 
     async def question(caller: Caller) -> ConsumeOutcome:
         (message, *_) = await found(caller, message_id, topic)
-        place = again.place_of(message)
-        return await consumers.consume_directly(
-            caller, group, message.topic, place, client_id=client
-        )
+        return await consumers.consume_directly(caller, group, message, client_id=client)
 
     outcome = ask(nameserver, timeout, question)
     if as_json:

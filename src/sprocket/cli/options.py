@@ -99,6 +99,18 @@ def pair(text: str) -> tuple[str, str]:
     return name, value
 
 
+def queue_of(text: str) -> tuple[str, int]:
+    """Broker and number of a `--queue`.
+
+    Raises:
+        UsageError: it is not `BROKER:NUMBER`.
+    """
+    broker, _, number = text.rpartition(":")
+    if not broker or not number.isascii() or not number.isdigit():
+        raise UsageError(f"--queue takes BROKER:NUMBER, not {text!r}")
+    return broker, int(number)
+
+
 def command(app: typer.Typer, name: str, *lines: str) -> Callable[[F], F]:
     """Declares a command of `app` with its examples."""
     return app.command(name, epilog=examples(*lines))

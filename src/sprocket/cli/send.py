@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from sprocket.base.errors import UsageError
-from sprocket.cli.options import NAMESERVER, Json, NameServers, Timeout, Topic, pair
+from sprocket.cli.options import NAMESERVER, Json, NameServers, Timeout, Topic, pair, queue_of
 from sprocket.cli.times import CLOCK, coming
 from sprocket.message.properties import DELAY_LEVEL_MAX
 
@@ -17,6 +17,8 @@ EXAMPLES = (
     'sprocket send orders "one coffee" --tag new --key o-1 --property shop=7',
     "sprocket send photos --file cup.jpg",
     "sprocket send orders --tag new < lines.txt",
+    'sprocket send orders "paid" --order-key o-1',
+    'sprocket send orders "to queue 3" --queue broker-a:3',
     'sprocket send reminders "tea is ready" --delay 180',
     'sprocket send reminders "good morning" --deliver-at 08:00',
 )
@@ -42,6 +44,25 @@ DeliverAt = Annotated[
     ),
 ]
 
+Queue = Annotated[
+    str | None, typer.Option("--queue", metavar="BROKER:NUMBER", help="Send to this queue.")
+]
+OrderKey = Annotated[
+    str | None,
+    typer.Option(
+        "--order-key", metavar="TEXT", help="Messages with the same order key share a queue."
+    ),
+]
+Properties = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--property",
+        "-p",
+        metavar="NAME=VALUE",
+        help="Property of the message; may be given again.",
+    ),
+]
+
 
 def send(
     topic: Topic,
@@ -58,18 +79,12 @@ def send(
         list[str] | None,
         typer.Option("--key", "-k", help="Word to find the message by; may be given again."),
     ] = None,
-    properties: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--property",
-            "-p",
-            metavar="NAME=VALUE",
-            help="Property of the message; may be given again.",
-        ),
-    ] = None,
+    properties: Properties = None,
     delay_level: DelayLevel = 0,
     delay: Annotated[float | None, typer.Option("--delay", min=0, help="Delay in seconds.")] = None,
     deliver_at: DeliverAt = None,
+    queue: Queue = None,
+    order_key: OrderKey = None,
     group: Annotated[str, typer.Option("--group", "-g", help="Producer group.")] = "sprocket-cli",
     nameserver: NameServers = NAMESERVER,
     as_json: Json = False,
@@ -78,7 +93,10 @@ def send(
     """Sends BODY, a file's content, or each line of standard input as a message."""
     from sprocket.cli import sending
     from sprocket.message.message import Message
+    from sprocket.message.queue import QueueId
 
+    if queue is not None and order_key is not None:
+        raise UsageError("give --queue or --order-key, not both")
     content = None if body is None and file is None else _content(body, file)
     draft = Message(
         topic,
@@ -93,6 +111,9 @@ def send(
     code = sending.run(
         draft,
         is_whole=content is not None,
+        order=sending.SendOrder(
+            key=order_key, queue=None if queue is None else QueueId(topic, *queue_of(queue))
+        ),
         group=group,
         nameservers=nameserver,
         timeout=timeout,

@@ -7,7 +7,7 @@ import contextlib
 import sys
 import threading
 from collections.abc import AsyncIterator, Iterator
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypedDict
 
 import typer
 from msgspec import structs
@@ -17,6 +17,7 @@ from sprocket.cli import loading, render
 from sprocket.client.config import ProducerConfig
 from sprocket.client.producer import Producer, Sent
 from sprocket.message.message import Message
+from sprocket.message.queue import QueueId
 from sprocket.runtime import process
 
 #: Sends in flight at the same time.
@@ -28,10 +29,18 @@ _CHUNKS_MAX = 4
 _LINE_BYTES_MAX = 8 << 20
 
 
+class SendOrder(TypedDict):
+    """What decides the queue: a key, or the queue itself; None for neither."""
+
+    key: str | None
+    queue: QueueId | None
+
+
 def run(
     draft: Message,
     *,
     is_whole: bool,
+    order: SendOrder,
     group: str,
     nameservers: str,
     timeout: float,
@@ -47,9 +56,9 @@ def run(
         config = ProducerConfig(send_timeout_ms=int(timeout * 1000), **loading.credentials())
         async with Producer(group, nameservers=nameservers, config=config) as producer:
             if is_whole:
-                _show(await producer.send(draft), as_json=as_json)
+                _show(await producer.send(draft, **order), as_json=as_json)
             else:
-                await _send_lines(producer, draft, as_json=as_json)
+                await _send_lines(producer, draft, order, as_json=as_json)
 
     return process.run(main())
 
@@ -74,7 +83,9 @@ def _show(sent: Sent, *, as_json: bool) -> None:
         typer.echo(f"recall it with: sprocket message recall {sent.recall_handle}")
 
 
-async def _send_lines(producer: Producer, draft: Message, *, as_json: bool) -> None:
+async def _send_lines(
+    producer: Producer, draft: Message, order: SendOrder, *, as_json: bool
+) -> None:
     """Sends each line, many at a time. After the first failure it waits for the others and ends."""
     if sys.stdin.isatty():
         typer.echo("type one message a line; Ctrl-D ends", err=True)
@@ -93,7 +104,8 @@ async def _send_lines(producer: Producer, draft: Message, *, as_json: bool) -> N
 
         try:
             async for line in _lines(sys.stdin.buffer):
-                running.add(asyncio.create_task(producer.send(structs.replace(draft, body=line))))
+                copy = structs.replace(draft, body=line)
+                running.add(asyncio.create_task(producer.send(copy, **order)))
                 if len(running) >= _WINDOW:
                     done, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
                     settle(done)

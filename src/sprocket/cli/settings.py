@@ -29,7 +29,9 @@ class Program(StrEnum):
     COMMANDS = "commands"
 
 
-app = typer.Typer(help="Settings: list all, show current values, check a file.")
+app = typer.Typer(
+    help="Settings: list all, show values, check a file; get and set those of brokers that run."
+)
 
 
 def in_programs() -> list[type]:

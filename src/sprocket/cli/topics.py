@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sprocket.base.errors import TopicNotFound
+from sprocket.base.errors import TopicNotFound, UsageError
 from sprocket.cli import render
 from sprocket.cli.asking import ask
 from sprocket.cli.options import (
@@ -26,8 +27,9 @@ from sprocket.cli.times import moment
 
 if TYPE_CHECKING:
     from sprocket.admin.caller import Caller
+    from sprocket.admin.topic_changes import TopicChange, TopicSettings
 
-app = typer.Typer(help="Topics: list, create, delete, route, status, volume.")
+app = typer.Typer(help="Topics: list, create, update, delete, route, status, volume.")
 
 
 @command(app, "list", "sprocket topic list", "sprocket topic list --all --json")
@@ -49,6 +51,34 @@ def list_topics(
         render.json({"topic": name}) if as_json else typer.echo(name)
 
 
+Queues = Annotated[
+    int | None,
+    typer.Option("--queues", "-q", min=1, max=1024, help="Queues on each broker; new topics: 8."),
+]
+ReadQueues = Annotated[
+    int | None,
+    typer.Option("--read-queues", min=0, max=1024, help="Queues that consumers read."),
+]
+WriteQueues = Annotated[
+    int | None,
+    typer.Option("--write-queues", min=0, max=1024, help="Queues that producers write to."),
+]
+Permission = Annotated[
+    str | None,
+    typer.Option(
+        "--permission", metavar="r|w|rw", help="Whether clients may read, write; new topics: rw."
+    ),
+]
+Force = Annotated[
+    bool,
+    typer.Option(
+        "--force",
+        help="Also if messages that not all groups have consumed would then be in queues that "
+        "nobody reads. They stay stored, and can be read only if the queues come back.",
+    ),
+]
+
+
 @command(
     app,
     "create",
@@ -57,47 +87,118 @@ def list_topics(
 )
 def create(
     topic: Topic,
-    queues: Annotated[
-        int, typer.Option("--queues", "-q", min=1, max=1024, help="Queues on each broker.")
-    ] = 8,
-    permission: Annotated[
-        str,
-        typer.Option("--permission", metavar="r|w|rw", help="Whether clients may read, write."),
-    ] = "rw",
+    queues: Queues = None,
+    read_queues: ReadQueues = None,
+    write_queues: WriteQueues = None,
+    permission: Permission = None,
+    force: Force = False,
     cluster: Cluster = None,
     broker: Broker = None,
     nameserver: NameServers = NAMESERVER,
     timeout: Timeout = 5.0,
 ) -> None:
-    """Creates or changes a topic on all brokers."""
-    from sprocket.admin import topics
+    """Creates a topic on all brokers. Where it exists, only what is named changes."""
+    from sprocket.admin import topic_changes
 
-    bits = _permission(permission)
+    wanted = _settings(queues, read_queues, write_queues, permission)
 
-    async def question(caller: Caller) -> list[str]:
-        return await topics.create(
-            caller, topic, queues=queues, permission=bits, cluster=cluster, broker=broker
+    async def question(caller: Caller) -> list[TopicChange]:
+        return await topic_changes.create(
+            caller, topic, wanted=wanted, may_hide=force, cluster=cluster, broker=broker
         )
 
-    brokers = ask(nameserver, timeout, question)
-    typer.echo(f"{topic}: {queues} queues on {', '.join(brokers)}")
+    _show_changes(topic, lambda: ask(nameserver, timeout, question))
 
 
-@command(app, "delete", "sprocket topic delete orders", "sprocket topic delete orders --yes")
+@command(
+    app,
+    "update",
+    "sprocket topic update orders --queues 16",
+    "sprocket topic update orders --permission r --broker broker-a",
+    "sprocket topic update orders --write-queues 4",
+    "sprocket topic update orders --read-queues 4",
+)
+def update(
+    topic: Topic,
+    queues: Queues = None,
+    read_queues: ReadQueues = None,
+    write_queues: WriteQueues = None,
+    permission: Permission = None,
+    force: Force = False,
+    cluster: Cluster = None,
+    broker: Broker = None,
+    nameserver: NameServers = NAMESERVER,
+    timeout: Timeout = 5.0,
+) -> None:
+    """Changes what is named of a topic, on all brokers that have it. The rest stays.
+
+    To have fewer queues, lower --write-queues first, and --read-queues once the groups have
+    consumed what is in the others.
+    """
+    from sprocket.admin import topic_changes
+
+    wanted = _settings(queues, read_queues, write_queues, permission)
+    if wanted == (None, None, None):
+        raise UsageError("give --queues, --read-queues, --write-queues or --permission")
+
+    async def question(caller: Caller) -> list[TopicChange]:
+        return await topic_changes.update(
+            caller, topic, wanted=wanted, may_hide=force, cluster=cluster, broker=broker
+        )
+
+    _show_changes(topic, lambda: ask(nameserver, timeout, question))
+
+
+def _settings(
+    queues: int | None, read: int | None, write: int | None, permission: str | None
+) -> TopicSettings:
+    from sprocket.admin.topic_changes import TopicSettings
+
+    if queues is not None and not (read is None and write is None):
+        raise UsageError("give --queues, or --read-queues and --write-queues")
+    bits = None if permission is None else _permission(permission)
+    return TopicSettings(queues if read is None else read, queues if write is None else write, bits)
+
+
+def _show_changes(topic: str, change: Callable[[], list[TopicChange]]) -> None:
+    from sprocket.admin.topic_changes import UnreadQueues
+    from sprocket.message.topic import permission_text
+
+    try:
+        changes = change()
+    except UnreadQueues as error:
+        raise UnreadQueues(f"{error}; nothing is changed; --force does it nevertheless") from None
+    for each in changes:
+        done = "created" if each.before is None else "changed"
+        done = "unchanged" if each.after == each.before else done
+        read, write = each.after.read_queue_nums, each.after.write_queue_nums
+        queues = f"{read} queues" if read == write else f"{read} read and {write} write queues"
+        rights = permission_text(each.after.perm).strip()
+        typer.echo(f"{topic}: {done} on {each.broker}: {queues}, {rights}")
+
+
+@command(
+    app,
+    "delete",
+    "sprocket topic delete orders",
+    "sprocket topic delete orders --broker broker-a --yes",
+)
 def delete(
     topic: Topic,
     yes: Yes = False,
     cluster: Cluster = None,
+    broker: Broker = None,
     nameserver: NameServers = NAMESERVER,
     timeout: Timeout = 5.0,
 ) -> None:
     """Deletes a topic with all its messages."""
     from sprocket.admin import topics
 
-    confirm(f"Delete {topic} with all its messages?", yes=yes)
+    where = f" on {broker}" if broker else ""
+    confirm(f"Delete {topic} with all its messages{where}?", yes=yes)
 
     async def question(caller: Caller) -> list[str]:
-        return await topics.delete(caller, topic, cluster=cluster)
+        return await topics.delete(caller, topic, cluster=cluster, broker=broker)
 
     had = ask(nameserver, timeout, question)
     if not had:

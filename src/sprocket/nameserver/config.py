@@ -75,6 +75,12 @@ class NameServerConfig:
     frame_bytes_max: int = setting(
         16 << 20, "Largest request that is accepted.", minimum=1 << 16, maximum=1 << 30
     )
+    unfinished_bytes_max: int = setting(
+        128 << 20,
+        "Bytes of incomplete requests over all connections, at most; above it those that have been "
+        "incomplete for longest are closed. One request may always be as large as frame_bytes_max.",
+        minimum=1 << 20,
+    )
     drain_ms: int = setting(
         3_000, "How long requests in flight may take when the name server stops.", minimum=0
     )

@@ -52,7 +52,10 @@ class NameServer:
             one_by_one(self._reply),
             host=self.config.host,
             port=self.config.port,
-            limits=ConnectionLimits(frame_bytes_max=self.config.frame_bytes_max),
+            limits=ConnectionLimits(
+                frame_bytes_max=self.config.frame_bytes_max,
+                unfinished_bytes_max=self.config.unfinished_bytes_max,
+            ),
         )
         self._configuration = Configuration(self.config)
         self._answer = NameServerDispatch(

@@ -74,7 +74,7 @@ class Pool:
         self._connecting: dict[str, asyncio.Task[Peer]] = {}
         self._outages: dict[str, _Outage] = {}
         self._turns: Turns | None = None
-        self._unfinished = UnfinishedFrames(self._limits.unfinished_bytes_max)
+        self._unfinished = UnfinishedFrames(self._limits.unfinished_bytes_allowed)
         self._is_closed = False
 
     async def __aenter__(self) -> Self:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,8 @@ from sprocket.remoting.writer import FrameWriter
 
 if TYPE_CHECKING:
     from sprocket.remoting.transport import Peer
+
+logger = logging.getLogger(__name__)
 
 #: The most requests that the endpoint receives together.
 _TOGETHER_MAX = 64
@@ -27,6 +30,7 @@ class PeerRequests:
         writer: takes the replies.
         turns: shares the loop between this peer and the others.
         tasks_max: with this many requests in progress it has enough.
+        unread_bytes_max: with more bytes of finished replies that wait it is closed.
         waits_for_reader: whether requests wait while the peer does not read the replies.
         on_change: is called when `has_enough` may have changed.
 
@@ -36,7 +40,8 @@ class PeerRequests:
 
     __slots__ = (
         "_endpoint", "_is_in_line", "_loop", "_on_change", "_peer", "_put_off", "_tasks_max",
-        "_turns", "_waits_for_reader", "_when_handled", "_writer", "tasks",
+        "_turns", "_unread_bytes", "_unread_bytes_max", "_waits_for_reader", "_when_handled",
+        "_writer", "tasks",
     )  # fmt: skip
 
     def __init__(
@@ -47,6 +52,7 @@ class PeerRequests:
         turns: Turns,
         *,
         tasks_max: int,
+        unread_bytes_max: int,
         waits_for_reader: bool,
         on_change: Callable[[], None],
     ) -> None:
@@ -55,6 +61,8 @@ class PeerRequests:
         self._writer = writer
         self._turns = turns
         self._tasks_max = tasks_max
+        self._unread_bytes = 0
+        self._unread_bytes_max = unread_bytes_max
         self._waits_for_reader = waits_for_reader
         self._on_change = on_change
         self._loop = asyncio.get_running_loop()
@@ -72,7 +80,8 @@ class PeerRequests:
     @property
     def has_enough(self) -> bool:
         """Whether no more requests should be read for now."""
-        return bool(self._put_off) or len(self.tasks) >= self._tasks_max or self._is_unread
+        is_behind = bool(self._put_off) or self._is_in_line
+        return is_behind or len(self.tasks) >= self._tasks_max or self._is_unread
 
     @property
     def _is_unread(self) -> bool:
@@ -93,6 +102,15 @@ class PeerRequests:
             self._turns.spend(self._loop.time() - began)
             if self._put_off:
                 self.go_on()
+
+    def count_decoding(self, seconds: float) -> None:
+        """Counts the time that decoding a read took. If the iteration has no time left, nothing
+        more is read before this peer's turn, even if nothing of the read needs a reply."""
+        self._turns.spend(seconds)
+        if self._turns.is_over and not self._is_in_line and not self._put_off:
+            self._is_in_line = True
+            self._turns.join(self)
+            self._on_change()
 
     def go_on(self) -> None:
         """Joins the line for a turn if there are requests that can be handled."""
@@ -133,8 +151,10 @@ class PeerRequests:
         """Handles requests in their order up to a loop time, the first ones in any case."""
         count = len(requests)
         at = self._answer(requests if count <= _TOGETHER_MAX else requests[:_TOGETHER_MAX])
-        while at < count and not self._is_unread and self._loop.time() < until:
-            at += self._answer(requests[at : at + _TOGETHER_MAX])
+        if at < count:
+            writer, clock, waits = self._writer, self._loop.time, self._waits_for_reader
+            while at < count and not (waits and writer.is_full) and clock() < until:
+                at += self._answer(requests[at : at + _TOGETHER_MAX])
         self._put_off = requests[at:] if at < count else ()
 
     def _answer(self, requests: Sequence[Command]) -> int:
@@ -144,6 +164,9 @@ class PeerRequests:
         except Exception as error:  # an error in a request must not end the connection
             outcomes = [error_reply(command, error) for command in requests]
         writer = self._writer
+        if len(outcomes) == 1 and type(outcomes[0]) is Reply:  # as most requests but sends
+            writer.add(frame_of(requests[0], outcomes[0]))
+            return 1
         for command, outcome in zip(requests, outcomes, strict=False):
             if type(outcome) is bytes:
                 writer.frames.append(outcome)
@@ -166,12 +189,32 @@ class PeerRequests:
         except Exception as error:  # root of a task
             answered = error_reply(command, error)
         writer = self._writer
-        while writer.is_full:
-            await writer.room.wait()
+        if writer.is_full:
+            await self._until_read(answered)
         if isinstance(answered, Reply):
             writer.send(frame_of(command, answered))
         elif answered is not None:
             writer.send([answered])
+
+    async def _until_read(self, answered: Response) -> None:
+        """Waits until the peer reads. A peer that reads nothing while many long replies to it are
+        finished is closed, since each of them stays in memory."""
+        body = answered.body if isinstance(answered, Reply) else answered
+        size = len(body) if isinstance(body, bytes) else 0
+        self._unread_bytes += size
+        try:
+            if self._unread_bytes > self._unread_bytes_max and not self._peer.is_closed:
+                logger.warning(
+                    "%s is let go: it reads nothing, and the replies to it that are finished have "
+                    "more than %d bytes",
+                    self._peer.address,
+                    self._unread_bytes_max,
+                )
+                self._peer.abort()
+            while self._writer.is_full:
+                await self._writer.room.wait()
+        finally:
+            self._unread_bytes -= size
 
     def _finished(self, task: asyncio.Task[None]) -> None:
         self.tasks.discard(task)

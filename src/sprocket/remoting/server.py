@@ -58,7 +58,7 @@ class Server:
         self._limits = limits or ConnectionLimits()
         #: The connected clients, in the order of arrival.
         self._peers: dict[Peer, None] = {}
-        self._unfinished = UnfinishedFrames(self._limits.unfinished_bytes_max)
+        self._unfinished = UnfinishedFrames(self._limits.unfinished_bytes_allowed)
         self._listening: asyncio.Server | None = None
         self._idle_check: asyncio.TimerHandle | None = None
         self._connections_max = connections_max or _share_of_files()

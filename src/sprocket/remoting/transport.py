@@ -31,6 +31,9 @@ from sprocket.remoting.writer import FrameWriter
 logger = logging.getLogger(__name__)
 
 _FIRST = asyncio.FIRST_COMPLETED
+#: The time that decoding takes is counted for reads of at least this many bytes. A loop hands over
+#: several reads of one socket in one iteration only if they are as large as they can be.
+_TIMED_BYTES_MIN = 1 << 16
 
 
 class Peer(asyncio.Protocol):
@@ -75,6 +78,7 @@ class Peer(asyncio.Protocol):
             self._writer,
             turns,
             tasks_max=limits.tasks_max,
+            unread_bytes_max=limits.unread_bytes_max,
             waits_for_reader=is_client,
             on_change=self._read_or_wait,
         )
@@ -105,6 +109,7 @@ class Peer(asyncio.Protocol):
         # frame the good ones before it still get their replies.
         self.has_spoken = True
         incoming = self._incoming
+        began = self._loop.time() if len(data) >= _TIMED_BYTES_MIN else 0.0
         try:
             commands = incoming.receive(data)
         except RemoteProtocolError:
@@ -115,6 +120,8 @@ class Peer(asyncio.Protocol):
                 self._settle(command)
             else:
                 requests.append(command)
+        if began:
+            self._requests.count_decoding(self._loop.time() - began)
         if requests:
             self._requests.receive(requests)
         if self._writer.frames:
@@ -132,6 +139,9 @@ class Peer(asyncio.Protocol):
         self._requests.cancel()
         self._writer.lost()
         self._unfinished.forget(self)
+        # Peer and requests refer to each other, so the peer lives until the next collection. What
+        # it kept of an incomplete frame, up to 16 MiB, must not.
+        self._incoming = Connection(self._limits.frame_bytes_max)
         callbacks, self._on_close = self._on_close, []
         for callback in callbacks:
             callback(self)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import struct
 from collections.abc import Sequence
 
 from sprocket.protocol.command import Buffer
@@ -12,7 +13,7 @@ from sprocket.protocol.command import Buffer
 _JOINED_BYTES_MAX = 1 << 15
 #: Parts smaller than this on average are always joined.
 _PART_BYTES_MIN = 1 << 12
-_LENGTH_BYTES = 4
+_LENGTH = struct.Struct(">I")
 
 
 class FrameWriter:
@@ -82,7 +83,7 @@ class FrameWriter:
         """
         self.frames += frame
         if frame:
-            self._unflushed += int.from_bytes(frame[0][:_LENGTH_BYTES])
+            self._unflushed += _LENGTH.unpack_from(frame[0])[0]
             if self._unflushed > self.unwritten_bytes_max:
                 self.flush()
 

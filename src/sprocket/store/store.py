@@ -116,6 +116,12 @@ class Store:
             raise
         return store
 
+    def change(self, config: StoreConfig) -> None:
+        """Applies checked settings of which those differ that may change while it is open."""
+        self._disk_space.change(config)
+        self._flush.change(config)
+        self._appender.change(config.message_bytes_max)
+
     async def close(self) -> None:
         """Flushes everything to the disk and unlocks the folder. Appending ends at once.
 

@@ -101,6 +101,44 @@ def test_rows_come_in_turns() -> None:
     assert all(b - a <= ROWS_AT_ONCE for a, b in itertools.pairwise(seen))
 
 
+def test_many_listings_make_no_more_rows_in_one_turn_than_one() -> None:
+    async def main() -> list[int]:
+        async def make() -> None:
+            async for row in in_turns(range(MANY)):
+                rows.append(row)
+
+        rows: list[int] = []
+        seen = [0]
+        making = [asyncio.create_task(make()) for _ in range(20)]
+        while not all(task.done() for task in making):
+            await asyncio.sleep(0)
+            seen.append(len(rows))
+        assert sorted(rows) == sorted([*range(MANY)] * 20)
+        return seen
+
+    assert all(b - a <= ROWS_AT_ONCE for a, b in itertools.pairwise(run(main())))
+
+
+def test_listings_are_finished_one_after_the_other_and_not_all_at_the_end() -> None:
+    async def main() -> None:
+        done: list[int] = []
+
+        async def make(number: int) -> None:
+            await whole(listing(GroupList(group_list=[f"g{n}" for n in range(MANY)])))
+            done.append(number)
+
+        making = [asyncio.create_task(make(number)) for number in range(20)]
+        most = 0
+        while not all(task.done() for task in making):
+            before = len(done)
+            await asyncio.sleep(0)
+            most = max(most, len(done) - before)
+        assert done == list(range(20))
+        assert most == 1
+
+    run(main())
+
+
 #: Fields of the requests whose replies list what the broker has.
 LISTINGS: dict[int, dict[str, str]] = {
     RequestCode.GET_ALL_TOPIC_CONFIG: {},

@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
+import ast
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from sprocket import broker
+from sprocket.base.config import Declared, settings_of
+from sprocket.broker.config import BrokerConfig
 from sprocket.protocol.requests.admin import (
     BrokerConfigOf,
     CleanExpiredQueues,
     DeleteExpiredLog,
     UpdateBrokerConfig,
 )
-from tests.broker.parts import SUCCESS, Asker, play
+from sprocket.protocol.requests.send import SendMessageV2
+from sprocket.store.config import StoreConfig
+from tests.broker.parts import ROOT, STORE, SUCCESS, Asker, play
 
 
 def test_settings_are_shown_and_a_change_counts_at_once() -> None:
@@ -20,10 +34,149 @@ def test_settings_are_shown_and_a_change_counts_at_once() -> None:
         reply = await asker.call(BrokerConfigOf())
         assert b"autoCreateTopicEnable=false\n" in bytes(reply.body)
         assert '"counter":1' in reply.fields["version"]
-        for body, code in ((b"brokerName=x\n", 29), (b"noSuchKey=1\n", SUCCESS), (b"\xff", 1)):
+        for body, code in ((b"brokerName=x\n", 29), (b"noSuchKey=1\n", 29), (b"\xff", 1)):
             assert await asker.code(UpdateBrokerConfig(), body) == code
 
     play(test)
+
+
+ALL = [
+    *settings_of(BrokerConfig).values(),
+    *settings_of(StoreConfig).values(),
+]
+
+
+def another(declared: Declared, now: str) -> str:
+    """A value that a setting may have, other than the present one."""
+    if declared.about.choices is not None:
+        return next(each for each in declared.about.choices if each != now)
+    if declared.type is bool:
+        return "false" if now == "true" else "true"
+    if declared.type is int:
+        low = declared.about.minimum or 0
+        high = declared.about.maximum
+        return next(str(n) for n in (int(now) + 1, int(low)) if high is None or n <= high)
+    return "05" if declared.name == "delete_hours" else "10.0.0.0/8"
+
+
+@cache
+def read_at_each_use() -> set[str]:
+    """Names of the settings that a function reads which is called while a broker runs."""
+    found = set()
+    for part in ("broker", "store", "delay", "transaction"):
+        for path in Path(broker.__file__).parent.parent.joinpath(part).rglob("*.py"):
+            for function in ast.walk(ast.parse(path.read_text())):
+                is_function = isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
+                if is_function and function.name not in _AT_THE_START:
+                    found |= set(_reads(function))
+    return found
+
+
+#: What runs once; so a setting that only they read cannot change while a broker runs.
+_AT_THE_START = ("__init__", "own_topics", "trace_text", "_place", "__aenter__", "_timed_delivery")
+
+
+def _reads(function: ast.AST) -> Iterator[str]:
+    for node in ast.walk(function):
+        if isinstance(node, ast.Attribute):
+            owner = ast.unparse(node.value)
+            if owner.endswith(("config", "settings.store", "settings")):
+                yield node.attr
+
+
+@pytest.mark.parametrize("declared", ALL, ids=lambda each: each.key)
+def test_each_setting_takes_effect_or_is_refused_by_name(declared: Declared) -> None:
+    async def test(asker: Asker) -> None:
+        async def shown() -> dict[str, str]:
+            text = bytes((await asker.call(BrokerConfigOf())).body).decode()
+            return dict(line.split("=", 1) for line in text.splitlines())
+
+        names = declared.rocketmq_names or [declared.key]
+        before = await shown()
+        if declared.about.is_secret:
+            assert declared.key not in before
+            value = "x"
+        else:
+            value = another(declared, before[names[0]])
+        for name in [*names, declared.key]:
+            # Another setting in the same request is changed with it, or not at all.
+            body = f"shortPollingTimeMills=77\n{name}={value}\n".encode()
+            reply = await asker.call(UpdateBrokerConfig(), body)
+            after = await shown()
+            if reply.code == SUCCESS:
+                assert declared.name in read_at_each_use()
+                assert after[names[0]] == value
+                if name != "shortPollingTimeMills":
+                    assert after["shortPollingTimeMills"] in ("77", value)
+            else:
+                assert reply.code == 29
+                assert name in (reply.remark or "")
+                assert after == before
+
+    play(test)
+
+
+async def refuse_large(asker: Asker) -> None:
+    assert await asker.code(UpdateBrokerConfig(), b"maxMessageSize=10\n") == SUCCESS
+    header = SendMessageV2(producer_group="p", topic="T", queue_id=0, born_timestamp=1)
+    assert await asker.code(header, b"x" * 11) == 13
+    assert await asker.code(header, b"x" * 10) == SUCCESS
+
+
+async def delete_sooner(asker: Asker) -> None:
+    await asker.create("T")
+    body, sent = b"x" * 60_000, 0
+    while len(await log_files(asker)) < 4:
+        await asker.send("T", body)
+        sent += 1
+    await asyncio.sleep(2 * 3_600)
+    assert len(await log_files(asker)) == 4
+    changes = b"fileReservedTime=1\ndeleteWhen=" + b";".join(b"%02d" % n for n in range(24))
+    assert await asker.code(UpdateBrokerConfig(), changes) == SUCCESS
+    await asyncio.sleep(120)
+    assert len(await log_files(asker)) < 4
+
+
+async def log_files(asker: Asker) -> list[str]:
+    disk = asker.broker._world.disk
+    return disk.names(f"{ROOT}/commitlog")
+
+
+async def make_topics_again(asker: Asker) -> None:
+    header = SendMessageV2(
+        producer_group="p", topic="New", queue_id=0, born_timestamp=1, default_topic="TBW102"
+    )
+    assert await asker.code(header, b"x") == 17
+    assert await asker.code(UpdateBrokerConfig(), b"autoCreateTopicEnable=true\n") == SUCCESS
+    assert await asker.code(header, b"x") == SUCCESS
+
+
+async def keep_what_waits(asker: Asker) -> None:
+    await asker.send("T", TIMER_DELAY_SEC="3600")
+    reply = await asker.call(UpdateBrokerConfig(), b"fileReservedTime=24\n")
+    assert reply.code == 29
+    assert "fileReservedTime" in (reply.remark or "")
+
+
+@pytest.mark.parametrize("story", [refuse_large, keep_what_waits])
+def test_what_changes_is_in_force_at_once(story: Callable[[Asker], Awaitable[None]]) -> None:
+    async def test(asker: Asker) -> None:
+        await asker.create("T")
+        await story(asker)
+
+    play(test)
+
+
+def test_files_are_deleted_by_the_new_rules() -> None:
+    store = replace(
+        STORE, kept_hours=72, flush_interval_ms=60_000, queue_flush_interval_ms=60_000,
+        disk_check_interval_ms=60_000, timers=False,
+    )  # fmt: skip
+    play(delete_sooner, store=store)
+
+
+def test_topics_are_made_once_that_is_switched_on() -> None:
+    play(make_topics_again, auto_create_topics=False)
 
 
 def test_cleaning_that_the_store_does_by_itself_is_agreed_to() -> None:

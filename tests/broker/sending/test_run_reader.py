@@ -29,6 +29,7 @@ from sprocket.protocol.frame import encode_request
 from sprocket.protocol.requests.offset import MaxOffset
 from sprocket.protocol.requests.send import SendMessage, SendMessageV2
 from sprocket.remoting.transport import Peer
+from sprocket.store.config import StoreConfig
 from sprocket.testing.disk import FaultyDisk
 from sprocket.testing.entropy import SeededEntropy
 from tests.broker.parts import ROOT, STORE, SUCCESS, Asker, play
@@ -239,8 +240,9 @@ def readers() -> tuple[RunReader, SendReader]:
         cast(Topics, Known()), settings=cast(BrokerSettings, None), entropy=SeededEntropy(1)
     )
     stamp = Stamp(BrokerConfig(), ids=UniqueIds(address=b"1234", process=1, token=b"5678"))
+    settings = BrokerSettings(BrokerConfig(), StoreConfig(message_bytes_max=1))
     one = SendReader(
-        placing, rules=cast(GroupRules, None), stamp=stamp, clock=Now(), batch_bytes_max=1
+        placing, rules=cast(GroupRules, None), stamp=stamp, clock=Now(), settings=settings
     )
     return RunReader(placing, stamp, RULES, Now()), one
 

@@ -1,7 +1,8 @@
 """Long replies to operators, made in turns of the event loop.
 
 A listing of 16,384 queues, or of all topics, takes 0.1 s and more. So it takes its rows from a
-picture of the tables, makes a bounded number of them in one turn, and encodes them likewise.
+picture of the tables, makes a bounded number of them in one turn, and encodes them likewise. Only
+one listing has its turn in an iteration of the loop, however many are asked for.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
 import msgspec
 
@@ -18,6 +20,11 @@ from sprocket.protocol.command import Reply
 
 T = TypeVar("T")
 
+#: By loop, what the listings wait for between two turns, and before they are encoded.
+_Gates = WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore]
+_turns: _Gates = WeakKeyDictionary()
+_encoders: _Gates = WeakKeyDictionary()
+
 #: Rows that are made or encoded in one turn of the loop; each takes some 10 µs.
 ROWS_AT_ONCE = 256
 
@@ -25,13 +32,31 @@ _write_standard = msgspec.json.Encoder().encode
 Write = Callable[[Any], bytes]
 
 
+async def next_turn() -> None:
+    """Returns in a later iteration of the loop, when those that waited before had their turns.
+
+    With `sleep(0)` alone, each of a thousand listings would do its part in every iteration.
+    """
+    async with _gate(_turns):
+        await asyncio.sleep(0)
+
+
+def _gate(gates: _Gates) -> asyncio.Semaphore:
+    """The gate of the running loop, which lets in one at a time, in the order of arrival."""
+    loop = asyncio.get_running_loop()
+    gate = gates.get(loop)
+    if gate is None:
+        gate = gates[loop] = asyncio.Semaphore(1)
+    return gate
+
+
 async def in_turns(rows: Iterable[T], at_once: int = ROWS_AT_ONCE) -> AsyncIterator[T]:
-    """The same rows, with the event loop's turn after each `at_once` of them. They come from a
+    """The same rows, with a turn of the event loop for each `at_once` of them. They come from a
     copy, since others may change a table meanwhile."""
-    for number, row in enumerate(rows, 1):
-        yield row
+    for number, row in enumerate(rows):
         if number % at_once == 0:
-            await asyncio.sleep(0)
+            await next_turn()
+        yield row
 
 
 def listing(body: Body) -> Reply | Awaitable[Reply]:
@@ -54,8 +79,16 @@ async def listed(body: Body) -> Reply:
     return reply if isinstance(reply, Reply) else await reply
 
 
-# The body is encoded with empty tables, each as `"name":{}`. A table's own text replaces that.
+# One at a time: if a thousand were encoded side by side, all of their texts would be in memory
+# before the first of them is finished, and a peer that reads nothing could not be found out.
 async def _encoded(body: Body, tables: Mapping[str, Any]) -> Reply:
+    async with _gate(_encoders):
+        return await _written(body, tables)
+
+
+# The body is encoded with empty tables, each as `"name":{}`. A table's own text replaces that.
+async def _written(body: Body, tables: Mapping[str, Any]) -> Reply:
+    await next_turn()
     write: Write = lenient_json.write if body.is_dialect else _write_standard
     emptied = {name: type(table)() for name, table in tables.items()}
     rest = msgspec.structs.replace(body, **emptied).encode()
@@ -73,7 +106,7 @@ async def _encoded(body: Body, tables: Mapping[str, Any]) -> Reply:
         done = at + 2
         for piece in _pieces(table, write):
             parts.append(piece)
-            await asyncio.sleep(0)
+            await next_turn()
     parts.append(rest[done:])
     return Reply(body=b"".join(parts))
 

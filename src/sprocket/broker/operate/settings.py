@@ -5,27 +5,46 @@ Source: AdminBrokerProcessor of RocketMQ 5.x.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 
-from sprocket.base.errors import RemoteProtocolError
+from sprocket.base.errors import InvalidParameter, RemoteProtocolError
 from sprocket.broker.dispatch import Endpoints
 from sprocket.broker.settings import BrokerSettings
+from sprocket.broker.tables.topics import Topics
+from sprocket.delay.timers.counts import Counts
+from sprocket.delay.timers.shape import Shape
 from sprocket.protocol.bodies import DataVersion
 from sprocket.protocol.codes import RequestCode
 from sprocket.protocol.command import Command, Reply
 from sprocket.protocol.requests.admin import BrokerConfigReply
 from sprocket.remoting.transport import Peer
+from sprocket.store.config import StoreConfig
+from sprocket.store.store import Store
+
+logger = logging.getLogger(__name__)
 
 
 class SettingRequests:
-    """Shows and changes settings.
+    """Shows and changes settings. A change is in force until the broker stops.
 
     Args:
         on_permission: called when the broker's permission has changed.
     """
 
-    def __init__(self, settings: BrokerSettings, *, on_permission: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        settings: BrokerSettings,
+        store: Store,
+        *,
+        topics: Topics,
+        timer_counts: Counts,
+        on_permission: Callable[[], None],
+    ) -> None:
         self._settings = settings
+        self._store = store
+        self._topics = topics
+        self._timer_counts = timer_counts
         self._on_permission = on_permission
         self._changes = 0
 
@@ -45,21 +64,46 @@ class SettingRequests:
         return Reply(BrokerConfigReply(version=version), body)
 
     def change(self, command: Command, peer: Peer) -> Reply:
-        """Applies lines of `key=value`; unknown keys are ignored.
+        """Applies lines of `key=value`, all or none.
+
+        Java ignores keys that it does not know. Here they are refused, since a reply of success
+        says that what was asked for is done.
 
         Raises:
-            InvalidParameter: a value is invalid, or cannot change while the broker runs.
+            InvalidParameter: a setting is unknown, its value is invalid, or it cannot change while
+                the broker runs.
         """
         try:
             text = bytes(command.body).decode()
         except UnicodeDecodeError as error:
             raise RemoteProtocolError(f"settings are UTF-8 text: {error}") from None
-        permission = self._settings.config.permission
-        self._settings.change(text)
+        before = self._settings.config, self._settings.store
+        config, store = self._settings.changed(text)
+        self._check_timers(store)
+        self._settings.apply(config, store)
+        self._store.change(store)
+        if config.auto_create_topics:
+            self._topics.make_template()
         self._changes += 1
-        if self._settings.config.permission != permission:
+        if config.permission != before[0].permission:
             self._on_permission()
+        if (config, store) != before:
+            logger.warning("%s changes settings: %s", peer.address, " ".join(text.split()))
         return Reply()
+
+    def _check_timers(self, store: StoreConfig) -> None:
+        """Checks that no waiting message would leave the log before it is stored anew.
+
+        Raises:
+            InvalidParameter: one would.
+        """
+        now = self._settings.store
+        is_sooner = Shape.of(store).roll_ms < Shape.of(now).roll_ms
+        if now.timers and is_sooner and self._timer_counts.total:
+            raise InvalidParameter(
+                f"fileReservedTime (store.kept_hours) cannot become {store.kept_hours}: messages "
+                "that wait for their time would be deleted with the files that hold them"
+            )
 
     def nothing_to_do(self, command: Command, peer: Peer) -> Reply:
         """Success without an action: the store cleans by itself."""

@@ -58,11 +58,7 @@ BATCH_COUNT_MAX = 10_000
 
 
 class SendReader:
-    """Reads sends of every kind.
-
-    Args:
-        batch_bytes_max: largest body of a batch, bytes.
-    """
+    """Reads sends of every kind."""
 
     def __init__(
         self,
@@ -71,13 +67,13 @@ class SendReader:
         rules: GroupRules,
         stamp: Stamp,
         clock: Clock,
-        batch_bytes_max: int,
+        settings: BrokerSettings,
     ) -> None:
         self._placing = placing
         self._rules = rules
         self._stamp = stamp
         self._clock = clock
-        self._batch_bytes_max = batch_bytes_max
+        self._settings = settings
 
     # The order of the checks is RocketMQ's: a send that is wrong in two ways gets the same reply.
     def read_send(self, header: SendHeader, command: Command, peer: Peer) -> Intake:
@@ -130,10 +126,10 @@ class SendReader:
     def _check_batch(self, header: SendHeader, command: Command) -> None:
         if header.sys_flag & COMPRESSED:
             raise RemoteProtocolError("a batch cannot be compressed as a whole")
-        if len(command.body) > self._batch_bytes_max:
+        bytes_max = self._settings.store.message_bytes_max
+        if len(command.body) > bytes_max:
             raise IllegalMessage(
-                f"the batch has {len(command.body)} bytes, at most {self._batch_bytes_max} are "
-                "allowed"
+                f"the batch has {len(command.body)} bytes, at most {bytes_max} are allowed"
             )
 
     def _parts(self, envelope: Draft, now_ms: int) -> list[Intake]:

@@ -136,6 +136,14 @@ class Topics:
             raise InvalidParameter(f"a permission is 0 to 7, not {topic.perm}")
         self._store(topic)
 
+    def make_template(self) -> None:
+        """Creates the template, if it is missing: topics may now be created from it."""
+        if names.TEMPLATE not in self.by_name:
+            queues = self._settings.config.template_queues
+            self._store(
+                new_topic(names.TEMPLATE, queues=queues, permission=names.INHERIT | READ_WRITE)
+            )
+
     def make_by_send(
         self, name: str, *, template: str, queues: int, sys_flag: int
     ) -> TopicConfig | None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple, TypeAlias
 
 from sprocket.store.config import StoreConfig
 
@@ -52,3 +53,21 @@ class Shape(NamedTuple):
         if left_ms - self.roll_ms < self.roll_ms // 3:  # or the last wait would be very short
             return now_ms + self.slot_of(self.roll_ms // 2)
         return now_ms + self.roll_ms
+
+
+#: Gives the shape by the present settings.
+Shapes: TypeAlias = Callable[[], Shape]
+
+
+def shapes(settings: Callable[[], StoreConfig]) -> Shapes:
+    """Derives the shape anew when the settings have changed, as they may while the broker runs."""
+    known = settings()
+    shape = Shape.of(known)
+
+    def present() -> Shape:
+        nonlocal known, shape
+        if (now := settings()) is not known:
+            known, shape = now, Shape.of(now)
+        return shape
+
+    return present

@@ -22,7 +22,7 @@ from sprocket.delay.timers.counts import Counts
 from sprocket.delay.timers.current_slot import CurrentSlot
 from sprocket.delay.timers.delivery_history import DeliveryHistory
 from sprocket.delay.timers.pending import DueCounts, pending
-from sprocket.delay.timers.shape import Shape
+from sprocket.delay.timers.shape import Shapes
 from sprocket.delay.timers.timed import QUEUE, TimerMessage, waiting
 from sprocket.delay.timers.timer_check import TimerProgress
 from sprocket.delay.timers.timer_files import TimerFiles
@@ -60,12 +60,12 @@ class Timers:
     """
 
     def __init__(
-        self, store: Store, disk: Disk, root: str, *, shape: Shape, clock: Clock, counts: Counts
+        self, store: Store, disk: Disk, root: str, *, shape: Shapes, clock: Clock, counts: Counts
     ) -> None:
         self._store = store
         self._disk = disk
         self._root = root
-        self._layout = shape
+        self._layout, self._shape = shape(), shape
         self._clock = clock
         self._files: TimerFiles | None = None
         self._recovered = DeliveryHistory()
@@ -193,7 +193,7 @@ class Timers:
     def _enter_plain(self, fresh: Sequence[Fresh]) -> None:
         # What came in one turn of the loop shares clock, limits and topic hashes: part of what took
         # a send from 19.6 to 14.8 µs. One out of order ends it, and `catch_up` reads the topic.
-        current, shape, hash_of = self.current, self._layout, self.counts.hash_of
+        current, shape, hash_of = self.current, self._shape(), self.counts.hash_of
         now_ms = self._clock.now_ms()
         now_slot_ms = now_ms - now_ms % shape.width_ms
         first_ms = max(current.end_ms, now_slot_ms)
@@ -274,7 +274,7 @@ class Timers:
     def _enter(self, message: TimerMessage) -> bool:
         # Behind the roll window a message is stored anew on the way; one that is late goes into the
         # slot whose turn it is. Further ahead than the wheel reaches, a slot has an earlier time.
-        files, current, shape = self.files, self.current, self._layout
+        files, current, shape = self.files, self.current, self._shape()
         now_ms = self._clock.now_ms()
         now_slot_ms = now_ms - now_ms % shape.width_ms
         slot_ms, due_ms = message.slot_ms, message.due_ms

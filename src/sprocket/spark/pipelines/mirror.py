@@ -285,12 +285,13 @@ class _Crossing:
 
 async def _writable(caller: Caller, topic: str, queues: int) -> list[QueueId]:
     """A topic's writable queues; creates the topic with `queues` of them if it is missing."""
-    from sprocket.admin import topics
+    from sprocket.admin import topic_changes
 
     try:
         return await offsets.writable(caller, topic)
     except TopicNotFound:
-        await topics.create(caller, topic, queues=queues)
+        wanted = topic_changes.TopicSettings(queues, queues)
+        await topic_changes.create(caller, topic, wanted=wanted)
     deadline = Deadline.after_ms(_MADE_S * 1000)
     while True:
         try:

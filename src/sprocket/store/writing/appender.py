@@ -69,6 +69,10 @@ class Appender:
         self._views = tuple(views)
         self._on_append = on_append
 
+    def change(self, body_max: int) -> None:
+        """Accepts bodies up to another size, bytes."""
+        self._body_max = body_max
+
     def append(self, draft: Draft) -> Appended:
         """See `Store.append`."""
         return self.append_all((draft,))[0]

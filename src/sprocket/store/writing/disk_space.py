@@ -17,6 +17,7 @@ from sprocket.base.believed_time import BelievedTime
 from sprocket.base.deadline import loop_ms
 from sprocket.base.errors import DiskFull, OffsetOutOfRange
 from sprocket.base.ports import Clock, Disk
+from sprocket.store.config import StoreConfig
 from sprocket.store.log.commit_log import CommitLog
 from sprocket.store.log.paths import LogPaths
 from sprocket.store.log.segments import is_no_room
@@ -85,6 +86,10 @@ class DiskSpace:
         #: The time by which files are old; in the first hour after a start none is.
         self._believed = BelievedTime(0, 0)
         self.rules = rules
+
+    def change(self, config: StoreConfig) -> None:
+        """Applies the rules of other settings from the next check on."""
+        self.rules = RetentionRules.of(config)
 
     async def run(self, pause_seconds: float) -> None:
         """Checks the disk after each pause, until cancelled.

@@ -89,6 +89,10 @@ class Flush:
         self.flushed = flushed
         self.replay_from = 0
 
+    def change(self, config: StoreConfig) -> None:
+        """Applies other pauses from the next one on."""
+        self._config = config
+
     def want(self) -> None:
         """Requests a sync of the log at once, for senders that wait for it."""
         self._is_wanted.set()
@@ -167,7 +171,6 @@ class Flush:
         Raises:
             OSError: the disk failed.
         """
-        pause = self._config.flush_interval_ms / 1000
         is_synchronous = self._config.flush == "SYNC_FLUSH"
         loop = asyncio.get_running_loop()
         synced_at = loop.time()
@@ -176,7 +179,7 @@ class Flush:
                 await self._is_wanted.wait()
                 self._is_wanted.clear()
             else:
-                await asyncio.sleep(pause)
+                await asyncio.sleep(self._config.flush_interval_ms / 1000)
             if is_synchronous or self._is_worth_it(loop.time() - synced_at):
                 await self._until_files(self.sync_log)
                 synced_at = loop.time()

@@ -1,0 +1,108 @@
+"""`sprocket config get` and `set`: the settings of brokers that run.
+
+These commands are added to `app` of `settings`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sprocket.base.errors import UsageError
+from sprocket.cli import render
+from sprocket.cli.asking import ask
+from sprocket.cli.options import (
+    NAMESERVER,
+    Broker,
+    Cluster,
+    Json,
+    NameServers,
+    Timeout,
+    command,
+)
+from sprocket.cli.settings import app
+
+__all__ = ["app"]
+
+if TYPE_CHECKING:
+    from sprocket.admin.caller import Caller
+
+
+@command(
+    app,
+    "get",
+    "sprocket config get",
+    "sprocket config get fileReservedTime --broker broker-a",
+    "sprocket config get --json",
+)
+def get(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[NAME]...", help="Only these settings, as `get` shows them."),
+    ] = None,
+    broker: Broker = None,
+    cluster: Cluster = None,
+    nameserver: NameServers = NAMESERVER,
+    as_json: Json = False,
+    timeout: Timeout = 5.0,
+) -> None:
+    """Prints the settings in force at the brokers that run, by RocketMQ's names."""
+    from sprocket.admin import brokers
+    from sprocket.base.suggestions import nearest
+
+    async def question(caller: Caller) -> dict[str, dict[str, str]]:
+        return await brokers.settings(caller, cluster=cluster, broker=broker)
+
+    found = ask(nameserver, timeout, question)
+    known = {name for settings in found.values() for name in settings}
+    for name in names or ():
+        if name not in known:
+            raise UsageError(f"no broker shows a setting '{name}'{nearest(name, known)}")
+    rows = [
+        (each, name, value)
+        for each, settings in found.items()
+        for name, value in settings.items()
+        if not names or name in names
+    ]
+    if as_json:
+        for each, name, value in rows:
+            render.json({"broker": each, "setting": name, "value": value})
+        return
+    render.table(("broker", "setting", "value"), rows)
+
+
+@command(
+    app,
+    "set",
+    "sprocket config set fileReservedTime=24",
+    "sprocket config set brokerPermission=4 longPollingEnable=false --broker broker-a",
+)
+def change(
+    settings: Annotated[
+        list[str],
+        typer.Argument(metavar="NAME=VALUE...", help="Settings, with the names of `get`."),
+    ],
+    broker: Broker = None,
+    cluster: Cluster = None,
+    nameserver: NameServers = NAMESERVER,
+    timeout: Timeout = 5.0,
+) -> None:
+    """Changes settings of brokers that run; each broker takes all of them or none.
+
+    A change is in force until the broker stops. To keep it, write it into the broker's file too.
+    """
+    from sprocket.admin import brokers
+
+    wanted = {}
+    for text in settings:
+        name, sign, value = text.partition("=")
+        if not name or not sign:
+            raise UsageError(f"set takes NAME=VALUE, not {text!r}")
+        wanted[name] = value
+
+    async def question(caller: Caller) -> list[str]:
+        return await brokers.change_settings(caller, wanted, cluster=cluster, broker=broker)
+
+    for each in ask(nameserver, timeout, question):
+        typer.echo(f"{each}: {' '.join(settings)}, until it stops")

@@ -1,0 +1,33 @@
+"""`sprocket config get` and `set`: settings of brokers that run."""
+
+from __future__ import annotations
+
+import json
+
+from tests.cli.parts import Outcome, sprocket
+
+
+def config(node: str, *arguments: str) -> Outcome:
+    return sprocket("config", *arguments, "--nameserver", node)
+
+
+def test_what_is_set_is_shown_and_what_cannot_be_is_refused(node: str) -> None:
+    done = config(node, "set", "shortPollingTimeMills=1234", "--broker", "broker-a")
+    assert (done.code, done.out) == (0, "broker-a: shortPollingTimeMills=1234, until it stops\n")
+    (shown,) = map(json.loads, config(node, "get", "shortPollingTimeMills", "--json").lines)
+    assert shown == {"broker": "broker-a", "setting": "shortPollingTimeMills", "value": "1234"}
+    refused = config(node, "set", "shortPollingTimeMills=1", "brokerName=other")
+    assert refused.code == 1
+    assert "brokerName cannot be changed while the broker runs" in refused.err
+    assert config(node, "get", "shortPollingTimeMills").lines[1].split()[-1] == "1234"
+    missing = config(node, "get", "shortPolingTimeMills")
+    assert missing.code == 2
+    assert "did you mean 'shortPollingTimeMills'" in missing.err
+    assert config(node, "set", "shortPollingTimeMills").code == 2
+
+
+def test_each_name_that_is_shown_can_be_set(node: str) -> None:
+    for line in config(node, "get", "--json").lines:
+        shown = json.loads(line)
+        done = config(node, "set", f"{shown['setting']}={shown['value']}")
+        assert done.code == 0, (shown, done.err)

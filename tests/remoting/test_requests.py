@@ -1,0 +1,72 @@
+"""The requests of one peer, and the time that its reads take."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, cast
+
+import pytest
+
+from sprocket.protocol.command import Command, Reply
+from sprocket.remoting.endpoints import one_by_one
+from sprocket.remoting.requests import PeerRequests
+from sprocket.remoting.turns import ITERATION_SECONDS, Turns
+from sprocket.remoting.writer import FrameWriter
+from tests.support import run
+
+pytestmark = pytest.mark.usefixtures("either_loop")
+
+
+def made(changes: list[bool], seen: list[int]) -> PeerRequests:
+    """The requests of a peer that notes what is handled, and each change of `has_enough`."""
+
+    def answer(command: Command, peer: Any) -> Reply:
+        seen.append(command.opaque)
+        return Reply()
+
+    loop = asyncio.get_running_loop()
+    requests = PeerRequests(
+        cast(Any, None),
+        one_by_one(answer),
+        FrameWriter(loop, 1 << 20),
+        Turns(loop),
+        tasks_max=10,
+        unread_bytes_max=1 << 20,
+        waits_for_reader=True,
+        on_change=lambda: changes.append(requests.has_enough),
+    )
+    return requests
+
+
+def test_a_peer_whose_reads_take_long_to_decode_is_not_read_until_its_turn() -> None:
+    # Replies that nobody waits for need no answer, but decoding 8 MiB of them takes 0.15 s, and
+    # libuv hands over so many in one iteration.
+    async def main() -> None:
+        changes: list[bool] = []
+        requests = made(changes, [])
+        requests.count_decoding(ITERATION_SECONDS / 2)
+        assert not requests.has_enough
+        requests.count_decoding(ITERATION_SECONDS)
+        assert requests.has_enough
+        assert not requests.is_busy
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert changes == [True, False]
+
+    run(main())
+
+
+def test_what_came_with_a_long_read_is_handled_once_in_its_order() -> None:
+    async def main() -> None:
+        seen: list[int] = []
+        requests = made([], seen)
+        requests.count_decoding(ITERATION_SECONDS)
+        requests.receive([Command(1, 1), Command(1, 2)])
+        requests.receive([Command(1, 3)])
+        assert not seen
+        for _ in range(3):
+            await asyncio.sleep(0)
+        assert seen == [1, 2, 3]
+        assert not requests.has_enough
+
+    run(main())
