@@ -10,6 +10,7 @@ from hypothesis import strategies as some
 
 from sprocket.base.errors import SystemFailure
 from sprocket.nameserver.routes import BrokerInfo, BrokerQueues, RouteTable, Version
+from tests.support import calls_of
 
 FOUR = BrokerQueues(4, 4, 6)
 TWO_TOPICS = {"orders": FOUR, "TBW102": BrokerQueues(8, 8, 7)}
@@ -236,6 +237,20 @@ def test_the_table_is_bounded() -> None:
         routes.register(said(topics={"third": FOUR, "orders": FOUR}), "a", 0)
     assert routes.topics() == ["TBW102", "orders"]
     routes.register(said(), "a", 1)
+
+
+def test_what_comes_and_goes_visits_no_topics_of_other_brokers_and_no_other_connections() -> None:
+    routes = RouteTable()
+    for number in range(1_000):
+        topics = {f"T{number}": FOUR, f"U{number}": FOUR}
+        routes.register(said(f"b{number}", port=number, topics=topics), f"x{number}", 0)
+    assert calls_of(lambda: routes.closed("a client")) < 50
+    assert calls_of(lambda: routes.closed("x5")) < 100
+    assert calls_of(lambda: routes.set_permission("b6", lambda old: 4)) < 50
+    assert routes.route_of("T5") is None
+    assert routes.broker("b5") is None
+    assert routes.broker("b6") is not None
+    routes.validate()
 
 
 _brokers = some.sampled_from(["a", "b"])

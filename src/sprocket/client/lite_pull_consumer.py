@@ -27,6 +27,7 @@ from sprocket.client.fetching.consume_mode import polling
 from sprocket.client.fetching.fetcher import Feed, FeedParts
 from sprocket.client.fetching.pauses import Pauses
 from sprocket.client.fetching.statistics import Counters, Statistics
+from sprocket.client.fetching.window import Window
 from sprocket.client.group.discovery import Discovery
 from sprocket.client.group.membership import Membership
 from sprocket.client.group.offsets import BrokerOffsets, Start, StartPosition
@@ -202,7 +203,7 @@ class LitePullConsumer(Lifecycle):
         Raises:
             UsageError: nothing is subscribed or assigned, or another poll is running.
         """
-        member = await self._member()
+        await self._member()
         if self._is_polling:
             raise UsageError("one poll at a time: a poll finishes the messages of the last one")
         self._polled.finish()
@@ -211,7 +212,7 @@ class LitePullConsumer(Lifecycle):
         try:
             while True:
                 self._changed.clear()
-                taken = self._polled.take(member.feeds, self.config.poll_batch, paused=self._pauses)
+                taken = self._polled.take(self.config.poll_batch, paused=self._pauses)
                 if taken or self._session is None or not deadline.left():
                     return taken
                 await either(self._changed, deadline.left())
@@ -237,11 +238,10 @@ class LitePullConsumer(Lifecycle):
                 raise error
             return
         offsets = arguments.offsets_of(offsets)
-        feeds = {feed.queue: feed for feed in member.feeds}
         for queue, offset in offsets.items():
             await (await self._offsets(queue)).commit(queue, offset)
-            if queue in feeds:
-                feeds[queue].committed = QueueOffset(offset)
+            if (feed := member.feed(queue)) is not None:
+                feed.committed = QueueOffset(offset)
 
     async def committed(self, queue: QueueId) -> QueueOffset | None:
         """Returns the group's committed offset, the next one to consume; None if it has none.
@@ -257,8 +257,7 @@ class LitePullConsumer(Lifecycle):
         Raises:
             UsageError: this consumer does not read the queue.
         """
-        window = (await self._held(queue)).window
-        return window.next_to_take
+        return (await self._held(queue)).window.next_to_take
 
     async def seek(self, queue: QueueId, offset: int) -> None:
         """Continues at an offset; messages that were fetched before are dropped.
@@ -322,8 +321,7 @@ class LitePullConsumer(Lifecycle):
         self._begin()
         if self._discovery is not None:
             self._discovery.discover_soon()
-        member = self._joined()
-        if member is not None:
+        if (member := self._joined()) is not None:
             member.subscribed(fresh)
 
     def _begin(self) -> None:
@@ -340,7 +338,7 @@ class LitePullConsumer(Lifecycle):
             session,
             self.group,
             self.config,
-            lambda window: self._changed.set(),
+            self._offer,
             self._counters, mode=mode, pauses=self._pauses,
         )  # fmt: skip
         options = MembershipOptions(
@@ -358,6 +356,10 @@ class LitePullConsumer(Lifecycle):
         )
         await member.start()
         return member
+
+    def _offer(self, window: Window) -> None:
+        self._polled.offer(window)
+        self._changed.set()
 
     def _joined(self) -> Membership | None:
         joining = self._joining
@@ -385,8 +387,7 @@ class LitePullConsumer(Lifecycle):
         arguments.check_queue(queue)
         deadline = Deadline.after_ms(self.config.call_timeout_ms)
         while True:
-            feed = next((feed for feed in member.feeds if feed.queue == queue), None)
-            if feed is not None:
+            if (feed := member.feed(queue)) is not None:
                 return feed
             if not deadline.left():
                 raise UsageError(f"{queue} is not among the queues that this consumer reads")

@@ -139,6 +139,11 @@ class RouteTable:
         self._brokers: dict[str, BrokerInstances] = {}
         #: Topic to broker name to queues. Every topic has a broker, every broker is registered.
         self._topics: dict[str, dict[str, BrokerQueues]] = {}
+        #: The topics of each broker, so that one that comes or goes costs only its own topics.
+        self._topics_of: dict[str, set[str]] = {}
+        #: Broker names and numbers by the connection of their last registration: most connections
+        #: that close are those of clients.
+        self._registered: dict[Hashable, set[tuple[str, int]]] = {}
 
     def register(self, registration: BrokerInfo, connection: Hashable, now_ms: int) -> Instance:
         """Adds a broker process, or renews it.
@@ -160,7 +165,10 @@ class RouteTable:
         broker.zone = registration.zone
         self._drop_former_numbers(broker, registration)
         known = broker.instances.get(registration.number)
+        if known is not None:
+            self._unlink(known)
         broker.instances[registration.number] = self._instance(registration, connection, now_ms)
+        self._registered.setdefault(connection, set()).add((broker.name, registration.number))
         if registration.number == MASTER:
             self._take_topics(registration, known.version if known else None)
         return broker.instances.get(MASTER, broker.instances[registration.number])
@@ -188,7 +196,8 @@ class RouteTable:
 
     def closed(self, connection: Hashable) -> list[Instance]:
         """Removes the instances whose last registration came over a closed connection."""
-        return self._remove(i for i in self.instances() if i.connection == connection)
+        known = sorted(self._registered.get(connection, ()))
+        return self._remove(self._brokers[name].instances[number] for name, number in known)
 
     def expire(self, now_ms: int) -> list[Instance]:
         """Removes the instances that have been silent for too long."""
@@ -267,13 +276,11 @@ class RouteTable:
         Returns:
             The number of its topics.
         """
-        changed = 0
-        for queues in self._topics.values():
-            if broker in queues:
-                old = queues[broker]
-                queues[broker] = old._replace(permission=change(old.permission))
-                changed += 1
-        return changed
+        topics = self._topics_of.get(broker, ())
+        for topic in topics:
+            old = self._topics[topic][broker]
+            self._topics[topic][broker] = old._replace(permission=change(old.permission))
+        return len(topics)
 
     def _check_capacity(self, registration: BrokerInfo) -> None:
         is_new = self._instance_at(registration.broker, registration.number) is None
@@ -306,12 +313,19 @@ class RouteTable:
             filter_servers=registration.filter_servers,
         )
 
-    @staticmethod
-    def _drop_former_numbers(broker: BrokerInstances, registration: BrokerInfo) -> None:
+    def _drop_former_numbers(self, broker: BrokerInstances, registration: BrokerInfo) -> None:
         """Removes other numbers with the same address: a slave that became master has a new one."""
         for number, instance in list(broker.instances.items()):
             if instance.address == registration.address and number != registration.number:
                 del broker.instances[number]
+                self._unlink(instance)
+
+    def _unlink(self, instance: Instance) -> None:
+        """Forgets over which connection an instance registered last."""
+        known = self._registered[instance.connection]
+        known.remove((instance.broker, instance.number))
+        if not known:
+            del self._registered[instance.connection]
 
     def _take_topics(self, registration: BrokerInfo, known: Version | None) -> None:
         """Adds a master's topics, and removes those that it no longer has if its list is whole."""
@@ -322,9 +336,10 @@ class RouteTable:
         name = registration.broker
         is_whole = known is None and len(registration.topics) > 1
         if is_whole or self._absent_are_deleted:
-            for topic, held in list(self._topics.items()):
-                if name in held and topic not in registration.topics:
-                    self._forget(topic, name)
+            for topic in self._topics_of.get(name, set()) - registration.topics.keys():
+                self._forget(topic, name)
+        mine = self._topics_of.setdefault(name, set()) if registration.topics else set()
+        mine.update(registration.topics)
         for topic, queues in registration.topics.items():
             held = self._topics.setdefault(topic, {})
             if known != registration.version or name not in held:
@@ -335,17 +350,22 @@ class RouteTable:
         for instance in removed:
             broker = self._brokers[instance.broker]
             del broker.instances[instance.number]
+            self._unlink(instance)
             if not broker.instances:
                 del self._brokers[broker.name]
-                for topic in list(self._topics):
+                for topic in list(self._topics_of.get(broker.name, ())):
                     self._forget(topic, broker.name)
         return removed
 
     def _forget(self, topic: str, broker: str) -> None:
         queues = self._topics[topic]
-        queues.pop(broker, None)
+        del queues[broker]
         if not queues:
             del self._topics[topic]
+        mine = self._topics_of[broker]
+        mine.remove(topic)
+        if not mine:
+            del self._topics_of[broker]
 
     def validate(self) -> None:
         """Asserts the invariants."""
@@ -358,4 +378,16 @@ class RouteTable:
         for topic, queues in self._topics.items():
             assert queues, topic
             assert queues.keys() <= self._brokers.keys(), topic
+        pairs = {(topic, broker) for topic, queues in self._topics.items() for broker in queues}
+        assert pairs == {
+            (topic, name) for name, known in self._topics_of.items() for topic in known
+        }
+        assert all(self._topics_of.values())
+        registered = sorted((i.broker, i.number) for i in self.instances())
+        assert registered == sorted(each for known in self._registered.values() for each in known)
+        assert all(
+            self._brokers[name].instances[number].connection == connection
+            for connection, known in self._registered.items()
+            for name, number in known
+        )
         assert len(self._topics) <= self._topics_max

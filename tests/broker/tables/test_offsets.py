@@ -11,6 +11,7 @@ from sprocket.broker.reading.pull import HOLD_MS_MAX
 from sprocket.broker.tables.offsets import APART_MS, RESET_MS, ConsumerOffsets
 from sprocket.store.state.snapshot import decode_state, encode_state
 from sprocket.testing.clock import ManualClock
+from tests.support import calls_of
 
 
 def table(entries_max: int = 100, clock: ManualClock | None = None) -> ConsumerOffsets:
@@ -253,6 +254,19 @@ def test_topics_and_groups_can_be_forgotten() -> None:
     assert offsets.committed("g", "U", 0) == 1
     offsets.forget_group("g")
     assert offsets.topics_of("g") == []
+    offsets.validate()
+
+
+def test_forgetting_visits_no_keys_of_others() -> None:
+    offsets = table(entries_max=5_000)
+    for number in range(2_000):
+        offsets.commit(f"g{number}", f"T{number}", queue_number=0, offset=1)
+        offsets.pulled(f"h{number}", f"T{number}", queue_number=0, offset=1, address="a")
+    calls = calls_of(lambda: (offsets.forget_topic("T7"), offsets.forget_group("g9")))
+    assert calls < 200
+    assert offsets.pulled_at("h7", "T7", 0) is None
+    assert offsets.committed("g9", "T9", 0) is None
+    assert offsets.committed("g8", "T8", 0) == 1
     offsets.validate()
 
 

@@ -56,6 +56,23 @@ def test_what_has_run_out_is_forgotten() -> None:
     locks.validate()
 
 
+def test_what_has_run_out_is_forgotten_in_slices_between_which_leases_may_change() -> None:
+    locks = QueueLocks(LEASE_MS)
+    many = [QueueId("T", "b", number) for number in range(9_000)]
+    locks.lock("g", "a", queues=many, now_ms=0)
+    now_ms, slices = LEASE_MS + 1, 0
+    for _ in locks.expiring(now_ms):
+        slices += 1
+        locks.lock("g", "a", queues=many[-1:], now_ms=now_ms)
+        locks.validate()
+        if slices == 2:
+            locks.forget_group("g")
+            locks.lock("g", "b", queues=many[-1:], now_ms=now_ms)
+    assert slices == 4
+    assert locks.lock("g", "c", queues=many, now_ms=now_ms) == many[:-1]
+    locks.validate()
+
+
 def restarted(locks: QueueLocks, saved_ms: int, now_ms: int = 0) -> QueueLocks:
     """What a broker has that starts at `now_ms` on its loop; the other one saved at `saved_ms`."""
     other = QueueLocks(LEASE_MS)

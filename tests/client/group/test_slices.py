@@ -78,3 +78,23 @@ def test_thousands_of_tasks_are_cancelled_a_slice_at_a_time() -> None:
         assert most <= SLICE
 
     simulate(lambda network: main())
+
+
+def test_the_next_slice_waits_while_the_last_is_under_way_but_not_for_ever() -> None:
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        begun: list[float] = []
+        ended = 0
+        slices = InSlices[int](lambda _: begun.append(loop.time()), lambda: len(begun) - ended)
+        slices.add(range(4 * SLICE))
+        await asyncio.sleep(2.5 * SLICE_SECONDS)
+        assert len(begun) == SLICE
+        ended = SLICE
+        await asyncio.sleep(SLICE_SECONDS)
+        assert len(begun) == 2 * SLICE
+        await asyncio.sleep(4 * SLICE_SECONDS)
+        assert len(begun) == 2 * SLICE
+        await asyncio.sleep(8 * SLICE_SECONDS)  # nothing ends any more
+        assert len(begun) == 4 * SLICE
+
+    simulate(lambda network: main())

@@ -63,7 +63,8 @@ class LockTable:
             await asyncio.sleep(_RENEW_SECONDS if self._locks.has_silent else _SCAN_SECONDS)
             if self._locks.has_silent:
                 file.changed()
-            self._locks.expire(loop_ms())
+            for _ in self._locks.expiring(loop_ms()):
+                await asyncio.sleep(0)
 
 
 class LockRequests:

@@ -39,9 +39,9 @@ import msgspec
 from sprocket.base.deadline import loop_ms
 from sprocket.base.errors import SystemBusy
 from sprocket.base.ports import Clock
+from sprocket.broker.tables.offset_keys import SEPARATOR, OffsetKeys
 from sprocket.protocol.bodies import DataVersion
 
-_SEPARATOR = "@"
 #: How many pulls of a consumer get the new offset before it may pull from where it wants.
 _REDIRECTS_MAX = 3
 #: How long a reset lasts after the first acknowledgement, ms: no pull is held longer.
@@ -56,7 +56,7 @@ _COMMITS_PER_VERSION = 500
 
 def _key(group: str, topic: str) -> str:
     """The key of a group and a topic in the file."""
-    return f"{topic}{_SEPARATOR}{group}"
+    return f"{topic}{SEPARATOR}{group}"
 
 
 @dataclass(slots=True)
@@ -137,9 +137,7 @@ class ConsumerOffsets:
         self._committed: dict[str, dict[int, int]] = {}
         #: The last picture of them: a commit replaces a row that is in it by a copy.
         self._picture: dict[str, dict[int, int]] = {}
-        #: Where a group has offsets, and who has some in a topic: in keys of the usual form.
-        self._topics: dict[str, dict[str, None]] = {}
-        self._groups: dict[str, dict[str, None]] = {}
+        self._keys = OffsetKeys()
         #: The offset of the group's last pull, and the address of the consumer.
         self._pulled: dict[str, dict[int, tuple[int, str]]] = {}
         self._resets: dict[str, dict[int, _Reset]] = {}
@@ -208,6 +206,7 @@ class ConsumerOffsets:
             if len(self._pulled) >= self._entries_max:
                 return
             queues = self._pulled[key] = {}
+            self._keys.add(key, is_committed=False)
         queues[queue_number] = (offset, address)
 
     def pulled_at(self, group: str, topic: str, queue_number: int) -> int | None:
@@ -285,26 +284,19 @@ class ConsumerOffsets:
         queues = self._committed.get(key)
         if queues is None:
             queues = self._committed[key] = {}
-            self._index(key)
+            self._keys.add(key, is_committed=True)
         elif self._picture.get(key) is queues:
             queues = self._committed[key] = dict(queues)
         queues[queue_number] = offset
         self.is_changed = True
 
-    def _index(self, key: str) -> None:
-        parts = key.split(_SEPARATOR)
-        if len(parts) == 2:
-            topic, group = parts
-            self._topics.setdefault(group, {})[topic] = None
-            self._groups.setdefault(topic, {})[group] = None
-
     def topics_of(self, group: str) -> list[str]:
         """Topics in which the group has offsets, sorted."""
-        return sorted(self._topics.get(group, ()))
+        return sorted(self._keys.topics.get(group, ()))
 
     def groups_of(self, topic: str) -> list[str]:
         """Groups that have offsets in the topic, sorted."""
-        return sorted(self._groups.get(topic, ()))
+        return sorted(self._keys.groups.get(topic, ()))
 
     def queues(self, group: str, topic: str) -> Mapping[int, int]:
         """All committed offsets of a group in a topic, by queue number."""
@@ -312,24 +304,19 @@ class ConsumerOffsets:
 
     def forget_topic(self, topic: str) -> None:
         """Removes all offsets of a topic."""
-        self._forget([key for key in self._keys() if key.split(_SEPARATOR)[0] == topic])
+        self._forget(self._keys.of_topic(topic))
 
     def forget_group(self, group: str) -> None:
         """Removes all offsets of a group."""
-        self._forget([key for key in self._keys() if key.split(_SEPARATOR)[1:2] == [group]])
+        self._forget(self._keys.of_group(group))
 
     def _forget(self, keys: list[str]) -> None:
         for key in keys:
             self._entries -= len(self._committed.pop(key, {}))
-            topic, _, group = key.partition(_SEPARATOR)
-            _drop(self._topics, group, topic)
-            _drop(self._groups, topic, group)
+            self._keys.remove(key)
             self._pulled.pop(key, None)
             self._resets.pop(key, None)
             self.is_changed = True
-
-    def _keys(self) -> set[str]:
-        return self._committed.keys() | self._pulled.keys() | self._resets.keys()
 
     def to_json(self) -> dict[str, Any]:
         """The table as JSON for its file."""
@@ -338,7 +325,7 @@ class ConsumerOffsets:
         self._picture = dict(self._committed)
         table: dict[str, Any] = {
             "dataVersion": msgspec.to_builtins(self.version),
-            "groupTopicMap": {group: list(topics) for group, topics in self._topics.items()},
+            "groupTopicMap": {group: list(topics) for group, topics in self._keys.topics.items()},
             "offsetTable": self._picture,
         }
         now_ms = self._steady_ms() if self._resets else 0
@@ -373,23 +360,15 @@ class ConsumerOffsets:
             for number, offset in queues.items():
                 self._committed.setdefault(key, {}).setdefault(number, offset)
         self._entries = sum(len(queues) for queues in self._committed.values())
-        self._picture, self._topics, self._groups = {}, {}, {}
+        self._picture, self._keys = {}, OffsetKeys()
         for key in self._committed:
-            self._index(key)
+            self._keys.add(key, is_committed=True)
+        for key in self._pulled:
+            self._keys.add(key, is_committed=False)
 
     def validate(self) -> None:
         """Asserts the invariants that hold between two calls."""
         assert self._entries == sum(len(queues) for queues in self._committed.values())
         assert all(self._resets.values())
-        usual = [key for key in self._committed if key.count(_SEPARATOR) == 1]
-        assert sorted(usual) == sorted(_key(g, t) for g in self._topics for t in self._topics[g])
-        assert sorted(usual) == sorted(_key(g, t) for t in self._groups for g in self._groups[t])
+        self._keys.validate(self._committed, self._pulled)
         assert all(self._resets[key].keys() <= self._committed[key].keys() for key in self._resets)
-
-
-def _drop(index: dict[str, dict[str, None]], key: str, name: str) -> None:
-    names = index.get(key)
-    if names is not None:
-        names.pop(name, None)
-        if not names:
-            del index[key]

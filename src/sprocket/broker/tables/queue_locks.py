@@ -16,7 +16,7 @@ broker is down must not end a lease while its holder still consumes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from sprocket.message.queue import QueueId
@@ -26,6 +26,8 @@ from sprocket.store.state.snapshot import ConvertedRows
 LEASES_MAX = 1_000_000
 #: How long a client may consume after its last request: Java's 30 s, and time for the reply.
 TRUST_MS = 35_000
+#: Leases that are looked at in one go, about a millisecond.
+_SLICE = 2_000
 _SEPARATOR = "\t"
 
 
@@ -123,15 +125,26 @@ class QueueLocks:
 
     def expire(self, now_ms: int) -> None:
         """Removes expired leases."""
-        for group, leases in list(self._groups.items()):
-            kept = {q: lease for q, lease in leases.items() if not self._has_ended(lease, now_ms)}
-            for queue in leases.keys() - kept.keys():
-                self._let_go(leases[queue].client_id, group, queue)
-            if kept:
-                self._groups[group] = kept
-            else:
+        for _ in self.expiring(now_ms):
+            pass
+
+    def expiring(self, now_ms: int) -> Iterator[None]:
+        """Removes expired leases; pauses after each slice, when the leases may be changed."""
+        left = _SLICE
+        for group in list(self._groups):
+            for queue in list(self._groups.get(group, ())):
+                leases = self._groups.get(group, {})
+                lease = leases.get(queue)
+                if lease is not None and self._has_ended(lease, now_ms):
+                    del leases[queue]
+                    self._let_go(lease.client_id, group, queue)
+                    self._count -= 1
+                left -= 1
+                if not left:
+                    left = _SLICE
+                    yield
+            if group in self._groups and not self._groups[group]:
                 del self._groups[group]
-            self._count -= len(leases) - len(kept)
         silent = self._silent_until
         self._silent_until = {each: until for each, until in silent.items() if until > now_ms}
 

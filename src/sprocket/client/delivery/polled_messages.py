@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Sequence
 
-from sprocket.client.fetching.fetcher import Feed
+from sprocket.client.delivery.ready_windows import ReadyWindows
 from sprocket.client.fetching.pauses import Pauses
 from sprocket.client.fetching.statistics import Counters
 from sprocket.client.fetching.window import Window
@@ -24,19 +23,26 @@ class PolledMessages:
         self._counters = counters
         self._began = 0.0
         self._taken: list[tuple[Window, StoredMessage]] = []
-        self._turn = 0
+        #: A poll visits only the queues that have messages: there may be thousands of others.
+        self._ready = ReadyWindows()
 
-    def take(self, feeds: Sequence[Feed], count_max: int, *, paused: Pauses) -> list[StoredMessage]:
+    def offer(self, window: Window) -> None:
+        """Is called with a window that has messages."""
+        self._ready.add(window)
+
+    def take(self, count_max: int, *, paused: Pauses) -> list[StoredMessage]:
         """Returns up to `count_max` messages of queues that are not paused."""
         self._began = asyncio.get_running_loop().time()
-        self._turn = (self._turn + 1) % max(1, len(feeds))
-        for feed in [*feeds[self._turn :], *feeds[: self._turn]]:
-            window = feed.window
-            while feed.queue not in paused and len(self._taken) < count_max:
-                message = window.take()
-                if message is None:
-                    break
+        for _ in range(len(self._ready)):
+            window = self._ready.next() if len(self._taken) < count_max else None
+            if window is None:
+                break
+            if window.waiting[0].queue in paused:
+                continue
+            while len(self._taken) < count_max and (message := window.take()) is not None:
                 self._taken.append((window, message))
+            if not window.waiting:
+                self._ready.drop(window)
         return [message for _, message in self._taken]
 
     def finish(self) -> None:

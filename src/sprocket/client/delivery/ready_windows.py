@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 
 from sprocket.client.fetching.window import Window
@@ -13,59 +13,55 @@ from sprocket.message.message import StoredMessage
 class ReadyWindows:
     """The ready list: windows that have messages to deliver, each once, in round robin."""
 
-    __slots__ = ("_listed", "_windows")
+    # Every operation takes constant time: a consumer may have messages of 10,000 queues. A deque
+    # would be searched whole for a window that is dropped, and a dict for its first key.
+    __slots__ = ("_windows",)
 
     def __init__(self) -> None:
-        self._windows: deque[Window] = deque()
-        #: The same windows as a set, because a test for membership would search the whole deque.
-        self._listed: set[Window] = set()
+        self._windows: OrderedDict[Window, None] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._windows)
 
     def __bool__(self) -> bool:
         return bool(self._windows)
 
     def add(self, window: Window) -> None:
         """Adds a window if it has messages to deliver and is not on the list yet."""
-        if window.waiting and window not in self._listed:
-            self._listed.add(window)
-            self._windows.append(window)
+        if window.waiting and window not in self._windows:
+            self._windows[window] = None
 
     def next(self) -> Window | None:
         """Returns the next window that has messages, and moves it to the end of the list."""
         windows = self._windows
         while windows:
-            window = windows[0]
+            window = next(iter(windows))
             if window.waiting:
-                windows.rotate(-1)
+                windows.move_to_end(window)
                 return window
-            windows.popleft()
-            self._listed.discard(window)
+            del windows[window]
         return None
 
     def drop(self, window: Window) -> None:
         """Removes a window that has no more messages to deliver."""
-        if window in self._listed:
-            self._windows.remove(window)
-            self._listed.discard(window)
+        self._windows.pop(window, None)
 
     def take_window(self) -> Window | None:
         """Removes and returns the next window."""
         if not self._windows:
             return None
-        window = self._windows.popleft()
-        self._listed.discard(window)
-        return window
+        return self._windows.popitem(last=False)[0]
 
     def take(self) -> tuple[Window, StoredMessage] | None:
         """Removes and returns the next message, with its window."""
         windows = self._windows
         while windows:
-            window = windows[0]
+            window = next(iter(windows))
             message = window.take()
             if window.waiting:
-                windows.rotate(-1)
+                windows.move_to_end(window)
             else:
-                windows.popleft()
-                self._listed.discard(window)
+                del windows[window]
             if message is not None:
                 return window, message
         return None

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import SprocketError
@@ -23,6 +23,8 @@ logger = logging.getLogger(__name__)
 
 #: Seconds for which a lease is trusted, from the moment of the request.
 TRUST = 30.0
+#: Queues in one request: 16,384 would be longer than a broker takes, and their reply long work.
+_SLICE = 1_000
 #: Seconds after which a lease of another member is reported: one that died has lost it by then.
 _LONG = 90.0
 
@@ -54,17 +56,21 @@ class Leases:
         """
         queues = list(queues)
         self._asked.update(queues)
-        trusted_until = asyncio.get_running_loop().time() + TRUST
         answers: dict[QueueId, float | None] = {}
-        for broker, mine in sorted(_by_broker(queues).items()):
+        silent: set[str] = set()
+        for broker, mine in _slices(queues):
+            if broker in silent:
+                continue
+            trusted_until = asyncio.get_running_loop().time() + TRUST
             try:
                 granted = await self._lock(broker, mine)
             except SprocketError as error:
                 logger.info("%s: leases at %s: %s", self._group, broker, error)
+                silent.add(broker)
                 continue
-            answers |= {queue: trusted_until if queue in granted else None for queue in mine}
-        for queue, until in answers.items():
-            self._note(queue, is_granted=until is not None)
+            for queue in mine:
+                answers[queue] = trusted_until if queue in granted else None
+                self._note(queue, is_granted=queue in granted)
         return answers
 
     def _note(self, queue: QueueId, *, is_granted: bool) -> None:
@@ -82,7 +88,10 @@ class Leases:
         """Returns leases to their brokers; a lease that cannot be returned expires."""
         queues = list(queues)
         self._asked.difference_update(queues)
-        for broker, mine in sorted(_by_broker(queues).items()):
+        silent: set[str] = set()
+        for broker, mine in _slices(queues):
+            if broker in silent:
+                continue
             try:
                 address = self._session.address(broker)
                 deadline = Deadline.after_ms(self._timeout_ms)
@@ -91,6 +100,7 @@ class Leases:
                 )
             except SprocketError as error:
                 logger.info("%s: leases at %s: %s", self._group, broker, error)
+                silent.add(broker)
 
     async def give_back_all(self, *, but: Collection[QueueId] = ()) -> None:
         """Returns all leases that this member may have, except those of `but`, which expire."""
@@ -114,8 +124,11 @@ class Leases:
         ).encode()
 
 
-def _by_broker(queues: Iterable[QueueId]) -> dict[str, list[QueueId]]:
+def _slices(queues: Iterable[QueueId]) -> Iterator[tuple[str, list[QueueId]]]:
+    """The queues of one request after the other, with the name of their broker."""
     grouped: dict[str, list[QueueId]] = {}
     for queue in sorted(queues):
         grouped.setdefault(queue.broker, []).append(queue)
-    return grouped
+    for broker, mine in sorted(grouped.items()):
+        for at in range(0, len(mine), _SLICE):
+            yield broker, mine[at : at + _SLICE]

@@ -84,7 +84,7 @@ class Membership:
         strategy = average if is_alone else strategy_of(parts.config.assign)
         self._rebalance = Rebalance(parts.session.client_id, strategy)
         self._shares = Shares(parts.config, options.on_share)
-        self._instructions = InSlices(self._perform)
+        self._instructions = InSlices(self._perform, lambda: len(self._tasks))
         self._held: dict[QueueId, _Held] = {}
         #: Ordered consumption: queues that are released when their running batch ends.
         self._ending: dict[QueueId, Feed] = {}
@@ -104,6 +104,10 @@ class Membership:
     def feeds(self) -> list[Feed]:
         """The feeds of the queues that it holds, sorted by queue."""
         return [held.feed for _, held in sorted(self._held.items())]
+
+    def feed(self, queue: QueueId) -> Feed | None:
+        """The feed of a queue; None if it does not hold the queue."""
+        return held.feed if (held := self._held.get(queue)) is not None else None
 
     @property
     def windows(self) -> list[WindowStatistics]:
@@ -356,10 +360,10 @@ class Membership:
             answers = await leases.take([*held, *self._ending])
             for queue in [each for each in self._ending if answers.get(each, 0) is None]:
                 del self._ending[queue]
+            if len(answers) < len(held):  # a broker did not reply: renew again soon
+                asyncio.get_running_loop().call_later(_SOON, self._renew_now.set)
             for queue, (feed, task) in held.items():
-                if queue not in answers:  # its broker did not reply: renew again soon
-                    asyncio.get_running_loop().call_later(_SOON, self._renew_now.set)
-                elif self._held.get(queue) == (feed, task):
+                if queue in answers and self._held.get(queue) == (feed, task):
                     self._renewed(queue, feed, answers[queue])
 
     def _renewed(self, queue: QueueId, feed: Feed, trusted_until: float | None) -> None:

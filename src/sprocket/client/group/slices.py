@@ -12,6 +12,8 @@ T = TypeVar("T")
 #: How many begin at the same time, and seconds until the next ones begin.
 SLICE = 200
 SLICE_SECONDS = 0.02
+#: Pauses until the next ones begin although many are under way: at a broker that does not answer.
+_PAUSES_MAX = 5
 
 
 class InSlices(Generic[T]):
@@ -19,12 +21,19 @@ class InSlices(Generic[T]):
 
     Args:
         begin: begins one of them; it may add others.
+        under_way: how many have begun and not ended. While these are a slice or more, the next
+            slice waits, for a tenth of a second at most: the answers to thousands of requests
+            would come in one turn of the loop.
     """
 
-    __slots__ = ("_begin", "_is_due", "_left", "_waiting")
+    __slots__ = ("_begin", "_is_due", "_left", "_pauses", "_under_way", "_waiting")
 
-    def __init__(self, begin: Callable[[T], None]) -> None:
+    def __init__(
+        self, begin: Callable[[T], None], under_way: Callable[[], int] = lambda: 0
+    ) -> None:
         self._begin = begin
+        self._under_way = under_way
+        self._pauses = 0
         self._waiting: deque[T] = deque()
         #: How many more may begin before the next slice.
         self._left = SLICE
@@ -48,7 +57,10 @@ class InSlices(Generic[T]):
             asyncio.get_running_loop().call_later(SLICE_SECONDS, self._next)
 
     def _next(self) -> None:
-        self._is_due, self._left = False, SLICE
+        self._is_due = False
+        self._pauses += 1
+        if self._under_way() < SLICE or self._pauses >= _PAUSES_MAX:
+            self._pauses, self._left = 0, SLICE
         self._go_on()
 
 
