@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from sprocket.filter.python import PythonFilter
     from sprocket.message.message import Message, StoredMessage
     from sprocket.message.queue import QueueId
+    from sprocket.runtime.process import run
     from sprocket.standalone import Standalone
 
 __version__ = "0.1.0"
@@ -94,6 +95,7 @@ __all__ = [
     "TransactionalProducer",
     "TransportError",
     "UsageError",
+    "run",
 ]
 
 #: The module that defines each name; all names that are not listed are in `base.errors`.
@@ -120,6 +122,7 @@ _HOMES = {
     "Tracer": "sprocket.client.tracing",
     "Transaction": "sprocket.client.transactional_producer",
     "TransactionalProducer": "sprocket.client.transactional_producer",
+    "run": "sprocket.runtime.process",
 }
 
 

@@ -55,6 +55,14 @@ def test_values_that_make_no_sense_are_refused_before_spark_starts() -> None:
     assert "a time is first, last" in outcome.err
 
 
+def test_a_wrong_topic_is_named_before_spark_starts(node: str) -> None:
+    options = ("--topic", "nowhere", "--to", "a", "--nameserver", node)
+    outcome = sprocket("pipeline", "run", "archive", *options)
+    assert outcome.code != 0
+    assert outcome.err.count("\n") == 1
+    assert "nowhere" in outcome.err
+
+
 def test_progress_is_told_in_a_line() -> None:
     assert in_words(Progress(1200, 350.4, 20)) == "1,200 messages, 350/s, lag 20"
     assert in_words(Progress(3, None, None)) == "3 messages"

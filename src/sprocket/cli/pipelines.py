@@ -264,6 +264,7 @@ def _run_job(
     report: Path | None,
     as_json: bool,
 ) -> None:
+    job.check()  # a wrong topic would else end in a page of Spark's and Java's traces
     with _session(f"sprocket-{name}", master, conf) as session, _progress(name) as watch:
         summary = job.run(session, watch)
         found: Report = summary.report()

@@ -63,13 +63,21 @@ def test_each_row_gets_an_id_that_a_second_run_gives_again() -> None:
     ("row", "said"),
     [
         ({"body": None}, "row 1 of this task: it has no body"),
-        ({"body": b""}, "row 1 .* no body"),
+        ({"body": b""}, "row 1 .* its body is empty"),
         ({"body": b"x", "topic": None}, "row 1 .* no topic"),
     ],
 )
 def test_a_row_that_is_no_message_is_named(row: dict[str, Any], said: str) -> None:
     with pytest.raises(UsageError, match=said):
         messages([{"topic": "orders", "body": b"good"}, {"topic": "orders", **row}])
+
+
+@pytest.mark.parametrize("bad", [None, b""])
+def test_no_row_of_a_batch_comes_before_one_without_body(bad: bytes | None) -> None:
+    batch = pa.RecordBatch.from_pydict({"body": pa.array([b"x"] * 300 + [bad], pa.binary())})
+    rows = RowMessages(options(topic="orders"), "task").of(batch)
+    with pytest.raises(UsageError, match="row 300 of this task"):
+        next(rows)
 
 
 def test_a_property_that_the_text_form_cannot_carry_is_refused() -> None:

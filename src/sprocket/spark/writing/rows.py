@@ -6,7 +6,9 @@ import difflib
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from sprocket.base.errors import UsageError
 from sprocket.message.message import Message
@@ -72,12 +74,13 @@ class RowMessages:
         self._count = 0
 
     def of(self, batch: pa.RecordBatch) -> Iterator[OutgoingMessage]:
-        """A message for each row.
+        """A message for each row. No row of the batch is sent if one has no body.
 
         Raises:
             UsageError: a row cannot be a message; the text has its number and the reason.
         """
         count = batch.num_rows
+        self._check_bodies(batch)
         given = {name: batch.column(name).to_pylist() for name in batch.schema.names}
         absent: list[Any] = [None] * count
         columns = [given.get(name, absent) for name in COLUMNS]
@@ -88,10 +91,20 @@ class RowMessages:
                 raise UsageError(f"row {self._count} of this task: {error}") from None
             self._count += 1
 
+    def _check_bodies(self, batch: pa.RecordBatch) -> None:
+        bodies = batch.column("body")
+        sizes = pc.fill_null(pc.binary_length(bodies), 0).to_numpy(zero_copy_only=False)
+        if len(empty := np.flatnonzero(sizes == 0)):
+            row = int(empty[0])
+            what = "its body is empty: RocketMQ takes no empty bodies"
+            if not bodies[row].is_valid:
+                what = "it has no body"
+            raise UsageError(f"row {self._count + row} of this task: {what}")
+
     def _message(  # the columns, in their order
         self,
         topic: str | None,
-        body: bytes | str | None,
+        body: bytes | str,
         *rest: Any,
     ) -> OutgoingMessage:
         key, tag, properties, broker, queue_number, delay_level, flag, deliver_at = rest
@@ -102,8 +115,6 @@ class RowMessages:
         topic = topic or options.topic
         if topic is None:
             raise UsageError("it has no topic, and option topic is not given")
-        if not body:
-            raise UsageError("it has no body")
         message = Message(
             topic,
             body.encode() if isinstance(body, str) else body,

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+import re
 from xml.etree import ElementTree
 
 from hypothesis import given
@@ -18,6 +19,13 @@ def test_ticks_enclose_what_is_shown_and_are_few(low: float, span: float) -> Non
     assert marks == sorted(marks)
     assert marks[0] <= low or math.isclose(marks[0], low, rel_tol=1e-9)
     assert marks[-1] >= low + span or math.isclose(marks[-1], low + span, rel_tol=1e-9)
+
+
+def test_times_are_marked_once_and_end_with_the_plot() -> None:
+    two_seconds = plot.lines({"a": [(1_700_000_000_000, 1), (1_700_000_002_000, 2)]}, unit="x")
+    shown = re.findall(r'text-anchor="(\w+)">(\d\d:\d\d:\d\d)<', two_seconds)
+    assert [text for _, text in shown] == ["22:13:20", "22:13:21", "22:13:22"]
+    assert shown[-1][0] == "end"
 
 
 def test_ticks_are_round_numbers() -> None:

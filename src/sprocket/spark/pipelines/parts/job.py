@@ -18,6 +18,7 @@ from sprocket.spark.pipelines.parts.servers import AccessKeys, Servers
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from sprocket.admin.caller import Caller
     from sprocket.spark.pipelines.parts.report import Report
 
 Kind = Literal["text", "words", "whole", "number", "switch", "time"]
@@ -125,6 +126,15 @@ class Job:
         """
         raise NotImplementedError
 
+    def check(self) -> None:
+        """Looks up what the job reads, before Spark is started for it.
+
+        Raises:
+            UsageError: the settings contradict each other.
+            TopicNotFound: no broker has a topic.
+            TransportError: the cluster cannot be reached.
+        """
+
     @property
     def servers(self) -> Servers:
         """The cluster."""
@@ -171,6 +181,17 @@ class TopicJob(Job):
         kind="switch",
         default=False,
     )
+
+    def check(self) -> None:
+        """See `Job.check`."""
+        from sprocket.admin.topics import route
+
+        async def found(caller: Caller) -> None:
+            for topic in self.topics:
+                await route(caller, topic)
+
+        self.reading()
+        self.servers.ask(found)
 
     def reading(self) -> dict[str, str]:
         """The options of the `rocketmq` source."""

@@ -128,12 +128,14 @@ def _value_ticks(plot: _Plane, marks: Sequence[float], unit: str) -> Iterator[st
 def _time_ticks(plot: _Plane, first: int, last: int) -> Iterator[str]:
     is_one_day = last - first < 86_400_000
     shape = "%H:%M:%S" if is_one_day else "%m-%d %H:%M"
+    before = ""
     for part in range(6):
         time = first + (last - first) * part / 5
         text = datetime.fromtimestamp(time / 1000, UTC).strftime(shape)
-        yield _label(plot.x(time), HEIGHT - _BOTTOM + 18, text, anchor="middle")
-        if last <= first:
-            return
+        if text != before:  # a short span has fewer seconds than marks
+            anchor = "end" if part == 5 else "middle"  # the last one ends with the plot
+            yield _label(plot.x(time), HEIGHT - _BOTTOM + 18, text, anchor=anchor)
+        before = text
 
 
 def _label(x: float, y: float, text: str, *, anchor: str = "start") -> str:
