@@ -14,7 +14,6 @@ from typing import Self
 
 from sprocket.base.errors import (
     ProtocolError,
-    ReplyError,
     RouteNotFound,
     SprocketError,
     TransportError,
@@ -32,6 +31,7 @@ from sprocket.protocol.codes import MASTER
 from sprocket.protocol.command import Command, Header
 from sprocket.protocol.requests.route import RouteOfTopic
 from sprocket.protocol.signing import Signer
+from sprocket.spark.brokers.alternatives import first_answer
 from sprocket.spark.brokers.connection import BlockingConnection
 
 TIMEOUT_S = 10.0
@@ -160,24 +160,30 @@ class ConnectionPool:
         self, header: Header, error: Callable[[list[SprocketError]], SprocketError]
     ) -> Command:
         failures: list[SprocketError] = []
-        for address in self._nameservers:
-            try:
-                wire = self._at(address)
-                try:
-                    reply = wire.ask(header)
-                except (TransportError, ProtocolError):
-                    self.hang_up(wire)
-                    raise
-            except (TransportError, ReplyError, ProtocolError) as failure:
-                failures.append(failure)
-            else:
-                self._nameservers.answered(address)
-                return reply
-        raise error(failures)
+        places = list(self._nameservers)
+        found = first_answer(places, partial(self._ask_nameserver, header), failures=failures)
+        for address in places:  # a thread that is given up may still use its connection
+            self._wires.pop(address, None)
+        if found is None:
+            raise error(failures)
+        address, (reply, connection) = found
+        self._wires[address] = connection
+        self._nameservers.answered(address)
+        return reply
+
+    def _ask_nameserver(self, header: Header, address: str) -> tuple[Command, BlockingConnection]:
+        connection = self._wires.get(address) or self._connected(address)
+        try:
+            return connection.ask(header), connection
+        except (TransportError, ProtocolError):
+            connection.close()
+            raise
 
     def _at(self, address: str) -> BlockingConnection:
         connection = self._wires.get(address)
         if connection is None:
-            connection = BlockingConnection(address, timeout_s=self._timeout_s, signer=self._signer)
-            self._wires[address] = connection
+            connection = self._wires[address] = self._connected(address)
         return connection
+
+    def _connected(self, address: str) -> BlockingConnection:
+        return BlockingConnection(address, timeout_s=self._timeout_s, signer=self._signer)
