@@ -93,9 +93,7 @@ class Server:
             )
         except OSError as error:
             where = address.join(self._host or "0.0.0.0", self._port)
-            is_name = isinstance(error, socket.gaierror)
-            why = os.strerror(error.errno) if error.errno and not is_name else error.strerror
-            raise UsageError(f"cannot listen at {where}: {why}") from error
+            raise UsageError(f"cannot listen at {where}: {why_not_listening(error)}") from error
         self._port = self._listening.sockets[0].getsockname()[1]
         self._look_for_idle()
         return self
@@ -171,6 +169,12 @@ class _Refused(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Closes it."""
         transport.close()
+
+
+def why_not_listening(error: OSError) -> str:
+    """Why an address cannot be listened at, in the system's words, without Python's own."""
+    is_name = isinstance(error, socket.gaierror)
+    return os.strerror(error.errno) if error.errno and not is_name else error.strerror or str(error)
 
 
 def _share_of_files() -> int:

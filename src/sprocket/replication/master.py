@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Self
@@ -24,6 +23,7 @@ from sprocket.base.deadline import Deadline
 from sprocket.base.errors import ConnectionLost, OffsetOutOfRange, StoreError, UsageError
 from sprocket.base.watermark import Watermark
 from sprocket.remoting import address
+from sprocket.remoting.server import why_not_listening
 from sprocket.replication.copies import Copies
 from sprocket.replication.flow import FlowLimit
 from sprocket.replication.rules import StreamRules
@@ -100,7 +100,7 @@ class Master:
             )
         except OSError as error:
             where = address.join(self._host or "0.0.0.0", self._port)
-            why = os.strerror(error.errno) if error.errno else str(error)
+            why = why_not_listening(error)
             raise UsageError(f"cannot listen for slaves at {where}: {why}") from error
         self._port = self._listening.sockets[0].getsockname()[1]
         return self

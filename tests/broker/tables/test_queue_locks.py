@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import deque
+
 from hypothesis import given
 from hypothesis import strategies as some
 
@@ -48,7 +50,7 @@ def test_what_has_run_out_is_forgotten() -> None:
     locks = QueueLocks(LEASE_MS)
     locks.lock("g", "a", queues=QUEUES, now_ms=0)
     locks.lock("h", "a", queues=QUEUES[:1], now_ms=LEASE_MS)
-    locks.expire(LEASE_MS + 1)
+    deque(locks.expiring(LEASE_MS + 1))
     locks.validate()
     assert locks.lock("g", "b", queues=QUEUES, now_ms=LEASE_MS + 1) == QUEUES
     locks.forget_group("g")
@@ -149,5 +151,5 @@ def test_no_queue_ever_has_two_holders(history: list[tuple[str, str, list[QueueI
                 if held.get(queue, ("", 0))[0] == client:
                     del held[queue]
         else:
-            locks.expire(now_ms)
+            deque(locks.expiring(now_ms))
         locks.validate()

@@ -123,11 +123,6 @@ class QueueLocks:
         leases = self._groups.get(group, {})
         return any(not self._has_ended(lease, now_ms) for lease in leases.values())
 
-    def expire(self, now_ms: int) -> None:
-        """Removes expired leases."""
-        for _ in self.expiring(now_ms):
-            pass
-
     def expiring(self, now_ms: int) -> Iterator[None]:
         """Removes expired leases; pauses after each slice, when the leases may be changed."""
         left = _SLICE
