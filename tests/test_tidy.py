@@ -25,6 +25,7 @@ LAYERS: dict[str, int] = {
     "delay": 4,
     "transaction": 4,
     "filterserver": 4,
+    "election": 4,
     "replication": 4,
     "broker": 5,
     "nameserver": 5,

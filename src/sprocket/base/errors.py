@@ -29,6 +29,8 @@
     │   ├── DirectoryInUse    another process has the store
     │   ├── CopyMismatch      a master's bytes do not continue this log (store.writing.replica_log)
     │   └── IllegalDraft      a message cannot be stored as it is (store.log.drafts)
+    ├── ElectionRefused       a group changed, or its rules forbid it (election.elector)
+    ├── ElectorUnavailable    nobody says who leads a group (election.elector)
     ├── ProcessLost           a filter's process ended (filterserver.process)
     ├── NotConfined           a filter's process cannot be shut in (filterserver.process)
     ├── ReadFailed            Spark: messages to read are gone (spark.options.loss)

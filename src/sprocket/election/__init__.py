@@ -1,0 +1,1 @@
+"""Election: who is the master of a group of brokers, decided outside of them."""
