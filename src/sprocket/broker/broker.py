@@ -15,6 +15,7 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
+from functools import partial
 from types import TracebackType
 from typing import Self
 
@@ -24,9 +25,13 @@ from sprocket.base.errors import ConfigError, ServiceNotAvailable, UsageError
 from sprocket.base.ports import Clock, Disk, Entropy
 from sprocket.broker.config import BrokerConfig
 from sprocket.broker.dispatch import Dispatch
+from sprocket.broker.group_broker import GroupBroker
+from sprocket.broker.members.seat import Seat
 from sprocket.broker.open_broker import OpenBroker
 from sprocket.broker.parts import BrokerParts, Location, Ports
+from sprocket.broker.replica_config import SLAVE
 from sprocket.broker.settings import BrokerSettings
+from sprocket.election.elector import Elector
 from sprocket.message.hosts import pack
 from sprocket.protocol.command import Command, Reply
 from sprocket.remoting import address as addresses
@@ -40,6 +45,8 @@ from sprocket.store.store import Store
 
 logger = logging.getLogger(__name__)
 
+_LEASE_SECONDS = 3.0
+
 
 class Broker:
     """A broker. Use it with `async with`: inside, it serves and is registered.
@@ -50,6 +57,7 @@ class Broker:
         root: folder of its store and state files.
         disk, clock, entropy: the ports to the machine.
         memory_bytes: the memory of the machine.
+        elector: says which broker of this name is the master; without one, the settings do.
 
     Raises:
         ConfigError: a setting is invalid.
@@ -65,6 +73,7 @@ class Broker:
         clock: Clock,
         entropy: Entropy,
         memory_bytes: int = 8 << 30,
+        elector: Elector | None = None,
     ) -> None:
         check(config)
         check(store)
@@ -81,7 +90,11 @@ class Broker:
             ),
         )
         self._pool = Pool(entropy=entropy)
+        self._elector = elector
+        #: What is open now; None while it changes.
         self._inside: OpenBroker | None = None
+        self._last: OpenBroker | None = None
+        self._group: GroupBroker | None = None
         self._exit = AsyncExitStack()
 
     @property
@@ -106,9 +119,9 @@ class Broker:
 
     @property
     def _now(self) -> OpenBroker:
-        if self._inside is None:
+        if self._last is None:
             raise AttributeError("the broker was not entered")
-        return self._inside
+        return self._last
 
     async def __aenter__(self) -> Self:
         """Listens, opens the store and registers at the name servers.
@@ -125,15 +138,14 @@ class Broker:
             await opened.enter_async_context(self._server)
             await opened.enter_async_context(self._pool)
             opened.callback(self._failure.cancel)
-            self._inside = OpenBroker(
-                self._settings,
-                world=self._world,
-                place=Location(self._root, self.address, "", await _packed(self.address)),
-                pool=self._pool,
-                failure=self._failure,
-            )
-            opened.push_async_callback(self._inside.close)
-            await self._inside.open()
+            place = Location(self._root, self.address, "", await _packed(self.address))
+            if self._elector is None:
+                inside = self._make(place)
+                self._show(inside)
+                opened.push_async_callback(inside.close)
+                await inside.open(is_slave=self._settings.config.role == SLAVE)
+            else:
+                await self._open_group(self._elector, place, opened)
             self._exit = opened.pop_all()
         logger.info("broker %s serves at %s", self._settings.config.name, self.address)
         return self
@@ -145,12 +157,45 @@ class Broker:
         trace: TracebackType | None,
     ) -> None:
         """Unregisters, answers the requests in flight, and saves everything to the disk."""
-        inside = self._now
         async with self._exit:
+            if self._group is not None:
+                await self._group.hand_over()
+            inside = self._now
             await inside.registration.leave()
             inside.parts.pulls.stop()
             await self._server.drain(Deadline.after_ms(self._settings.config.drain_ms))
             await inside.save()
+
+    def _make(self, place: Location, seat: Seat | None = None) -> OpenBroker:
+        return OpenBroker(
+            self._settings,
+            world=self._world,
+            place=place,
+            pool=self._pool,
+            failure=self._failure,
+            seat=seat,
+        )
+
+    async def _open_group(self, elector: Elector, place: Location, opened: AsyncExitStack) -> None:
+        """Opens the broker as a slave of its group, which may then become the master."""
+        self._group = GroupBroker(
+            elector,
+            partial(self._make, place),
+            pool=self._pool,
+            lease=_LEASE_SECONDS,
+            is_unclean=False,
+            on_open=self._show,
+            failure=self._failure,
+        )
+        opened.push_async_callback(self._group.close)
+        config = self._settings.config
+        port = config.replication_port or min(self._server.port + 1, 65535)
+        await self._group.open(self.address, port)
+
+    def _show(self, inside: OpenBroker | None) -> None:
+        """Has requests answered by what is open now."""
+        self._inside = inside
+        self._last = inside or self._last
 
     async def serve(self) -> None:
         """Waits until the broker fails; never returns otherwise.
@@ -165,7 +210,7 @@ class Broker:
     def _answer_all(self, commands: Sequence[Command], peer: Peer) -> Sequence[EventualResponse]:
         inside = self._inside
         if inside is None or (dispatch := inside.dispatch) is None:
-            error = ServiceNotAvailable("the broker is starting")
+            error = ServiceNotAvailable("the broker is starting, or changes its role")
             return [Reply(code=error.code, remark=error.remark)] * len(commands)
         registration = inside.registration
         before = registration.changes

@@ -18,13 +18,15 @@ from sprocket.base.watermark import Watermark
 from sprocket.broker.dispatch import Dispatch
 from sprocket.broker.members.registration import Registration
 from sprocket.broker.members.replication import Replication, copy_rules
+from sprocket.broker.members.seat import Seat
 from sprocket.broker.parts import BrokerParts, Location, Ports
-from sprocket.broker.replica_config import SLAVE
 from sprocket.broker.request_table import RequestTable
 from sprocket.broker.settings import BrokerSettings
 from sprocket.broker.tables.files import Work
 from sprocket.delay.levels.levels import DelayLevels
+from sprocket.election.elector import Member
 from sprocket.message.topic import SCHEDULE
+from sprocket.protocol.codes import MASTER
 from sprocket.remoting.endpoints import EventualResponse, Response
 from sprocket.remoting.pool import Pool
 from sprocket.store.store import Store
@@ -43,6 +45,7 @@ class OpenBroker:
     Args:
         pool: connections to name servers and other brokers.
         failure: gets the error with which a background task ends.
+        seat: the broker's place in its group; None if it is in none.
 
     Attributes:
         store, parts: there once `open` has made them; they stay after `close`.
@@ -61,17 +64,23 @@ class OpenBroker:
         place: Location,
         pool: Pool,
         failure: asyncio.Future[None],
+        seat: Seat | None = None,
     ) -> None:
+        self._seat = seat
         self._settings = settings
         self._world = world
         self._place = place
         self._pool = pool
         self._failure = failure
         self._running: list[asyncio.Task[None]] = []
+        #: Tasks that end when the role changes: those that write messages, and replication.
+        self._delivering: list[asyncio.Task[None]] = []
+        self._replicating: list[asyncio.Task[None]] = []
+        self._is_accepting = False
         self._exit = AsyncExitStack()
         self.dispatch: Dispatch | None = None
 
-    async def open(self) -> None:
+    async def open(self, *, is_slave: bool) -> None:
         """Opens the store, starts all tasks and registers at the name servers.
 
         Raises:
@@ -82,10 +91,8 @@ class OpenBroker:
         """
         async with AsyncExitStack() as opened:
             levels = DelayLevels.parse(self._settings.store.delay_levels)
-            replication = await self._open_store(opened, levels)
-            place = self._place._replace(
-                ha_address=replication.address_beside(self._place.address)
-            )
+            replication = await self._open_store(opened, levels, is_slave=is_slave)
+            place = self._place._replace(ha_address=replication.address_beside(self._place.address))
             self.parts = BrokerParts(
                 self.store,
                 self._settings,
@@ -94,18 +101,26 @@ class OpenBroker:
                 place=place,
                 pool=self._pool,
                 replication=replication,
+                number=self._settings.config.id if self._seat is None else self._seat.number,
             )
             self.registration = self.parts.registration
-            table = RequestTable(
-                self.parts, self.store, self._settings, world=self._world, place=place
+            self._table = RequestTable(
+                self.parts,
+                self.store,
+                self._settings,
+                world=self._world,
+                place=place,
+                more={} if self._seat is None else self._seat.endpoints,
             )
             opened.push_async_callback(self._stop_timers)
             opened.push_async_callback(self._stop_running)
             opened.push_async_callback(self.parts.tables.filters.close)
-            await self._start(table.dispatch())
+            await self._start()
             self._exit = opened.pop_all()
 
-    async def _open_store(self, opened: AsyncExitStack, levels: DelayLevels) -> Replication:
+    async def _open_store(
+        self, opened: AsyncExitStack, levels: DelayLevels, *, is_slave: bool
+    ) -> Replication:
         """Opens the store and its replication."""
         rules, replicated, readable = copy_rules(self._settings.config), Watermark(), Watermark()
         self.store = await Store.open(
@@ -116,7 +131,7 @@ class OpenBroker:
             store_host=self._place.packed,
             tag_codes={SCHEDULE: levels.tag_code},
             safe=(readable,) if rules.least > 1 else (),
-            is_copy=self._settings.config.role == SLAVE,
+            is_copy=is_slave,
         )
         opened.push_async_callback(self.store.close)
         replication = Replication(
@@ -126,8 +141,59 @@ class OpenBroker:
             readable=readable,
             pool=self._pool,
             entropy=self._world.entropy,
+            is_slave=is_slave,
+            seat=self._seat,
         )
         return await opened.enter_async_context(replication)
+
+    async def promote(self, epoch: int) -> None:
+        """Makes a slave of a group the master of an epoch, without opening anything again.
+
+        Raises:
+            UsageError: the port for slaves is in use.
+            StoreError: the epoch cannot be kept.
+        """
+        await _ended(self._replicating)
+        await self.parts.replication.lead(epoch)
+        self.parts.copied()
+        with self.store.replica.whole():
+            self._prepare_delivery()
+        await self._start_timers()
+        self.store.replica.accept_messages()
+        self.dispatch = self._table.of_master()
+        self._run_delivery()
+        self._run_replication()
+        self.registration.move(MASTER, epoch)
+
+    async def follow(self, master: Member, epoch: int) -> None:
+        """Has a slave copy from another master of its group, whose epoch is not below this."""
+        await _ended(self._replicating)
+        self.parts.replication.follow(master, epoch)
+        self._run_replication()
+
+    async def retire(self) -> None:
+        """Ends accepting messages, at a master that gives its place to another member: the log is
+        complete, and slaves go on copying it."""
+        self.dispatch = self._table.of_slave(was_master=True)
+        await _ended(self._delivering)
+        self.parts.settlement.write_op_records()
+        self._is_accepting = False
+        self.store.replica.accept_messages(False)
+
+    def resume(self) -> None:
+        """Accepts messages again after `retire`: no other member has taken the place."""
+        self.store.replica.accept_messages()
+        self.dispatch = self._table.of_master()
+        self._run_delivery()
+
+    def depose(self) -> None:
+        """Ends answering at once, since another member is the master: what waits for copies is
+        answered with an error, and held pulls without messages."""
+        self.dispatch = None
+        self._is_accepting = False
+        self.store.replica.accept_messages(False)
+        self.parts.replication.give_up()
+        self.parts.pulls.stop()
 
     async def announced(self, outcome: EventualResponse) -> Response:
         """The reply to a request that created or changed a topic, after the topic is saved and the
@@ -138,7 +204,7 @@ class OpenBroker:
 
     async def save(self) -> None:
         """Saves the tables after the log is flushed to the disk. No request may change one then."""
-        if not self.parts.replication.is_slave:
+        if self._is_accepting:
             self.parts.settlement.write_op_records()
         try:
             async with asyncio.timeout(_FLUSH_SECONDS):
@@ -159,17 +225,19 @@ class OpenBroker:
     # The order matters. The files are loaded before anything may change a table, so that no save
     # replaces a file that was not read. Delivery and transactions compare their positions with
     # the log before the first request. The broker registers last, once it can serve.
-    async def _start(self, dispatch: Dispatch) -> None:
+    async def _start(self) -> None:
         parts = self.parts
         for file in parts.files:
             file.load()
         if lost := parts.tables.topics.add_missing(self.store.queues()):
             logger.warning("topics with messages are made again: %s", ", ".join(lost[:_NAMED_MAX]))
-        if not parts.replication.is_slave:
-            await self._start_delivery()
-        self.dispatch = dispatch
+        is_slave = parts.replication.is_slave
+        if not is_slave:
+            self._prepare_delivery()
+            await self._start_timers()
+        self.dispatch = self._table.of_slave() if is_slave else self._table.of_master()
         self._run("store", self.store.run)
-        if not parts.replication.is_slave:
+        if not is_slave:
             self._run_delivery()
         self._run("watch over clients", parts.membership.run)
         self._run("notices to members", parts.membership.send_notices)
@@ -178,28 +246,36 @@ class OpenBroker:
         self._run("figures", parts.state.run)
         for name, work in parts.files.rounds(self._settings):
             self._run(name, work)
-        self._run("replication", partial(parts.replication.run, parts.copied))
+        self._run_replication()
         await parts.registration.first()
         self._run("registration", parts.registration.run)
 
-    async def _start_delivery(self) -> None:
+    def _prepare_delivery(self) -> None:
         """Prepares what writes messages of its own: a slave gets those from its master."""
-        parts = self.parts
-        parts.delivery.start()
-        parts.settlement.start()
-        if parts.timers is not None:
-            await parts.timers.start()
+        self.parts.delivery.start()
+        self.parts.settlement.start()
+
+    async def _start_timers(self) -> None:
+        if self.parts.timers is not None:
+            await self.parts.timers.start()
 
     def _run_delivery(self) -> None:
         """Runs it."""
         parts = self.parts
-        self._run("delivery of delayed messages", parts.delivery.run)
+        self._is_accepting = True
+        self._run("delivery of delayed messages", parts.delivery.run, self._delivering)
         if parts.timed_delivery is not None:
-            self._run("delivery of timed messages", parts.timed_delivery.run)
-        self._run("questions about transactions", parts.check_loop.run)
+            self._run("delivery of timed messages", parts.timed_delivery.run, self._delivering)
+        self._run("questions about transactions", parts.check_loop.run, self._delivering)
 
-    def _run(self, name: str, work: Work) -> None:
-        self._running.append(asyncio.create_task(self._watched(name, work), name=name))
+    def _run_replication(self) -> None:
+        """Sends the log to slaves, or copies a master's."""
+        work = partial(self.parts.replication.run, self.parts.copied)
+        self._run("replication", work, self._replicating)
+
+    def _run(self, name: str, work: Work, tasks: list[asyncio.Task[None]] | None = None) -> None:
+        tasks = self._running if tasks is None else tasks
+        tasks.append(asyncio.create_task(self._watched(name, work), name=name))
 
     async def _watched(self, name: str, work: Work) -> None:
         try:
@@ -211,9 +287,9 @@ class OpenBroker:
 
     async def _stop_running(self) -> None:
         """Cancels all background tasks."""
-        for task in self._running:
-            task.cancel()
-        await asyncio.gather(*self._running, return_exceptions=True)
+        await _ended(self._running)
+        await _ended(self._delivering)
+        await _ended(self._replicating)
         for file in self.parts.files:
             await file.idle()
 
@@ -226,3 +302,11 @@ class OpenBroker:
             if was_in_use:
                 await self.parts.files.timer_counts.idle()
                 self.parts.files.timer_counts.save()
+
+
+async def _ended(tasks: list[asyncio.Task[None]]) -> None:
+    """Cancels tasks, and forgets them once they have ended."""
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    tasks.clear()

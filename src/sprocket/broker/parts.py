@@ -74,6 +74,7 @@ class BrokerParts:
         store: the opened store.
         pool: connections to the name servers.
         replication: how the log is copied, which needs nothing of these parts.
+        number: under which the broker registers at first.
     """
 
     # The lines are in the order of dependencies: ingress needs the timers, settlement and delivery
@@ -88,6 +89,7 @@ class BrokerParts:
         place: Location,
         pool: Pool,
         replication: Replication,
+        number: int,
     ) -> None:
         clock, host = world.clock, place.packed
         self.replication = replication
@@ -108,7 +110,8 @@ class BrokerParts:
             settings=settings,
             address=place.address,
             ha_address=place.ha_address,
-            on_master=replication.master.learn,
+            on_master=replication.learn_master,
+            number=number,
         )
         self.delay_rules = DelayRules.of(settings, levels)
         self.ingress = Ingress(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
+
 from sprocket.broker.dispatch import Dispatch, Endpoints, RunEndpoints
 from sprocket.broker.operate.connections import ConnectionRequests
 from sprocket.broker.operate.entries import EntryRequests
@@ -38,6 +40,7 @@ class RequestTable:
     Args:
         parts: what the endpoints work on.
         store: the opened store.
+        more: further endpoints.
     """
 
     def __init__(
@@ -48,6 +51,7 @@ class RequestTable:
         *,
         world: Ports,
         place: Location,
+        more: Endpoints = MappingProxyType({}),
     ) -> None:
         self._parts = parts
         self._tables = parts.tables
@@ -55,15 +59,20 @@ class RequestTable:
         self._settings = settings
         self._clock, self._entropy = world.clock, world.entropy
         self._address = place.address
+        messages, self._runs = self._messages()
+        self._table = {**messages, **self._consumers(), **self._operators(), **more}
 
-    def dispatch(self) -> Dispatch:
-        """What calls the endpoint of each request."""
-        messages, runs = self._messages()
-        table = {**messages, **self._consumers(), **self._operators()}
-        if self._parts.replication.is_slave:
-            table, runs = dict(at_slave(table, self._settings)), {}
+    def of_master(self) -> Dispatch:
+        """What calls the endpoint of each request at a master."""
         refusals = self._parts.acknowledgement.refusals()
-        return Dispatch(table, refusals=refusals, run_endpoints=runs)
+        return Dispatch(self._table, refusals=refusals, run_endpoints=self._runs)
+
+    def of_slave(self, *, was_master: bool = False) -> Dispatch:
+        """The same at a slave; or at a master that gives its place to another one, which may still
+        be read."""
+        refusals = self._parts.acknowledgement.refusals()
+        table = at_slave(self._table, self._settings, may_read=was_master)
+        return Dispatch(table, refusals=refusals)
 
     def _messages(self) -> tuple[Endpoints, RunEndpoints]:
         """Endpoints that store and read messages, and those for sends that arrive together."""

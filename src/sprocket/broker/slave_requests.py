@@ -41,8 +41,14 @@ _CHANGES = (
 )
 
 
-def at_slave(endpoints: Endpoints, settings: BrokerSettings) -> Endpoints:
-    """The endpoints of a slave: those of a broker, but for what it refuses."""
+def at_slave(
+    endpoints: Endpoints, settings: BrokerSettings, *, may_read: bool = False
+) -> Endpoints:
+    """The endpoints of a slave: those of a broker, but for what it refuses.
+
+    Args:
+        may_read: whether consumers may read even if `slave_reads` is off.
+    """
     name = settings.config.name
 
     def busy(why: str) -> ReplyError:
@@ -63,7 +69,7 @@ def at_slave(endpoints: Endpoints, settings: BrokerSettings) -> Endpoints:
     table = dict(endpoints)
     for codes, why in refusing.items():
         table |= {code: _refusing(why) for code in codes if code in endpoints}
-    for code in _PULLS:
+    for code in () if may_read else _PULLS:
         table[code] = _if_reading(endpoints[code], settings, lambda: busy("and may not be read"))
     return table
 

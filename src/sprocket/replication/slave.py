@@ -51,8 +51,11 @@ class Slave:
         compared: gives the reason why the master's log is not this one's continuation, as far as
             it can be known before anything is copied; None if there is none.
 
+        on_lost: is called when a connection has ended.
+
     Attributes:
         is_connected: whether the master sends its log now.
+        heard_at: when something last came from a master, or this was made, by the loop's time.
     """
 
     def __init__(
@@ -65,6 +68,7 @@ class Slave:
         entropy: Entropy,
         on_copied: Callable[[], None],
         compared: Callable[[], Awaitable[str | None]],
+        on_lost: Callable[[], None] = lambda: None,
     ) -> None:
         self._store = store
         self._log = store.replica
@@ -74,8 +78,10 @@ class Slave:
         self._entropy = entropy
         self._on_copied = on_copied
         self._compared = compared
+        self._on_lost = on_lost
         self._last_reason = ""
         self.is_connected = False
+        self.heard_at = asyncio.get_running_loop().time()
 
     async def run(self) -> None:
         """Copies until cancelled.
@@ -95,6 +101,7 @@ class Slave:
                     self._report_reason(address, f"cannot connect: {error}")
                 finally:
                     self.is_connected = False
+                    self._on_lost()
                 await asyncio.sleep(pause)
                 if self._log.end > end:
                     break
@@ -139,6 +146,7 @@ class Slave:
                     data = await reader.read(_READ_BYTES)
             except TimeoutError:
                 raise ConnectionLost(f"it was silent for {self._rules.silence:g} s") from None
+            self.heard_at = asyncio.get_running_loop().time()
             if not data:
                 raise ConnectionLost("it has closed the connection")
             before = self._log.end

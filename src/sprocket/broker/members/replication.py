@@ -16,6 +16,7 @@ from typing import Self
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import (
     ConnectFailed,
+    ServiceNotAvailable,
     SprocketError,
     SystemFailure,
     UsageError,
@@ -24,8 +25,10 @@ from sprocket.base.ports import Entropy
 from sprocket.base.watermark import Watermark
 from sprocket.broker.config import BrokerConfig
 from sprocket.broker.members.comparison import LogComparison
-from sprocket.broker.replica_config import SLAVE, SYNC_MASTER
+from sprocket.broker.members.seat import Seat
+from sprocket.broker.replica_config import SYNC_MASTER
 from sprocket.broker.settings import BrokerSettings
+from sprocket.election.elector import Member
 from sprocket.protocol.bodies import ClusterInfo
 from sprocket.protocol.codes import MASTER, ResponseCode
 from sprocket.protocol.requests.route import ClusterOf
@@ -43,6 +46,8 @@ logger = logging.getLogger(__name__)
 
 #: How long a name server may take to say which brokers are registered, s.
 _ASK_SECONDS = 3.0
+#: Heartbeats in a lease, in a group.
+_HEARTBEATS = 10
 #: Pause before the next message of an asynchronous master is sent, so that more come with it, s.
 _GATHER_SECONDS = 0.005
 
@@ -52,11 +57,15 @@ def copy_rules(config: BrokerConfig) -> CopyRules:
     return CopyRules(config.copies_wanted, config.copies_least, config.copies_gap_bytes)
 
 
-def stream_rules(config: BrokerConfig) -> StreamRules:
-    """How replication connections are used by these settings."""
+def stream_rules(config: BrokerConfig, seat: Seat | None = None) -> StreamRules:
+    """How replication connections are used by these settings; in a group, by its lease."""
+    heartbeat, silence = config.replication_heartbeat_ms, config.replication_silence_ms
+    if seat is not None:
+        heartbeat = min(heartbeat, int(seat.lease * 1000 / _HEARTBEATS))
+        silence = min(silence, int(seat.lease * 1000))
     return StreamRules(
-        heartbeat=config.replication_heartbeat_ms / 1000,
-        silence=config.replication_silence_ms / 1000,
+        heartbeat=heartbeat / 1000,
+        silence=silence / 1000,
         batch_bytes=config.replication_batch_bytes,
         bytes_per_second=config.replication_bytes_per_second if config.replication_limit else 0,
         gather=0.0 if config.role == SYNC_MASTER else _GATHER_SECONDS,
@@ -71,8 +80,11 @@ class Replication:
         replicated: is raised to the log offset up to which there are as many copies as wanted.
         readable: the same for the least copies, with which messages are accepted.
         pool: connections to the name servers.
+        is_slave: the role in which it begins.
+        seat: this broker's place in a group; None if it is in none.
 
     Attributes:
+        is_slave: the role now.
         copies: what is known of the slaves' logs.
         master: where the master of a slave is: tasks of a slave that copy what is not in the log
             wait for it here.
@@ -89,21 +101,26 @@ class Replication:
         readable: Watermark,
         pool: Pool,
         entropy: Entropy,
+        is_slave: bool,
+        seat: Seat | None = None,
     ) -> None:
         config = settings.config
+        self._seat = seat
         self._store = store
         self._settings = settings
         self._replicated, self._readable = replicated, readable
         self._pool = pool
         self._entropy = entropy
-        self._rules = stream_rules(config)
+        self._rules = stream_rules(config, seat)
         #: How often the name servers should have been asked who is a slave.
         self._questions = Watermark()
         self._exit = AsyncExitStack()
         self._is_flushing = settings.store.flush == "SYNC_FLUSH"
-        self.is_slave = config.role == SLAVE
+        self.is_slave = is_slave
         self.copies = Copies(copy_rules(config))
-        if config.nameservers:  # until one has answered, nobody is known to be a slave
+        if (
+            config.nameservers and seat is None
+        ):  # until one has answered, nobody is known to be a slave
             self.copies.registered = {}
         self.master = MasterAddress(config.replication_master or "")
         self.sender: Master | None = None
@@ -115,8 +132,28 @@ class Replication:
         Raises:
             UsageError: the port that is set is in use; or any other, where senders wait for slaves.
         """
-        if self.is_slave:
-            return self
+        if not self.is_slave:
+            await self._listen()
+        return self
+
+    async def lead(self, epoch: int) -> None:
+        """Makes a slave the master of an epoch, which is on the disk before any message of it. What
+        copied the old master's log must have ended.
+
+        Raises:
+            UsageError: the port for slaves is in use.
+        """
+        self.slave = None
+        await self._listen()
+        self.is_slave = False
+
+    def give_up(self) -> None:
+        """Ends what waits for copies: this broker is not the master any more, so nobody knows
+        whether the next one has them."""
+        error = ServiceNotAvailable("this broker is not the master any more; send to the new one")
+        self._replicated.fail(error)
+
+    async def _listen(self) -> None:
         config = self._settings.config
         sender = Master(
             self._store,
@@ -125,7 +162,7 @@ class Replication:
             readable=self._readable,
             sendable=self._store.flushed if self._is_flushing else self._store.replica.appended,
             host=config.host,
-            port=config.replication_port or (config.port and config.port + 1),
+            port=self._port_to_listen_at(),
             rules=self._rules,
             on_stranger=self._ask_soon,
         )
@@ -147,7 +184,13 @@ class Replication:
                 rules.wanted,
                 rules.least,
             )
-        return self
+
+    def _port_to_listen_at(self) -> int:
+        """The port for slaves, 0 for any; in a group the other members know it already."""
+        if self._seat is not None:
+            return self._seat.replication_port
+        config = self._settings.config
+        return config.replication_port or (config.port and config.port + 1)
 
     async def __aexit__(
         self,
@@ -186,8 +229,28 @@ class Replication:
             entropy=self._entropy,
             on_copied=on_copied,
             compared=LogComparison(self._store, self.master, self._pool).difference,
+            on_lost=self._seat.on_lost if self._seat is not None else lambda: None,
         )
         await self.slave.run()
+
+    def learn_master(self, address: str, replication: str) -> None:
+        """Takes the addresses of a slave's master from a name server; in a group the elector says
+        who it is."""
+        if self._seat is None:
+            self.master.learn(address, replication)
+
+    def follow(self, master: Member, epoch: int) -> None:
+        """Copies from another master of the group from now on."""
+        self.slave = None
+        self.master.learn(master.address, master.replication_address)
+
+    def ends(self) -> dict[int, int]:
+        """The log offsets up to which the other members have the log, as far as is known."""
+        return {}
+
+    async def has_all(self, member: int, deadline: Deadline) -> bool:
+        """Whether a member has the whole log before the deadline."""
+        return False
 
     @property
     def is_waiting(self) -> bool:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from sprocket.protocol.command import Header
+from sprocket.protocol.codes import OwnRequestCode
+from sprocket.protocol.command import Header, Long
 
 
 class AllDelayOffsets(Header, kw_only=True):
@@ -27,6 +28,23 @@ class TimerMetrics(Header, kw_only=True):
     """Asks how many messages wait in the timer; reply body: `TimerMetricsBody`."""
 
     code: ClassVar[int] = 61
+
+
+class MemberStateReply(Header, kw_only=True):
+    """How far the log of a member of a group is, and whether it hears the master that it follows.
+    """
+
+    broker_id: Long
+    epoch: Long
+    end: Long
+    hears_master: bool
+
+
+class MemberState(Header, kw_only=True):
+    """Asks another broker of the group, before one takes the place of a lost master."""
+
+    code: ClassVar[int] = OwnRequestCode.MEMBER_STATE
+    reply: ClassVar[type[Header]] = MemberStateReply
 
 
 class ReplicaState(Header, kw_only=True):

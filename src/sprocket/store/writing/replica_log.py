@@ -13,6 +13,7 @@ what it gets.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 
 from sprocket.base.errors import CorruptRecord, StoreError
 from sprocket.base.watermark import Watermark
@@ -136,6 +137,14 @@ class ReplicaLog:
         file_bytes = self._log.segments.file_bytes
         end = min(start + bytes_max, self._log.end, start - start % file_bytes + file_bytes)
         return memoryview(b"") if start >= end else self._log.slice(start, end)
+
+    def accept_messages(self, is_accepting: bool = True) -> None:
+        """Has the store accept messages of its own, or only what a master sends."""
+        self._flags.copy(not is_accepting)
+
+    def whole(self) -> AbstractContextManager[None]:
+        """Shows what is not confirmed as well; see `ConfirmedOffsets.all_shown`."""
+        return nullcontext() if self._confirmed is None else self._confirmed.all_shown()
 
     def copy(self) -> LogCopy:
         """Takes bytes from one connection to a master, from the log's end on."""
