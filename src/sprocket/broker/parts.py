@@ -123,7 +123,7 @@ class BrokerParts:
             clock=world.clock,
             ledger=tables.ledger,
             timers=self.timers,
-            check_copies=replication.check_copies if replication.is_waiting else None,
+            check_role=replication.role_check(),
         )
         self.settlement = self._settlement(store, clock=clock, host=host)
         self.check_loop = self._check_loop(self.settlement, settings, clock=clock, host=host)

@@ -106,6 +106,7 @@ class Replication:
     ) -> None:
         config = settings.config
         self._seat = seat
+        self._time = asyncio.get_running_loop().time
         self._store = store
         self._settings = settings
         self._replicated, self._readable = replicated, readable
@@ -257,16 +258,45 @@ class Replication:
         """Whether sends wait for slaves."""
         return self.copies.rules.wanted > 1
 
-    def check_copies(self) -> None:
+    def role_check(self) -> Callable[[bool], None] | None:
+        """What each message is checked with before it is stored; see `Ingress`."""
+        if self._seat is None:
+            return self.check_copies if self.is_waiting else None
+        return self._check_waiting if self.is_waiting else self._check_lead
+
+    def check_copies(self, is_awaited: bool = True) -> None:
         """
         Raises:
-            SystemFailure: too few copies are in sync to accept a message.
+            SystemFailure: too few copies are in sync to accept a message that waits for them.
         """
+        if not is_awaited:
+            return
         end = self._store.replica.end
         if not self.copies.is_enough(end):
             raise SystemFailure(
                 f"in-sync replicas not enough: {self.copies.in_sync(end)} of the "
                 f"{self.copies.rules.least} copies that a message needs, the master's included"
+            )
+
+    # Whoever waits for all of the in-sync set needs no clock: if another member leads by now, one of
+    # the set follows it, and confirms nothing here. An answer without copies needs the right to
+    # lead at this moment, whatever has held up this process.
+    def _check_waiting(self, is_awaited: bool) -> None:
+        if is_awaited:
+            self.check_copies()
+        else:
+            self._check_lead(is_awaited)
+
+    def _check_lead(self, is_awaited: bool) -> None:
+        """
+        Raises:
+            ServiceNotAvailable: another broker of the group may lead by now.
+        """
+        assert self._seat is not None, "it is checked in a group only"
+        if self._time() >= self._seat.elector.writes_until:
+            raise ServiceNotAvailable(
+                "another broker of the group may be its master by now: the elector has not "
+                "confirmed this one for as long as its lease lasts"
             )
 
     async def reach(self, end: int, deadline: Deadline) -> int:
