@@ -162,19 +162,25 @@ class KeyElector:
     async def claim(self, seen: GroupView) -> GroupView:
         """Tries to become the master after the one of a view; see `Elector`."""
         state = claimed(
-            seen, self._joined(), last_epoch=self._last_epoch, is_unclean=self._elect_unclean
+            self._with_members(seen),
+            self._joined(),
+            last_epoch=self._last_epoch,
+            is_unclean=self._elect_unclean,
         )
         return await self._change(seen, state)
 
     async def set_in_sync(self, members: frozenset[int], seen: GroupView) -> GroupView:
         """Changes the in-sync set, as the master of a view; see `Elector`."""
-        state = with_in_sync(seen, self._joined(), members)
+        if members - self.view.members.keys():  # one may have joined this very moment
+            self._apply(await self._keys.get(self._prefix))
+        state = with_in_sync(self._with_members(seen), self._joined(), members)
         return seen if members == seen.in_sync else await self._change(seen, state)
 
     async def hand_over(self, to: int, seen: GroupView, *, is_unclean: bool = False) -> GroupView:
         """Makes another member the master; see `Elector`."""
         self._joined()
-        return await self._change(seen, handed_over(seen, to, is_unclean=is_unclean))
+        state = handed_over(self._with_members(seen), to, is_unclean=is_unclean)
+        return await self._change(seen, state)
 
     async def leave(self) -> None:
         """Says that this broker stops; see `Elector`."""
@@ -183,6 +189,10 @@ class KeyElector:
         with suppress(ElectorUnavailable):
             await self._membership.leave()
         await self._keys.close()
+
+    def _with_members(self, seen: GroupView) -> GroupView:
+        """A view with the members as they are known now: who lives is not what is compared."""
+        return seen._replace(members=self.view.members)
 
     def _joined(self) -> int:
         if not self.id or self._has_left:

@@ -85,6 +85,9 @@ class LeasedKeys(Protocol):
     ) -> Transacted:
         """Makes all changes if all comparisons hold, else none.
 
+        A server that does not answer may make it nevertheless, and the next one then finds that it
+        does not hold any more. So whoever learns that it was not made reads what is there now.
+
         Raises:
             LeaseGone: a key is bound to a lease that has ended.
         """

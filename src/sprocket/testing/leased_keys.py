@@ -191,18 +191,30 @@ class KeyServers:
 
     @asynccontextmanager
     async def _serve(self, machine: Machine) -> AsyncIterator[KeyServers]:
-        async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            with suppress(OSError):
-                await self._answer(machine, reader, writer)
-            writer.close()
+        answering: set[asyncio.Task[None]] = set()
+
+        def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            # Python 3.11's streams report the cancellation of a coroutine here as an error.
+            task = asyncio.ensure_future(self._answer(machine, reader, writer))
+            answering.add(task)
+            task.add_done_callback(answering.discard)
 
         server = await asyncio.start_server(accept, machine.address, KEYS_PORT)
         try:
             yield self
         finally:
             server.close()
+            for task in answering:
+                task.cancel()
 
     async def _answer(
+        self, machine: Machine, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        with suppress(OSError):
+            await self._answer_all(machine, reader, writer)
+        writer.close()
+
+    async def _answer_all(
         self, machine: Machine, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
         while line := await reader.readline():
