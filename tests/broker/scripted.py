@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -14,6 +14,7 @@ from sprocket.broker.broker import Broker
 from sprocket.broker.config import BrokerConfig
 from sprocket.election.elector import (
     ElectionRefused,
+    Elector,
     ElectorUnavailable,
     GroupView,
     LogPosition,
@@ -124,6 +125,15 @@ class ScriptedGroup:
     cluster: Cluster
     machines: list[Machine]
     askers: list[Asker]
+    is_scripted: bool = True
+
+    @property
+    def view(self) -> GroupView:
+        """What is decided, as the newest view of a running member shows it."""
+        if self.is_scripted:
+            return self.script.view
+        views = [each.server._elector.view for each in self.machines if each.is_running]
+        return max(views, key=lambda each: each.version)
 
     def asker(self, number: int) -> Asker:
         return self.askers[number - 1]
@@ -133,14 +143,14 @@ class ScriptedGroup:
 
     @property
     def master(self) -> int:
-        assert self.script.view.master is not None
-        return self.script.view.master
+        assert self.view.master is not None
+        return self.view.master
 
     async def led(self, *, but: int = 0, seconds: float = 30.0) -> int:
         """The number of the master, once it accepts messages."""
         async with asyncio.timeout(seconds):
             while True:
-                master = self.script.view.master
+                master = self.view.master
                 if master is not None and master != but:
                     broker = self.machine(master).server
                     if broker._group._roles.standing.is_leading:
@@ -150,15 +160,26 @@ class ScriptedGroup:
     async def copied(self, seconds: float = 30.0) -> None:
         """Returns when all running members have the master's log."""
         async with asyncio.timeout(seconds):
-            while len({each.server._store.log_end for each in self.machines if each.is_running}) > 1:
+            while (
+                len({each.server._store.log_end for each in self.machines if each.is_running}) > 1
+            ):
                 await asyncio.sleep(0.05)
 
 
 @asynccontextmanager
 async def scripted(
-    network: Network, *, size: int = 3, store: StoreConfig = SMALL_STORE, **settings: object
+    network: Network,
+    *,
+    size: int = 3,
+    store: StoreConfig = SMALL_STORE,
+    elect: Callable[[Machine], Elector] | None = None,
+    **settings: object,
 ) -> AsyncIterator[ScriptedGroup]:
-    """A name server and a group of which member 1 leads."""
+    """A name server and a group of which member 1 leads.
+
+    Args:
+        elect: makes the elector of a machine; by default the script decides.
+    """
     script, cluster = Script(), Cluster(network, 1, brokers=0)
     config = BrokerConfig(**settings)  # type: ignore[arg-type]
     await cluster.start()
@@ -177,7 +198,9 @@ async def scripted(
             disk=machine.disk,
             clock=machine.clock,
             entropy=SeededEntropy(f"{machine.name} {machine.starts}"),
-            elector=ScriptedElector(script, int(machine.name[-1])),
+            elector=ScriptedElector(script, int(machine.name[-1]))
+            if elect is None
+            else elect(machine),
         )
 
     machines = []
@@ -190,6 +213,7 @@ async def scripted(
         await asyncio.sleep(0.1)
     askers = [Asker(machine.server) for machine in machines]
     group = ScriptedGroup(script, network, cluster, machines, askers)
+    group.is_scripted = elect is None
     await group.led()
     yield group
     for asker in askers:

@@ -32,6 +32,8 @@ from sprocket.broker.parts import BrokerParts, Location, Ports
 from sprocket.broker.replica_config import SLAVE
 from sprocket.broker.settings import BrokerSettings
 from sprocket.election.elector import Elector
+from sprocket.election.etcd import EtcdSecurity
+from sprocket.election.opening import ElectorRequest, open_elector
 from sprocket.message.hosts import pack
 from sprocket.protocol.command import Command, Reply
 from sprocket.remoting import address as addresses
@@ -45,8 +47,6 @@ from sprocket.store.store import Store
 
 logger = logging.getLogger(__name__)
 
-_LEASE_SECONDS = 3.0
-
 
 class Broker:
     """A broker. Use it with `async with`: inside, it serves and is registered.
@@ -57,7 +57,7 @@ class Broker:
         root: folder of its store and state files.
         disk, clock, entropy: the ports to the machine.
         memory_bytes: the memory of the machine.
-        elector: says which broker of this name is the master; without one, the settings do.
+        elector: says which broker of this name is the master, instead of the one that is set.
 
     Raises:
         ConfigError: a setting is invalid.
@@ -90,7 +90,7 @@ class Broker:
             ),
         )
         self._pool = Pool(entropy=entropy)
-        self._elector = elector
+        self._elector = elector or _elector(config, root, disk, entropy)
         #: What is open now; None while it changes.
         self._inside: OpenBroker | None = None
         self._last: OpenBroker | None = None
@@ -178,17 +178,17 @@ class Broker:
 
     async def _open_group(self, elector: Elector, place: Location, opened: AsyncExitStack) -> None:
         """Opens the broker as a slave of its group, which may then become the master."""
+        config = self._settings.config
         self._group = GroupBroker(
             elector,
             partial(self._make, place),
             pool=self._pool,
-            lease=_LEASE_SECONDS,
-            is_unclean=False,
+            lease=config.lease_ms / 1000,
+            is_unclean=config.elect_unclean,
             on_open=self._show,
             failure=self._failure,
         )
         opened.push_async_callback(self._group.close)
-        config = self._settings.config
         port = config.replication_port or min(self._server.port + 1, 65535)
         await self._group.open(self.address, port)
 
@@ -218,6 +218,35 @@ class Broker:
         if registration.changes == before:
             return outcomes
         return [None if each is None else inside.announced(each) for each in outcomes]
+
+
+def _elector(config: BrokerConfig, root: str, disk: Disk, entropy: Entropy) -> Elector | None:
+    """The elector that is set; None if there is none.
+
+    Raises:
+        ConfigError: it cannot be made.
+    """
+    if (place := config.elector_place) is None:
+        return None
+    return open_elector(
+        ElectorRequest(
+            place,
+            config.cluster,
+            config.name,
+            disk,
+            root,
+            entropy,
+            lease_ms=config.lease_ms,
+            priority=config.election_priority,
+            elect_unclean=config.elect_unclean,
+            security=EtcdSecurity(
+                password=config.elector_password,
+                ca=config.elector_ca,
+                cert=config.elector_cert,
+                key=config.elector_key,
+            ),
+        )
+    )
 
 
 def _retrieve(failure: asyncio.Future[None]) -> None:

@@ -278,8 +278,8 @@ class Replication:
                 f"{self.copies.rules.least} copies that a message needs, the master's included"
             )
 
-    # Whoever waits for all of the in-sync set needs no clock: if another member leads by now, one of
-    # the set follows it, and confirms nothing here. An answer without copies needs the right to
+    # Whoever waits for all of the in-sync set needs no clock: if another member leads by now, one
+    # of the set follows it, and confirms nothing here. An answer without copies needs the right to
     # lead at this moment, whatever has held up this process.
     def _check_waiting(self, is_awaited: bool) -> None:
         if is_awaited:
