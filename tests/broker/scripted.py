@@ -9,6 +9,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from sprocket.base.deadline import Deadline
 from sprocket.base.watermark import Watermark
 from sprocket.broker.broker import Broker
 from sprocket.broker.config import BrokerConfig
@@ -25,6 +26,7 @@ from sprocket.testing.cluster import BROKER_PORT, SMALL_STORE, Cluster, Machine
 from sprocket.testing.disk import FaultyDisk
 from sprocket.testing.entropy import SeededEntropy
 from sprocket.testing.network import Network
+from sprocket.testing.process import current_process
 from tests.broker.parts import Asker
 
 LEASE = 3.0
@@ -39,7 +41,7 @@ class Script:
         is_away: whether no elector answers.
     """
 
-    view: GroupView = GroupView()
+    view: GroupView = field(default_factory=GroupView)
     claims: list[int] = field(default_factory=list)
     electors: dict[int, ScriptedElector] = field(default_factory=dict)
     is_away: bool = False
@@ -110,7 +112,8 @@ class ScriptedElector:
 
     async def _asked(self, seen: GroupView) -> None:
         await asyncio.sleep(0.002)
-        if self._script.is_away:
+        process = current_process()
+        if self._script.is_away or (process is not None and not process.is_alive):
             raise ElectorUnavailable("away")
         if seen.version != self._script.view.version:
             raise ElectionRefused("the view is old")
@@ -160,10 +163,10 @@ class ScriptedGroup:
     async def copied(self, seconds: float = 30.0) -> None:
         """Returns when all running members have the master's log."""
         async with asyncio.timeout(seconds):
-            while (
-                len({each.server._store.log_end for each in self.machines if each.is_running}) > 1
-            ):
-                await asyncio.sleep(0.05)
+            for each in self.machines:
+                if each.is_running:
+                    end = self.machine(self.master).server._store.log_end
+                    await each.server._store.replica.appended.reach(end, Deadline.never())
 
 
 @asynccontextmanager

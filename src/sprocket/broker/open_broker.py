@@ -130,7 +130,7 @@ class OpenBroker:
             config=self._settings.store,
             store_host=self._place.packed,
             tag_codes={SCHEDULE: levels.tag_code},
-            safe=(readable,) if rules.least > 1 else (),
+            safe=(readable,) if rules.least > 1 or self._seat is not None else (),
             is_copy=is_slave,
         )
         opened.push_async_callback(self.store.close)

@@ -139,7 +139,7 @@ class Master:
                     "no slave of this broker is registered at this address, so what it reports "
                     "does not count as a copy",
                 )
-        self._recount()
+        self.recount()
 
     def _accept(self) -> SlaveLink:
         self._count += 1
@@ -188,9 +188,10 @@ class Master:
                 link.abort()
             return
         self._copies.report(link.number, link.host, offset)
-        self._recount()
+        self.recount()
 
-    def _recount(self) -> None:
+    def recount(self) -> None:
+        """Raises the watermarks as far as the copies are known to be."""
         rules, end = self._copies.rules, self._log.end
         readable = self._copies.replicated(rules.least, end)
         if rules.least > 1 and readable > self._readable.value:

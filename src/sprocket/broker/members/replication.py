@@ -10,6 +10,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
+from functools import partial
 from types import TracebackType
 from typing import Self
 
@@ -25,16 +26,18 @@ from sprocket.base.ports import Entropy
 from sprocket.base.watermark import Watermark
 from sprocket.broker.config import BrokerConfig
 from sprocket.broker.members.comparison import LogComparison
+from sprocket.broker.members.in_sync_upkeep import InSyncUpkeep
 from sprocket.broker.members.seat import Seat
 from sprocket.broker.replica_config import SYNC_MASTER
 from sprocket.broker.settings import BrokerSettings
-from sprocket.election.elector import Member
+from sprocket.election.elector import Elector, Member
 from sprocket.protocol.bodies import ClusterInfo
 from sprocket.protocol.codes import MASTER, ResponseCode
 from sprocket.protocol.requests.route import ClusterOf
 from sprocket.remoting import address as addresses
 from sprocket.remoting.pool import Pool
 from sprocket.replication.copies import Copies, CopyRules
+from sprocket.replication.in_sync import InSyncCopies
 from sprocket.replication.master import Master
 from sprocket.replication.master_address import MasterAddress
 from sprocket.replication.rules import StreamRules
@@ -48,6 +51,8 @@ logger = logging.getLogger(__name__)
 _ASK_SECONDS = 3.0
 #: Heartbeats in a lease, in a group.
 _HEARTBEATS = 10
+#: A member that is to lead is looked at so often, s.
+_HAS_ALL_SECONDS = 0.002
 #: Pause before the next message of an asynchronous master is sent, so that more come with it, s.
 _GATHER_SECONDS = 0.005
 
@@ -126,6 +131,8 @@ class Replication:
         self.master = MasterAddress(config.replication_master or "")
         self.sender: Master | None = None
         self.slave: Slave | None = None
+        self.in_sync: InSyncCopies | None = None
+        self._set_changes = Watermark()
 
     async def __aenter__(self) -> Self:
         """Listens for slaves, if this is a master.
@@ -144,7 +151,16 @@ class Replication:
         Raises:
             UsageError: the port for slaves is in use.
         """
+        assert self._seat is not None, "roles change in groups only"
         self.slave = None
+        self.in_sync = InSyncCopies(
+            self._seat.number,
+            least=self._settings.config.copies_least,
+            epoch_start=self._store.log_end,
+            now=self._time(),
+        )
+        self.in_sync.members |= self._seat.elector.view.in_sync
+        self.copies = _MemberCopies(self.in_sync, self._seat.elector, self._store)
         await self._listen()
         self.is_slave = False
 
@@ -219,6 +235,9 @@ class Replication:
         Raises:
             StoreError: a slave's disk failed.
         """
+        if self._seat is not None and self.in_sync is not None:
+            await self._lead_group(self._seat, self.in_sync)
+            return
         if not self.is_slave:
             await self._know_slaves()
             return
@@ -228,11 +247,48 @@ class Replication:
             rules=self._rules,
             is_flushing=self._is_flushing,
             entropy=self._entropy,
-            on_copied=on_copied,
+            on_copied=on_copied if self._seat is None else partial(self._show_copied, on_copied),
             compared=LogComparison(self._store, self.master, self._pool).difference,
             on_lost=self._seat.on_lost if self._seat is not None else lambda: None,
         )
         await self.slave.run()
+
+    def _show_copied(self, on_copied: Callable[[], None]) -> None:
+        self._readable.rise(self._store.log_end)
+        self._store.replica.confirm()
+        on_copied()
+
+    async def _lead_group(self, seat: Seat, copies: InSyncCopies) -> None:
+        """Keeps the in-sync set, until cancelled."""
+        upkeep = InSyncUpkeep(
+            seat.elector,
+            copies,
+            number=seat.number,
+            lease=seat.lease,
+            behind=self._settings.config.copies_behind_ms / 1000,
+            log_end=lambda: self._store.log_end,
+            on_change=self._set_changed,
+        )
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(upkeep.run())
+            tasks.create_task(self._confirm_alone(seat, copies))
+
+    def _set_changed(self) -> None:
+        self._set_changes.rise(self._set_changes.value + 1)
+        if self.sender is not None:
+            self.sender.recount()
+
+    async def _confirm_alone(self, seat: Seat, copies: InSyncCopies) -> None:
+        """Confirms what is appended while no other member is in sync, whose reports would do it."""
+        appended = self._store.replica.appended
+        while True:
+            changes, seen = self._set_changes.value, appended.value
+            if self.sender is not None:
+                self.sender.recount()
+            if copies.members == {seat.number}:
+                await appended.reach(seen + 1, Deadline.never())
+            else:
+                await self._set_changes.reach(changes + 1, Deadline.never())
 
     def learn_master(self, address: str, replication: str) -> None:
         """Takes the addresses of a slave's master from a name server; in a group the elector says
@@ -247,16 +303,21 @@ class Replication:
 
     def ends(self) -> dict[int, int]:
         """The log offsets up to which the other members have the log, as far as is known."""
-        return {}
+        return {} if self.in_sync is None else dict(self.in_sync.ends())
 
     async def has_all(self, member: int, deadline: Deadline) -> bool:
         """Whether a member has the whole log before the deadline."""
-        return False
+        if self.in_sync is None:
+            return False
+        end = self._store.log_end
+        while (found := self.in_sync.ends().get(member, 0)) < end and deadline.left() > 0:
+            await asyncio.sleep(_HAS_ALL_SECONDS)
+        return found >= end
 
     @property
     def is_waiting(self) -> bool:
         """Whether sends wait for slaves."""
-        return self.copies.rules.wanted > 1
+        return self._settings.config.copies_wanted > 1
 
     def role_check(self) -> Callable[[bool], None] | None:
         """What each message is checked with before it is stored; see `Ingress`."""
@@ -270,6 +331,14 @@ class Replication:
             SystemFailure: too few copies are in sync to accept a message that waits for them.
         """
         if not is_awaited:
+            return
+        if self.in_sync is not None:
+            if not self.in_sync.is_enough():
+                raise SystemFailure(
+                    f"in-sync replicas not enough: {len(self.in_sync.members)} of the "
+                    f"{self._settings.config.copies_least} that a message needs, the master "
+                    "included"
+                )
             return
         end = self._store.replica.end
         if not self.copies.is_enough(end):
@@ -357,3 +426,24 @@ async def _hosts(registered: list[str]) -> list[str]:
         except (OSError, ConnectFailed) as error:
             logger.info("slave address %s cannot be resolved: %s", each, error)
     return hosts
+
+
+class _MemberCopies(Copies):
+    """Reports of slaves as those of members, by their hosts."""
+
+    __slots__ = ("_elector", "_members", "_store")
+
+    def __init__(self, members: InSyncCopies, elector: Elector, store: Store) -> None:
+        super().__init__(CopyRules(2, 2))
+        self._members = members
+        self._elector = elector
+        self._store = store
+
+    def report(self, link: int, host: str, offset: int) -> None:
+        for number, member in self._elector.view.members.items():
+            if addresses.split(member.address)[0] == host:
+                now = asyncio.get_running_loop().time()
+                self._members.report(number, offset, end=self._store.log_end, now=now)
+
+    def replicated(self, count: int, end: int) -> int:
+        return self._members.confirmed(end)
