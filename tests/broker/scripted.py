@@ -9,7 +9,6 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from sprocket.base.deadline import Deadline
 from sprocket.base.watermark import Watermark
 from sprocket.broker.broker import Broker
 from sprocket.broker.config import BrokerConfig
@@ -25,6 +24,7 @@ from sprocket.store.config import StoreConfig
 from sprocket.testing.cluster import BROKER_PORT, SMALL_STORE, Cluster, Machine
 from sprocket.testing.disk import FaultyDisk
 from sprocket.testing.entropy import SeededEntropy
+from sprocket.testing.leased_keys import KeyServers
 from sprocket.testing.network import Network
 from sprocket.testing.process import current_process
 from tests.broker.parts import Asker
@@ -121,7 +121,11 @@ class ScriptedElector:
 
 @dataclass
 class ScriptedGroup:
-    """A running group; machine n is member n + 1."""
+    """A running group; machine n is member n + 1.
+
+    Attributes:
+        keys: where it elects, if the script does not decide.
+    """
 
     script: Script
     network: Network
@@ -129,6 +133,7 @@ class ScriptedGroup:
     machines: list[Machine]
     askers: list[Asker]
     is_scripted: bool = True
+    keys: KeyServers | None = None
 
     @property
     def view(self) -> GroupView:
@@ -163,10 +168,13 @@ class ScriptedGroup:
     async def copied(self, seconds: float = 30.0) -> None:
         """Returns when all running members have the master's log."""
         async with asyncio.timeout(seconds):
-            for each in self.machines:
-                if each.is_running:
-                    end = self.machine(self.master).server._store.log_end
-                    await each.server._store.replica.appended.reach(end, Deadline.never())
+            while not self._is_copied():  # noqa: ASYNC110 - members open and close their stores
+                await asyncio.sleep(0.05)
+
+    def _is_copied(self) -> bool:
+        stores = [each.server._store for each in self.machines if each.is_running]
+        end = self.machine(self.master).server._store.log_end
+        return all(each.log_end == each.readable_end == end for each in stores)
 
 
 @asynccontextmanager

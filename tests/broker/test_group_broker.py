@@ -56,6 +56,7 @@ def test_a_master_that_is_killed_is_replaced_at_once() -> None:
         assert now() - killed_at < 0.3
         assert master == 2
         await running.asker(2).send("T", b"3")
+        await running.copied()
         assert await running.asker(2).bodies("T") == [b"0", b"1", b"2", b"3"]
         await running.machine(1).start()
         await running.copied()
@@ -72,6 +73,7 @@ def test_a_master_that_stands_still_is_replaced_before_its_lease_ends_and_follow
         assert 0.6 * LEASE < now() - paused_at < 1.1 * LEASE
         await running.asker(2).send("T", b"new")
         running.machine(1).wake()
+        await asyncio.sleep(LEASE)
         await running.copied()
         assert running.machine(1).server._parts.replication.is_slave
         assert running.script.claims == [1, 2]

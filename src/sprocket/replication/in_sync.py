@@ -1,8 +1,8 @@
 """Which members of a group are in sync, and what all of them have: decided from reports. Pure.
 
 The in-sync set is changed at the elector, with a comparison, so there is a time in which nobody
-here knows whether a change was made. Until the answer is there, what counts is what is right either
-way: a member that is about to enter counts from before the request is sent, since it could be elected as
+here knows whether a change was made. Until the answer is there, what counts is right either way: a
+member that is about to enter counts from before the request is sent, since it could be elected as
 soon as the elector has it; one that is about to leave counts until the answer says that it is out.
 Kafka calls this the maximal in-sync replica set.
 """

@@ -31,7 +31,7 @@ class TimerMetrics(Header, kw_only=True):
 
 
 class MemberStateReply(Header, kw_only=True):
-    """How far the log of a member of a group is, and whether it hears the master that it follows."""
+    """How far the log of a member of a group is, and whether it hears its master."""
 
     broker_id: Long
     epoch: Long
