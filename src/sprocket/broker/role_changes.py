@@ -12,7 +12,7 @@ import logging
 from collections.abc import Callable, Iterator
 
 from sprocket.base.deadline import Deadline
-from sprocket.broker.members.leadership import MasterLink
+from sprocket.broker.members.leadership import MasterContact
 from sprocket.broker.open_broker import OpenBroker
 from sprocket.election.candidacy import Candidate, Standing, successor
 from sprocket.election.elector import Elector, GroupView, LogPosition
@@ -60,12 +60,12 @@ class RoleChanges:
         return LogPosition(self.standing.written, self.inside.store.log_end)
 
     @property
-    def link(self) -> MasterLink:
+    def link(self) -> MasterContact:
         """The connection to the master that is followed."""
         slave = self.inside.parts.replication.slave
         if slave is None:
-            return MasterLink(False, asyncio.get_running_loop().time())
-        return MasterLink(slave.is_connected, slave.heard_at)
+            return MasterContact(False, asyncio.get_running_loop().time())
+        return MasterContact(slave.is_connected, slave.heard_at)
 
     async def open(self) -> None:
         """Opens everything as a slave that follows nobody yet."""

@@ -50,7 +50,7 @@ _ROUNDS = 10
 _PROBE_PART = 0.2
 
 
-class MasterLink(NamedTuple):
+class MasterContact(NamedTuple):
     """The connection of a slave to its master.
 
     Attributes:
@@ -78,7 +78,7 @@ class Roles(Protocol):
     def position(self) -> LogPosition: ...
 
     @property
-    def link(self) -> MasterLink: ...
+    def link(self) -> MasterContact: ...
 
     async def lead(self, view: GroupView) -> None:
         """Becomes the master of a view."""
