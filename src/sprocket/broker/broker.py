@@ -208,6 +208,10 @@ class Broker:
         self._run("store", self._store.run)
         if not parts.replication.is_slave:
             self._run_delivery()
+        else:
+            self._run("copy of the master's state", parts.state_copy.run)
+            if parts.timer_following is not None:
+                self._run("timers of the master", parts.timer_following.run)
         self._run("watch over clients", parts.membership.run)
         self._run("notices to members", parts.membership.send_notices)
         self._run("leases", partial(parts.tables.lock_table.run, parts.files.locks))
@@ -287,10 +291,11 @@ class Broker:
         return [None if each is None else self._announced(each) for each in outcomes]
 
     async def _announced(self, outcome: EventualResponse) -> Response:
-        """The reply to a request that created or changed a topic, after the topic is saved and the
-        name servers know it."""
+        """The reply to a request that created or changed a topic, after the topic is saved, and the
+        name servers and the slaves know it."""
         await self._parts.files.topics.saved()
         await self._parts.registration.announced()
+        await self._parts.followers.have_all()
         return await outcome if isinstance(outcome, Awaitable) else outcome
 
 

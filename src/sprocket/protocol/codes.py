@@ -218,6 +218,7 @@ class OwnRequestCode(IntEnum):
 
     FILTERS = 30_301
     REMOVE_FILTER = 30_302
+    STATE_CHANGES = 30_303
 
 
 class OwnResponseCode(IntEnum):
