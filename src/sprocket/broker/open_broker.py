@@ -196,10 +196,11 @@ class OpenBroker:
         self.parts.pulls.stop()
 
     async def announced(self, outcome: EventualResponse) -> Response:
-        """The reply to a request that created or changed a topic, after the topic is saved and the
-        name servers know it."""
+        """The reply to a request that created or changed a topic, after the topic is saved, and the
+        name servers and the slaves know it."""
         await self.parts.files.topics.saved()
         await self.registration.announced()
+        await self.parts.followers.have_all()
         return await outcome if isinstance(outcome, Awaitable) else outcome
 
     async def save(self) -> None:
@@ -269,9 +270,13 @@ class OpenBroker:
         self._run("questions about transactions", parts.check_loop.run, self._delivering)
 
     def _run_replication(self) -> None:
-        """Sends the log to slaves, or copies a master's."""
-        work = partial(self.parts.replication.run, self.parts.copied)
-        self._run("replication", work, self._replicating)
+        """Sends the log to slaves, or copies a master's, and what is not in it."""
+        parts = self.parts
+        self._run("replication", partial(parts.replication.run, parts.copied), self._replicating)
+        if parts.replication.is_slave:
+            self._run("copy of the master's state", parts.state_copy.run, self._replicating)
+            if parts.timer_following is not None:
+                self._run("timers of the master", parts.timer_following.run, self._replicating)
 
     def _run(self, name: str, work: Work, tasks: list[asyncio.Task[None]] | None = None) -> None:
         tasks = self._running if tasks is None else tasks

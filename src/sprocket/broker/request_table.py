@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from types import MappingProxyType
 
 from sprocket.broker.dispatch import Dispatch, Endpoints, RunEndpoints
@@ -14,6 +15,7 @@ from sprocket.broker.operate.queues import TopicQueueOffsets
 from sprocket.broker.operate.replicas import ReplicaRequests
 from sprocket.broker.operate.resets import ResetRequests
 from sprocket.broker.operate.settings import SettingRequests
+from sprocket.broker.operate.state_changes import StateRequests
 from sprocket.broker.operate.topics import TopicRequests
 from sprocket.broker.operate.volumes import VolumeRequests
 from sprocket.broker.parts import BrokerParts, Location, Ports
@@ -29,6 +31,7 @@ from sprocket.broker.sending.timers import TimerRequests
 from sprocket.broker.sending.transactions import TransactionRequests
 from sprocket.broker.settings import BrokerSettings
 from sprocket.broker.slave_requests import at_slave
+from sprocket.broker.tables.changes import TOPICS
 from sprocket.broker.tables.locks import LockRequests
 from sprocket.broker.tables.state import once_saved
 from sprocket.store.store import Store
@@ -172,6 +175,7 @@ class RequestTable:
             tables.topics, self._store, parts.pulls,
             offsets=offsets, clients=clients, volumes=volumes,
             save_topics=parts.files.topics.written, save_offsets=save_offsets,
+            on_removed=partial(parts.journal.record, TOPICS),
         )  # fmt: skip
         connections = ConnectionRequests(
             tables.clients,
@@ -180,15 +184,17 @@ class RequestTable:
             groups=tables.groups,
             broker_name=self._settings.config.name,
         )
-        named = {**topics.endpoints(), **groups.endpoints()}
+        named = once_saved(
+            {**topics.endpoints(), **groups.endpoints()},
+            parts.files.topics,
+            parts.files.groups,
+            parts.files.locks,
+            reports_failure=True,
+        )
+        state = StateRequests(tables, self._store, parts.timers, followers=parts.followers)
         return {
-            **once_saved(
-                named,
-                parts.files.topics,
-                parts.files.groups,
-                parts.files.locks,
-                reports_failure=True,
-            ),
+            **parts.followers.once_copied(named),
+            **state.endpoints(),
             **self._positions(queues),
             **FigureRequests(queues, tables.offsets, state=parts.state).endpoints(),
             **VolumeRequests(tables.volumes, cluster=self._settings.config.cluster).endpoints(),

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from sprocket.base.errors import ReplyError, SlaveNotAvailable, SystemBusy, SystemFailure
 from sprocket.broker.dispatch import Endpoints
 from sprocket.broker.settings import BrokerSettings
-from sprocket.protocol.codes import RequestCode
+from sprocket.protocol.codes import OwnRequestCode, RequestCode
 from sprocket.protocol.command import Command
 from sprocket.remoting.endpoints import Endpoint, EventualResponse
 from sprocket.remoting.transport import Peer
@@ -54,13 +54,16 @@ def at_slave(
     def busy(why: str) -> ReplyError:
         return SystemBusy(f"{_BUSY}broker {name} is a slave {why}")
 
-    refusing: dict[tuple[RequestCode, ...], Callable[[], ReplyError]] = {
+    refusing: dict[tuple[int, ...], Callable[[], ReplyError]] = {
         _SENDS: lambda: busy("and takes no messages"),
         _ENDS: lambda: SlaveNotAvailable("a slave ends no transactions"),
         (RequestCode.RECALL_MESSAGE,): lambda: SlaveNotAvailable(
             "recall failed, broker service not available"
         ),
         _RESETS: lambda: SystemFailure("Can not reset offset in slave broker"),
+        (OwnRequestCode.STATE_CHANGES,): lambda: SlaveNotAvailable(
+            f"broker {name} is a slave, and its state is its master's"
+        ),
         _CHANGES: lambda: SystemFailure(
             "Can't modify topic or subscription group from slave broker, please execute it from "
             "master broker."

@@ -218,6 +218,7 @@ class OwnRequestCode(IntEnum):
 
     FILTERS = 30_301
     REMOVE_FILTER = 30_302
+    STATE_CHANGES = 30_303
     MEMBER_STATE = 30_311
 
 

@@ -314,6 +314,10 @@ class Replication:
             await asyncio.sleep(_HAS_ALL_SECONDS)
         return found >= end
 
+    def is_known(self, host: str) -> bool:
+        """Whether reports from a host count as those of a slave."""
+        return self.copies.is_known(host)
+
     @property
     def is_waiting(self) -> bool:
         """Whether sends wait for slaves."""

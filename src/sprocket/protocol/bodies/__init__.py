@@ -50,6 +50,7 @@ from sprocket.protocol.bodies.offset import (
     ResetOffsetList,
     TopicStatsTable,
 )
+from sprocket.protocol.bodies.replica import ChangedState, CopiedFilter, TimerState
 from sprocket.protocol.bodies.route import (
     BrokerData,
     BrokerMemberGroup,
@@ -97,6 +98,7 @@ __all__ = [
     "BrokerMemberGroup",
     "BrokerMembersBody",
     "BrokerStatsBody",
+    "ChangedState",
     "CheckClientBody",
     "ClientConnection",
     "ClusterInfo",
@@ -109,6 +111,7 @@ __all__ = [
     "ConsumeTimeSpans",
     "ConsumerConnection",
     "ConsumerData",
+    "CopiedFilter",
     "CorrectionOffsets",
     "DataVersion",
     "DelayOffsets",
@@ -153,6 +156,7 @@ __all__ = [
     "SubscriptionData",
     "TimerMetric",
     "TimerMetricsBody",
+    "TimerState",
     "TopicConfig",
     "TopicConfigList",
     "TopicList",

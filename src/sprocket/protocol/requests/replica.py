@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from sprocket.protocol.codes import OwnRequestCode
-from sprocket.protocol.command import Header, Long
+from sprocket.protocol.command import Header, Int, Long
 
 
 class AllDelayOffsets(Header, kw_only=True):
@@ -50,3 +50,21 @@ class ReplicaState(Header, kw_only=True):
     """Asks for the state of replication; reply body: `ReplicaStateBody`."""
 
     code: ClassVar[int] = 907
+
+
+class StateChanges(Header, kw_only=True):
+    """Asks for what has changed in the tables of Sprocket's broker; reply body: `ChangedState`.
+
+    `origin`, `since`: the version that the slave has, or an empty text and -1;
+    `listing_at`: the place in a listing of all rows, -1 without one;
+    `wait_ms`: how long the reply may wait for changes;
+    `broker_id`: the slave's number. RocketMQ has no such request.
+    """
+
+    code: ClassVar[int] = OwnRequestCode.STATE_CHANGES
+
+    broker_id: Long
+    origin: str = ""
+    since: Long = -1
+    listing_at: Long = -1
+    wait_ms: Int = 0
