@@ -13,7 +13,7 @@ from collections.abc import Awaitable
 from contextlib import AsyncExitStack
 from functools import partial
 
-from sprocket.base.errors import SprocketError
+from sprocket.base.errors import SprocketError, StoreError
 from sprocket.base.watermark import Watermark
 from sprocket.broker.dispatch import Dispatch
 from sprocket.broker.members.registration import Registration
@@ -24,11 +24,12 @@ from sprocket.broker.request_table import RequestTable
 from sprocket.broker.settings import BrokerSettings
 from sprocket.broker.tables.files import Work
 from sprocket.delay.levels.levels import DelayLevels
-from sprocket.election.elector import Member
+from sprocket.election.elector import LogPosition, Member
 from sprocket.message.topic import SCHEDULE
 from sprocket.protocol.codes import MASTER
 from sprocket.remoting.endpoints import EventualResponse, Response
 from sprocket.remoting.pool import Pool
+from sprocket.replication.epoch_file import EpochFile
 from sprocket.store.store import Store
 
 logger = logging.getLogger(__name__)
@@ -49,6 +50,7 @@ class OpenBroker:
 
     Attributes:
         store, parts: there once `open` has made them; they stay after `close`.
+        epochs: the epochs of the log; None outside of a group.
         dispatch: answers requests; None while they cannot be answered.
     """
 
@@ -78,6 +80,7 @@ class OpenBroker:
         self._replicating: list[asyncio.Task[None]] = []
         self._is_accepting = False
         self._exit = AsyncExitStack()
+        self.epochs: EpochFile | None = None
         self.dispatch: Dispatch | None = None
 
     async def open(self, *, is_slave: bool) -> None:
@@ -134,6 +137,9 @@ class OpenBroker:
             is_copy=is_slave,
         )
         opened.push_async_callback(self.store.close)
+        if self._seat is not None:
+            self.epochs = EpochFile(self._world.disk, self._place.root)
+            self._load(self.epochs)
         replication = Replication(
             self.store,
             self._settings,
@@ -143,6 +149,7 @@ class OpenBroker:
             entropy=self._world.entropy,
             is_slave=is_slave,
             seat=self._seat,
+            epochs=self.epochs,
         )
         return await opened.enter_async_context(replication)
 
@@ -194,6 +201,18 @@ class OpenBroker:
         self.store.replica.accept_messages(False)
         self.parts.replication.give_up()
         self.parts.pulls.stop()
+
+    def _load(self, epochs: EpochFile) -> None:
+        try:
+            epochs.load(self.store.log_start, self.store.log_end)
+        except OSError as error:
+            raise StoreError(f"the epochs of the log cannot be read: {error}") from error
+
+    @property
+    def position(self) -> LogPosition:
+        """How far the log is, in a group."""
+        assert self.epochs is not None, "a broker outside of a group has no epochs"
+        return LogPosition(max(0, self.epochs.epochs.last_epoch), self.store.log_end)
 
     async def announced(self, outcome: EventualResponse) -> Response:
         """The reply to a request that created or changed a topic, after the topic is saved, and the

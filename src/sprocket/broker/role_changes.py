@@ -28,9 +28,6 @@ class RoleChanges:
         elector: decides who leads.
         number: this broker's number.
         on_open: is called with what is open now, and with None while nothing is.
-
-    Attributes:
-        standing: what the broker does now.
     """
 
     def __init__(
@@ -46,7 +43,8 @@ class RoleChanges:
         self._number = number
         self._on_open = on_open
         self._inside: OpenBroker | None = None
-        self.standing = Standing(number)
+        self._is_leading = False
+        self._epoch = 0
 
     @property
     def inside(self) -> OpenBroker:
@@ -55,9 +53,14 @@ class RoleChanges:
         return self._inside
 
     @property
+    def standing(self) -> Standing:
+        """What the broker does now."""
+        return Standing(self._number, self._is_leading, self._epoch, written=self.position.epoch)
+
+    @property
     def position(self) -> LogPosition:
         """How far the log is."""
-        return LogPosition(self.standing.written, self.inside.store.log_end)
+        return self.inside.position
 
     @property
     def link(self) -> MasterContact:
@@ -80,11 +83,11 @@ class RoleChanges:
 
     async def lead(self, view: GroupView) -> None:
         """Becomes the master of a view."""
+        if self._is_leading:
+            await self._reopen(view)
         began = asyncio.get_running_loop().time()
         await self.inside.promote(view.epoch)
-        self.standing = self.standing._replace(
-            is_leading=True, epoch=view.epoch, written=view.epoch
-        )
+        self._is_leading, self._epoch = True, view.epoch
         logger.warning(
             "member %d is the master of epoch %d after %.3f s; its log ends at %d",
             self._number, view.epoch, asyncio.get_running_loop().time() - began,
@@ -93,7 +96,7 @@ class RoleChanges:
 
     async def follow(self, view: GroupView) -> None:
         """Follows the master of a view; whoever led before is opened again as a slave."""
-        if self.standing.is_leading:
+        if self._is_leading:
             await self._reopen(view)
         master = view.members.get(view.master or 0)
         if master is None:
@@ -103,7 +106,7 @@ class RoleChanges:
             "member %d follows member %d, the master of epoch %d",
             self._number, master.id, view.epoch,
         )  # fmt: skip
-        self.standing = self.standing._replace(epoch=view.epoch)
+        self._epoch = view.epoch
         await self.inside.follow(master, view.epoch)
 
     async def mend(self) -> None:
@@ -117,7 +120,7 @@ class RoleChanges:
         inside = self.inside
         inside.depose()
         self._on_open(None)
-        self.standing = self.standing._replace(is_leading=False, epoch=0)
+        self._is_leading, self._epoch = False, 0
         await inside.save()
         await inside.close()
         await self.open()
@@ -135,7 +138,7 @@ class RoleChanges:
             ElectionRefused, ElectorUnavailable: as `Elector.hand_over`.
         """
         view = self._elector.view
-        if not self.standing.is_leading or view.master != self._number:
+        if not self._is_leading or view.master != self._number:
             return False
         chosen = successor(self._candidates(view, to))
         if chosen is None:
@@ -148,7 +151,7 @@ class RoleChanges:
                 view = await self._elector.hand_over(chosen.id, view)
                 is_done = view.master != self._number
         finally:
-            if not is_done and self._inside is inside and self.standing.is_leading:
+            if not is_done and self._inside is inside and self._is_leading:
                 inside.resume()
         return is_done
 

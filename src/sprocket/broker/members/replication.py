@@ -19,6 +19,7 @@ from sprocket.base.errors import (
     ConnectFailed,
     ServiceNotAvailable,
     SprocketError,
+    StoreError,
     SystemFailure,
     UsageError,
 )
@@ -37,7 +38,8 @@ from sprocket.protocol.requests.route import ClusterOf
 from sprocket.remoting import address as addresses
 from sprocket.remoting.pool import Pool
 from sprocket.replication.copies import Copies, CopyRules
-from sprocket.replication.in_sync import InSyncCopies
+from sprocket.replication.epoch_file import EpochFile
+from sprocket.replication.in_sync_copies import InSyncCopies
 from sprocket.replication.master import Master
 from sprocket.replication.master_address import MasterAddress
 from sprocket.replication.rules import StreamRules
@@ -87,6 +89,7 @@ class Replication:
         pool: connections to the name servers.
         is_slave: the role in which it begins.
         seat: this broker's place in a group; None if it is in none.
+        epochs: the epochs of the log, in a group.
 
     Attributes:
         is_slave: the role now.
@@ -108,7 +111,9 @@ class Replication:
         entropy: Entropy,
         is_slave: bool,
         seat: Seat | None = None,
+        epochs: EpochFile | None = None,
     ) -> None:
+        self._epochs = epochs
         config = settings.config
         self._seat = seat
         self._time = asyncio.get_running_loop().time
@@ -150,16 +155,22 @@ class Replication:
 
         Raises:
             UsageError: the port for slaves is in use.
+            StoreError: the epoch cannot be kept.
         """
-        assert self._seat is not None, "roles change in groups only"
+        assert self._seat is not None and self._epochs is not None, "roles change in groups only"
+        try:
+            self._epochs.begin(epoch, self._store.log_start, self._store.log_end)
+        except (ValueError, OSError) as error:
+            raise StoreError(f"epoch {epoch} cannot be kept: {error}") from error
         self.slave = None
+        view = self._seat.elector.view
         self.in_sync = InSyncCopies(
             self._seat.number,
-            least=self._settings.config.copies_least,
+            copy_rules(self._settings.config),
+            confirmed=self._readable.value,
             epoch_start=self._store.log_end,
-            now=self._time(),
         )
-        self.in_sync.members |= self._seat.elector.view.in_sync
+        self.in_sync.set_in_sync(view.in_sync | {self._seat.number}, view.set_epoch)
         self.copies = _MemberCopies(self.in_sync, self._seat.elector, self._store)
         await self._listen()
         self.is_slave = False
@@ -265,7 +276,7 @@ class Replication:
             copies,
             number=seat.number,
             lease=seat.lease,
-            behind=self._settings.config.copies_behind_ms / 1000,
+            behind_ms=lambda: self._settings.config.copies_behind_ms,
             log_end=lambda: self._store.log_end,
             on_change=self._set_changed,
         )
@@ -285,7 +296,7 @@ class Replication:
             changes, seen = self._set_changes.value, appended.value
             if self.sender is not None:
                 self.sender.recount()
-            if copies.members == {seat.number}:
+            if copies.in_sync == {seat.number}:
                 await appended.reach(seen + 1, Deadline.never())
             else:
                 await self._set_changes.reach(changes + 1, Deadline.never())
@@ -303,16 +314,18 @@ class Replication:
 
     def ends(self) -> dict[int, int]:
         """The log offsets up to which the other members have the log, as far as is known."""
-        return {} if self.in_sync is None else dict(self.in_sync.ends())
+        if self.in_sync is None:
+            return {}
+        return {number: each.report for number, each in self.in_sync.members.items()}
 
     async def has_all(self, member: int, deadline: Deadline) -> bool:
         """Whether a member has the whole log before the deadline."""
         if self.in_sync is None:
             return False
         end = self._store.log_end
-        while (found := self.in_sync.ends().get(member, 0)) < end and deadline.left() > 0:
+        while self.in_sync.behind(member, end) and deadline.left() > 0:  # noqa: ASYNC110 - a stop
             await asyncio.sleep(_HAS_ALL_SECONDS)
-        return found >= end
+        return not self.in_sync.behind(member, end)
 
     def is_known(self, host: str) -> bool:
         """Whether reports from a host count as those of a slave."""
@@ -337,9 +350,9 @@ class Replication:
         if not is_awaited:
             return
         if self.in_sync is not None:
-            if not self.in_sync.is_enough():
+            if not self.in_sync.is_enough(self._store.log_end):
                 raise SystemFailure(
-                    f"in-sync replicas not enough: {len(self.in_sync.members)} of the "
+                    f"in-sync replicas not enough: {len(self.in_sync.in_sync)} of the "
                     f"{self._settings.config.copies_least} that a message needs, the master "
                     "included"
                 )
@@ -380,7 +393,7 @@ class Replication:
         """
         if await self._replicated.reach(end, deadline):
             return ResponseCode.SUCCESS
-        if self.copies.in_sync(end) < self.copies.rules.wanted:
+        if self.in_sync is None and self.copies.in_sync(end) < self.copies.rules.wanted:
             return ResponseCode.SLAVE_NOT_AVAILABLE
         return ResponseCode.FLUSH_SLAVE_TIMEOUT
 
@@ -447,7 +460,7 @@ class _MemberCopies(Copies):
         for number, member in self._elector.view.members.items():
             if addresses.split(member.address)[0] == host:
                 now = asyncio.get_running_loop().time()
-                self._members.report(number, offset, end=self._store.log_end, now=now)
+                self._members.report(link, number, offset, end=self._store.log_end, now=now)
 
     def replicated(self, count: int, end: int) -> int:
-        return self._members.confirmed(end)
+        return self._members.readable(end)
