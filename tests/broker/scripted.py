@@ -108,7 +108,8 @@ class ScriptedElector:
         return self._script.lead(to)
 
     async def leave(self) -> None:
-        self._script.electors.pop(self._number, None)
+        if self._script.electors.get(self._number) is self:
+            del self._script.electors[self._number]
 
     async def _asked(self, seen: GroupView) -> None:
         await asyncio.sleep(0.002)

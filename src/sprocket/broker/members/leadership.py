@@ -240,22 +240,20 @@ class Leadership:
             lease=self._lease,
         )
         if made is not Choice.CLAIM:
-            logger.info("the master of epoch %d is lost; this member does: %s", view.epoch, made)
+            logger.info("the master of epoch %d seems lost: %s", view.epoch, made.value)
         elif self._elector.view == view:
             await self._claim(view)
 
     async def _claim(self, view: GroupView) -> None:
-        logger.warning(
-            "member %d claims to lead after the master of epoch %d", self._number, view.epoch
-        )
+        logger.info("member %d claims to lead after epoch %d", self._number, view.epoch)
         try:
             await self._elector.claim(view)
         except ElectionRefused as error:
-            logger.info("the claim is refused: %s", error)
+            self._troubles.failed("claim", "a claim to lead is refused", error)
         except ElectorUnavailable as error:
             self._troubles.failed("claim", "the elector does not answer a claim", error)
         else:
-            self._troubles.ended("claim", "the elector answers claims")
+            self._troubles.ended("claim", "claims to lead are answered")
             self._woken.set()
 
     async def _ask(self, view: GroupView) -> Sequence[Candidate]:

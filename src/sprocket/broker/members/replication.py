@@ -157,7 +157,8 @@ class Replication:
             UsageError: the port for slaves is in use.
             StoreError: the epoch cannot be kept.
         """
-        assert self._seat is not None and self._epochs is not None, "roles change in groups only"
+        assert self._seat is not None, "roles change in groups only"
+        assert self._epochs is not None, "a group has epochs"
         try:
             self._epochs.begin(epoch, self._store.log_start, self._store.log_end)
         except (ValueError, OSError) as error:
