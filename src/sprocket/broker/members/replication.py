@@ -34,6 +34,7 @@ from sprocket.remoting.pool import Pool
 from sprocket.replication.copies import Copies, CopyRules
 from sprocket.replication.master import Master
 from sprocket.replication.master_address import MasterAddress
+from sprocket.replication.master_forms import PlainForm
 from sprocket.replication.rules import StreamRules
 from sprocket.replication.slave import Slave
 from sprocket.replication.stream_start import FreshStart
@@ -120,7 +121,7 @@ class Replication:
         config = self._settings.config
         sender = Master(
             self._store,
-            self.copies,
+            PlainForm(self.copies),
             replicated=self._replicated,
             readable=self._readable,
             sendable=self._store.flushed if self._is_flushing else self._store.replica.appended,
@@ -228,7 +229,9 @@ class Replication:
             if self.sender is not None and self.sender.links:
                 registered = await self._registered_slaves()
                 if registered is not None or not self.copies.registered:
-                    self.sender.know_slaves(registered)
+                    hosts = {link.host for link in self.sender.links.values()}
+                    self.copies.know(registered, hosts)
+                    self.sender.recount()
             pause = self._settings.config.registration_ms / 1000
             await self._questions.reach(asked + 1, Deadline.after(pause))
 
