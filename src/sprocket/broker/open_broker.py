@@ -16,6 +16,7 @@ from functools import partial
 from sprocket.base.errors import SprocketError, StoreError
 from sprocket.base.watermark import Watermark
 from sprocket.broker.dispatch import Dispatch
+from sprocket.broker.members.group_replication import GroupReplication
 from sprocket.broker.members.registration import Registration
 from sprocket.broker.members.replication import Replication, copy_rules
 from sprocket.broker.members.seat import Seat
@@ -24,7 +25,7 @@ from sprocket.broker.request_table import RequestTable
 from sprocket.broker.settings import BrokerSettings
 from sprocket.broker.tables.files import Work
 from sprocket.delay.levels.levels import DelayLevels
-from sprocket.election.elector import LogPosition, Member
+from sprocket.election.elector import Member
 from sprocket.message.topic import SCHEDULE
 from sprocket.protocol.codes import MASTER
 from sprocket.remoting.endpoints import EventualResponse, Response
@@ -50,13 +51,14 @@ class OpenBroker:
 
     Attributes:
         store, parts: there once `open` has made them; they stay after `close`.
-        epochs: the epochs of the log; None outside of a group.
+        group: the replication of a broker of a group.
         dispatch: answers requests; None while they cannot be answered.
     """
 
     store: Store
     parts: BrokerParts
     registration: Registration
+    group: GroupReplication
 
     def __init__(
         self,
@@ -80,7 +82,6 @@ class OpenBroker:
         self._replicating: list[asyncio.Task[None]] = []
         self._is_accepting = False
         self._exit = AsyncExitStack()
-        self.epochs: EpochFile | None = None
         self.dispatch: Dispatch | None = None
 
     async def open(self, *, is_slave: bool) -> None:
@@ -137,20 +138,17 @@ class OpenBroker:
             is_copy=is_slave,
         )
         opened.push_async_callback(self.store.close)
-        if self._seat is not None:
-            self.epochs = EpochFile(self._world.disk, self._place.root)
-            self._load(self.epochs)
-        replication = Replication(
-            self.store,
-            self._settings,
-            replicated=replicated,
-            readable=readable,
-            pool=self._pool,
-            entropy=self._world.entropy,
-            is_slave=is_slave,
-            seat=self._seat,
-            epochs=self.epochs,
-        )
+        if self._seat is None:
+            replication = Replication(
+                self.store,
+                self._settings,
+                replicated=replicated,
+                readable=readable,
+                pool=self._pool,
+                entropy=self._world.entropy,
+            )
+        else:
+            replication = self._grouped(self._seat, replicated=replicated, readable=readable)
         return await opened.enter_async_context(replication)
 
     async def promote(self, epoch: int) -> None:
@@ -161,7 +159,7 @@ class OpenBroker:
             StoreError: the epoch cannot be kept.
         """
         await _ended(self._replicating)
-        await self.parts.replication.lead(epoch)
+        await self.group.lead(epoch)
         self.parts.copied()
         with self.store.replica.whole():
             self._prepare_delivery()
@@ -175,7 +173,7 @@ class OpenBroker:
     async def follow(self, master: Member, epoch: int) -> None:
         """Has a slave copy from another master of its group, whose epoch is not below this."""
         await _ended(self._replicating)
-        self.parts.replication.follow(master, epoch)
+        self.group.follow(master, epoch)
         self._run_replication()
 
     async def retire(self) -> None:
@@ -199,20 +197,8 @@ class OpenBroker:
         self.dispatch = None
         self._is_accepting = False
         self.store.replica.accept_messages(False)
-        self.parts.replication.give_up()
+        self.group.give_up()
         self.parts.pulls.stop()
-
-    def _load(self, epochs: EpochFile) -> None:
-        try:
-            epochs.load(self.store.log_start, self.store.log_end)
-        except OSError as error:
-            raise StoreError(f"the epochs of the log cannot be read: {error}") from error
-
-    @property
-    def position(self) -> LogPosition:
-        """How far the log is, in a group."""
-        assert self.epochs is not None, "a broker outside of a group has no epochs"
-        return LogPosition(max(0, self.epochs.epochs.last_epoch), self.store.log_end)
 
     async def announced(self, outcome: EventualResponse) -> Response:
         """The reply to a request that created or changed a topic, after the topic is saved, and the
@@ -237,6 +223,26 @@ class OpenBroker:
         finally:
             for file in self.parts.files:
                 file.close()
+
+    def _grouped(
+        self, seat: Seat, *, replicated: Watermark, readable: Watermark
+    ) -> GroupReplication:
+        epochs = EpochFile(self._world.disk, self._place.root)
+        try:
+            epochs.load(self.store.log_start, self.store.log_end)
+        except OSError as error:
+            raise StoreError(f"the epochs of the log cannot be read: {error}") from error
+        self.group = GroupReplication(
+            self.store,
+            self._settings,
+            replicated=replicated,
+            readable=readable,
+            pool=self._pool,
+            entropy=self._world.entropy,
+            seat=seat,
+            epochs=epochs,
+        )
+        return self.group
 
     async def close(self) -> None:
         """Ends the tasks and closes the store, after `save`."""

@@ -60,15 +60,14 @@ class RoleChanges:
     @property
     def position(self) -> LogPosition:
         """How far the log is."""
-        return self.inside.position
+        return self.inside.group.position
 
     @property
     def link(self) -> MasterContact:
         """The connection to the master that is followed."""
-        slave = self.inside.parts.replication.slave
-        if slave is None:
-            return MasterContact(False, asyncio.get_running_loop().time())
-        return MasterContact(slave.is_connected, slave.heard_at)
+        group = self.inside.group
+        is_open = group.slave is not None and group.slave.is_connected
+        return MasterContact(is_open, group.heard_at)
 
     async def open(self) -> None:
         """Opens everything as a slave that follows nobody yet."""
@@ -147,7 +146,7 @@ class RoleChanges:
         await inside.retire()
         is_done = False
         try:
-            if await inside.parts.replication.has_all(chosen.id, deadline):
+            if await inside.group.has_all(chosen.id, deadline):
                 view = await self._elector.hand_over(chosen.id, view)
                 is_done = view.master != self._number
         finally:
@@ -156,7 +155,7 @@ class RoleChanges:
         return is_done
 
     def _candidates(self, view: GroupView, to: int | None) -> Iterator[Candidate]:
-        ends = self.inside.parts.replication.ends()
+        ends = self.inside.group.ends()
         for number in view.in_sync - {self._number}:
             member = view.members.get(number)
             if member is None or not member.is_alive or number not in ends:

@@ -5,7 +5,7 @@ of its log. Then the slave reports, and the master sends bytes of its log, those
 frame, each frame with the confirmed offset. `docs/formats/replication.md` has the tables.
 
 RocketMQ 5.3 labels the last bytes of an epoch with the next one, which begins behind them. So an
-epoch may begin anywhere up to the end of its frame.
+epoch may begin behind the beginning of a frame.
 
 Source: AutoSwitchHAConnection, AutoSwitchHAClient, HAConnectionState of RocketMQ 5.3.
 """
@@ -104,9 +104,10 @@ class EpochFrame(NamedTuple):
     """Some bytes of a log.
 
     Attributes:
-        offset: log offset of the first of them; where the next ones begin, if there are none.
+        offset: log offset of the first of them; where the next ones begin, if there are none; -1 if
+            that is not known yet.
         data: the bytes; none in a heartbeat.
-        epoch, epoch_start: their epoch, or one that begins at their end; and where it begins.
+        epoch, epoch_start: their epoch, or one that begins behind them; and where it begins.
         confirmed: the confirmed offset of the master.
     """
 
@@ -177,12 +178,17 @@ class MemberDecoder:
 
 
 class EpochFrameDecoder:
-    """Reads a master's frames from bytes that arrive in any pieces; holds one frame at most."""
+    """Reads what a master sends, from bytes that arrive in any pieces; holds one frame at most.
 
-    __slots__ = ("_buffer",)
+    Attributes:
+        hello: how the master answered; None before.
+    """
+
+    __slots__ = ("_buffer", "hello")
 
     def __init__(self) -> None:
         self._buffer = bytearray()
+        self.hello: MasterHello | None = None
 
     def feed(self, data: Buffer) -> list[EpochFrame]:
         """The frames that are complete now, in order.
@@ -192,15 +198,20 @@ class EpochFrameDecoder:
         """
         buffer = self._buffer
         buffer += data
-        frames = []
         at = 0
+        if self.hello is None:
+            at = self._greet()
+            if not at:
+                return []
+        frames = []
         while len(buffer) - at >= _DATA_HEAD.size:
             state, size, offset, epoch, start, confirmed = _DATA_HEAD.unpack_from(buffer, at)
+            nowhere = offset == -1 and not size  # RocketMQ's heartbeat before its first record
             if (
                 state != TRANSFER
                 or not 0 <= size <= FRAME_BYTES_MAX
-                or min(offset, epoch, start) < 0
-                or start > offset + size
+                or min(epoch, start) < 0
+                or (offset < 0 and not nowhere)
             ):
                 raise RemoteProtocolError(
                     f"no frame of a master has state {state}, log offset {offset}, {size} bytes "
@@ -215,3 +226,14 @@ class EpochFrameDecoder:
         if at:
             del buffer[:at]
         return frames
+
+    def _greet(self) -> int:
+        """Reads the greeting, if it is complete. Returns how many bytes it has."""
+        head, body = bytes(self._buffer[: MASTER_HELLO.size]), MASTER_HELLO.size
+        if len(head) < body:
+            return 0
+        end = body + MasterHello.body_bytes(head)
+        if len(self._buffer) < end:
+            return 0
+        self.hello = MasterHello.decode(head, bytes(self._buffer[body:end]))
+        return end
