@@ -74,11 +74,7 @@ class ElectorConfig(ReplicaConfig):
 
     def elector_conflicts(self) -> Iterator[Conflict]:
         """What is wrong with an elector and the other settings together."""
-        place = self.elector_place
-        if place is None:
-            if self.id < 0:
-                yield Conflict(("id",), f"(brokerId) is at least 0, not {self.id}")
-            return
+        place = self.elector_place or ""
         if self.elector and self.controller_mode:
             yield Conflict(
                 ("controller_mode", "elector"),
@@ -96,6 +92,11 @@ class ElectorConfig(ReplicaConfig):
                 "(brokerRole) is SLAVE, but with an elector it decides only how the broker "
                 "acknowledges while it is the master: set SYNC_MASTER, which RocketMQ makes of it "
                 "in controller mode, or ASYNC_MASTER",
+            )
+        if bool(self.elector_cert) != bool(self.elector_key):
+            yield Conflict(
+                ("elector_cert", "elector_key"),
+                "and broker.elector_key go together: a certificate and its key",
             )
         if self.id > 0:
             yield Conflict(

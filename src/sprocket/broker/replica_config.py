@@ -154,15 +154,20 @@ class ReplicaConfig:
         return (self.copies_min or self.copies_wanted) if self.role == SYNC_MASTER else 1
 
     def role_conflicts(self) -> Iterator[Conflict]:
-        """What is wrong with role, number and copies together."""
-        if self.role == SLAVE and not self.id:
+        """What is wrong with role and number together, where nobody else decides them."""
+        if self.id < 0:
+            yield Conflict(("id",), f"(brokerId) is at least 0, not {self.id}")
+        elif self.role == SLAVE and not self.id:
             yield Conflict(("id", "role"), "(brokerId) of a slave (brokerRole=SLAVE) is above 0")
-        if self.role != SLAVE and self.id:
+        elif self.role != SLAVE and self.id:
             yield Conflict(
                 ("id", "role"),
                 f"(brokerId) is {self.id}: only a slave has a number above 0, and broker.role "
                 f"(brokerRole) is {self.role}",
             )
+
+    def copies_conflicts(self) -> Iterator[Conflict]:
+        """What is wrong with the numbers of copies together."""
         if self.copies_least > self.copies_wanted:
             yield Conflict(
                 ("copies_min", "copies"),

@@ -49,7 +49,7 @@ def open_elector(request: ElectorRequest) -> Elector:
     except ValueError as error:
         raise ConfigError(str(error)) from error
     if place.kind == CONTROLLER:
-        raise ConfigError("controller")
+        raise ConfigError("brokers in RocketMQ's controller mode are not supported")
     return key_elector(EtcdKeys(place, request.security, lease_ms=request.lease_ms), request)
 
 
