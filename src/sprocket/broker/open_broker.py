@@ -84,8 +84,11 @@ class OpenBroker:
         self._exit = AsyncExitStack()
         self.dispatch: Dispatch | None = None
 
-    async def open(self, *, is_slave: bool) -> None:
+    async def open(self, *, is_slave: bool, cut_at: int | None = None) -> None:
         """Opens the store, starts all tasks and registers at the name servers.
+
+        Args:
+            cut_at: log offset from which on the log is dropped.
 
         Raises:
             DirectoryInUse: another process has locked the folder.
@@ -95,7 +98,7 @@ class OpenBroker:
         """
         async with AsyncExitStack() as opened:
             levels = DelayLevels.parse(self._settings.store.delay_levels)
-            replication = await self._open_store(opened, levels, is_slave=is_slave)
+            replication = await self._open_store(opened, levels, is_slave=is_slave, cut_at=cut_at)
             place = self._place._replace(ha_address=replication.address_beside(self._place.address))
             self.parts = BrokerParts(
                 self.store,
@@ -123,7 +126,7 @@ class OpenBroker:
             self._exit = opened.pop_all()
 
     async def _open_store(
-        self, opened: AsyncExitStack, levels: DelayLevels, *, is_slave: bool
+        self, opened: AsyncExitStack, levels: DelayLevels, *, is_slave: bool, cut_at: int | None
     ) -> Replication:
         """Opens the store and its replication."""
         rules, replicated, readable = copy_rules(self._settings.config), Watermark(), Watermark()
@@ -136,6 +139,7 @@ class OpenBroker:
             tag_codes={SCHEDULE: levels.tag_code},
             safe=(readable,) if rules.least > 1 or self._seat is not None else (),
             is_copy=is_slave,
+            cut_at=cut_at,
         )
         opened.push_async_callback(self.store.close)
         if self._seat is None:

@@ -251,6 +251,7 @@ class BrokerParts:
             clock=clock,
             timers=timers,
             transactions=TransactionCounts(self.tables.ledger, self.settlement, self.check_loop),
+            of_group=self.replication.figures,
         )
 
     def _settlement(self, store: Store, *, clock: Clock, host: bytes) -> Settlement:

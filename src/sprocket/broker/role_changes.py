@@ -69,11 +69,15 @@ class RoleChanges:
         is_open = group.slave is not None and group.slave.is_connected
         return MasterContact(is_open, group.heard_at)
 
-    async def open(self) -> None:
-        """Opens everything as a slave that follows nobody yet."""
+    async def open(self, cut_at: int | None = None) -> None:
+        """Opens everything as a slave that follows nobody yet.
+
+        Args:
+            cut_at: log offset from which on the log is dropped.
+        """
         self._inside = self._make()
         self._on_open(self._inside)
-        await self._inside.open(is_slave=True)
+        await self._inside.open(is_slave=True, cut_at=cut_at)
 
     async def close(self) -> None:
         """Closes what is open, without saving."""
@@ -83,7 +87,7 @@ class RoleChanges:
     async def lead(self, view: GroupView) -> None:
         """Becomes the master of a view."""
         if self._is_leading:
-            await self._reopen(view)
+            await self._reopen()
         began = asyncio.get_running_loop().time()
         await self.inside.promote(view.epoch)
         self._is_leading, self._epoch = True, view.epoch
@@ -96,7 +100,11 @@ class RoleChanges:
     async def follow(self, view: GroupView) -> None:
         """Follows the master of a view; whoever led before is opened again as a slave."""
         if self._is_leading:
-            await self._reopen(view)
+            logger.warning(
+                "member %d is not the master any more: member %s is, in epoch %d",
+                self._number, view.master, view.epoch,
+            )  # fmt: skip
+            await self._reopen()
         master = view.members.get(view.master or 0)
         if master is None:
             logger.warning("the elector does not know the address of master %s", view.master)
@@ -109,20 +117,25 @@ class RoleChanges:
         await self.inside.follow(master, view.epoch)
 
     async def mend(self) -> None:
-        """Cuts from the log what the master has not, if anything was found."""
+        """Cuts from the log what the master has not, if anything was found. What is opened again
+        follows nobody yet."""
+        cut_at = self.inside.group.cut_at
+        if cut_at is not None:
+            logger.warning(
+                "the log of member %d is cut at %d: what follows there, up to %d, was never "
+                "confirmed, and is not the new master's",
+                self._number, cut_at, self.position.end,
+            )  # fmt: skip
+            await self._reopen(cut_at)
 
-    async def _reopen(self, view: GroupView) -> None:
-        logger.warning(
-            "member %d is not the master any more: member %s is, in epoch %d",
-            self._number, view.master, view.epoch,
-        )  # fmt: skip
+    async def _reopen(self, cut_at: int | None = None) -> None:
         inside = self.inside
         inside.depose()
         self._on_open(None)
         self._is_leading, self._epoch = False, 0
         await inside.save()
         await inside.close()
-        await self.open()
+        await self.open(cut_at)
 
     async def hand_over(self, deadline: Deadline, to: int | None = None) -> bool:
         """Gives the lead to another member that is in sync, which then has all that was accepted.

@@ -27,6 +27,7 @@ from sprocket.replication.master_address import MasterAddress
 from sprocket.replication.master_forms import EpochForm
 from sprocket.replication.slave import Slave
 from sprocket.replication.slave_forms import LogsDiffer, SlaveMember
+from sprocket.replication.slave_link import SlaveLink
 from sprocket.store.store import Store
 
 #: Heartbeats in a lease, and the pauses before a slave connects again, in parts of it.
@@ -91,6 +92,29 @@ class GroupReplication(Replication):
         """How far the log is."""
         epoch = max(0, self._epochs.epochs.last_epoch)
         return LogPosition(epoch, self._store.log_end, self._readable.value)
+
+    def figures(self) -> dict[str, str]:
+        """The role, the epoch and the confirmed offset; of a master also how far the others are."""
+        position, now = self.position, self._time()
+        found = {
+            "groupRole": "slave" if self.is_slave else "master",
+            "groupMember": str(self._seat.number),
+            "groupEpoch": str(position.epoch),
+            "confirmOffset": str(position.confirmed),
+        }
+        if (copies := self.in_sync) is None:
+            return found
+        found["inSyncSet"] = ",".join(map(str, sorted(copies.in_sync)))
+        for number, each in sorted(copies.members.items()):
+            found[f"behindBytes.{number}"] = str(copies.behind(number, position.end))
+            if each.caught_up_at is not None:
+                found[f"behindMs.{number}"] = str(round((now - each.caught_up_at) * 1000))
+        return found
+
+    def is_in_sync(self, link: SlaveLink) -> bool:
+        """Whether a connected slave is in the in-sync set."""
+        copies = self.in_sync
+        return copies is not None and link.hello is not None and link.hello.member in copies.in_sync
 
     # A slave.
 

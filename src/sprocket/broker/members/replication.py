@@ -37,6 +37,7 @@ from sprocket.replication.master_address import MasterAddress
 from sprocket.replication.master_forms import MasterForm, PlainForm
 from sprocket.replication.rules import StreamRules
 from sprocket.replication.slave import Slave
+from sprocket.replication.slave_link import SlaveLink
 from sprocket.replication.stream_start import FreshStart
 from sprocket.store.store import Store
 
@@ -209,6 +210,14 @@ class Replication:
     def is_known(self, host: str) -> bool:
         """Whether a host is known to have a slave of this broker."""
         return self.copies.is_known(host)
+
+    def figures(self) -> dict[str, str]:
+        """Figures of a broker that belongs to a group, for its state."""
+        return {}
+
+    def is_in_sync(self, link: SlaveLink) -> bool:
+        """Whether a connected slave is in sync."""
+        return self._store.log_end - link.reported.value < self.copies.rules.gap_bytes
 
     @property
     def is_waiting(self) -> bool:

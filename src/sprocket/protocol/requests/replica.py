@@ -46,6 +46,14 @@ class MemberState(Header, kw_only=True):
     reply: ClassVar[type[Header]] = MemberStateReply
 
 
+class HandOver(Header, kw_only=True):
+    """Asks the master of a group to give its place to another member that is in sync."""
+
+    code: ClassVar[int] = OwnRequestCode.HAND_OVER
+
+    to: Long | None = None
+
+
 class ReplicaState(Header, kw_only=True):
     """Asks for the state of replication; reply body: `ReplicaStateBody`."""
 
