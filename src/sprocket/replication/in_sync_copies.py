@@ -26,12 +26,16 @@ class MemberProgress:
         caught_up_at: when it last had everything that the master had; None if it never had.
         heard_at: when it last reported; None if it has not.
         is_connected: whether it has a connection now.
+        goal, goal_at: where the master's log ended at an earlier report, and when: whoever has that
+            had everything then. Under load a report is always behind the end of that moment.
     """
 
     report: int = -1
     caught_up_at: float | None = None
     heard_at: float | None = None
     is_connected: bool = False
+    goal: int = 0
+    goal_at: float | None = None
 
 
 class InSyncCopies:
@@ -96,6 +100,11 @@ class InSyncCopies:
         known.report, known.heard_at, known.is_connected = offset, now, True
         if offset >= end:
             known.caught_up_at = now
+        elif offset < known.goal:
+            return
+        elif known.goal_at is not None:
+            known.caught_up_at = known.goal_at
+        known.goal, known.goal_at = end, now
 
     def forget(self, link: int) -> None:
         """Drops a connection that is closed; what its member reported stays true."""
