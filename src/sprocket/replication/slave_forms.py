@@ -148,8 +148,11 @@ class SlaveMember:
             LogsDiffer: this one must be cut.
             ConnectionLost: this master must not be copied, or cannot be; the text gives the reason.
         """
-        log, own = self._store.replica, self._epochs.epochs
-        least = max(self._epoch_min(), own.last_epoch)
+        log = self._store.replica
+        least = max(self._epoch_min(), self._epochs.epochs.last_epoch)
+        # An epoch in which this broker led and nothing was sent is in no other list, and says
+        # nothing about the records here.
+        own = self._epochs.epochs.cut(log.end)
         if master.last_epoch < least:
             raise ConnectionLost(
                 f"it is the master of epoch {master.last_epoch}, and epoch {least} has begun: it "
@@ -162,6 +165,7 @@ class SlaveMember:
                     "has no epochs. Compare both; if the master is right, empty this broker's "
                     "folder, so that it copies anew"
                 )
+            self._epochs.cut(log.end)
             return
         common = own.common_end(log.end, master.epochs, master.end)
         if common is None or common < log.start:
