@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sprocket.broker.dispatch import Dispatch, Endpoints, RunEndpoints
 from sprocket.broker.operate.connections import ConnectionRequests
+from sprocket.broker.operate.elections import ElectionRequests
 from sprocket.broker.operate.entries import EntryRequests
 from sprocket.broker.operate.figures import FigureRequests
 from sprocket.broker.operate.groups import GroupRequests
@@ -185,6 +186,9 @@ class RequestTable:
             **VolumeRequests(tables.volumes, cluster=self._settings.config.cluster).endpoints(),
             **connections.endpoints(),
             **ReplicaRequests(self._store, parts.replication).endpoints(),
+            **ElectionRequests(
+                self._store, parts.replication, settings=self._settings, chair=None
+            ).endpoints(),
             **EntryRequests(self._store, tables.clients).endpoints(),
             **SettingRequests(
                 self._settings,

@@ -218,6 +218,8 @@ class OwnRequestCode(IntEnum):
 
     FILTERS = 30_301
     REMOVE_FILTER = 30_302
+    GROUP_STATE = 30_305
+    HAND_OVER = 30_306
 
 
 class OwnResponseCode(IntEnum):

@@ -336,6 +336,11 @@ class Store:
         return LogOffset(self._log.end)
 
     @property
+    def newest_ms(self) -> int:
+        """When the newest record was stored, ms since 1970 UTC; 0 if there is none."""
+        return self._log.newest_ms
+
+    @property
     def oldest_ms(self) -> int:
         """When the first record of the log was stored, ms; -1 if there is none."""
         start = self._log.start

@@ -50,6 +50,7 @@ from sprocket.protocol.bodies.offset import (
     ResetOffsetList,
     TopicStatsTable,
 )
+from sprocket.protocol.bodies.replica_group import GroupMemberFacts, GroupStateBody
 from sprocket.protocol.bodies.route import (
     BrokerData,
     BrokerMemberGroup,
@@ -118,7 +119,9 @@ __all__ = [
     "GroupConfigList",
     "GroupForbidden",
     "GroupList",
+    "GroupMemberFacts",
     "GroupMemberList",
+    "GroupStateBody",
     "GroupTable",
     "HeartbeatBody",
     "KvTable",
