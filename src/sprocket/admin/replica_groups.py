@@ -14,8 +14,7 @@ from sprocket.base.errors import (
 )
 from sprocket.protocol.bodies import BrokerData, GroupMemberFacts, GroupStateBody, ReplicaStateBody
 from sprocket.protocol.codes import MASTER
-from sprocket.protocol.requests.replica import ReplicaState
-from sprocket.protocol.requests.replica_group import GroupStateOf, HandOver
+from sprocket.protocol.requests.replica import GroupStateOf, HandOver, ReplicaState
 
 
 class ReplicaMember(NamedTuple):
@@ -127,7 +126,7 @@ async def elect(
             raise UsageError(f"broker {broker} has no elector: its settings say which one leads")
         raise UsageError(f"no broker {broker} answers")
     asked = min(states, key=lambda each: each.state is None or each.state.slave)
-    await caller.ask(asked.address, HandOver(to=to or 0, is_unclean=is_unclean))
+    await caller.ask(asked.address, HandOver(to=to, is_unclean=is_unclean))
     return await _group(caller, broker, data)
 
 

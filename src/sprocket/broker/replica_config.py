@@ -116,6 +116,13 @@ class ReplicaConfig:
         rocketmq="haMaxGapNotInSync",
         minimum=1024,
     )
+    copies_behind_ms: int = setting(
+        15_000,
+        "In a group with an elector, a slave that has not caught up for so long is not in sync.",
+        rocketmq="haMaxTimeSlaveNotCatchup",
+        minimum=100,
+        maximum=3_600_000,
+    )
     slave_timeout_ms: int = setting(
         3_000,
         "With SYNC_MASTER, how long a send waits for slaves.",

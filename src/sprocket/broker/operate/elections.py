@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import NamedTuple
-
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import InvalidParameter, SystemFailure
 from sprocket.broker.dispatch import Endpoints
 from sprocket.broker.members.replication import Replication
+from sprocket.broker.members.seat import Seat
 from sprocket.broker.settings import BrokerSettings
-from sprocket.election.elector import ElectionRefused, Elector, GroupView
+from sprocket.election.elector import ElectionRefused, GroupView
 from sprocket.protocol.bodies import GroupMemberFacts, GroupStateBody
 from sprocket.protocol.codes import OwnRequestCode
 from sprocket.protocol.command import Command, Reply
-from sprocket.protocol.requests.replica_group import HandOver
+from sprocket.protocol.requests.replica import HandOver
 from sprocket.remoting.transport import Peer
 from sprocket.store.store import Store
 
@@ -22,26 +20,11 @@ from sprocket.store.store import Store
 _HAND_OVER_SECONDS = 3.0
 
 
-class Chair(NamedTuple):
-    """What these requests need of a broker's group.
-
-    Attributes:
-        elector: decides who leads.
-        number: of this broker.
-        hand_over: gives the lead to a member, or to the best one, when that has everything that
-            this broker has accepted; False if there is none in time.
-    """
-
-    elector: Elector
-    number: int
-    hand_over: Callable[[Deadline, int | None], Awaitable[bool]]
-
-
 class ElectionRequests:
     """Shows the group of a broker, and changes its master.
 
     Args:
-        chair: this broker's in its group; None if its role is set.
+        seat: this broker's place in its group; None if its role is set.
     """
 
     def __init__(
@@ -50,12 +33,12 @@ class ElectionRequests:
         replication: Replication,
         *,
         settings: BrokerSettings,
-        chair: Chair | None,
+        seat: Seat | None,
     ) -> None:
         self._store = store
         self._replication = replication
         self._settings = settings
-        self._chair = chair
+        self._seat = seat
 
     def endpoints(self) -> Endpoints:
         """The endpoints, by request code."""
@@ -63,48 +46,48 @@ class ElectionRequests:
 
     def state(self, command: Command, peer: Peer) -> Reply:
         """This broker's state, and its group's as it sees it."""
-        config, chair = self._settings.config, self._chair
+        config, seat = self._settings.config, self._seat
         mine = GroupStateBody(
             cluster=config.cluster,
             broker=config.name,
             confirmed=self._store.readable_end,
             last_stored_ms=self._store.newest_ms,
             log_end=self._store.log_end,
-            number=config.id if chair is None else chair.number,
+            number=config.id if seat is None else seat.number,
             slave=self._replication.is_slave,
         )
-        if chair is not None:
-            _add_view(mine, chair.elector.view)
+        if seat is not None:
+            _add_view(mine, seat.elector.view)
             mine.elector = config.elector_place
         return Reply(body=mine.encode())
 
     async def hand_over(self, command: Command, peer: Peer) -> Reply:
         """Has another member made the master; without losing anything, if this is the master."""
-        asked, chair = command.read(HandOver), self._chair
-        if chair is None:
+        asked, seat = command.read(HandOver), self._seat
+        if seat is None:
             name = self._settings.config.name
             raise SystemFailure(f"broker {name} has no elector: broker.role says what it is")
-        view, to = chair.elector.view, asked.to or None
+        view, to = seat.elector.view, asked.to
         if asked.is_unclean and to is None:
             raise InvalidParameter("whoever may miss what was acknowledged is named by its number")
         if to is None or to != view.master:
-            await self._elect(chair, view, to, is_unclean=asked.is_unclean)
+            await self._elect(seat, view, to, is_unclean=asked.is_unclean)
         return self.state(command, peer)
 
     async def _elect(
-        self, chair: Chair, view: GroupView, to: int | None, *, is_unclean: bool
+        self, seat: Seat, view: GroupView, to: int | None, *, is_unclean: bool
     ) -> None:
-        if view.master == chair.number and not is_unclean:
+        if view.master == seat.number and not is_unclean:
             _check(view, to)
-            if not await chair.hand_over(Deadline.after(_HAND_OVER_SECONDS), to):
+            if not await seat.hand_over(Deadline.after(_HAND_OVER_SECONDS), to):
                 raise SystemFailure(
                     f"no other member had everything within {_HAND_OVER_SECONDS:g} s: "
-                    f"{chair.number} goes on as the master"
+                    f"{seat.number} goes on as the master"
                 )
             return
         if to is None:
             to = _check(view, None)
-        await chair.elector.hand_over(to, view, is_unclean=is_unclean)
+        await seat.elector.hand_over(to, view, is_unclean=is_unclean)
 
 
 def _check(view: GroupView, to: int | None) -> int:

@@ -50,6 +50,7 @@ from sprocket.protocol.bodies.offset import (
     ResetOffsetList,
     TopicStatsTable,
 )
+from sprocket.protocol.bodies.replica import ChangedState, CopiedFilter, TimerState
 from sprocket.protocol.bodies.replica_group import GroupMemberFacts, GroupStateBody
 from sprocket.protocol.bodies.route import (
     BrokerData,
@@ -98,6 +99,7 @@ __all__ = [
     "BrokerMemberGroup",
     "BrokerMembersBody",
     "BrokerStatsBody",
+    "ChangedState",
     "CheckClientBody",
     "ClientConnection",
     "ClusterInfo",
@@ -110,6 +112,7 @@ __all__ = [
     "ConsumeTimeSpans",
     "ConsumerConnection",
     "ConsumerData",
+    "CopiedFilter",
     "CorrectionOffsets",
     "DataVersion",
     "DelayOffsets",
@@ -156,6 +159,7 @@ __all__ = [
     "SubscriptionData",
     "TimerMetric",
     "TimerMetricsBody",
+    "TimerState",
     "TopicConfig",
     "TopicConfigList",
     "TopicList",
