@@ -6,6 +6,9 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from sprocket.election.opening import ElectorRequest, key_elector
+from sprocket.protocol.bodies import KvTable, ReplicaStateBody
+from sprocket.protocol.requests.admin import BrokerState
+from sprocket.protocol.requests.replica import HandOver, ReplicaState
 from sprocket.protocol.requests.send import SendMessageV2
 from sprocket.testing.cluster import Machine
 from sprocket.testing.entropy import SeededEntropy
@@ -15,7 +18,7 @@ from sprocket.testing.network import Network
 from tests.broker.parts import Asker
 from tests.broker.scripted import LEASE, ScriptedGroup, scripted
 
-SYSTEM_ERROR, FLUSH_SLAVE_TIMEOUT, SERVICE_NOT_AVAILABLE = 1, 12, 14
+SUCCESS, SYSTEM_ERROR, SYSTEM_BUSY, FLUSH_SLAVE_TIMEOUT, SERVICE_NOT_AVAILABLE = 0, 1, 2, 12, 14
 
 
 def play(test: Callable[[ScriptedGroup], Awaitable[None]], **settings: object) -> None:
@@ -142,3 +145,59 @@ def test_a_master_that_is_cut_off_acknowledges_nothing_that_the_next_one_has_not
         assert await running.asker(second).bodies("T") == [b"1", b"2"]
 
     play(test, role="SYNC_MASTER")
+
+
+def test_an_operator_gives_the_lead_to_another_member_and_nothing_that_waits_is_lost() -> None:
+    async def test(running: ScriptedGroup) -> None:
+        await asyncio.sleep(LEASE)
+        first = running.master
+        other = max({1, 2, 3} - {first})
+        sending = [asyncio.ensure_future(sent(running.asker(first))) for _ in range(5)]
+        handing = asyncio.ensure_future(running.asker(first).code(HandOver(to=other)))
+        codes = await asyncio.gather(*sending)
+        assert await handing == SUCCESS
+        assert set(codes) <= {SUCCESS, SYSTEM_BUSY, SERVICE_NOT_AVAILABLE}
+        assert await running.led(but=first) == other
+        await asyncio.sleep(LEASE)
+        stored = await running.asker(other).bodies("T")
+        assert len(stored) == codes.count(SUCCESS)
+        assert running.view.in_sync == {1, 2, 3}
+        assert await running.asker(first).code(HandOver()) == SYSTEM_ERROR
+
+    play(test, role="SYNC_MASTER")
+
+
+def test_the_state_of_a_broker_shows_the_group() -> None:
+    async def test(running: ScriptedGroup) -> None:
+        await running.asker(running.master).send("T", b"1")
+        await asyncio.sleep(LEASE)
+        reply = await running.asker(running.master).call(BrokerState())
+        figures = KvTable.decode(reply.body).table
+        end = running.machine(running.master).server._store.log_end
+        shown = {key: figures[key] for key in ("groupRole", "groupEpoch", "inSyncSet")}
+        assert shown == {"groupRole": "master", "groupEpoch": "1", "inSyncSet": "1,2,3"}
+        assert figures["confirmOffset"] == str(end)
+        others = {1, 2, 3} - {running.master}
+        assert {figures[f"behindBytes.{each}"] for each in others} == {"0"}
+        assert all(int(figures[f"behindMs.{each}"]) < 1000 for each in others)
+        reply = await running.asker(running.master).call(ReplicaState())
+        assert ReplicaStateBody.decode(reply.body).in_sync_slave_nums == 2
+        slave = running.asker(min(others))
+        figures = KvTable.decode((await slave.call(BrokerState())).body).table
+        assert (figures["groupRole"], figures["groupEpoch"]) == ("slave", "1")
+
+    play(test)
+
+
+def test_a_master_whose_disk_is_slow_is_not_replaced_before_it_listens() -> None:
+    async def test(running: ScriptedGroup) -> None:
+        await asyncio.sleep(LEASE)
+        first = running.master
+        for machine in running.machines:
+            machine.disk._sync_seconds = (0.2, 0.3)
+        running.machine(first).kill()
+        await running.led(but=first)
+        await asyncio.sleep(2 * LEASE)
+        assert running.view.epoch == 2
+
+    play(test)

@@ -160,7 +160,9 @@ class Broker:
         async with self._exit:
             if self._group is not None:
                 await self._group.hand_over()
-            inside = self._now
+            inside = self._inside
+            if inside is None or inside.dispatch is None:  # it changes its role at this moment
+                return
             await inside.registration.leave()
             inside.parts.pulls.stop()
             await self._server.drain(Deadline.after_ms(self._settings.config.drain_ms))

@@ -65,9 +65,7 @@ class RoleChanges:
     @property
     def link(self) -> MasterContact:
         """The connection to the master that is followed."""
-        group = self.inside.group
-        is_open = group.slave is not None and group.slave.is_connected
-        return MasterContact(is_open, group.heard_at)
+        return self.inside.group.link
 
     async def open(self, cut_at: int | None = None) -> None:
         """Opens everything as a slave that follows nobody yet.
@@ -160,11 +158,14 @@ class RoleChanges:
         is_done = False
         try:
             if await inside.group.has_all(chosen.id, deadline):
+                view = self._elector.view  # the in-sync set may have changed meanwhile
                 view = await self._elector.hand_over(chosen.id, view)
                 is_done = view.master != self._number
         finally:
             if not is_done and self._inside is inside and self._is_leading:
                 inside.resume()
+            else:
+                inside.registration.move(self._number, view.epoch)
         return is_done
 
     def _candidates(self, view: GroupView, to: int | None) -> Iterator[Candidate]:

@@ -13,6 +13,7 @@ from sprocket.base.errors import ServiceNotAvailable, StoreError, SystemFailure
 from sprocket.base.ports import Entropy
 from sprocket.base.watermark import Watermark
 from sprocket.broker.members.in_sync_upkeep import InSyncUpkeep
+from sprocket.broker.members.leadership import MasterContact
 from sprocket.broker.members.replication import Replication
 from sprocket.broker.members.seat import Seat
 from sprocket.broker.settings import BrokerSettings
@@ -134,11 +135,16 @@ class GroupReplication(Replication):
         self.master.renew()
 
     @property
-    def heard_at(self) -> float:
-        """When something last came from the master that is followed, or it was first followed, by
-        the loop's time."""
-        heard_at = None if self.slave is None else self.slave.heard_at
-        return max(self._followed_at, heard_at or self._followed_at)
+    def link(self) -> MasterContact:
+        """The connection to the master that is followed."""
+        slave = self.slave
+        heard_at = None if slave is None else slave.heard_at
+        return MasterContact(
+            self.master.replication,
+            is_open=slave is not None and slave.is_connected,
+            has_begun=heard_at is not None,
+            heard_at=max(self._followed_at, heard_at or self._followed_at),
+        )
 
     async def run(self, on_copied: Callable[[], None]) -> None:
         """Copies the master's log, or keeps the in-sync set as the master, until cancelled.

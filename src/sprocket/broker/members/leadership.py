@@ -46,6 +46,8 @@ logger = logging.getLogger(__name__)
 _ASK_SECONDS = 0.15
 #: The state of the master is looked at so often in a lease.
 _ROUNDS = 10
+#: A new master has this part of a lease until it listens for slaves.
+_BEGIN_PART = 0.4
 #: Part of a lease after which a connection that is not made shows nothing.
 _PROBE_PART = 0.2
 
@@ -54,11 +56,16 @@ class MasterContact(NamedTuple):
     """The connection of a slave to its master.
 
     Attributes:
-        is_open: whether there is one.
-        heard_at: when something last came from this master, by the loop's time.
+        address: where the log is copied from.
+        is_open: whether there is a connection.
+        has_begun: whether there ever was one to this master.
+        heard_at: when something last came from this master, or it was first followed, by the loop's
+            time.
     """
 
+    address: str
     is_open: bool
+    has_begun: bool
     heard_at: float
 
 
@@ -198,7 +205,9 @@ class Leadership:
         master = view.members.get(view.master or 0)
         if not self._elector.is_deciding or master is None:
             return
-        is_refused = not self._roles.link.is_open and await self._refuses(master)
+        if self._roles.link.address != master.replication_address:
+            await self._roles.follow(view)  # it was started again at another address
+        is_refused = await self._is_ended(master)
         signs = self._signs(is_refused=is_refused)
         if signs.is_lost(self._lease):
             await self._seek(view, is_ended=signs.is_ended)
@@ -208,6 +217,18 @@ class Leadership:
     def _signs(self, *, is_refused: bool) -> Signs:
         since = max(self._roles.link.heard_at, self._awake_since)
         return Signs(is_refused, asyncio.get_running_loop().time() - since)
+
+    # A member that has just been elected syncs its epoch before it listens. So it has some time for
+    # that before a refusal shows that it has ended.
+    async def _is_ended(self, master: Member) -> bool:
+        """Whether the master's process has ended, as far as can be seen at once."""
+        link = self._roles.link
+        if link.is_open:
+            return False
+        followed = asyncio.get_running_loop().time() - link.heard_at
+        if not link.has_begun and followed < self._lease * _BEGIN_PART:
+            return False
+        return await self._refuses(master)
 
     async def _refuses(self, master: Member) -> bool:
         """Whether the master's host says that nobody listens where it sends its log."""
