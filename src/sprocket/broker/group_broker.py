@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable
 
 from sprocket.base.deadline import Deadline
-from sprocket.base.errors import SprocketError, SystemFailure
+from sprocket.base.errors import SprocketError
 from sprocket.base.troubles import Troubles
 from sprocket.broker.members.leadership import Leadership
 from sprocket.broker.members.seat import Seat
@@ -15,12 +15,8 @@ from sprocket.broker.open_broker import OpenBroker
 from sprocket.broker.role_changes import RoleChanges
 from sprocket.broker.tables.files import Work
 from sprocket.election.elector import Elector, ElectorUnavailable
-from sprocket.protocol.codes import OwnRequestCode
-from sprocket.protocol.command import Command, Reply
-from sprocket.protocol.requests.replica import HandOver
 from sprocket.remoting import address as addresses
 from sprocket.remoting.pool import Pool
-from sprocket.remoting.transport import Peer
 
 logger = logging.getLogger(__name__)
 
@@ -89,8 +85,9 @@ class GroupBroker:
             number,
             replication_port,
             self._lease,
-            {**leadership.endpoints(), OwnRequestCode.HAND_OVER: self._hand_over_asked},
+            leadership.endpoints(),
             leadership.wake,
+            roles.hand_over,
         )
         await roles.open()
         self._run("elector", self._elector.run)
@@ -103,21 +100,6 @@ class GroupBroker:
         except SprocketError as error:
             logger.warning("the lead is not handed over: %s", error)
         await self._stop_running()
-
-    async def _hand_over_asked(self, command: Command, peer: Peer) -> Reply:
-        """Gives the lead to another member because an operator wants it.
-
-        Raises:
-            ElectionRefused, ElectorUnavailable: the elector does not do it.
-            SystemFailure: this broker does not lead, or no such member is in sync.
-        """
-        to = command.read(HandOver).to
-        if not await self._roles.hand_over(Deadline.after(_HAND_OVER_SECONDS), to):
-            raise SystemFailure(
-                "the lead is not handed over: this broker is not the master, or "
-                + ("no other member is in sync" if to is None else f"member {to} is not in sync")
-            )
-        return Reply()
 
     async def close(self) -> None:
         """Leaves the group and closes what is open."""

@@ -117,7 +117,7 @@ class OpenBroker:
                 self._settings,
                 world=self._world,
                 place=place,
-                more={} if self._seat is None else self._seat.endpoints,
+                seat=self._seat,
             )
             opened.push_async_callback(self._stop_timers)
             opened.push_async_callback(self._stop_running)

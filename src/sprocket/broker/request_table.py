@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from functools import partial
-from types import MappingProxyType
 
 from sprocket.broker.dispatch import Dispatch, Endpoints, RunEndpoints
+from sprocket.broker.members.seat import Seat
 from sprocket.broker.operate.connections import ConnectionRequests
+from sprocket.broker.operate.elections import ElectionRequests
 from sprocket.broker.operate.entries import EntryRequests
 from sprocket.broker.operate.figures import FigureRequests
 from sprocket.broker.operate.groups import GroupRequests
@@ -43,7 +44,7 @@ class RequestTable:
     Args:
         parts: what the endpoints work on.
         store: the opened store.
-        more: further endpoints.
+        seat: the broker's place in its group; None if it is in none.
     """
 
     def __init__(
@@ -54,16 +55,19 @@ class RequestTable:
         *,
         world: Ports,
         place: Location,
-        more: Endpoints = MappingProxyType({}),
+        seat: Seat | None = None,
     ) -> None:
         self._parts = parts
+        self._seat = seat
         self._tables = parts.tables
         self._store = store
         self._settings = settings
         self._clock, self._entropy = world.clock, world.entropy
         self._address = place.address
         messages, self._runs = self._messages()
-        self._table = {**messages, **self._consumers(), **self._operators(), **more}
+        self._table = {**messages, **self._consumers(), **self._operators()}
+        if seat is not None:
+            self._table |= seat.endpoints
 
     def of_master(self) -> Dispatch:
         """What calls the endpoint of each request at a master."""
@@ -200,6 +204,9 @@ class RequestTable:
             **VolumeRequests(tables.volumes, cluster=self._settings.config.cluster).endpoints(),
             **connections.endpoints(),
             **ReplicaRequests(self._store, parts.replication).endpoints(),
+            **ElectionRequests(
+                self._store, parts.replication, settings=self._settings, seat=self._seat
+            ).endpoints(),
             **EntryRequests(self._store, tables.clients).endpoints(),
             **SettingRequests(
                 self._settings,

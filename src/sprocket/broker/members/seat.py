@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
+from sprocket.base.deadline import Deadline
 from sprocket.broker.dispatch import Endpoints
 from sprocket.election.elector import Elector
 
@@ -19,6 +20,8 @@ class Seat(NamedTuple):
         lease: for so long a master may lead without a sign of life, s.
         endpoints: requests of other members, by request code.
         on_lost: is called when the connection to the master has ended.
+        hand_over: if this broker leads, gives the lead to a member, or to the best one, when that
+            has everything that this broker has accepted; False if there is none in time.
     """
 
     elector: Elector
@@ -27,3 +30,4 @@ class Seat(NamedTuple):
     lease: float
     endpoints: Endpoints
     on_lost: Callable[[], None]
+    hand_over: Callable[[Deadline, int | None], Awaitable[bool]]

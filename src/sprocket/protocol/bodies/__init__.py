@@ -51,6 +51,7 @@ from sprocket.protocol.bodies.offset import (
     TopicStatsTable,
 )
 from sprocket.protocol.bodies.replica import ChangedState, CopiedFilter, TimerState
+from sprocket.protocol.bodies.replica_group import GroupMemberFacts, GroupStateBody
 from sprocket.protocol.bodies.route import (
     BrokerData,
     BrokerMemberGroup,
@@ -121,7 +122,9 @@ __all__ = [
     "GroupConfigList",
     "GroupForbidden",
     "GroupList",
+    "GroupMemberFacts",
     "GroupMemberList",
+    "GroupStateBody",
     "GroupTable",
     "HeartbeatBody",
     "KvTable",

@@ -46,12 +46,26 @@ class MemberState(Header, kw_only=True):
     reply: ClassVar[type[Header]] = MemberStateReply
 
 
+class GroupStateOf(Header, kw_only=True):
+    """Asks a broker for its own state and its group's; reply body: `GroupStateBody`."""
+
+    code: ClassVar[int] = OwnRequestCode.GROUP_STATE
+
+
 class HandOver(Header, kw_only=True):
-    """Asks the master of a group to give its place to another member that is in sync."""
+    """Asks a member of a group to have another one made the master; reply body: `GroupStateBody`.
+
+    The master gives its place without losing anything; any other member asks its elector.
+
+    Attributes:
+        to: the number of the new master; None for the best that is in sync.
+        is_unclean: whether it may miss what was acknowledged, which is lost then.
+    """
 
     code: ClassVar[int] = OwnRequestCode.HAND_OVER
 
     to: Long | None = None
+    is_unclean: bool = False
 
 
 class ReplicaState(Header, kw_only=True):
