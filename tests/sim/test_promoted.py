@@ -1,4 +1,4 @@
-"""Slaves that become masters by hand: nothing acknowledged is lost, nothing due, and no position."""
+"""Slaves that become masters by hand: nothing acknowledged or due is lost, and no position."""
 
 from __future__ import annotations
 
