@@ -51,7 +51,7 @@ class Followers:
     """The slaves of one broker.
 
     Args:
-        origin: see `ChangeJournal`.
+        new_origin: see `ChangeJournal`.
         is_known: whether a host is known to have a slave of this broker; others get the tables too,
             but nobody waits for them.
         timeout_ms: how long a change waits for them at most; 0 if it need not wait.
@@ -62,13 +62,17 @@ class Followers:
     """
 
     def __init__(
-        self, origin: str, *, is_known: Callable[[str], bool], timeout_ms: Callable[[], int]
+        self,
+        new_origin: Callable[[], str],
+        *,
+        is_known: Callable[[str], bool],
+        timeout_ms: Callable[[], int],
     ) -> None:
         self._is_known = is_known
         self._timeout_ms = timeout_ms
         self._known: dict[str, Follower] = {}
         self.definitions = Watermark()
-        self.journal = ChangeJournal(origin, on_definition=self.definitions.rise)
+        self.journal = ChangeJournal(new_origin, on_definition=self.definitions.rise)
 
     def heard(self, peer: Peer, broker_id: int) -> Follower:
         """The slave that asks now."""

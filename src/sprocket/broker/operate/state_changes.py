@@ -112,7 +112,7 @@ class StateRequests:
     def _listed(self, follower: Follower, at: int) -> Reply:
         """The next page of a listing, or the first one of a new listing."""
         if follower.listing is None or at < 0:
-            self._journal.is_followed = True
+            self._journal.follow()
             follower.listing, at = self._listing(), 0
             follower.has = type(follower.has)()
         state = ChangedState(version=-1, is_more=True)
@@ -128,7 +128,7 @@ class StateRequests:
         names = {
             TOPICS: list({**tables.topics.by_name, **dict.fromkeys(deleted)}),
             GROUPS: list({**tables.groups.by_name, **tables.groups.forbidden}),
-            OFFSETS: tables.offsets.keys(),
+            OFFSETS: tables.offsets.names(),
             LEASES: tables.locks.groups(),
             FILTERS: list(map(key_text, tables.filters.uploads.all_keys())),
         }

@@ -28,7 +28,7 @@ from sprocket.store.store import Store
 _ROWS_AT_ONCE = 256
 
 
-class Mirror:
+class CopiedTables:
     """The tables of a slave, and what of its master's was listed.
 
     Args:
@@ -117,7 +117,7 @@ class Mirror:
 
     async def _keep_offsets(self, kept: Iterable[str]) -> None:
         offsets = self._tables.offsets
-        async for key in _in_turns(set(offsets.keys()) - set(kept)):
+        async for key in _in_turns(set(offsets.names()) - set(kept)):
             offsets.copy_row(key, {})
 
     # Whole tables, as RocketMQ's masters send them.
