@@ -61,6 +61,7 @@ async def replica(
     disk: MemoryDisk | None = None,
     *,
     is_copy: bool = False,
+    cut_at: int | None = None,
     config: StoreConfig = SMALL,
 ) -> Replica:
     disk = disk or MemoryDisk()
@@ -74,6 +75,7 @@ async def replica(
         tag_codes=TAGS_ONLY,
         safe=[confirmed],
         is_copy=is_copy,
+        cut_at=cut_at,
     )
     epochs = EpochFile(disk, ROOT)
     epochs.load(store.log_start, store.log_end)

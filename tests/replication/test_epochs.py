@@ -85,7 +85,11 @@ def test_the_newest_epoch_that_began_at_one_place_decides() -> None:
     assert new.common_end(400, old, 300) == 150
     assert old.common_end(300, EpochList([(1, 0), (2, 90)]), 95) == 90
     assert old.common_end(300, old, 250) == 250
-    assert old.common_end(300, EpochList([(4, 0)]), 400) is None
+    assert old.common_end(300, EpochList([(4, 0)]), 400) == 0
+    assert EpochList([(4, 0)]).common_end(400, old, 300) == 0
+    assert old.common_end(300, EpochList([(4, 50)]), 400) is None
+    assert old.trimmed(150).common_end(300, EpochList([(4, 0)]), 400) is None
+    assert EpochList([(1, 0), (5, 9)]).common_end(300, EpochList([(4, 0)]), 400) is None
     assert EpochList().common_end(0, old, 300) is None
 
 

@@ -123,6 +123,7 @@ def test_logs_without_a_common_epoch_are_left_alone(caplog: pytest.LogCaptureFix
             await asyncio.sleep(1)
         other = await replica(4)
         fill(other, "other")
+        other.epochs.add(8, 100)
         async with leading(other, 9), following(two, other.port) as follower:
             await asyncio.sleep(3)
             assert not follower.task.done()
@@ -131,6 +132,18 @@ def test_logs_without_a_common_epoch_are_left_alone(caplog: pytest.LogCaptureFix
     with caplog.at_level(logging.WARNING):
         play(test)
     assert "no part of this log" in caplog.text
+
+
+def test_what_nobody_had_copied_when_the_next_master_began_is_cut() -> None:
+    async def test() -> None:
+        one = await a_master()
+        other = await replica(4)
+        async with leading(other, 9), following(one, other.port) as follower:
+            with pytest.raises(LogsDiffer) as error:
+                await asyncio.wait_for(follower.task, 5)
+        assert error.value.cut_at == 0
+
+    play(test)
 
 
 def test_a_slave_without_epochs_continues_the_log_it_has() -> None:
