@@ -27,6 +27,7 @@ from sprocket.base.watermark import Watermark
 from sprocket.broker.config import BrokerConfig
 from sprocket.broker.dispatch import Dispatch
 from sprocket.broker.members.replication import Replication, copy_rules
+from sprocket.broker.members.vip_listener import VipListener
 from sprocket.broker.parts import BrokerParts, Location, Ports
 from sprocket.broker.replica_config import SLAVE
 from sprocket.broker.request_table import RequestTable
@@ -87,10 +88,7 @@ class Broker:
             self._answer_all,
             host=config.host,
             port=config.port,
-            limits=ConnectionLimits(
-                frame_bytes_max=config.frame_bytes_max,
-                unfinished_bytes_max=config.unfinished_bytes_max,
-            ),
+            limits=_limits(config),
         )
         self._pool = Pool(entropy=entropy)
         self._dispatch: Dispatch | None = None
@@ -208,6 +206,7 @@ class Broker:
         self._run("store", self._store.run)
         if not parts.replication.is_slave:
             self._run_delivery()
+            self._run("port for slaves of RocketMQ", self._vip_listener().run)
         else:
             self._run("copy of the master's state", parts.state_copy.run)
             if parts.timer_following is not None:
@@ -222,6 +221,15 @@ class Broker:
         self._run("replication", partial(parts.replication.run, parts.copied))
         await parts.registration.first()
         self._run("registration", parts.registration.run)
+
+    def _vip_listener(self) -> VipListener:
+        return VipListener(
+            self._answer_all,
+            host=self._settings.config.host,
+            port=self._server.port,
+            limits=_limits(self._settings.config),
+            strangers=self._parts.strange_slaves,
+        )
 
     def _run_delivery(self) -> None:
         """Runs what writes messages of its own: a slave gets those from its master."""
@@ -297,6 +305,12 @@ class Broker:
         await self._parts.registration.announced()
         await self._parts.followers.have_all()
         return await outcome if isinstance(outcome, Awaitable) else outcome
+
+
+def _limits(config: BrokerConfig) -> ConnectionLimits:
+    return ConnectionLimits(
+        frame_bytes_max=config.frame_bytes_max, unfinished_bytes_max=config.unfinished_bytes_max
+    )
 
 
 def _retrieve(failure: asyncio.Future[None]) -> None:
