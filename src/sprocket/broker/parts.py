@@ -154,6 +154,11 @@ class BrokerParts:
             self._queue_count = count
             self.tables.topics.add_missing(self._store.queues())
 
+    def strange_slaves(self) -> int:
+        """How many slaves copy the log and do not ask for changes of the tables."""
+        sender = self.replication.sender
+        return 0 if sender is None else len(sender.links) - self.followers.count
+
     def _pulls(self, store: Store, settings: BrokerSettings, memory_bytes: int) -> PullRequests:
         """Endpoints of pulls."""
         tables = self.tables

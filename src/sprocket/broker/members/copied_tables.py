@@ -56,8 +56,7 @@ class CopiedTables:
             StoreError: the disk refuses to delete a topic.
         """
         tables = self._tables
-        for topic, log_offset in state.deletions.items():
-            self._delete(topic, log_offset)
+        self._store.replica.delete_before(state.deletions)
         for name, config in state.topics.items():
             tables.topics.copy(name, config)
         for name, group in state.groups.items():
@@ -87,14 +86,11 @@ class CopiedTables:
         yield LEASES, set(state.leases)
         yield FILTERS, set(state.filters)
 
-    def _delete(self, topic: str, log_offset: int) -> None:
-        replica = self._store.replica
-        if replica.deleted_at(topic) < log_offset:
-            replica.delete_before(topic, log_offset)
-
     async def end_listing(self) -> None:
-        """Removes the rows that the master did not list."""
+        """Removes the rows that the master did not list, if it has listed them."""
         tables, listed = self._tables, self._listed
+        if not listed:
+            return
         self._listed = {}
         await self._keep_topics(listed[TOPICS])
         await self._keep_groups(listed[GROUPS])

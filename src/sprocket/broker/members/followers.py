@@ -6,7 +6,7 @@ applied: a new topic is known to every copy once all slaves that follow have ask
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 
 from sprocket.base.deadline import Deadline, loop_ms
 from sprocket.base.watermark import Watermark
@@ -85,9 +85,11 @@ class Followers:
             del self._known[next(iter(self._known))]
         return follower
 
-    def versions(self) -> Mapping[str, int]:
-        """By slave, the version that it has, of those that follow."""
-        return {name: each.has.value for name, each in self._known.items() if each.follows}
+    @property
+    def count(self) -> int:
+        """How many slaves ask for changes now."""
+        now_ms = loop_ms()
+        return sum(now_ms - each.heard_ms < SILENT_MS for each in self._known.values())
 
     async def have_all(self) -> bool:
         """Returns when all slaves that follow have all changes so far, or the time is over.

@@ -91,7 +91,7 @@ class StateCopy:
         self._on_timers = on_timers
         self._troubles = Troubles(lambda: asyncio.get_running_loop().time(), logger)
         self._asked = self._origin = ""
-        self._listing_at = -1
+        self._listing_at, self._is_more = -1, False
         #: The newest bodies of RocketMQ's tables, by class: equal ones are not decoded again.
         self._bodies: dict[type[Header], bytes] = {}
         self.version = -1
@@ -150,7 +150,7 @@ class StateCopy:
             origin=self._origin,
             since=self.version,
             listing_at=self._listing_at,
-            wait_ms=WAIT_MS,
+            wait_ms=0 if self._is_more else WAIT_MS,
         )
         deadline = Deadline.after(_ASK_SECONDS + WAIT_MS / 1000)
         reply = await self._pool.ask(address, asked, deadline=deadline)
@@ -175,19 +175,16 @@ class StateCopy:
         return False
 
     async def _apply(self, state: ChangedState) -> None:
-        is_listing = state.listing_at >= 0 or (self._listing_at >= 0 and state.version >= 0)
-        is_first = state.origin != self._origin or (self.version < 0 and self._listing_at < 0)
-        if is_first:
+        if state.is_first:
             self._copied.begin_listing()
         self._copied.apply(state)
         if state.timers is not None:
             self._on_timers(state.timers)
-        if state.version >= 0 and (is_first or is_listing):
+        if state.version >= 0:
             await self._copied.end_listing()
         await self._copied.saved()
-        self._origin, self._listing_at, self.version = (
-            state.origin, state.listing_at, state.version,
-        )  # fmt: skip
+        self._origin, self.version = state.origin, state.version
+        self._listing_at, self._is_more = state.listing_at, state.is_more
 
     # RocketMQ's masters. The log's end is asked for after the tables, so what these refer to is in
     # the log before it.
