@@ -35,7 +35,7 @@ pytestmark = [
     ),
 ]
 
-#: Commands that only show something, and those that no server sees.
+#: Commands that only show something, and those that no server sees, or that need a group.
 READS = {
     "cluster status", "cluster members",
     "topic list", "topic route", "topic status", "topic volume", "group list",
@@ -45,6 +45,7 @@ READS = {
 }  # fmt: skip
 ELSEWHERE = {
     "standalone", "nameserver", "broker", "store verify", "store dump", "store repair",
+    "cluster elect",
     *(each for each in commands(typer.main.get_command(app)) if each.startswith("pipeline ")),
 }  # fmt: skip
 

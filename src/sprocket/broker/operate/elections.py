@@ -86,6 +86,12 @@ class ElectionRequests:
                 )
             return
         if to is None:
+            leader = view.members.get(view.master or 0)
+            if leader is not None and leader.is_alive and seat.number != leader.id:
+                raise ElectionRefused(
+                    f"member {leader.id} leads and lives: it is asked itself, or the new master is "
+                    "named by its number"
+                )
             to = _check(view, None)
         await seat.elector.hand_over(to, view, is_unclean=is_unclean)
 
