@@ -5,7 +5,7 @@
     │   ├── ConfigError       a setting is unknown, ill-typed or out of bounds
     │   ├── ClosedError       the object is closed, or not started yet
     │   ├── UnreadQueues      a change would hide messages (admin.topic_changes)
-    │   └── QueueNotFound     the route of a topic has no such queue (client.sending.sender)
+    │   └── QueueNotFound     the route of a topic has no such queue (client.sending.fixed_queue)
     ├── ProtocolError
     │   ├── LocalProtocolError    we were about to break the wire format
     │   └── RemoteProtocolError   the peer broke it

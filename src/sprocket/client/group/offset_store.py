@@ -8,7 +8,8 @@ from collections.abc import Iterable
 
 from sprocket.base.errors import SprocketError, TransportError
 from sprocket.client.base.subscription import Subscription
-from sprocket.client.fetching.fetcher import Feed, FeedParts
+from sprocket.client.fetching.feed_parts import FeedParts
+from sprocket.client.fetching.fetcher import Feed
 from sprocket.client.group.local_offsets import LocalOffsets
 from sprocket.client.group.offsets import BrokerOffsets, StartPosition
 from sprocket.message.queue import QueueId
