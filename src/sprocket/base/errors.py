@@ -16,7 +16,8 @@
     ├── ReplyError            the server replied with an error (has `.code` and `.remark`)
     │   ├── one class per code worth catching: `TopicNotFound`, `NoPermission`, …
     │   │   ├── Forbidden     below NoPermission: reading is forbidden (broker.tables.access)
-    │   │   └── SqlInvalid    below SubscriptionInvalid and UsageError (filter.sql92_terms)
+    │   │   ├── SqlInvalid    below SubscriptionInvalid and UsageError (filter.sql92_terms)
+    │   │   └── Superseded    below SystemFailure: a broker is another's now (nameserver.routes)
     ├── RouteNotFound         no broker is known for a topic
     ├── BrokersFailed         something is done at some brokers only (admin.caller)
     ├── SendFailed            every attempt of a send failed (chained to the last)
