@@ -68,6 +68,7 @@ class Feed:
         window: the messages that are fetched; it is replaced when the position is reset.
         committed: the offset that the broker has, as far as is known, or None.
         committed_at: when that was committed, on the loop's clock.
+        committed_to: the address of the broker that has it.
     """
 
     def __init__(
@@ -78,6 +79,7 @@ class Feed:
         self.subscription = subscription
         self.committed: QueueOffset | None = None
         self.committed_at = asyncio.get_running_loop().time()
+        self.committed_to = ""
         self._parts = parts
         self._limits = FetchLimits(
             config.window_count_max, config.window_bytes_max, config.window_span_max
@@ -217,6 +219,8 @@ class Feed:
             raise ConnectFailed(f"no route has the address of broker {self.queue.broker!r}")
         number, address = where
         self._asked_at = address
+        if number != self._number:  # a slave is read while there is no master
+            session.search.suspect(self.queue.broker, self.queue.topic)
         peer = session.greeted(address) or await session.register(address)
         if peer is not self._peer:
             if self._peer is not None:  # a broker that was killed forgets its last commits
@@ -240,6 +244,7 @@ class Feed:
             return
         if header.sys_flag & COMMIT_OFFSET:
             self.committed = QueueOffset(max(self.committed or 0, header.commit_offset))
+            self.committed_to = address
         if self.queue not in self._parts.pauses:  # else it is pulled again after the pause
             self._take(answer, began)
 

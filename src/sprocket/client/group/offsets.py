@@ -105,6 +105,11 @@ class BrokerOffsets:
         self._group = group
         self._timeout_ms = timeout_ms
 
+    def place(self, queue: QueueId) -> str:
+        """The address of the broker that is asked about a queue now; empty if none is known."""
+        where = self._session.routes.nearest(queue.broker, MASTER)
+        return "" if where is None else where[1]
+
     async def committed(self, queue: QueueId) -> QueueOffset | None:
         """Returns the group's committed offset, or None if it has none."""
         header = QueryOffset(
