@@ -239,6 +239,7 @@ WALK: dict[int, tuple[Change, ...] | str] = {
         (
             OwnRequestCode.FILTERS,
             RequestCode.CHECK_CLIENT_CONFIG,
+            RequestCode.EXCHANGE_BROKER_HA_INFO,
             RequestCode.GET_ALL_CONSUMER_OFFSET,
             RequestCode.GET_ALL_MESSAGE_REQUEST_MODE,
             RequestCode.GET_ALL_PRODUCER_INFO,
@@ -261,6 +262,7 @@ WALK: dict[int, tuple[Change, ...] | str] = {
             RequestCode.GET_TIMER_METRICS,
             RequestCode.GET_TOPIC_CONFIG,
             RequestCode.GET_TOPIC_STATS_INFO,
+            RequestCode.NOTIFY_MIN_BROKER_ID_CHANGE,
             RequestCode.QUERY_CONSUME_QUEUE,
             RequestCode.QUERY_CONSUME_TIME_SPAN,
             RequestCode.QUERY_CORRECTION_OFFSET,

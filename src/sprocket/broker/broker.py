@@ -216,6 +216,10 @@ class Broker:
         for name, work in parts.files.rounds(self._settings):
             self._run(name, work)
         self._run("replication", partial(parts.replication.run, parts.copied))
+        if self._settings.config.acting_master:
+            if not parts.replication.is_slave:
+                await parts.acting.take_over(parts.tables.offsets)
+            self._run("watch over the broker's processes", parts.acting.run)
         await parts.registration.first()
         self._run("registration", parts.registration.run)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from sprocket.base.ports import Clock, Disk, Entropy
+from sprocket.broker.members.acting import ActingMaster
 from sprocket.broker.members.membership import MembershipRequests
 from sprocket.broker.members.registration import Registration
 from sprocket.broker.members.replication import Replication
@@ -110,6 +111,7 @@ class BrokerParts:
             ha_address=place.ha_address,
             on_master=replication.master.learn,
         )
+        self.acting = self._acting(pool, settings, place)
         self.delay_rules = DelayRules.of(settings, levels)
         self.ingress = Ingress(
             store,
@@ -199,6 +201,18 @@ class BrokerParts:
             self.ingress.accept_due,
             clock=clock,
             save_ms=settings.store.timer_flush_interval_ms,
+        )
+
+    def _acting(self, pool: Pool, settings: BrokerSettings, place: Location) -> ActingMaster:
+        """What a broker knows of the other processes of its name."""
+        return ActingMaster(
+            pool,
+            settings,
+            address=place.address,
+            ha_address=place.ha_address,
+            master=self.replication.master,
+            log_end=lambda: self._store.log_end,
+            register=self.registration.register_all,
         )
 
     def _state(self, store: Store, *, clock: Clock) -> BrokerFigures:

@@ -61,7 +61,9 @@ class RequestTable:
         messages, runs = self._messages()
         table = {**messages, **self._consumers(), **self._operators()}
         if self._parts.replication.is_slave:
-            table, runs = dict(at_slave(table, self._settings)), {}
+            acting = self._parts.acting
+            slave = at_slave(table, self._settings, is_acting=lambda: acting.is_acting)
+            table, runs = dict(slave), {}
         refusals = self._parts.acknowledgement.refusals()
         return Dispatch(table, refusals=refusals, run_endpoints=runs)
 
@@ -185,6 +187,7 @@ class RequestTable:
             **VolumeRequests(tables.volumes, cluster=self._settings.config.cluster).endpoints(),
             **connections.endpoints(),
             **ReplicaRequests(self._store, parts.replication).endpoints(),
+            **parts.acting.endpoints(),
             **EntryRequests(self._store, tables.clients).endpoints(),
             **SettingRequests(
                 self._settings,
