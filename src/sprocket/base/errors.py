@@ -30,6 +30,7 @@
     │   ├── CopyMismatch      a master's bytes do not continue this log (store.writing.replica_log)
     │   └── IllegalDraft      a message cannot be stored as it is (store.log.drafts)
     ├── ElectionRefused       a group changed, or its rules forbid it (election.elector)
+    │   └── ControllerRefused RocketMQ's controller refuses it (election.controller_calls)
     ├── ElectorUnavailable    nobody says who leads a group (election.elector)
     ├── ProcessLost           a filter's process ended (filterserver.process)
     ├── NotConfined           a filter's process cannot be shut in (filterserver.process)
