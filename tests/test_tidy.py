@@ -59,7 +59,7 @@ ROOMS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("opening",),
     ),
     "broker": (
-        ("replica_config", "config", "settings", "dispatch", "slave_requests"), ("tables",),
+        ("replica_config", "elector_config", "config", "settings", "dispatch", "slave_requests"), ("tables",),
         ("members",), ("reading", "sending"), ("operate",),
     ),
     "spark": (

@@ -32,6 +32,7 @@
     ├── ElectionRefused       a group changed, or its rules forbid it (election.elector)
     │   └── ControllerRefused RocketMQ's controller refuses it (election.controller_calls)
     ├── ElectorUnavailable    nobody says who leads a group (election.elector)
+    ├── LeaseGone             a key is to be bound to a lease that ended (election.leased_keys)
     ├── ProcessLost           a filter's process ended (filterserver.process)
     ├── NotConfined           a filter's process cannot be shut in (filterserver.process)
     ├── ReadFailed            Spark: messages to read are gone (spark.options.loss)

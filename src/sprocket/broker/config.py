@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 from sprocket.base import setting_forms as forms
 from sprocket.base.config import Conflict, setting
-from sprocket.broker.replica_config import ReplicaConfig
+from sprocket.broker.elector_config import ElectorConfig
 
 
 @dataclass(frozen=True, slots=True)
-class BrokerConfig(ReplicaConfig):
+class BrokerConfig(ElectorConfig):
     """Settings of a broker. Times in milliseconds, sizes in bytes."""
 
     cluster: str = setting(
@@ -316,6 +316,7 @@ class BrokerConfig(ReplicaConfig):
                 f"{self.advertised_host!r}, which is every address",
             )
         yield from self.role_conflicts()
+        yield from self.elector_conflicts()
 
     def remarks(self) -> Iterator[str]:
         """What whoever starts the broker should know."""

@@ -30,7 +30,12 @@ def _fresh_start(value: str) -> str | None:
 class ReplicaConfig:
     """Settings of replication. Times in milliseconds, sizes in bytes."""
 
-    id: int = setting(0, "0 for the master; above 0 for a slave.", rocketmq="brokerId", minimum=0)
+    id: int = setting(
+        0,
+        "0 for the master; above 0 for a slave; not used with an elector.",
+        rocketmq="brokerId",
+        minimum=-1,
+    )
     role: str = setting(
         "ASYNC_MASTER",
         "`SLAVE` copies a master of the same name; a master answers sends without waiting for "

@@ -1,7 +1,7 @@
 """The number of a broker in its group, kept in its folder, in the files that RocketMQ uses.
 
 `brokerIdentity` holds `cluster#broker name#number`. While a number is asked for there is
-`brokerIdentity-temp`, which holds the same and a *check code* at its end: it is given to the elector
+`brokerIdentity-temp`, which holds the same and a *check code* at its end: the elector gets it
 together with the number, so that after a crash between the two a broker recognises its own number.
 Facts: `store/ha/autoswitch/BrokerMetadata.java` and `TempBrokerMetadata.java` of RocketMQ 5.3.3.
 """
