@@ -122,10 +122,7 @@ EXAMPLES = {
     "controller": Example(
         b"brokerName = broker-a\nbrokerId = -1\nbrokerRole = SLAVE\n"
         b"enableControllerMode = true\ncontrollerAddr = 127.0.0.1:9878\n",
-        faults=(
-            "brokerId (broker.id) is at least 0",
-            "'enableControllerMode=true' asks for replication by a controller",
-        ),
+        given={"broker.controller_mode": True, "broker.controllers": "127.0.0.1:9878"},
     ),
     "docker, with the address to fill in": Example(
         "brokerName = broker-a\nbrokerId = 0 # 0表示 Master\nbrokerIP1 = 宿主机 IP\n"

@@ -46,7 +46,7 @@ async def member(
     controller: JavaController, root: Path, port: int, name: str = NAME
 ) -> AsyncIterator[ControllerElector]:
     """An elector that has joined and runs."""
-    root.mkdir(parents=True, exist_ok=True)
+    await asyncio.to_thread(root.mkdir, parents=True, exist_ok=True)
     async with Pool() as pool:
         elector = ControllerElector(
             [controller.address],

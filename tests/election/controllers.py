@@ -139,9 +139,9 @@ class Controllers:
     def scan(self) -> None:
         """Elects where a master is dead."""
         for name, group in self.groups.items():
-            if group.master is not None and not self.is_alive(name, group.master):
-                if not self.elect(name):
-                    group.master, group.epoch = None, group.epoch + 1
+            is_lost = group.master is not None and not self.is_alive(name, group.master)
+            if is_lost and not self.elect(name):
+                group.master, group.epoch = None, group.epoch + 1
 
     @staticmethod
     def _lead(group: Group, number: int) -> None:

@@ -315,7 +315,9 @@ class BrokerConfig(ElectorConfig):
                 f"(brokerIP1) is the one address that clients connect to, not "
                 f"{self.advertised_host!r}, which is every address",
             )
-        yield from self.role_conflicts()
+        if self.elector_place is None:
+            yield from self.role_conflicts()
+        yield from self.copy_conflicts()
         yield from self.elector_conflicts()
 
     def remarks(self) -> Iterator[str]:

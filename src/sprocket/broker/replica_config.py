@@ -147,15 +147,18 @@ class ReplicaConfig:
         return (self.copies_min or self.copies_wanted) if self.role == SYNC_MASTER else 1
 
     def role_conflicts(self) -> Iterator[Conflict]:
-        """What is wrong with role, number and copies together."""
+        """What is wrong with role and number together; with an elector neither decides."""
         if self.role == SLAVE and not self.id:
             yield Conflict(("id", "role"), "(brokerId) of a slave (brokerRole=SLAVE) is above 0")
-        if self.role != SLAVE and self.id:
+        if self.role != SLAVE and self.id > 0:
             yield Conflict(
                 ("id", "role"),
                 f"(brokerId) is {self.id}: only a slave has a number above 0, and broker.role "
                 f"(brokerRole) is {self.role}",
             )
+
+    def copy_conflicts(self) -> Iterator[Conflict]:
+        """What is wrong with the numbers of copies."""
         if self.copies_least > self.copies_wanted:
             yield Conflict(
                 ("copies_min", "copies"),

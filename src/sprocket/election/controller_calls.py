@@ -121,12 +121,8 @@ class ControllerCalls:
         raise ElectorUnavailable(f"controllers {', '.join(self.addresses)}: {why}")
 
     def close(self) -> None:
-        """Closes the connections to the controllers; whoever still asks is refused."""
+        """Ends all asking; whoever still asks is refused."""
         self._is_closed = True
-        for address in {*self.addresses, self.leader or ""}:
-            peer = self._pool.connected(address)
-            if peer is not None:
-                peer.close()
 
     async def _call(self, address: str, header: Header, body: bytes, deadline: Deadline) -> Command:
         deadline = deadline.sooner(ANSWER_SECONDS)

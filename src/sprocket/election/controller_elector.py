@@ -86,7 +86,7 @@ class ControllerElector:
         controllers: `host:port` of all controllers, or of some.
         group: which broker this is.
         identity: where its number is kept.
-        pool: connections to controllers and masters; it is not closed here.
+        pool: connections to controllers and masters; `leave` closes it.
         times: how often the controller hears of this broker.
 
     Attributes:
@@ -203,11 +203,12 @@ class ControllerElector:
             )
         )
 
-    async def hand_over(self, to: int, seen: GroupView) -> GroupView:
-        """As in `Elector`. The controller does not compare views: this is done just before."""
+    async def hand_over(self, to: int, seen: GroupView, *, is_unclean: bool = False) -> GroupView:
+        """As in `Elector`. The controller does not compare views: this is done just before. It
+        takes a member that is not in sync only with its own setting `enableElectUncleanMaster`."""
         view = await self._look()
         self._compare(seen)
-        if to not in view.in_sync:
+        if to not in view.in_sync and not is_unclean:
             raise ElectionRefused(f"member {to} is not in sync; {sorted(view.in_sync)} are")
         return await self._elect(to, is_designated=True)
 
@@ -218,6 +219,7 @@ class ControllerElector:
         self._writes_until = 0.0
         self._calls.close()
         self.look_soon()
+        await self._pool.close()
 
     async def _become_member(self, address: str) -> int:
         """A number of its own for a new broker."""
