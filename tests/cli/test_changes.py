@@ -37,7 +37,8 @@ pytestmark = [
 
 #: Commands that only show something, and those that no server sees.
 READS = {
-    "cluster", "topic list", "topic route", "topic status", "topic volume", "group list",
+    "cluster status", "cluster members",
+    "topic list", "topic route", "topic status", "topic volume", "group list",
     "group lag", "group show", "group members", "group running", "group producers",
     "message waiting", "message find", "message show", "deadletters list", "filter check",
     "filter list", "config show", "config reference", "config check", "config get",

@@ -6,8 +6,7 @@ import asyncio
 import shutil
 import subprocess
 import sys
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -36,10 +35,13 @@ def etcd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Etcd]:
     found.close()
 
 
-def keys_at(
-    place: str, security: EtcdSecurity = EtcdSecurity(), lease_ms: int = 60_000
-) -> EtcdKeys:
-    return EtcdKeys(parse_place(place), security, lease_ms=lease_ms)
+def keys_at(place: str, *, lease_ms: int = 60_000, **security: str) -> EtcdKeys:
+    return EtcdKeys(parse_place(place), EtcdSecurity(**security), lease_ms=lease_ms)
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    while not holds():  # noqa: ASYNC110 - what is waited for happens in another process
+        await asyncio.sleep(0.01)
 
 
 def elector_at(place: str, folder: Path, name: str = "b", lease_ms: int = 3_000) -> KeyElector:
@@ -55,8 +57,7 @@ def elector_at(place: str, folder: Path, name: str = "b", lease_ms: int = 3_000)
 
 async def shown(elector: KeyElector, epoch: int) -> GroupView:
     """The first view of an epoch, or of a later one."""
-    while elector.view.epoch < epoch:
-        await asyncio.sleep(0.01)
+    await until(lambda: elector.view.epoch >= epoch)
     return elector.view
 
 
@@ -95,16 +96,14 @@ def test_brokers_elect_over_etcd(etcd: Etcd, tmp_path: Path) -> None:
         assert one.writes_until > asyncio.get_running_loop().time()
         view = await one.set_in_sync(frozenset({1, 2, 3}), view)
         await shown(two, 1)
-        while two.view.set_epoch < view.set_epoch:
-            await asyncio.sleep(0.01)
+        await until(lambda: two.view.set_epoch >= view.set_epoch)
         await two.claim(two.view)
         assert (await shown(one, 2)).master == 2
         assert one.writes_until < 0
         await two.hand_over(3, two.view)
         assert (await shown(three, 3)).master == 3
         await three.leave()
-        while two.view.members[3].is_alive:
-            await asyncio.sleep(0.01)
+        await until(lambda: not two.view.members[3].is_alive)
         for run in runs:
             run.cancel()
         again = elector_at(etcd.place, tmp_path / "1", "über/x")
@@ -127,8 +126,7 @@ def test_the_right_to_write_goes_on_while_servers_of_etcd_are_lost(tmp_path: Pat
 
         async def prolonged() -> None:
             before = elector.writes_until
-            while elector.writes_until == before:
-                await asyncio.sleep(0.01)
+            await until(lambda: elector.writes_until != before)
 
         await prolonged()
         etcd.kill(0)
@@ -160,13 +158,13 @@ def test_a_user_with_a_password(tmp_path: Path) -> None:
         await root._ask("auth/role/add", {"name": "root"})
         await root._ask("auth/user/grant", {"user": "root", "role": "root"})
         await root._ask("auth/enable", {})
-        with pytest.raises(ElectorUnavailable, match="refuses.*user name is empty"):
+        with pytest.raises(ElectorUnavailable, match=r"refuses.*user name is empty"):
             await root.get("/")
         place = etcd.place.replace("://", "://root@")
-        wrong = keys_at(place, EtcdSecurity(password="guess"))
-        with pytest.raises(ElectorUnavailable, match="refuses.*invalid user ID or password"):
+        wrong = keys_at(place, password="guess")
+        with pytest.raises(ElectorUnavailable, match=r"refuses.*invalid user ID or password"):
             await wrong.get("/")
-        right = keys_at(place, EtcdSecurity(password="open sesame"))
+        right = keys_at(place, password="open sesame")
         await right.transact([], [Put("/a", "")])
         right._token = "too.old"
         assert "/a" in (await right.get("/")).keys
@@ -203,7 +201,7 @@ def test_tls_with_certificates_on_both_sides(tmp_path: Path) -> None:
     )  # fmt: skip
 
     async def play() -> None:
-        keys = keys_at(etcd.place, EtcdSecurity(ca=cert, cert=cert, key=key))
+        keys = keys_at(etcd.place, ca=cert, cert=cert, key=key)
         await keys.transact([], [Put("/a", "")])
         assert "/a" in (await keys.get("/")).keys
         stranger = keys_at(etcd.place)
@@ -217,16 +215,16 @@ def test_tls_with_certificates_on_both_sides(tmp_path: Path) -> None:
         asyncio.run(play())
     finally:
         etcd.close()
-    with pytest.raises(ConfigError, match="missing.pem"):
-        keys_at(etcd.place, EtcdSecurity(ca=str(tmp_path / "missing.pem")))
+    with pytest.raises(ConfigError, match=r"missing.pem"):
+        keys_at(etcd.place, ca=str(tmp_path / "missing.pem"))
     with pytest.raises(ConfigError, match="go together"):
-        keys_at(etcd.place, EtcdSecurity(cert=cert))
+        keys_at(etcd.place, cert=cert)
 
 
 def test_nobody_there_is_reported_within_the_time_of_a_lease() -> None:
     async def play() -> None:
         keys = keys_at("etcd://127.0.0.1:1,127.0.0.1:2", lease_ms=3_000)
-        with pytest.raises(ElectorUnavailable, match="127.0.0.1:1.*127.0.0.1:2"):
+        with pytest.raises(ElectorUnavailable, match=r"127.0.0.1:1.*127.0.0.1:2"):
             await keys.get("/")
         await keys.close()
 

@@ -315,10 +315,18 @@ class BrokerConfig(ElectorConfig):
                 f"(brokerIP1) is the one address that clients connect to, not "
                 f"{self.advertised_host!r}, which is every address",
             )
+        yield from self.copies_conflicts()
         if self.elector_place is None:
             yield from self.role_conflicts()
-        yield from self.copy_conflicts()
-        yield from self.elector_conflicts()
+        else:
+            yield from self.elector_conflicts()
+        for name in ("cluster", "name"):
+            if self.elector_place and "#" in getattr(self, name):
+                yield Conflict(
+                    (name, "elector"),
+                    f"is {getattr(self, name)!r}: with an elector, names of a cluster and its "
+                    "brokers have no # in them",
+                )
 
     def remarks(self) -> Iterator[str]:
         """What whoever starts the broker should know."""

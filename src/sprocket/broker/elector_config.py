@@ -10,6 +10,9 @@ from sprocket.base.config import Conflict, setting
 from sprocket.broker.replica_config import SLAVE, SYNC_MASTER, ReplicaConfig
 from sprocket.election.places import CONTROLLER, elector_form
 
+#: What brokers of RocketMQ wait for each other.
+_RIVAL_LEASE_MS = 20_000
+
 
 @dataclass(frozen=True, slots=True)
 class ElectorConfig(ReplicaConfig):
@@ -94,6 +97,18 @@ class ElectorConfig(ReplicaConfig):
         return f"{CONTROLLER}://{self.controllers or ''}"
 
     @property
+    def group_lease_ms(self) -> int:
+        """How long the members of a group wait for signs of each other.
+
+        With RocketMQ's controller, members may be RocketMQ's brokers. They show each other that
+        they live every 5 s, and wait for 20 s; and it is the controller that replaces a master.
+        """
+        place = self.elector_place or ""
+        if place.startswith(f"{CONTROLLER}:"):
+            return max(self.lease_ms, 2 * self.controller_silence_ms, _RIVAL_LEASE_MS)
+        return self.lease_ms
+
+    @property
     def leading_role(self) -> str:
         """How the broker acknowledges while an elector makes it the master.
 
@@ -105,11 +120,7 @@ class ElectorConfig(ReplicaConfig):
 
     def elector_conflicts(self) -> Iterator[Conflict]:
         """What is wrong with an elector and the other settings together."""
-        place = self.elector_place
-        if place is None:
-            if self.id < 0:
-                yield Conflict(("id",), f"(brokerId) is at least 0, not {self.id}")
-            return
+        place = self.elector_place or ""
         if self.elector and self.controller_mode:
             yield Conflict(
                 ("controller_mode", "elector"),
@@ -127,6 +138,11 @@ class ElectorConfig(ReplicaConfig):
                 ("controllers", "controller_mode"),
                 f"(controllerAddr) is needed for broker.controller_mode (enableControllerMode) and "
                 f"{complaint}",
+            )
+        if bool(self.elector_cert) != bool(self.elector_key):
+            yield Conflict(
+                ("elector_cert", "elector_key"),
+                "and broker.elector_key go together: a certificate and its key",
             )
         if self.id > 0:
             yield Conflict(

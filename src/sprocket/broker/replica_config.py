@@ -116,6 +116,13 @@ class ReplicaConfig:
         rocketmq="haMaxGapNotInSync",
         minimum=1024,
     )
+    copies_behind_ms: int = setting(
+        15_000,
+        "In a group with an elector, a slave that has not caught up for so long is not in sync.",
+        rocketmq="haMaxTimeSlaveNotCatchup",
+        minimum=100,
+        maximum=3_600_000,
+    )
     slave_timeout_ms: int = setting(
         3_000,
         "With SYNC_MASTER, how long a send waits for slaves.",
@@ -147,18 +154,20 @@ class ReplicaConfig:
         return (self.copies_min or self.copies_wanted) if self.role == SYNC_MASTER else 1
 
     def role_conflicts(self) -> Iterator[Conflict]:
-        """What is wrong with role and number together; with an elector neither decides."""
-        if self.role == SLAVE and not self.id:
+        """What is wrong with role and number together, where nobody else decides them."""
+        if self.id < 0:
+            yield Conflict(("id",), f"(brokerId) is at least 0, not {self.id}")
+        elif self.role == SLAVE and not self.id:
             yield Conflict(("id", "role"), "(brokerId) of a slave (brokerRole=SLAVE) is above 0")
-        if self.role != SLAVE and self.id > 0:
+        elif self.role != SLAVE and self.id:
             yield Conflict(
                 ("id", "role"),
                 f"(brokerId) is {self.id}: only a slave has a number above 0, and broker.role "
                 f"(brokerRole) is {self.role}",
             )
 
-    def copy_conflicts(self) -> Iterator[Conflict]:
-        """What is wrong with the numbers of copies."""
+    def copies_conflicts(self) -> Iterator[Conflict]:
+        """What is wrong with the numbers of copies together."""
         if self.copies_least > self.copies_wanted:
             yield Conflict(
                 ("copies_min", "copies"),

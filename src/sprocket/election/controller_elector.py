@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -37,7 +37,8 @@ from sprocket.election.elector import (
 )
 from sprocket.election.identity import IdentityFile, NumberDraft
 from sprocket.protocol.bodies import ElectedBody, InSyncSetBody, ReplicaTable
-from sprocket.protocol.codes import ResponseCode
+from sprocket.protocol.codes import RequestCode, ResponseCode
+from sprocket.protocol.command import Command, Reply
 from sprocket.protocol.requests.election import (
     AlterInSyncSet,
     ApplyForMember,
@@ -51,6 +52,7 @@ from sprocket.protocol.requests.election import (
     RegisterAtController,
 )
 from sprocket.protocol.requests.route import BrokerHeartbeat
+from sprocket.remoting.endpoints import Endpoint
 from sprocket.remoting.pool import Pool
 from sprocket.remoting.transport import Peer
 
@@ -136,6 +138,15 @@ class ControllerElector:
     def look_soon(self) -> None:
         """Makes `run` ask the controller at once: somebody says that the group has changed."""
         self._hints.rise(self._hints.value + 1)
+
+    def endpoints(self) -> Mapping[int, Endpoint]:
+        """The notice of the controller that there is a new master. Anybody could send it, so what
+        it says is not believed: the controller is asked."""
+        return {RequestCode.NOTIFY_BROKER_ROLE_CHANGED: self._role_changed}
+
+    def _role_changed(self, command: Command, peer: Peer) -> Reply:
+        self.look_soon()
+        return Reply()
 
     async def join(self, address: str, replication_address: str) -> int:
         """As in `Elector`. A number that was applied for before a crash is applied for again.

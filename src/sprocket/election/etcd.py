@@ -21,8 +21,8 @@ from sprocket.election.elector import ElectorUnavailable
 from sprocket.election.leased_keys import (
     Compare,
     Delete,
+    GrantedLease,
     KeyValue,
-    Lease,
     LeaseGone,
     Picture,
     Put,
@@ -122,10 +122,10 @@ class EtcdKeys:
             raise LeaseGone(f"{error}") from error
         return Transacted(bool(answer.get("succeeded")), _revision(answer))
 
-    async def grant(self, seconds: float) -> Lease:
+    async def grant(self, seconds: float) -> GrantedLease:
         """Makes a lease of whole seconds; etcd's own minimum may make it longer."""
         answer = await self._ask("lease/grant", {"TTL": str(math.ceil(seconds))})
-        return Lease(int(answer["ID"]), float(answer["TTL"]))
+        return GrantedLease(int(answer["ID"]), float(answer["TTL"]))
 
     async def keep_alive(self, lease: int) -> float:
         """Lets a lease begin anew."""

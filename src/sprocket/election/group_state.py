@@ -156,7 +156,7 @@ def with_in_sync(view: GroupView, me: int, members: frozenset[int]) -> GroupStat
     if me not in members:
         raise ElectionRefused(f"master {me} is always in sync")
     if unknown := members - view.members.keys():
-        raise ElectionRefused(f"{_shown(unknown)} is no member of the group")
+        raise ElectionRefused(f"{_shown(unknown)} are no members of the group")
     return GroupState(view.epoch, me, members, view.set_epoch + 1)
 
 

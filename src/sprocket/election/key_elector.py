@@ -44,7 +44,7 @@ from sprocket.election.group_state import (
 )
 from sprocket.election.identity import IdentityFile
 from sprocket.election.leased_keys import Compare, LeasedKeys, Picture, Put
-from sprocket.election.membership import Membership
+from sprocket.election.membership import GroupMembership
 
 logger = logging.getLogger(__name__)
 
@@ -91,7 +91,7 @@ class KeyElector:
         self._group_key = f"{self._prefix}group"
         self._lease_seconds = lease_ms / 1000
         self._elect_unclean = elect_unclean
-        self._membership = Membership(
+        self._membership = GroupMembership(
             keys, identity, entropy, self._prefix, self._lease_seconds, priority
         )
         #: The store's revision of the view.
@@ -210,8 +210,11 @@ class KeyElector:
         """
         began = asyncio.get_running_loop().time()
         seconds = await self._membership.show_life()
+        known = self._revision
         picture = await self._keys.get(self._prefix)
-        if not self._apply(picture):
+        # A watch may have shown something newer meanwhile; that is no fault of the store.
+        is_overtaken = known <= picture.revision < self._revision
+        if not self._apply(picture) and not is_overtaken:
             raise ElectorUnavailable(
                 "it shows an older state of the group than before: was its data lost or restored?"
             )

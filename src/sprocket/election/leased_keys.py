@@ -62,7 +62,7 @@ class Transacted(NamedTuple):
     revision: int
 
 
-class Lease(NamedTuple):
+class GrantedLease(NamedTuple):
     """A lease, and for how many seconds it lasts: perhaps more than were asked for."""
 
     id: int
@@ -93,7 +93,7 @@ class LeasedKeys(Protocol):
         """
         ...
 
-    async def grant(self, seconds: float) -> Lease:
+    async def grant(self, seconds: float) -> GrantedLease:
         """Makes a lease that lasts for at least so long if it is not kept alive."""
         ...
 

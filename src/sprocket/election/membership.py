@@ -13,14 +13,14 @@ from sprocket.base.ports import Entropy
 from sprocket.election.elector import ElectionRefused, ElectorUnavailable
 from sprocket.election.group_state import MemberRecord
 from sprocket.election.identity import IdentityFile, NumberDraft
-from sprocket.election.leased_keys import Compare, Lease, LeasedKeys, LeaseGone, Picture, Put
+from sprocket.election.leased_keys import Compare, GrantedLease, LeasedKeys, LeaseGone, Picture, Put
 
 #: How long a start waits for the sign of life of another process with its number to end: some
 #: leases, and longer than the shortest lease that servers grant.
 _LEASES_WAITED, _SECONDS_WAITED = 2.0, 5.0
 
 
-class Membership:
+class GroupMembership:
     """The membership of one broker.
 
     Args:
@@ -54,7 +54,7 @@ class Membership:
         #: The value of the sign of life: this run's, at its address.
         self._sign = ""
         self._address = ""
-        self._lease: Lease | None = None
+        self._lease: GrantedLease | None = None
 
     async def join(self, address: str, replication_address: str) -> int:
         """Finds or gets the number, and signs in.

@@ -20,8 +20,8 @@ from sprocket.election.elector import ElectorUnavailable
 from sprocket.election.leased_keys import (
     Compare,
     Delete,
+    GrantedLease,
     KeyValue,
-    Lease,
     LeaseGone,
     Picture,
     Put,
@@ -52,12 +52,14 @@ class KeyState:
 
     Attributes:
         changed: the store's revision.
+        written: all that was ever written to keys, oldest first.
     """
 
     def __init__(self, *, ignores_comparisons: bool = False, seconds_least: float = 0.1) -> None:
         self.changed = Watermark(1)
         self._ignores_comparisons = ignores_comparisons
         self._seconds_least = seconds_least
+        self.written: list[KeyValue] = []
         self._keys: dict[str, _Kept] = {}
         #: By lease, its length and the time of its end.
         self._leases: dict[int, tuple[float, float]] = {}
@@ -98,17 +100,18 @@ class KeyState:
         for change in changes:
             if isinstance(change, Put):
                 self._keys[change.key] = _Kept(change.value, revision, change.lease)
+                self.written.append(KeyValue(change.key, change.value, revision))
                 touched.append(change.key)
             elif self._keys.pop(change.key, None) is not None:
                 touched.append(change.key)
         self._record(revision, touched)
         return Transacted(True, self.revision)
 
-    def grant(self, seconds: float) -> Lease:
+    def grant(self, seconds: float) -> GrantedLease:
         """Makes a lease."""
         self._lease_number += 1
         self._begin(self._lease_number, max(seconds, self._seconds_least))
-        return Lease(self._lease_number, max(seconds, self._seconds_least))
+        return GrantedLease(self._lease_number, max(seconds, self._seconds_least))
 
     def keep_alive(self, lease: int) -> float:
         """Lets a lease begin anew; 0 if it has ended."""
@@ -132,6 +135,11 @@ class KeyState:
         if revision <= self._compacted:
             return None
         return sorted({r for r, key in self._history if r >= revision and key.startswith(prefix)})
+
+    def lasts_until(self, key: str) -> float:
+        """The loop's time at which a key's lease ends; 0 for a key that is not there."""
+        kept = self._keys.get(key)
+        return 0.0 if kept is None else self._leases[kept.lease][1]
 
     def compact(self) -> None:
         """Forgets the changes so far: a watch from one of them fails."""
@@ -294,9 +302,9 @@ class SimulatedKeys:
             raise LeaseGone("the lease has ended")
         return Transacted(*made)
 
-    async def grant(self, seconds: float) -> Lease:
+    async def grant(self, seconds: float) -> GrantedLease:
         """Makes a lease."""
-        return Lease(*await self._ask({"op": "grant", "seconds": seconds}))
+        return GrantedLease(*await self._ask({"op": "grant", "seconds": seconds}))
 
     async def keep_alive(self, lease: int) -> float:
         """Lets a lease begin anew."""

@@ -20,6 +20,15 @@ from sprocket.protocol.bodies.client import (
     ProducerTable,
     SubscriptionData,
 )
+from sprocket.protocol.bodies.election import (
+    ElectedBody,
+    EpochEntriesBody,
+    EpochEntry,
+    InSyncSetBody,
+    ReplicaFacts,
+    ReplicaIdentity,
+    ReplicaTable,
+)
 from sprocket.protocol.bodies.filter import FilterFacts, FilterList
 from sprocket.protocol.bodies.group import (
     Assignment,
@@ -50,15 +59,8 @@ from sprocket.protocol.bodies.offset import (
     ResetOffsetList,
     TopicStatsTable,
 )
-from sprocket.protocol.bodies.replicas import (
-    ElectedBody,
-    EpochEntriesBody,
-    EpochEntry,
-    InSyncSetBody,
-    ReplicaFacts,
-    ReplicaIdentity,
-    ReplicaTable,
-)
+from sprocket.protocol.bodies.replica import ChangedState, CopiedFilter, TimerState
+from sprocket.protocol.bodies.replica_group import GroupMemberFacts, GroupStateBody
 from sprocket.protocol.bodies.route import (
     BrokerData,
     BrokerMemberGroup,
@@ -106,6 +108,7 @@ __all__ = [
     "BrokerMemberGroup",
     "BrokerMembersBody",
     "BrokerStatsBody",
+    "ChangedState",
     "CheckClientBody",
     "ClientConnection",
     "ClusterInfo",
@@ -118,6 +121,7 @@ __all__ = [
     "ConsumeTimeSpans",
     "ConsumerConnection",
     "ConsumerData",
+    "CopiedFilter",
     "CorrectionOffsets",
     "DataVersion",
     "DelayOffsets",
@@ -130,7 +134,9 @@ __all__ = [
     "GroupConfigList",
     "GroupForbidden",
     "GroupList",
+    "GroupMemberFacts",
     "GroupMemberList",
+    "GroupStateBody",
     "GroupTable",
     "HeartbeatBody",
     "InSyncSetBody",
@@ -169,6 +175,7 @@ __all__ = [
     "SubscriptionData",
     "TimerMetric",
     "TimerMetricsBody",
+    "TimerState",
     "TopicConfig",
     "TopicConfigList",
     "TopicList",

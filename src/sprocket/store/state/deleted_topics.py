@@ -40,6 +40,10 @@ class DeletedTopics:
     def __bool__(self) -> bool:
         return bool(self._offsets)
 
+    def names(self) -> list[str]:
+        """The topics that were deleted, also those that were made again."""
+        return list(self._offsets)
+
     def end_of(self, topic: str) -> int:
         """The log offset before which a topic's records are deleted; 0 if none are."""
         return self._offsets.get(topic, 0)
