@@ -258,7 +258,8 @@ class BrokerParts:
             address=place.address,
             ha_address=place.ha_address,
             master=self.replication.master,
-            log_end=lambda: self._store.log_end,
+            log_end=self._store.log_end,
+            is_slave=lambda: self.replication.is_slave,
             register=self.registration.register_all,
         )
 

@@ -18,9 +18,13 @@ from sprocket.message.queue import QueueId
 from sprocket.nameserver.config import NameServerConfig
 from sprocket.protocol.bodies import ReplicaStateBody, Route
 from sprocket.protocol.command import Command, Header
+from sprocket.protocol.requests.election import (
+    ExchangeReplicaAddress,
+    ExchangeReplicaAddressReply,
+)
+from sprocket.protocol.requests.replica import ReplicaState
 from sprocket.protocol.requests.offset import OffsetReply, QueryOffset
 from sprocket.protocol.requests.pull import SUBSCRIPTION, PullMessage
-from sprocket.protocol.requests.replica import ReplicaAddress, ReplicaAddressReply, ReplicaState
 from sprocket.protocol.requests.route import RouteOfTopic, SmallestNumberChanged
 from sprocket.protocol.requests.transaction import EndTransaction
 from sprocket.remoting.pool import Pool
@@ -234,16 +238,16 @@ def test_where_a_master_replicates_is_believed_from_itself_while_there_is_none()
         await cluster.start()
         master, slave = cluster.brokers[0], cluster.slaves[0]
         await asyncio.sleep(2.0)
-        told = (await asked(master, ReplicaAddress())).read(ReplicaAddressReply)
+        told = (await asked(master, ExchangeReplicaAddress())).read(ExchangeReplicaAddressReply)
         assert told.master_address == f"{master.address}:{BROKER_PORT}"
         assert told.master_ha_address == f"{master.address}:{BROKER_PORT + 1}"
-        assert (await asked(slave, ReplicaAddress())).read(ReplicaAddressReply) == (
-            ReplicaAddressReply()
+        assert (await asked(slave, ExchangeReplicaAddress())).read(ExchangeReplicaAddressReply) == (
+            ExchangeReplicaAddressReply()
         )
         liar, _ = cluster.client("liar")
         host = network.address_of("liar")
-        own = ReplicaAddress(master_address=f"{host}:1", master_ha_address=f"{host}:2")
-        other = ReplicaAddress(master_address="10.9.9.9:1", master_ha_address="10.9.9.9:2")
+        own = ExchangeReplicaAddress(master_address=f"{host}:1", master_ha_address=f"{host}:2")
+        other = ExchangeReplicaAddress(master_address="10.9.9.9:1", master_ha_address="10.9.9.9:2")
         for lie in (own, other):
             await liar.run(asked(slave, lie))
             assert await replicates_from(slave) == told.master_ha_address

@@ -31,8 +31,8 @@ from sprocket.broker.tables.offsets import ConsumerOffsets
 from sprocket.protocol.bodies import BrokerMembersBody, OffsetTable
 from sprocket.protocol.codes import MASTER, RequestCode
 from sprocket.protocol.command import Command, Reply
+from sprocket.protocol.requests.election import ExchangeReplicaAddress, ExchangeReplicaAddressReply
 from sprocket.protocol.requests.offset import AllOffsets
-from sprocket.protocol.requests.replica import ReplicaAddress, ReplicaAddressReply
 from sprocket.protocol.requests.route import (
     BrokerHeartbeat,
     BrokerMembers,
@@ -59,7 +59,8 @@ class ActingMaster:
         pool: connections to name servers and slaves.
         address, ha_address: where clients and slaves reach this broker.
         master: the master of a slave, which a master that comes back tells it.
-        log_end: the end of this broker's log.
+        log_end: the end of this broker's log at its start.
+        is_slave: whether this broker is a slave now.
         register: registers this broker soon, by which a slave learns where its master replicates.
 
     Attributes:
@@ -74,7 +75,8 @@ class ActingMaster:
         address: str,
         ha_address: str,
         master: MasterAddress,
-        log_end: Callable[[], int],
+        log_end: int,
+        is_slave: Callable[[], bool],
         register: Callable[[], None],
     ) -> None:
         self._pool = pool
@@ -82,7 +84,8 @@ class ActingMaster:
         self._address = address
         self._ha_address = ha_address
         self._master = master
-        self._log_end = log_end
+        self._first_end = log_end
+        self._is_slave = is_slave
         self._register = register
         #: The master's address, as name servers say; None if there is none.
         self._known_master: str | None = None
@@ -126,10 +129,10 @@ class ActingMaster:
 
     async def _tell_address(self, slave: str) -> None:
         """Tells a slave where its master replicates, before name servers know it."""
-        told = ReplicaAddress(
+        told = ExchangeReplicaAddress(
             master_ha_address=self._ha_address,
             master_address=self._address,
-            master_flush_offset=self._log_end(),
+            master_flush_offset=self._first_end,
         )
         await self._pool.ask(slave, told, deadline=Deadline.after(_ASK_SECONDS))
 
@@ -190,12 +193,12 @@ class ActingMaster:
 
     def _exchange(self, command: Command, peer: Peer) -> Reply:
         """A master tells its slave its address, or a slave asks its master for it."""
-        told = command.read(ReplicaAddress)
-        if self._settings.config.id == MASTER:
+        told = command.read(ExchangeReplicaAddress)
+        if not self._is_slave():
             return Reply(
-                ReplicaAddressReply(
+                ExchangeReplicaAddressReply(
                     master_ha_address=self._ha_address,
-                    master_flush_offset=self._log_end(),
+                    master_flush_offset=self._first_end,
                     master_address=self._address,
                 )
             )

@@ -90,25 +90,3 @@ class StateChanges(Header, kw_only=True):
     since: Long = -1
     listing_at: Long = -1
     wait_ms: Int = 0
-
-
-class ReplicaAddressReply(Header, kw_only=True):
-    """Where a master replicates, and the end of its log when it started; empty from a slave."""
-
-    master_ha_address: str | None = None
-    master_flush_offset: Long | None = None
-    master_address: str | None = None
-
-
-class ReplicaAddress(Header, kw_only=True):
-    """A master tells a slave where it replicates; without an address, a slave asks it.
-
-    Source: ExchangeHAInfoRequestHeader and AdminBrokerProcessor.updateBrokerHaInfo of RocketMQ 5.x.
-    """
-
-    code: ClassVar[int] = 906
-    reply: ClassVar[type[Header]] = ReplicaAddressReply
-
-    master_ha_address: str | None = None
-    master_flush_offset: Long | None = None
-    master_address: str | None = None
