@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from functools import partial
 from types import TracebackType
@@ -27,6 +27,7 @@ from sprocket.broker.config import BrokerConfig
 from sprocket.broker.dispatch import Dispatch
 from sprocket.broker.group_broker import GroupBroker
 from sprocket.broker.members.seat import Seat
+from sprocket.broker.members.vip_listener import VipListener
 from sprocket.broker.open_broker import OpenBroker
 from sprocket.broker.parts import BrokerParts, Location, Ports
 from sprocket.broker.replica_config import SLAVE
@@ -84,10 +85,7 @@ class Broker:
             self._answer_all,
             host=config.host,
             port=config.port,
-            limits=ConnectionLimits(
-                frame_bytes_max=config.frame_bytes_max,
-                unfinished_bytes_max=config.unfinished_bytes_max,
-            ),
+            limits=_limits(config),
         )
         self._pool = Pool(entropy=entropy)
         self._elector = elector or _elector(config, root, disk, entropy)
@@ -175,7 +173,17 @@ class Broker:
             place=place,
             pool=self._pool,
             failure=self._failure,
+            vip=self._vip_listener,
             seat=seat,
+        )
+
+    def _vip_listener(self, strangers: Callable[[], int]) -> VipListener:
+        return VipListener(
+            self._answer_all,
+            host=self._settings.config.host,
+            port=self._server.port,
+            limits=_limits(self._settings.config),
+            strangers=strangers,
         )
 
     async def _open_group(self, elector: Elector, place: Location, opened: AsyncExitStack) -> None:
@@ -248,6 +256,12 @@ def _elector(config: BrokerConfig, root: str, disk: Disk, entropy: Entropy) -> E
                 key=config.elector_key,
             ),
         )
+    )
+
+
+def _limits(config: BrokerConfig) -> ConnectionLimits:
+    return ConnectionLimits(
+        frame_bytes_max=config.frame_bytes_max, unfinished_bytes_max=config.unfinished_bytes_max
     )
 
 

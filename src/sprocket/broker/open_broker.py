@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from functools import partial
 
@@ -20,6 +20,7 @@ from sprocket.broker.members.group_replication import GroupReplication
 from sprocket.broker.members.registration import Registration
 from sprocket.broker.members.replication import Replication, copy_rules
 from sprocket.broker.members.seat import Seat
+from sprocket.broker.members.vip_listener import VipListener
 from sprocket.broker.parts import BrokerParts, Location, Ports
 from sprocket.broker.request_table import RequestTable
 from sprocket.broker.settings import BrokerSettings
@@ -47,6 +48,7 @@ class OpenBroker:
     Args:
         pool: connections to name servers and other brokers.
         failure: gets the error with which a background task ends.
+        vip: makes the second port of a master, for a count of RocketMQ's slaves.
         seat: the broker's place in its group; None if it is in none.
 
     Attributes:
@@ -68,6 +70,7 @@ class OpenBroker:
         place: Location,
         pool: Pool,
         failure: asyncio.Future[None],
+        vip: Callable[[Callable[[], int]], VipListener],
         seat: Seat | None = None,
     ) -> None:
         self._seat = seat
@@ -76,6 +79,7 @@ class OpenBroker:
         self._place = place
         self._pool = pool
         self._failure = failure
+        self._vip = vip
         self._running: list[asyncio.Task[None]] = []
         #: Tasks that end when the role changes: those that write messages, and replication.
         self._delivering: list[asyncio.Task[None]] = []
@@ -297,6 +301,8 @@ class OpenBroker:
         if parts.timed_delivery is not None:
             self._run("delivery of timed messages", parts.timed_delivery.run, self._delivering)
         self._run("questions about transactions", parts.check_loop.run, self._delivering)
+        vip = self._vip(parts.strange_slaves)
+        self._run("port for slaves of RocketMQ", vip.run, self._delivering)
 
     def _run_replication(self) -> None:
         """Sends the log to slaves, or copies a master's, and what is not in it."""

@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from sprocket.base.ports import Clock, Disk, Entropy
+from sprocket.broker.members.copied_tables import CopiedTables
 from sprocket.broker.members.followers import Followers
 from sprocket.broker.members.membership import MembershipRequests
-from sprocket.broker.members.mirror import Mirror
 from sprocket.broker.members.registration import Registration
 from sprocket.broker.members.replication import Replication
 from sprocket.broker.members.state_copy import StateCopy
@@ -100,11 +100,7 @@ class BrokerParts:
     ) -> None:
         clock, host = world.clock, place.packed
         self.replication = replication
-        self.followers = Followers(
-            world.entropy.token(8).hex(),
-            is_known=replication.is_known,
-            timeout_ms=lambda: settings.config.slave_timeout_ms if replication.is_waiting else 0,
-        )
+        self.followers = _followers(settings, replication, world.entropy)
         self.journal = self.followers.journal
         self._store, self._queue_count = store, 0
         tables = self.tables = Tables(
@@ -143,25 +139,11 @@ class BrokerParts:
         self.check_loop = self._check_loop(self.settlement, settings, clock=clock, host=host)
         self.delivery = self._delivery(store, levels, clock=clock)
         self.timed_delivery = self._timed_delivery(store, settings, clock=clock)
-        self.membership = MembershipRequests(
-            tables.clients,
-            topics=tables.topics,
-            groups=tables.groups,
-            settings=settings,
-            clock=world.clock,
-        )
+        self.membership = self._membership(settings, clock)
         self.pulls = self._pulls(store, settings, world.memory_bytes)
         self.state = self._state(store, clock=clock)
         self.timer_following = self._timer_following(settings)
-        self.state_copy = StateCopy(
-            pool,
-            store,
-            master=replication.master,
-            number=number,
-            mirror=Mirror(tables, self.files, store),
-            leases=tables.lock_table,
-            on_timers=self._timers_are_at,
-        )
+        self.state_copy = self._state_copy(store, pool, number)
         self.stamp = Stamp(settings.config, ids=_ids(world.entropy, place))
         self.acknowledgement = Acknowledgement(store, settings, host, replication)
 
@@ -171,6 +153,11 @@ class BrokerParts:
         if count != self._queue_count:
             self._queue_count = count
             self.tables.topics.add_missing(self._store.queues())
+
+    def strange_slaves(self) -> int:
+        """How many slaves copy the log and do not ask for changes of the tables."""
+        sender = self.replication.sender
+        return 0 if sender is None else len(sender.links) - self.followers.count
 
     def _pulls(self, store: Store, settings: BrokerSettings, memory_bytes: int) -> PullRequests:
         """Endpoints of pulls."""
@@ -226,6 +213,29 @@ class BrokerParts:
             self.ingress.accept_due,
             clock=clock,
             save_ms=settings.store.timer_flush_interval_ms,
+        )
+
+    def _membership(self, settings: BrokerSettings, clock: Clock) -> MembershipRequests:
+        """Endpoints of heartbeats."""
+        tables = self.tables
+        return MembershipRequests(
+            tables.clients,
+            topics=tables.topics,
+            groups=tables.groups,
+            settings=settings,
+            clock=clock,
+        )
+
+    def _state_copy(self, store: Store, pool: Pool, number: int) -> StateCopy:
+        """What a slave copies besides the log."""
+        return StateCopy(
+            pool,
+            store,
+            number=number,
+            master=self.replication.master,
+            copied=CopiedTables(self.tables, self.files, store),
+            leases=self.tables.lock_table,
+            on_timers=self._timers_are_at,
         )
 
     def _timer_following(self, settings: BrokerSettings) -> TimerFollowing | None:
@@ -300,6 +310,14 @@ class BrokerParts:
     def _filters_changed(self, key: Key) -> None:
         self.files.filters.changed()
         self.journal.record(FILTERS, key_text(key))
+
+
+def _followers(settings: BrokerSettings, replication: Replication, entropy: Entropy) -> Followers:
+    return Followers(
+        lambda: entropy.token(8).hex(),
+        is_known=replication.is_known,
+        timeout_ms=lambda: settings.config.slave_timeout_ms if replication.is_waiting else 0,
+    )
 
 
 def _ids(entropy: Entropy, place: Location) -> UniqueIds:

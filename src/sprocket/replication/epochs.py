@@ -135,7 +135,9 @@ class EpochList:
         """The log offset up to which two logs are the same; None if they have no epoch in common.
 
         From the newest epoch down, the first one that begins at the same offset in both; the logs
-        are the same up to the smaller of its two ends.
+        are the same up to the smaller of its two ends. If there is none, but all epochs of one log
+        are newer than those of the other, and both begin at 0, they have nothing in common: nobody
+        had copied the older one when the next master began.
 
         Args:
             end: where the log of this list ends.
@@ -145,6 +147,10 @@ class EpochList:
         for entry in reversed(self.entries):
             if entry in others:
                 return min(self.end_of(entry, end), other.end_of(entry, other_end))
+        if self.entries and other.entries and self.entries[0].start == other.entries[0].start == 0:
+            firsts = self.entries[0].epoch, other.entries[0].epoch
+            if self.last_epoch < firsts[1] or other.last_epoch < firsts[0]:
+                return 0
         return None
 
     def encode(self) -> bytes:

@@ -23,18 +23,19 @@ class MemberProgress:
 
     Attributes:
         report: log offset up to which it has the log; -1 if it has not reported in this epoch.
-        caught_up_at: when it last had everything that the master had at its report before; None
-            if it never had.
+        caught_up_at: when it last had everything that the master had; None if it never had.
         heard_at: when it last reported; None if it has not.
         is_connected: whether it has a connection now.
-        due: the end of the master's log when it last reported.
+        goal, goal_at: where the master's log ended at an earlier report, and when: whoever has that
+            had everything then. Under load a report is always behind the end of that moment.
     """
 
     report: int = -1
     caught_up_at: float | None = None
     heard_at: float | None = None
     is_connected: bool = False
-    due: int = 0
+    goal: int = 0
+    goal_at: float | None = None
 
 
 class InSyncCopies:
@@ -95,14 +96,15 @@ class InSyncCopies:
         if link < self._links.get(member, -1):
             return
         self._links[member] = link
-        is_known = member in self.members
         known = self.members.setdefault(member, MemberProgress())
         known.report, known.heard_at, known.is_connected = offset, now, True
-        # While messages come, no report is at the end of then: a member keeps up that has what
-        # there was at its report before.
-        if offset >= (known.due if is_known else end):
+        if offset >= end:
             known.caught_up_at = now
-        known.due = end
+        elif offset < known.goal:
+            return
+        elif known.goal_at is not None:
+            known.caught_up_at = known.goal_at
+        known.goal, known.goal_at = end, now
 
     def forget(self, link: int) -> None:
         """Drops a connection that is closed; what its member reported stays true."""

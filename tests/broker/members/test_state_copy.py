@@ -7,6 +7,9 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from sprocket.base.deadline import Deadline
+from sprocket.base.errors import ConnectFailed
+from sprocket.broker.members.state_copy import StateCopy
 from sprocket.broker.tables.changes import CHANGES_MAX
 from sprocket.protocol.bodies import GroupConfig, GroupTable, OffsetTable, TopicTable
 from sprocket.protocol.codes import OwnRequestCode
@@ -19,6 +22,7 @@ from sprocket.protocol.requests.group import (
 from sprocket.protocol.requests.offset import AllOffsets, ResetOffset
 from sprocket.protocol.requests.replica import StateChanges
 from sprocket.protocol.requests.topic import AllTopicConfigs, DeleteTopic
+from sprocket.remoting import address as addresses
 from sprocket.store.reading.cold import ColdReads
 from sprocket.testing.loop import simulate
 from sprocket.testing.network import Network
@@ -278,5 +282,28 @@ def test_the_state_is_never_ahead_of_the_log(monkeypatch: pytest.MonkeyPatch) ->
         goes_on.set()
         await asyncio.sleep(SOON)
         assert await offsets_of(slave) == {"T@g": {0: 1}}
+
+    play(test)
+
+
+def test_a_slave_that_does_not_ask_for_changes_finds_a_second_port(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def asks_nothing(self: StateCopy) -> None:
+        await asyncio.sleep(1_000)
+
+    async def test(running: BrokerGroup) -> None:
+        master = running.askers[0]
+        host, port = addresses.split(master.broker.address)
+        vip = addresses.join(host, port - 2)
+        await asyncio.sleep(30)
+        with pytest.raises(ConnectFailed):
+            await master.pool.call(vip, AllTopicConfigs(), deadline=Deadline.after(5))
+        await running.slaves[0].stop()
+        monkeypatch.setattr(StateCopy, "run", asks_nothing)
+        await running.slaves[0].start()
+        await asyncio.sleep(30)
+        reply = await master.pool.call(vip, AllTopicConfigs(), deadline=Deadline.after(5))
+        assert reply.body == (await master.call(AllTopicConfigs())).body
 
     play(test)

@@ -6,7 +6,7 @@ applied: a new topic is known to every copy once all slaves that follow have ask
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 
 from sprocket.base.deadline import Deadline, loop_ms
 from sprocket.base.watermark import Watermark
@@ -51,7 +51,7 @@ class Followers:
     """The slaves of one broker.
 
     Args:
-        origin: see `ChangeJournal`.
+        new_origin: see `ChangeJournal`.
         is_known: whether a host is known to have a slave of this broker; others get the tables too,
             but nobody waits for them.
         timeout_ms: how long a change waits for them at most; 0 if it need not wait.
@@ -62,13 +62,17 @@ class Followers:
     """
 
     def __init__(
-        self, origin: str, *, is_known: Callable[[str], bool], timeout_ms: Callable[[], int]
+        self,
+        new_origin: Callable[[], str],
+        *,
+        is_known: Callable[[str], bool],
+        timeout_ms: Callable[[], int],
     ) -> None:
         self._is_known = is_known
         self._timeout_ms = timeout_ms
         self._known: dict[str, Follower] = {}
         self.definitions = Watermark()
-        self.journal = ChangeJournal(origin, on_definition=self.definitions.rise)
+        self.journal = ChangeJournal(new_origin, on_definition=self.definitions.rise)
 
     def heard(self, peer: Peer, broker_id: int) -> Follower:
         """The slave that asks now."""
@@ -81,9 +85,11 @@ class Followers:
             del self._known[next(iter(self._known))]
         return follower
 
-    def versions(self) -> Mapping[str, int]:
-        """By slave, the version that it has, of those that follow."""
-        return {name: each.has.value for name, each in self._known.items() if each.follows}
+    @property
+    def count(self) -> int:
+        """How many slaves ask for changes now."""
+        now_ms = loop_ms()
+        return sum(now_ms - each.heard_ms < SILENT_MS for each in self._known.values())
 
     async def have_all(self) -> bool:
         """Returns when all slaves that follow have all changes so far, or the time is over.

@@ -20,7 +20,7 @@ from collections.abc import Callable
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import ReplyError, SprocketError
 from sprocket.base.troubles import Troubles
-from sprocket.broker.members.mirror import Mirror
+from sprocket.broker.members.copied_tables import CopiedTables
 from sprocket.broker.tables.locks import LockTable
 from sprocket.delay.timers.timer_check import JAVA_PART
 from sprocket.protocol.bodies import (
@@ -49,7 +49,7 @@ logger = logging.getLogger(__name__)
 WAIT_MS = 300
 #: How long the master may take for an answer besides, s.
 _ASK_SECONDS = 5.0
-#: How long a reply waits for the log before the master is asked again, s.
+#: How long a reply waits for a log that stands still before the master is asked again, s.
 _LOG_SECONDS = 2.0
 #: Pause after a failure, s.
 _AGAIN_SECONDS = 0.5
@@ -62,7 +62,7 @@ class StateCopy:
 
     Args:
         master: where the master is; a change of its address begins anew.
-        mirror: the tables.
+        copied: the tables.
         number: of this broker.
         leases: the leases, which a slave keeps in another way.
         on_timers: gets the progress of the master's timers.
@@ -77,7 +77,7 @@ class StateCopy:
         store: Store,
         *,
         master: MasterAddress,
-        mirror: Mirror,
+        copied: CopiedTables,
         number: int,
         leases: LockTable,
         on_timers: Callable[[TimerState], None],
@@ -86,12 +86,12 @@ class StateCopy:
         self._pool = pool
         self._store = store
         self._master = master
-        self._mirror = mirror
+        self._copied = copied
         self._leases = leases
         self._on_timers = on_timers
         self._troubles = Troubles(lambda: asyncio.get_running_loop().time(), logger)
         self._asked = self._origin = ""
-        self._listing_at = -1
+        self._listing_at, self._is_more = -1, False
         #: The newest bodies of RocketMQ's tables, by class: equal ones are not decoded again.
         self._bodies: dict[type[Header], bytes] = {}
         self.version = -1
@@ -150,7 +150,7 @@ class StateCopy:
             origin=self._origin,
             since=self.version,
             listing_at=self._listing_at,
-            wait_ms=WAIT_MS,
+            wait_ms=0 if self._is_more else WAIT_MS,
         )
         deadline = Deadline.after(_ASK_SECONDS + WAIT_MS / 1000)
         reply = await self._pool.ask(address, asked, deadline=deadline)
@@ -159,25 +159,32 @@ class StateCopy:
             await self._apply(state)
 
     async def _has_log(self, end: int, address: str) -> bool:
-        """Whether the log reaches an offset soon; it never does if the master has lost that end."""
+        """Waits until the log reaches an offset. A log that stands still may never do so: its
+        master may have lost that end.
+
+        Returns:
+            Whether it has, and the master is still the same.
+        """
         appended = self._store.replica.appended
-        is_there = await appended.reach(end, Deadline.after(_LOG_SECONDS))
-        return is_there and self._master.address == address
+        while self._master.address == address:
+            before = appended.value
+            if await appended.reach(end, Deadline.after(_LOG_SECONDS)):
+                return self._master.address == address
+            if appended.value == before:
+                break
+        return False
 
     async def _apply(self, state: ChangedState) -> None:
-        is_listing = state.listing_at >= 0 or (self._listing_at >= 0 and state.version >= 0)
-        is_first = state.origin != self._origin or (self.version < 0 and self._listing_at < 0)
-        if is_first:
-            self._mirror.begin_listing()
-        self._mirror.apply(state)
+        if state.is_first:
+            self._copied.begin_listing()
+        self._copied.apply(state)
         if state.timers is not None:
             self._on_timers(state.timers)
-        if state.version >= 0 and (is_first or is_listing):
-            await self._mirror.end_listing()
-        await self._mirror.saved()
-        self._origin, self._listing_at, self.version = (
-            state.origin, state.listing_at, state.version,
-        )  # fmt: skip
+        if state.version >= 0:
+            await self._copied.end_listing()
+        await self._copied.saved()
+        self._origin, self.version = state.origin, state.version
+        self._listing_at, self._is_more = state.listing_at, state.is_more
 
     # RocketMQ's masters. The log's end is asked for after the tables, so what these refer to is in
     # the log before it.
@@ -188,7 +195,7 @@ class StateCopy:
         Raises:
             SprocketError: the master does not answer.
         """
-        mirror = self._mirror
+        copied = self._copied
         topics = await self._table(address, AllTopicConfigs())
         groups = await self._table(address, AllGroupConfigs())
         offsets = await self._table(address, AllOffsets())
@@ -202,13 +209,13 @@ class StateCopy:
             self._bodies.clear()
             return
         if topics:
-            await mirror.replace_topics(TopicTable.decode(topics))
+            await copied.replace_topics(TopicTable.decode(topics))
         if groups:
-            await mirror.replace_groups(GroupTable.decode(groups))
+            await copied.replace_groups(GroupTable.decode(groups))
         if offsets:
-            await mirror.replace_offsets(OffsetTable.decode(offsets))
+            await copied.replace_offsets(OffsetTable.decode(offsets))
         if delays:
-            mirror.replace_delays(DelayOffsets.decode(delays))
+            copied.replace_delays(DelayOffsets.decode(delays))
         if timers:
             slot_ms, _, _, queue_next = JAVA_PART.unpack_from(timers)
             self._on_timers(TimerState(slot_ms=slot_ms, delivered_from=end, queue_then=queue_next))

@@ -111,11 +111,12 @@ class StateRequests:
 
     def _listed(self, follower: Follower, at: int) -> Reply:
         """The next page of a listing, or the first one of a new listing."""
-        if follower.listing is None or at < 0:
-            self._journal.is_followed = True
+        is_first = follower.listing is None or at < 0
+        if follower.listing is None or is_first:
+            self._journal.follow()
             follower.listing, at = self._listing(), 0
             follower.has = type(follower.has)()
-        state = ChangedState(version=-1, is_more=True)
+        state = ChangedState(version=-1, is_first=is_first, is_more=True)
         at += self._put(state, follower.listing.page(at, _ROWS_MAX))
         if at < len(follower.listing):
             state.listing_at = at
@@ -128,7 +129,7 @@ class StateRequests:
         names = {
             TOPICS: list({**tables.topics.by_name, **dict.fromkeys(deleted)}),
             GROUPS: list({**tables.groups.by_name, **tables.groups.forbidden}),
-            OFFSETS: tables.offsets.keys(),
+            OFFSETS: tables.offsets.names(),
             LEASES: tables.locks.groups(),
             FILTERS: list(map(key_text, tables.filters.uploads.all_keys())),
         }

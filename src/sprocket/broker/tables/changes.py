@@ -41,38 +41,48 @@ class ChangeJournal:
     Nothing is recorded until somebody follows: a broker without slaves pays nothing.
 
     Args:
-        origin: tells the versions of this start of the broker from those of others.
+        new_origin: makes a text that nobody else makes.
         on_definition: is called with the version when another table than that of offsets changes,
             of which slaves are told at once.
 
     Attributes:
+        origin: tells the versions of this start of the broker from those of others; empty until
+            somebody follows.
         version: the number of the newest change.
-        is_followed: whether changes are recorded.
     """
 
     __slots__ = (
-        "_before", "_changes", "_changes_max", "_on_definition", "is_followed", "origin", "version",
+        "_before", "_changes", "_changes_max", "_new_origin", "_on_definition", "origin", "version",
     )  # fmt: skip
 
     def __init__(
         self,
-        origin: str,
+        new_origin: Callable[[], str],
         *,
         on_definition: Callable[[int], None] = lambda version: None,
         changes_max: int = CHANGES_MAX,
     ) -> None:
-        self.origin = origin
+        self._new_origin = new_origin
+        self.origin = ""
         self.version = 0
-        self.is_followed = False
         self._on_definition = on_definition
         self._changes_max = changes_max
         #: The version before the first change that is kept.
         self._before = 0
         self._changes: list[Change] = []
 
+    @property
+    def is_followed(self) -> bool:
+        """Whether changes are recorded."""
+        return bool(self.origin)
+
+    def follow(self) -> None:
+        """Records changes from now on."""
+        self.origin = self.origin or self._new_origin()
+
     def record(self, table: str, name: str, part: int = WHOLE) -> None:
         """Records that a row has changed."""
-        if not self.is_followed:
+        if not self.origin:
             return
         self._changes.append(Change(table, name, part))
         self.version += 1
@@ -85,7 +95,8 @@ class ChangeJournal:
 
     def has(self, origin: str, version: int) -> bool:
         """Whether all changes after a version are known here."""
-        return origin == self.origin and self._before <= version <= self.version
+        is_mine = self.is_followed and origin == self.origin
+        return is_mine and self._before <= version <= self.version
 
     def since(self, version: int, count_max: int) -> Sequence[Change]:
         """The changes after a version that `has`, oldest first, at most so many."""

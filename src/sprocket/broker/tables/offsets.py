@@ -275,7 +275,7 @@ class ConsumerOffsets:
 
     # For slaves, which copy whole rows or single queues.
 
-    def keys(self) -> list[str]:
+    def names(self) -> list[str]:
         """The keys of all rows with committed offsets: `topic@group` in most."""
         return list(self._committed)
 

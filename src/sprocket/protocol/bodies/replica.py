@@ -39,6 +39,7 @@ class ChangedState(Body):
         filters: all versions by group, topic and name, joined by line breaks; the newest is last.
         forbidden: for each group of `groups`, the topics that it may not read, with their bits.
         groups, topics: null for one that is gone.
+        is_first: whether a listing begins: what it does not show is gone.
         is_more: whether there is more at once.
         leases: by group and client id, the queues in the form of the file; empty if none.
         listing_at: the place where the listing continues; -1 at its end, or without one.
@@ -56,6 +57,7 @@ class ChangedState(Body):
     filters: dict[str, list[CopiedFilter]] = always({})
     forbidden: dict[str, dict[str, Long]] = always({})
     groups: dict[str, GroupConfig | None] = always({})
+    is_first: bool = always(False)
     is_more: bool = always(False)
     leases: dict[str, dict[str, list[str]]] = always({})
     listing_at: Long = always(-1)

@@ -12,7 +12,7 @@ what it gets.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 
 from sprocket.base.errors import CorruptRecord, StoreError
@@ -158,19 +158,24 @@ class ReplicaLog:
         """The log offset before which a topic's records are deleted; 0 if none are."""
         return self._deleted.end_of(topic)
 
-    def delete_before(self, topic: str, log_offset: int) -> None:
-        """Removes those queues of a topic that end before a log offset, where its master did so.
+    def delete_before(self, log_offsets: Mapping[str, int]) -> None:
+        """Removes queues of topics that end before a log offset, where a master deleted the topic.
 
         Raises:
             StoreError: the disk refuses the file of deleted topics; the queues still exist.
         """
+        before, start = self._deleted.end_of, self._log.start
+        new = {name: at for name, at in log_offsets.items() if at > max(before(name), start)}
+        if not new:
+            return
         try:
-            self._deleted.record(topic, log_offset, log_start=self._log.start)
+            self._deleted.record_all(new, log_start=start)
         except OSError as error:
-            raise StoreError(f"topic {topic} cannot be deleted: {error}") from error
-        self._queues.remove_deleted(lambda name: log_offset if name == topic else 0)
-        if self._confirmed is not None and all(name != topic for name, _ in self._queues.by_name):
-            self._confirmed.forget(topic)
+            raise StoreError(f"topics {', '.join(new)} cannot be deleted: {error}") from error
+        self._queues.remove_deleted(lambda topic: new.get(topic, 0))
+        if self._confirmed is not None:
+            for topic in new.keys() - {topic for topic, _ in self._queues.by_name}:
+                self._confirmed.forget(topic)
 
     def copy(self) -> LogCopy:
         """Takes bytes from one connection to a master, from the log's end on."""

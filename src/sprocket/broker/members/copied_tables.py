@@ -28,7 +28,7 @@ from sprocket.store.store import Store
 _ROWS_AT_ONCE = 256
 
 
-class Mirror:
+class CopiedTables:
     """The tables of a slave, and what of its master's was listed.
 
     Args:
@@ -56,8 +56,7 @@ class Mirror:
             StoreError: the disk refuses to delete a topic.
         """
         tables = self._tables
-        for topic, log_offset in state.deletions.items():
-            self._delete(topic, log_offset)
+        self._store.replica.delete_before(state.deletions)
         for name, config in state.topics.items():
             tables.topics.copy(name, config)
         for name, group in state.groups.items():
@@ -87,14 +86,11 @@ class Mirror:
         yield LEASES, set(state.leases)
         yield FILTERS, set(state.filters)
 
-    def _delete(self, topic: str, log_offset: int) -> None:
-        replica = self._store.replica
-        if replica.deleted_at(topic) < log_offset:
-            replica.delete_before(topic, log_offset)
-
     async def end_listing(self) -> None:
-        """Removes the rows that the master did not list."""
+        """Removes the rows that the master did not list, if it has listed them."""
         tables, listed = self._tables, self._listed
+        if not listed:
+            return
         self._listed = {}
         await self._keep_topics(listed[TOPICS])
         await self._keep_groups(listed[GROUPS])
@@ -117,7 +113,7 @@ class Mirror:
 
     async def _keep_offsets(self, kept: Iterable[str]) -> None:
         offsets = self._tables.offsets
-        async for key in _in_turns(set(offsets.keys()) - set(kept)):
+        async for key in _in_turns(set(offsets.names()) - set(kept)):
             offsets.copy_row(key, {})
 
     # Whole tables, as RocketMQ's masters send them.
