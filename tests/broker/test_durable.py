@@ -239,11 +239,8 @@ WALK: dict[int, tuple[Change, ...] | str] = {
     **dict.fromkeys(
         (
             OwnRequestCode.FILTERS,
-<<<<<<< HEAD
             OwnRequestCode.GROUP_STATE,
-=======
             OwnRequestCode.STATE_CHANGES,
->>>>>>> f-roles
             RequestCode.CHECK_CLIENT_CONFIG,
             RequestCode.GET_ALL_CONSUMER_OFFSET,
             RequestCode.GET_ALL_DELAY_OFFSET,
