@@ -122,7 +122,7 @@ EXAMPLES = {
     "controller": Example(
         b"brokerName = broker-a\nbrokerId = -1\nbrokerRole = SLAVE\n"
         b"enableControllerMode = true\ncontrollerAddr = 127.0.0.1:9878\n",
-        faults=("(brokerRole) is SLAVE, but with an elector it decides only how",),
+        given={"broker.elector_place": "controller://127.0.0.1:9878", "broker.id": -1},
     ),
     "controller, with a role that counts": Example(
         b"brokerName = broker-a\nbrokerId = -1\nbrokerRole = SYNC_MASTER\n"

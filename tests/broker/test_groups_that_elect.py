@@ -28,7 +28,9 @@ def play(test: Callable[[ScriptedGroup], Awaitable[None]], **settings: object) -
 
         def elect(machine: Machine) -> object:
             entropy = SeededEntropy(f"elector {machine.name} {machine.starts}")
-            request = ElectorRequest("", "c", "group", machine.disk, "/data", entropy)
+            request = ElectorRequest(
+                "", "c", "group", machine.disk, "/data", entropy, machine.clock
+            )
             return key_elector(keys.client(), request)
 
         async with scripted(network, elect=elect, **settings) as running:  # type: ignore[arg-type]

@@ -31,6 +31,7 @@
     │   ├── CopyMismatch      a master's bytes do not continue this log (store.writing.replica_log)
     │   └── IllegalDraft      a message cannot be stored as it is (store.log.drafts)
     ├── ElectionRefused       a group changed, or its rules forbid it (election.elector)
+    │   └── ControllerRefused RocketMQ's controller refuses it (election.controller_calls)
     ├── ElectorUnavailable    nobody says who leads a group (election.elector)
     ├── LeaseGone             a key is to be bound to a lease that ended (election.leased_keys)
     ├── LogsDiffer            a copy has what its master has not (replication.slave_forms)

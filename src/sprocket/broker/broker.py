@@ -15,6 +15,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from functools import partial
 from types import TracebackType
 from typing import Self
@@ -32,6 +33,7 @@ from sprocket.broker.open_broker import OpenBroker
 from sprocket.broker.parts import BrokerParts, Location, Ports
 from sprocket.broker.replica_config import SLAVE
 from sprocket.broker.settings import BrokerSettings
+from sprocket.election.controller_elector import ControllerTimes
 from sprocket.election.elector import Elector
 from sprocket.election.etcd import EtcdSecurity
 from sprocket.election.opening import ElectorRequest, open_elector
@@ -78,6 +80,8 @@ class Broker:
     ) -> None:
         check(config)
         check(store)
+        if elector is not None or config.elector_place is not None:
+            config = replace(config, role=config.leading_role)
         self._settings = BrokerSettings(config, store)
         self._root = root
         self._world = Ports(disk, clock, entropy, memory_bytes)
@@ -88,7 +92,7 @@ class Broker:
             limits=_limits(config),
         )
         self._pool = Pool(entropy=entropy)
-        self._elector = elector or _elector(config, root, disk, entropy)
+        self._elector = elector or _elector(config, root, self._world)
         #: What is open now; None while it changes.
         self._inside: OpenBroker | None = None
         self._last: OpenBroker | None = None
@@ -193,7 +197,7 @@ class Broker:
             elector,
             partial(self._make, place),
             pool=self._pool,
-            lease=config.lease_ms / 1000,
+            lease=config.group_lease_ms / 1000,
             is_unclean=config.elect_unclean,
             on_open=self._show,
             failure=self._failure,
@@ -230,7 +234,7 @@ class Broker:
         return [None if each is None else inside.announced(each) for each in outcomes]
 
 
-def _elector(config: BrokerConfig, root: str, disk: Disk, entropy: Entropy) -> Elector | None:
+def _elector(config: BrokerConfig, root: str, world: Ports) -> Elector | None:
     """The elector that is set; None if there is none.
 
     Raises:
@@ -243,12 +247,16 @@ def _elector(config: BrokerConfig, root: str, disk: Disk, entropy: Entropy) -> E
             place,
             config.cluster,
             config.name,
-            disk,
+            world.disk,
             root,
-            entropy,
+            world.entropy,
+            world.clock,
             lease_ms=config.lease_ms,
             priority=config.election_priority,
             elect_unclean=config.elect_unclean,
+            controller_times=ControllerTimes(
+                config.controller_heartbeat_ms / 1000, config.controller_silence_ms / 1000
+            ),
             security=EtcdSecurity(
                 password=config.elector_password,
                 ca=config.elector_ca,

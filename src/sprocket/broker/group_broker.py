@@ -14,7 +14,7 @@ from sprocket.broker.members.seat import Seat
 from sprocket.broker.open_broker import OpenBroker
 from sprocket.broker.role_changes import RoleChanges
 from sprocket.broker.tables.files import Work
-from sprocket.election.elector import Elector, ElectorUnavailable
+from sprocket.election.elector import CallingElector, Elector, ElectorUnavailable
 from sprocket.remoting import address as addresses
 from sprocket.remoting.pool import Pool
 
@@ -80,12 +80,14 @@ class GroupBroker:
             lease=self._lease,
             is_unclean=self._is_unclean,
         )
+        elector = self._elector
+        more = elector.endpoints() if isinstance(elector, CallingElector) else {}
         seat = Seat(
             self._elector,
             number,
             replication_port,
             self._lease,
-            leadership.endpoints(),
+            {**leadership.endpoints(), **more},
             leadership.wake,
             roles.hand_over,
         )

@@ -13,10 +13,11 @@ is refused. So two masters of one epoch are impossible, whatever clocks and netw
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from sprocket.base.errors import SprocketError
 from sprocket.base.watermark import Watermark
+from sprocket.remoting.endpoints import Endpoint
 
 
 class ElectionRefused(SprocketError):
@@ -162,4 +163,13 @@ class Elector(Protocol):
 
     async def leave(self) -> None:
         """Says that this broker stops. Its number stays its own. Raises nothing."""
+        ...
+
+
+@runtime_checkable
+class CallingElector(Protocol):
+    """What an elector has besides that calls its brokers when something has changed."""
+
+    def endpoints(self) -> Mapping[int, Endpoint]:
+        """The requests that it sends, by request code."""
         ...

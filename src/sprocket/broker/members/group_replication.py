@@ -23,6 +23,7 @@ from sprocket.remoting.pool import Pool
 from sprocket.replication.copies import CopyRules
 from sprocket.replication.epoch_file import EpochFile
 from sprocket.replication.epoch_frames import SlaveHello
+from sprocket.replication.epochs import EpochList
 from sprocket.replication.in_sync_copies import InSyncCopies
 from sprocket.replication.master_address import MasterAddress
 from sprocket.replication.master_forms import EpochForm
@@ -87,6 +88,11 @@ class GroupReplication(Replication):
             pauses=(lease * _PAUSE_FIRST, lease * _PAUSE_MOST),
         )
         self._least = CopyRules(config.copies_wanted, config.copies_least)
+
+    @property
+    def epochs(self) -> EpochList:
+        """The epochs of the log."""
+        return self._epochs.epochs
 
     @property
     def position(self) -> LogPosition:

@@ -32,6 +32,7 @@ from sprocket.protocol.requests.route import ClusterOf
 from sprocket.remoting import address as addresses
 from sprocket.remoting.pool import Pool
 from sprocket.replication.copies import Copies, CopyRules
+from sprocket.replication.epochs import EpochList
 from sprocket.replication.master import Master
 from sprocket.replication.master_address import MasterAddress
 from sprocket.replication.master_forms import MasterForm, PlainForm
@@ -210,6 +211,11 @@ class Replication:
     def is_known(self, host: str) -> bool:
         """Whether a host is known to have a slave of this broker."""
         return self.copies.is_known(host)
+
+    @property
+    def epochs(self) -> EpochList:
+        """The epochs of the log: none, where no elector counts them."""
+        return EpochList()
 
     def figures(self) -> dict[str, str]:
         """Figures of a broker that belongs to a group, for its state."""

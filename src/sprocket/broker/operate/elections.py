@@ -1,4 +1,7 @@
-"""What operators see of a broker's group, and how they give the lead to another member."""
+"""What operators see of a broker's group, and how they give the lead to another member.
+
+Source of the epochs: AdminBrokerProcessor.getBrokerEpochCache of RocketMQ 5.3.3.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,14 @@ from sprocket.broker.members.replication import Replication
 from sprocket.broker.members.seat import Seat
 from sprocket.broker.settings import BrokerSettings
 from sprocket.election.elector import ElectionRefused, GroupView
-from sprocket.protocol.bodies import GroupMemberFacts, GroupStateBody
-from sprocket.protocol.codes import OwnRequestCode
+from sprocket.message.offsets import LONG_MAX
+from sprocket.protocol.bodies import (
+    EpochEntriesBody,
+    EpochEntry,
+    GroupMemberFacts,
+    GroupStateBody,
+)
+from sprocket.protocol.codes import MASTER, OwnRequestCode, RequestCode
 from sprocket.protocol.command import Command, Reply
 from sprocket.protocol.requests.replica import HandOver
 from sprocket.remoting.transport import Peer
@@ -42,7 +51,30 @@ class ElectionRequests:
 
     def endpoints(self) -> Endpoints:
         """The endpoints, by request code."""
-        return {OwnRequestCode.GROUP_STATE: self.state, OwnRequestCode.HAND_OVER: self.hand_over}
+        return {
+            OwnRequestCode.GROUP_STATE: self.state,
+            OwnRequestCode.HAND_OVER: self.hand_over,
+            RequestCode.GET_BROKER_EPOCH_CACHE: self.epochs,
+        }
+
+    def epochs(self, command: Command, peer: Peer) -> Reply:
+        """The epochs of this broker's log, as `mqadmin getBrokerEpoch` shows them."""
+        config, seat = self._settings.config, self._seat
+        if seat is None:
+            raise SystemFailure("this request only for controllerMode ")
+        end, entries = self._store.log_end, self._replication.epochs.entries
+        ends = [*(each.start for each in entries[1:]), LONG_MAX]
+        body = EpochEntriesBody(
+            broker_id=seat.number if self._replication.is_slave else MASTER,
+            broker_name=config.name,
+            cluster_name=config.cluster,
+            epoch_list=[
+                EpochEntry(end_offset=until, epoch=each.epoch, start_offset=each.start)
+                for each, until in zip(entries, ends, strict=True)
+            ],
+            max_offset=end,
+        )
+        return Reply(body=body.encode())
 
     def state(self, command: Command, peer: Peer) -> Reply:
         """This broker's state, and its group's as it sees it."""

@@ -20,6 +20,15 @@ from sprocket.protocol.bodies.client import (
     ProducerTable,
     SubscriptionData,
 )
+from sprocket.protocol.bodies.election import (
+    ElectedBody,
+    EpochEntriesBody,
+    EpochEntry,
+    InSyncSetBody,
+    ReplicaFacts,
+    ReplicaIdentity,
+    ReplicaTable,
+)
 from sprocket.protocol.bodies.filter import FilterFacts, FilterList
 from sprocket.protocol.bodies.group import (
     Assignment,
@@ -116,6 +125,9 @@ __all__ = [
     "CorrectionOffsets",
     "DataVersion",
     "DelayOffsets",
+    "ElectedBody",
+    "EpochEntriesBody",
+    "EpochEntry",
     "FilterFacts",
     "FilterList",
     "GroupConfig",
@@ -127,6 +139,7 @@ __all__ = [
     "GroupStateBody",
     "GroupTable",
     "HeartbeatBody",
+    "InSyncSetBody",
     "KvTable",
     "LocalOffsetTable",
     "LockBody",
@@ -145,7 +158,10 @@ __all__ = [
     "QueueRange",
     "QueueTimeSpan",
     "RegisterBody",
+    "ReplicaFacts",
+    "ReplicaIdentity",
     "ReplicaStateBody",
+    "ReplicaTable",
     "RequestMode",
     "RequestModes",
     "ResetOffsetBody",
