@@ -5,7 +5,7 @@
     │   ├── ConfigError       a setting is unknown, ill-typed or out of bounds
     │   ├── ClosedError       the object is closed, or not started yet
     │   ├── UnreadQueues      a change would hide messages (admin.topic_changes)
-    │   └── QueueNotFound     the route of a topic has no such queue (client.sending.sender)
+    │   └── QueueNotFound     the route of a topic has no such queue (client.sending.fixed_queue)
     ├── ProtocolError
     │   ├── LocalProtocolError    we were about to break the wire format
     │   └── RemoteProtocolError   the peer broke it
@@ -17,7 +17,8 @@
     ├── ReplyError            the server replied with an error (has `.code` and `.remark`)
     │   ├── one class per code worth catching: `TopicNotFound`, `NoPermission`, …
     │   │   ├── Forbidden     below NoPermission: reading is forbidden (broker.tables.access)
-    │   │   └── SqlInvalid    below SubscriptionInvalid and UsageError (filter.sql92_terms)
+    │   │   ├── SqlInvalid    below SubscriptionInvalid and UsageError (filter.sql92_terms)
+    │   │   └── Superseded    below SystemFailure: a broker is another's now (nameserver.routes)
     ├── RouteNotFound         no broker is known for a topic
     ├── BrokersFailed         something is done at some brokers only (admin.caller)
     ├── SendFailed            every attempt of a send failed (chained to the last)

@@ -38,8 +38,6 @@ class GroupBroker:
         failure: gets the error with which a task ends.
     """
 
-    _roles: RoleChanges
-
     def __init__(
         self,
         elector: Elector,
@@ -59,6 +57,7 @@ class GroupBroker:
         self._on_open = on_open
         self._failure = failure
         self._running: list[asyncio.Task[None]] = []
+        self._roles: RoleChanges | None = None
 
     async def open(self, address: str, replication_port: int) -> None:
         """Joins the group, opens everything as a slave, and begins to follow who leads.
@@ -98,7 +97,8 @@ class GroupBroker:
     async def hand_over(self) -> None:
         """Gives the lead to another member, if this one leads, and lets the role change no more."""
         try:
-            await self._roles.hand_over(Deadline.after(_HAND_OVER_SECONDS))
+            if self._roles is not None:
+                await self._roles.hand_over(Deadline.after(_HAND_OVER_SECONDS))
         except SprocketError as error:
             logger.warning("the lead is not handed over: %s", error)
         await self._stop_running()
@@ -107,7 +107,8 @@ class GroupBroker:
         """Leaves the group and closes what is open."""
         await self._stop_running()
         await self._elector.leave()
-        await self._roles.close()
+        if self._roles is not None:
+            await self._roles.close()
 
     async def _join(self, address: str, replication_address: str) -> int:
         troubles = Troubles(asyncio.get_running_loop().time, logger)

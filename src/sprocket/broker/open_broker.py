@@ -281,6 +281,10 @@ class OpenBroker:
         for name, work in parts.files.rounds(self._settings):
             self._run(name, work)
         self._run_replication()
+        if self._settings.config.acting_master and self._seat is None:
+            if not is_slave:
+                await parts.acting.take_over(parts.tables.offsets)
+            self._run("watch over the broker's processes", parts.acting.run)
         await parts.registration.first()
         self._run("registration", parts.registration.run)
 

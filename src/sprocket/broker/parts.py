@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from sprocket.base.ports import Clock, Disk, Entropy
+from sprocket.broker.members.acting import ActingMaster
 from sprocket.broker.members.copied_tables import CopiedTables
 from sprocket.broker.members.followers import Followers
 from sprocket.broker.members.membership import MembershipRequests
@@ -123,6 +124,7 @@ class BrokerParts:
             on_master=replication.learn_master,
             number=number,
         )
+        self.acting = self._acting(pool, settings, place)
         self.delay_rules = DelayRules.of(settings, levels)
         self.ingress = Ingress(
             store,
@@ -247,6 +249,19 @@ class BrokerParts:
     def _timers_are_at(self, state: TimerState) -> None:
         if self.timer_following is not None:
             self.timer_following.learn(state.slot_ms, state.delivered_from, state.queue_then)
+
+    def _acting(self, pool: Pool, settings: BrokerSettings, place: Location) -> ActingMaster:
+        """What a broker knows of the other processes of its name."""
+        return ActingMaster(
+            pool,
+            settings,
+            address=place.address,
+            ha_address=place.ha_address,
+            master=self.replication.master,
+            log_end=self._store.log_end,
+            is_slave=lambda: self.replication.is_slave,
+            register=self.registration.register_all,
+        )
 
     def _state(self, store: Store, *, clock: Clock) -> BrokerFigures:
         """Figures that the broker reports about itself."""

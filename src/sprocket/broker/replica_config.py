@@ -134,6 +134,12 @@ class ReplicaConfig:
         "Whether consumers may read from slaves.",
         rocketmq="slaveReadEnable",
     )
+    acting_master: bool = setting(
+        False,
+        "Whether the slave with the smallest number may be read as the master while there is none. "
+        "Name servers that allow it (nameserver.acting_masters) show it as the master.",
+        rocketmq="enableSlaveActingMaster",
+    )
     memory_percent: int = setting(
         40,
         "A consumer that is further behind than this part of the machine's memory, in percent, is "

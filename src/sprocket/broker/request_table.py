@@ -78,7 +78,10 @@ class RequestTable:
         """The same at a slave; or at a master that gives its place to another one, which may still
         be read."""
         refusals = self._parts.acknowledgement.refusals()
-        table = at_slave(self._table, self._settings, may_read=was_master)
+        acting = self._parts.acting
+        table = at_slave(
+            self._table, self._settings, is_acting=lambda: was_master or acting.is_acting
+        )
         return Dispatch(table, refusals=refusals)
 
     def _messages(self) -> tuple[Endpoints, RunEndpoints]:
@@ -203,10 +206,11 @@ class RequestTable:
             **FigureRequests(queues, tables.offsets, state=parts.state).endpoints(),
             **VolumeRequests(tables.volumes, cluster=self._settings.config.cluster).endpoints(),
             **connections.endpoints(),
-            **ReplicaRequests(self._store, parts.replication, address=self._address).endpoints(),
+            **ReplicaRequests(self._store, parts.replication).endpoints(),
             **ElectionRequests(
                 self._store, parts.replication, settings=self._settings, seat=self._seat
             ).endpoints(),
+            **parts.acting.endpoints(),
             **EntryRequests(self._store, tables.clients).endpoints(),
             **SettingRequests(
                 self._settings,

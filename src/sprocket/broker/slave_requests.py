@@ -42,12 +42,12 @@ _CHANGES = (
 
 
 def at_slave(
-    endpoints: Endpoints, settings: BrokerSettings, *, may_read: bool = False
+    endpoints: Endpoints, settings: BrokerSettings, *, is_acting: Callable[[], bool]
 ) -> Endpoints:
     """The endpoints of a slave: those of a broker, but for what it refuses.
 
     Args:
-        may_read: whether consumers may read even if `slave_reads` is off.
+        is_acting: whether it stands for its master now; then it may be read.
     """
     name = settings.config.name
 
@@ -72,8 +72,12 @@ def at_slave(
     table = dict(endpoints)
     for codes, why in refusing.items():
         table |= {code: _refusing(why) for code in codes if code in endpoints}
-    for code in () if may_read else _PULLS:
-        table[code] = _if_reading(endpoints[code], settings, lambda: busy("and may not be read"))
+    for code in _PULLS:
+        table[code] = _if_reading(
+            endpoints[code],
+            lambda: settings.config.slave_reads or is_acting(),
+            lambda: busy("and may not be read"),
+        )
     return table
 
 
@@ -85,12 +89,12 @@ def _refusing(why: Callable[[], ReplyError]) -> Endpoint:
 
 
 def _if_reading(
-    endpoint: Endpoint, settings: BrokerSettings, why: Callable[[], ReplyError]
+    endpoint: Endpoint, may_read: Callable[[], bool], why: Callable[[], ReplyError]
 ) -> Endpoint:
-    """The endpoint, while `slave_reads` is on."""
+    """The endpoint, while consumers may read."""
 
     def pull(command: Command, peer: Peer) -> EventualResponse:
-        if not settings.config.slave_reads:
+        if not may_read():
             raise why()
         return endpoint(command, peer)
 

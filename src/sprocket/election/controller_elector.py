@@ -265,7 +265,6 @@ class ControllerElector:
         others = (self._beat_aside(each) for each in self._calls.others)
         try:
             _, *_ = await asyncio.gather(self._prolong(), *others)
-            await self._ask_master()
         except SprocketError as error:
             if self._is_heard and not self._has_left:
                 logger.warning("the controller does not serve this broker: %s", error)
@@ -327,7 +326,14 @@ class ControllerElector:
             raise ElectionRefused(
                 f"the controller knows no brokers of the name {self._group.name} any more"
             )
-        return self._apply(view_of(facts, me=self._me, replication=self._replication))
+        view = view_of(facts, me=self._me, replication=self._replication)
+        master = view.members.get(view.master or 0)
+        if master is None or master == view.members.get(self._me.id if self._me else 0):
+            return self._apply(view)
+        if master.is_alive and master.address not in self._replication:
+            await self._ask_master(master.address)
+            view = view_of(facts, me=self._me, replication=self._replication)
+        return self._apply(view)
 
     async def _elect(self, number: int, *, is_designated: bool) -> GroupView:
         header = ElectMaster(
@@ -349,26 +355,17 @@ class ControllerElector:
             raise unreadable(error) from error
         return self._apply(elected(master, body.sync_state_set, self.view))
 
-    async def _ask_master(self) -> None:
-        """Asks a master whose address for slaves is not known."""
-        me, view = self._me, self.view
-        master = view.members.get(view.master or 0)
-        if master is None or me is None or master.id == me.id:
-            return
-        if master.address in self._replication or not master.is_alive:
-            return
+    async def _ask_master(self, address: str) -> None:
+        """Asks a new master where slaves reach it, which the controller does not know."""
         deadline = Deadline.after(_ASIDE_SECONDS)
         try:
-            reply = await self._pool.ask(
-                master.address, ExchangeReplicaAddress(), deadline=deadline
-            )
+            reply = await self._pool.ask(address, ExchangeReplicaAddress(), deadline=deadline)
             found = reply.read(ExchangeReplicaAddressReply).master_ha_address
         except SprocketError as error:
-            logger.debug("master %s does not say where slaves reach it: %s", master.address, error)
+            logger.debug("master %s does not say where slaves reach it: %s", address, error)
             return
         if found:
-            self._replication[master.address] = found
-            await self._look()
+            self._replication[address] = found
 
     def _apply(self, view: GroupView) -> GroupView:
         """Makes a view the known one, unless a later one is known already."""

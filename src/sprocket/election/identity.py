@@ -44,6 +44,7 @@ class IdentityFile:
                 )
         self.path = f"{root}/brokerIdentity"
         self._draft_path = f"{self.path}-temp"
+        self._root = root
         self._disk = disk
         self._names = (cluster, name)
 
@@ -88,6 +89,7 @@ class IdentityFile:
 
     def _write(self, path: str, rest: str) -> None:
         content = _SEPARATOR.join((*self._names, rest)).encode()
+        self._disk.make_directory(self._root)  # a new broker joins before its store is made
         self._disk.replace(path, content, backup=False)
 
     def _fields(self, path: str, count: int) -> list[str]:

@@ -164,7 +164,7 @@ class Cluster:
         seed: the seed of everything random in servers and clients.
         nameservers, brokers: their numbers; they are named `ns-0`, `broker-0` and so on.
         slaves: how many slaves each broker has; they are named `broker-0-slave-1` and so on.
-        broker: settings of all brokers; names and addresses are filled in.
+        broker, nameserver: settings of all of them; names and addresses are filled in.
         store: settings of their stores.
         sync_seconds: the shortest and the longest time of a sync of their disks.
     """
@@ -178,15 +178,17 @@ class Cluster:
         brokers: int = 1,
         slaves: int = 0,
         broker: BrokerConfig | None = None,
+        nameserver: NameServerConfig | None = None,
         store: StoreConfig = SMALL_STORE,
         sync_seconds: tuple[float, float] = (0.0005, 0.02),
     ) -> None:
         self.network = network
         self._entropy = SeededEntropy(f"cluster {seed}")
         self._broker_config = broker or BrokerConfig()
+        self._nameserver_config = nameserver or NameServerConfig()
         self._store_config = store
         self._sync_seconds = sync_seconds
-        self.nameservers = [self._machine(f"ns-{n}", _nameserver) for n in range(nameservers)]
+        self.nameservers = [self._machine(f"ns-{n}", self._nameserver) for n in range(nameservers)]
         self.brokers = [self._machine(f"broker-{n}", self._broker) for n in range(brokers)]
         self.slaves = [
             self._machine(f"{master.name}{_SLAVE}{n}", self._broker)
@@ -284,7 +286,6 @@ class Cluster:
             entropy=self._entropy.fork(f"{machine.name} {machine.starts}"),
         )
 
-
-def _nameserver(machine: Machine) -> AbstractAsyncContextManager[Any]:
-    config = NameServerConfig(host=machine.address, port=NAMESERVER_PORT)
-    return NameServer(config, disk=machine.disk)
+    def _nameserver(self, machine: Machine) -> AbstractAsyncContextManager[Any]:
+        config = replace(self._nameserver_config, host=machine.address, port=NAMESERVER_PORT)
+        return NameServer(config, disk=machine.disk)

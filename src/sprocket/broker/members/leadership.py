@@ -203,10 +203,12 @@ class Leadership:
     async def _watch_master(self, view: GroupView) -> None:
         """Seeks another master if the one that is followed is lost."""
         master = view.members.get(view.master or 0)
-        if not self._elector.is_deciding or master is None:
+        if master is None:
             return
         if self._roles.link.address != master.replication_address:
             await self._roles.follow(view)  # it was started again at another address
+        if not self._elector.is_deciding:
+            return
         is_refused = await self._is_ended(master)
         signs = self._signs(is_refused=is_refused)
         if signs.is_lost(self._lease):

@@ -20,6 +20,7 @@ from sprocket.base.deadline import Deadline
 from sprocket.base.errors import SprocketError
 from sprocket.base.troubles import Troubles
 from sprocket.base.watermark import Watermark
+from sprocket.broker.members.acting import EXPIRY_MS
 from sprocket.broker.settings import BrokerSettings
 from sprocket.broker.tables.topics import Topics
 from sprocket.message.record import body_crc
@@ -173,7 +174,8 @@ class Registration:
             cluster_name=config.cluster,
             ha_server_addr=self._ha_address,
             broker_id=self._number,
-            enable_acting_master=False,
+            enable_acting_master=config.acting_master,
+            heartbeat_timeout_millis=EXPIRY_MS if config.acting_master else None,
             body_crc32=body_crc(body),
         )
         deadline = Deadline.after_ms(config.registration_timeout_ms)

@@ -1,8 +1,6 @@
-"""The state of replication (code 907), as `mqadmin haStatus` shows it, and where slaves of this
-broker connect to (906), which slaves ask a new master.
+"""The state of replication (code 907), as `mqadmin haStatus` shows it.
 
-Source: getBrokerHaStatus, exchangeHaInfo of AdminBrokerProcessor, DefaultHAService.getRuntimeInfo
-of RocketMQ 5.x.
+Source: AdminBrokerProcessor.getBrokerHaStatus, DefaultHAService.getRuntimeInfo of RocketMQ 5.x.
 """
 
 from __future__ import annotations
@@ -12,42 +10,20 @@ from sprocket.broker.members.replication import Replication
 from sprocket.protocol.bodies import ReplicaStateBody, SlaveSideState, SlaveState
 from sprocket.protocol.codes import RequestCode
 from sprocket.protocol.command import Command, Reply
-from sprocket.protocol.requests.election import ExchangeReplicaAddressReply
 from sprocket.remoting.transport import Peer
 from sprocket.store.store import Store
 
 
 class ReplicaRequests:
-    """Shows how far slaves are.
+    """Shows how far slaves are."""
 
-    Args:
-        address: where clients reach this broker.
-    """
-
-    def __init__(self, store: Store, replication: Replication, *, address: str) -> None:
+    def __init__(self, store: Store, replication: Replication) -> None:
         self._store = store
         self._replication = replication
-        self._address = address
-        self._first_end = store.log_end
 
     def endpoints(self) -> Endpoints:
         """The endpoints, by request code."""
-        return {
-            RequestCode.GET_BROKER_HA_STATUS: self.state,
-            RequestCode.EXCHANGE_BROKER_HA_INFO: self.where,
-        }
-
-    def where(self, command: Command, peer: Peer) -> Reply:
-        """Where slaves connect to, if this is a master; nothing at a slave, as in RocketMQ."""
-        if self._replication.is_slave or self._replication.sender is None:
-            return Reply(header=ExchangeReplicaAddressReply())
-        return Reply(
-            header=ExchangeReplicaAddressReply(
-                master_ha_address=self._replication.address_beside(self._address),
-                master_flush_offset=self._first_end,
-                master_address=self._address,
-            )
-        )
+        return {RequestCode.GET_BROKER_HA_STATUS: self.state}
 
     def state(self, command: Command, peer: Peer) -> Reply:
         """What a master knows of its slaves, or a slave of its master."""
