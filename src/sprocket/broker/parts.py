@@ -154,7 +154,8 @@ class BrokerParts:
         count = self._store.replica.queue_count
         if count != self._queue_count:
             self._queue_count = count
-            self.tables.topics.add_missing(self._store.queues())
+            if self.tables.topics.add_missing(self._store.queues()):
+                self.state_copy.copy_soon()
 
     def strange_slaves(self) -> int:
         """How many slaves copy the log and do not ask for changes of the tables."""

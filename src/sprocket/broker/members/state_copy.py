@@ -15,11 +15,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import ReplyError, SprocketError
 from sprocket.base.troubles import Troubles
+from sprocket.base.watermark import Watermark
 from sprocket.broker.members.copied_tables import CopiedTables
 from sprocket.broker.tables.locks import LockTable
 from sprocket.delay.timers.timer_check import JAVA_PART
@@ -94,7 +95,14 @@ class StateCopy:
         self._listing_at, self._is_more = -1, False
         #: The newest bodies of RocketMQ's tables, by class: equal ones are not decoded again.
         self._bodies: dict[type[Header], bytes] = {}
+        #: How often the log has shown something that the tables do not know.
+        self._news = Watermark()
         self.version = -1
+
+    def copy_soon(self) -> None:
+        """Ends the pause: the log has messages of a topic that is not known. A master of Sprocket
+        says so by itself."""
+        self._news.rise(self._news.value + 1)
 
     async def run(self) -> None:
         """Copies until cancelled."""
@@ -107,7 +115,11 @@ class StateCopy:
 
     async def _copy_once(self) -> None:
         """One question, or one copy of whole tables; and the pause after it, if any."""
-        changes, address = self._master.changes.value, self._master.address
+        changes, news, address = (
+            self._master.changes.value,
+            self._news.value,
+            self._master.address,
+        )
         if address != self._asked:
             self._asked = address
             self._bodies.clear()
@@ -122,7 +134,10 @@ class StateCopy:
             self._troubles.ended("state", f"the state of the master {address} is copied")
         if pause or not address:
             deadline = Deadline.after(pause) if address else Deadline.never()
-            await self._master.changes.reach(changes + 1, deadline)
+            await _first(
+                self._master.changes.reach(changes + 1, deadline),
+                self._news.reach(news + 1, deadline),
+            )
 
     async def _copy_from(self, address: str) -> float:
         """Copies from a master of either kind; returns the pause before the next time, s.
@@ -236,3 +251,14 @@ class StateCopy:
             return b""
         self._bodies[type(asked)] = body
         return body
+
+
+async def _first(*waits: Coroutine[object, object, object]) -> None:
+    """Returns when one of them does; the others are cancelled."""
+    tasks = [asyncio.ensure_future(each) for each in waits]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
