@@ -238,8 +238,10 @@ WALK: dict[int, tuple[Change, ...] | str] = {
     **dict.fromkeys(
         (
             OwnRequestCode.FILTERS,
+            OwnRequestCode.STATE_CHANGES,
             RequestCode.CHECK_CLIENT_CONFIG,
             RequestCode.GET_ALL_CONSUMER_OFFSET,
+            RequestCode.GET_ALL_DELAY_OFFSET,
             RequestCode.GET_ALL_MESSAGE_REQUEST_MODE,
             RequestCode.GET_ALL_PRODUCER_INFO,
             RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG,

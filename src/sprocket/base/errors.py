@@ -12,6 +12,7 @@
     ├── TransportError        no server replied
     │   ├── ConnectFailed     no connection could be made
     │   ├── ConnectionLost    it broke before the reply arrived
+    │   │   └── StreamEnded   the connection to a master (replication.master_link)
     │   └── CallTimeout       no reply in time
     ├── ReplyError            the server replied with an error (has `.code` and `.remark`)
     │   ├── one class per code worth catching: `TopicNotFound`, `NoPermission`, …
@@ -31,6 +32,8 @@
     │   └── IllegalDraft      a message cannot be stored as it is (store.log.drafts)
     ├── ElectionRefused       a group changed, or its rules forbid it (election.elector)
     ├── ElectorUnavailable    nobody says who leads a group (election.elector)
+    ├── LeaseGone             a key is to be bound to a lease that ended (election.leased_keys)
+    ├── LogsDiffer            a copy has what its master has not (replication.slave_forms)
     ├── ProcessLost           a filter's process ended (filterserver.process)
     ├── NotConfined           a filter's process cannot be shut in (filterserver.process)
     ├── ReadFailed            Spark: messages to read are gone (spark.options.loss)

@@ -194,6 +194,8 @@ class Cluster:
             for n in range(1, slaves + 1)
         ]
         self._clients = 0
+        #: Settings of slaves that became masters, by the names of their machines.
+        self._promoted: dict[str, dict[str, object]] = {}
         #: The wall clocks of all brokers and clients, with their names.
         self.clocks = [(machine.name, machine.clock) for machine in self.brokers]
 
@@ -218,6 +220,16 @@ class Cluster:
         for machine in reversed(self.machines):
             if machine.is_running:
                 await machine.stop()
+
+    async def promote(self, slave: Machine, **settings: object) -> None:
+        """Starts a slave that does not run as the master of its name, with its folder.
+
+        Args:
+            settings: of its broker, which differ from those of all brokers.
+        """
+        self.network.note(f"promote {slave.name}")
+        self._promoted[slave.name] = settings
+        await slave.start()
 
     async def supervise(self, journal: Journal) -> None:
         """Restarts brokers that a disk failure ended, as an operator would; until cancelled."""
@@ -253,7 +265,8 @@ class Cluster:
 
     def _broker(self, machine: Machine) -> AbstractAsyncContextManager[Any]:
         name, _, number = machine.name.partition(_SLAVE)
-        role = {"id": int(number), "role": "SLAVE"} if number else {}
+        role: dict[str, object] = {"id": int(number), "role": "SLAVE"} if number else {}
+        role = self._promoted.get(machine.name, role)
         config = replace(
             self._broker_config,
             **role,  # type: ignore[arg-type]

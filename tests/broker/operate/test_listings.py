@@ -25,7 +25,7 @@ from sprocket.protocol.bodies import (
     TopicStatsTable,
 )
 from sprocket.protocol.bodies.body import Body, DataVersion
-from sprocket.protocol.codes import RequestCode
+from sprocket.protocol.codes import OwnRequestCode, RequestCode
 from sprocket.protocol.command import Command, Reply
 from sprocket.protocol.requests.group import CreateGroup
 from tests.broker.parts import Asker, play
@@ -161,6 +161,8 @@ LISTINGS: dict[int, dict[str, str]] = {
     RequestCode.INVOKE_BROKER_TO_RESET_OFFSET: {
         "topic": "wide", "group": "g", "timestamp": "-1", "isForce": "true",
     },
+    RequestCode.GET_ALL_DELAY_OFFSET: {},
+    OwnRequestCode.STATE_CHANGES: {"brokerId": "1"},
     RequestCode.CLONE_GROUP_OFFSET: {"srcGroup": "g", "destGroup": "h", "topic": "wide"},
 }  # fmt: skip
 #: The other requests: each is about one thing, or about as much as it brings.
