@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from sprocket.testing import replicated, scenarios, timed, transacted
+from sprocket.testing import elected, replicated, scenarios, timed, transacted
+from sprocket.testing.elected import ELECTED
 from sprocket.testing.history import HistoryOutcome
 from sprocket.testing.replicated import REPLICATED
 from sprocket.testing.scenarios import SCENARIOS
@@ -19,6 +20,7 @@ PLAYS: dict[str, Play] = {
     **dict.fromkeys(TIMED, timed.play),
     **dict.fromkeys(TRANSACTED, transacted.play),
     **dict.fromkeys(REPLICATED, replicated.play),
+    **dict.fromkeys(ELECTED, elected.play),
 }
 #: A sentence about each scenario.
 DOCS: dict[str, str] = {
@@ -26,6 +28,7 @@ DOCS: dict[str, str] = {
     **{name: waiting.doc for name, waiting in TIMED.items()},
     **{name: undecided.doc for name, undecided in TRANSACTED.items()},
     **{name: copied.doc for name, copied in REPLICATED.items()},
+    **{name: group.doc for name, group in ELECTED.items()},
 }
 
 
