@@ -85,6 +85,11 @@ class Machine:
         return self._process is not None
 
     @property
+    def is_paused(self) -> bool:
+        """Whether its process stands still."""
+        return self._process is not None and self._process.is_stopped
+
+    @property
     def has_failed(self) -> bool:
         """Whether its server is a broker that ended because of a failure."""
         failure = getattr(self.server, "_failure", None)

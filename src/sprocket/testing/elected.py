@@ -46,8 +46,8 @@ TOPIC, QUEUES, GROUP = "elected", 2, "readers"
 MESSAGES = 60
 #: Most seconds of virtual time after the last fault until the group is whole.
 QUIET_SECONDS_MAX = 120.0
-#: Committed offsets may go back to what they were so many seconds ago: a second on the way to the
-#: slaves, and what a slave may be behind before it leaves the in-sync set.
+#: Committed offsets may go back to what they were so many seconds before their master was lost: a
+#: second on the way to the slaves, and what a slave may be behind before it leaves the in-sync set.
 BACK_SECONDS_MAX = 6.0
 _SYNC = replace(SMALL_STORE, flush="SYNC_FLUSH")
 _LINKS = ("break", "cut", "one-way", "slow", "freeze")
@@ -235,8 +235,9 @@ class _ElectedRun:
         self._read_to: dict[tuple[str, int, int], int] = defaultdict(int)
         #: By epoch, who led in it.
         self._leaders: dict[int, str] = {}
-        #: By queue number, times and values of committed offsets at the master.
-        self._committed: dict[int, list[tuple[float, int]]] = defaultdict(list)
+        #: By queue number, when committed offsets rose, and to what; when a master was seen last.
+        self._risen: dict[int, list[tuple[float, int]]] = defaultdict(list)
+        self._looked_at = 0.0
 
     def _elector(self, machine: Machine) -> Elector:
         entropy = SeededEntropy(f"elector {machine.name} {machine.starts}")
@@ -421,18 +422,24 @@ class _ElectedRun:
             self._read_to[place] = int(found.next_offset)
 
     def _check_committed(self, master: Machine) -> None:
+        """Offsets that are lost with a master were committed in its last seconds."""
+        if master.is_paused:
+            return
         now, offsets = self.network.now(), master.server._parts.tables.offsets
         for number in range(QUEUES):
-            committed = offsets.committed(GROUP, TOPIC, number)
-            known = self._committed[number]
-            old = [value for at, value in known if at < now - BACK_SECONDS_MAX]
-            if old and (committed or 0) < max(old):
+            committed = offsets.committed(GROUP, TOPIC, number) or 0
+            risen = self._risen[number]
+            passed = next((at for at, value in risen if value > committed), now)
+            if self._looked_at - passed > BACK_SECONDS_MAX:
                 raise Violation(
-                    f"{master.name} has {committed} committed in queue {number}; "
-                    f"{BACK_SECONDS_MAX:g} s ago it was {max(old)}"
+                    f"{master.name} has {committed} committed in queue {number}; that was passed "
+                    f"{self._looked_at - passed:.1f} s before the last master was lost"
                 )
-            if committed is not None:
-                known.append((now, committed))
+            if passed < now:
+                risen.clear()
+            elif not risen or committed > risen[-1][1]:
+                risen.append((now, committed))
+        self._looked_at = now
 
     async def _until_whole(self, watching: asyncio.Future[None] | None = None) -> None:
         """Returns when one member leads, all are in sync, and have the same log."""
@@ -444,11 +451,13 @@ class _ElectedRun:
                 return
             await asyncio.sleep(1.0)
         states = "; ".join(
-            f"{machine.name} {getattr(machine.server._group, '_roles', None) and machine.server._group._roles.standing} "
-            f"ends {store.log_end}, shows {store.readable_end}"
+            f"{machine.name} ends {store.log_end}, shows {store.readable_end}"
             for machine, store in self._open()
         )
-        raise Violation(f"the group is not whole after all came to rest: {states}")
+        leading = [f"{machine.name} in epoch {epoch}" for epoch, machine in self._leading()]
+        raise Violation(
+            f"the group is not whole after all came to rest: {states}; leading: {leading}"
+        )
 
     def _is_whole(self) -> bool:
         stores = [store for _, store in self._open()]
@@ -474,10 +483,11 @@ class _ElectedRun:
         if self.scenario.copies > 1:
             for key, place in self.senders.acknowledged.items():
                 if final.get(place) != key:
-                    raise Violation(f"{key} was acknowledged at {place}; there is {final.get(place)}")
+                    found = final.get(place)
+                    raise Violation(f"{key} was acknowledged at {place}, and there is {found}")
 
     def _compare(self, name: str, store: Store, other: Store) -> None:
-        at: int = max(store.log_start, other.log_start)
+        at = int(max(store.log_start, other.log_start))
         while at < store.log_end:
             try:
                 own, theirs = store.replica.read(at, 1 << 14), other.replica.read(at, 1 << 14)
