@@ -33,7 +33,6 @@ def test_every_name_of_every_release_is_classified_once() -> None:
         ("aclEnable", "true", "access control"),
         ("authenticationEnabled", "on", "access control"),
         ("duplicationEnable", "true", "replication by its clients"),
-        ("enableControllerMode", "TRUE", "replication by a controller"),
         ("enableDLegerCommitLog", " true ", "replication by DLedger"),
         ("storeType", "defaultRocksDB", "queues in RocksDB"),
         ("messageStorePlugIn", "org.example.Store", "a store of another kind"),

@@ -41,7 +41,7 @@ def test_a_value_that_a_setting_has_is_no_change() -> None:
         ("longPollingEnable=perhaps", "longPollingEnable takes true or false"),
         ("deleteWhen=25", "25"),
         ("fileReservdTime=24", "did you mean 'fileReservedTime'"),
-        ("brokerElectionPriority=1", "RocketMQ's and has no effect here"),
+        ("lockInStrictMode=true", "RocketMQ's and has no effect here"),
         ("broker.filter_secret=x", "filter_secret cannot"),
     ],
 )

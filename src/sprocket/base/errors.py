@@ -32,6 +32,7 @@
     │   └── IllegalDraft      a message cannot be stored as it is (store.log.drafts)
     ├── ElectionRefused       a group changed, or its rules forbid it (election.elector)
     ├── ElectorUnavailable    nobody says who leads a group (election.elector)
+    ├── LeaseGone             a key is to be bound to a lease that ended (election.leased_keys)
     ├── LogsDiffer            a copy has what its master has not (replication.slave_forms)
     ├── ProcessLost           a filter's process ended (filterserver.process)
     ├── NotConfined           a filter's process cannot be shut in (filterserver.process)

@@ -8,9 +8,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from sprocket.base.ports import Clock, Disk, Entropy
+from sprocket.broker.members.copied_tables import CopiedTables
+from sprocket.broker.members.followers import Followers
 from sprocket.broker.members.membership import MembershipRequests
 from sprocket.broker.members.registration import Registration
 from sprocket.broker.members.replication import Replication
+from sprocket.broker.members.state_copy import StateCopy
 from sprocket.broker.operate.figures import BrokerFigures
 from sprocket.broker.reading.pull import PullRequests
 from sprocket.broker.reading.read_place import ReadPlaces
@@ -26,14 +29,18 @@ from sprocket.broker.sending.transactions import (
 )
 from sprocket.broker.settings import BrokerSettings
 from sprocket.broker.tables.access import ReadAccess
+from sprocket.broker.tables.changes import FILTERS, GROUPS, TOPICS
 from sprocket.broker.tables.files import StateFiles
 from sprocket.broker.tables.tables import Tables
 from sprocket.delay.levels.deliver import LevelDelivery
 from sprocket.delay.levels.levels import DelayLevels
+from sprocket.delay.timers.following import TimerFollowing
 from sprocket.delay.timers.shape import shapes
 from sprocket.delay.timers.timed_delivery import TimedDelivery
 from sprocket.delay.timers.timers import Timers
+from sprocket.filterserver.uploads import Key, key_text
 from sprocket.message.ids import UniqueIds
+from sprocket.protocol.bodies import TimerState
 from sprocket.remoting.pool import Pool
 from sprocket.store.store import Store
 from sprocket.transaction.check import CheckRules
@@ -74,6 +81,7 @@ class BrokerParts:
         store: the opened store.
         pool: connections to the name servers.
         replication: how the log is copied, which needs nothing of these parts.
+        number: under which the broker registers at first.
     """
 
     # The lines are in the order of dependencies: ingress needs the timers, settlement and delivery
@@ -88,9 +96,12 @@ class BrokerParts:
         place: Location,
         pool: Pool,
         replication: Replication,
+        number: int,
     ) -> None:
         clock, host = world.clock, place.packed
         self.replication = replication
+        self.followers = _followers(settings, replication, world.entropy)
+        self.journal = self.followers.journal
         self._store, self._queue_count = store, 0
         tables = self.tables = Tables(
             settings,
@@ -99,6 +110,7 @@ class BrokerParts:
             on_topic=self._topic_changed,
             on_group=self._group_changed,
             on_filters=self._filters_changed,
+            journal=self.journal,
         )
         self.files = StateFiles(tables, store, world.disk, place.root)
         self.timers = self._timers(store, settings, world=world, root=place.root)
@@ -108,7 +120,8 @@ class BrokerParts:
             settings=settings,
             address=place.address,
             ha_address=place.ha_address,
-            on_master=replication.master.learn,
+            on_master=replication.learn_master,
+            number=number,
         )
         self.delay_rules = DelayRules.of(settings, levels)
         self.ingress = Ingress(
@@ -120,21 +133,17 @@ class BrokerParts:
             clock=world.clock,
             ledger=tables.ledger,
             timers=self.timers,
-            check_copies=replication.check_copies if replication.is_waiting else None,
+            check_role=replication.role_check(),
         )
         self.settlement = self._settlement(store, clock=clock, host=host)
         self.check_loop = self._check_loop(self.settlement, settings, clock=clock, host=host)
         self.delivery = self._delivery(store, levels, clock=clock)
         self.timed_delivery = self._timed_delivery(store, settings, clock=clock)
-        self.membership = MembershipRequests(
-            tables.clients,
-            topics=tables.topics,
-            groups=tables.groups,
-            settings=settings,
-            clock=world.clock,
-        )
+        self.membership = self._membership(settings, clock)
         self.pulls = self._pulls(store, settings, world.memory_bytes)
         self.state = self._state(store, clock=clock)
+        self.timer_following = self._timer_following(settings)
+        self.state_copy = self._state_copy(store, pool, number)
         self.stamp = Stamp(settings.config, ids=_ids(world.entropy, place))
         self.acknowledgement = Acknowledgement(store, settings, host, replication)
 
@@ -144,6 +153,11 @@ class BrokerParts:
         if count != self._queue_count:
             self._queue_count = count
             self.tables.topics.add_missing(self._store.queues())
+
+    def strange_slaves(self) -> int:
+        """How many slaves copy the log and do not ask for changes of the tables."""
+        sender = self.replication.sender
+        return 0 if sender is None else len(sender.links) - self.followers.count
 
     def _pulls(self, store: Store, settings: BrokerSettings, memory_bytes: int) -> PullRequests:
         """Endpoints of pulls."""
@@ -201,6 +215,39 @@ class BrokerParts:
             save_ms=settings.store.timer_flush_interval_ms,
         )
 
+    def _membership(self, settings: BrokerSettings, clock: Clock) -> MembershipRequests:
+        """Endpoints of heartbeats."""
+        tables = self.tables
+        return MembershipRequests(
+            tables.clients,
+            topics=tables.topics,
+            groups=tables.groups,
+            settings=settings,
+            clock=clock,
+        )
+
+    def _state_copy(self, store: Store, pool: Pool, number: int) -> StateCopy:
+        """What a slave copies besides the log."""
+        return StateCopy(
+            pool,
+            store,
+            number=number,
+            master=self.replication.master,
+            copied=CopiedTables(self.tables, self.files, store),
+            leases=self.tables.lock_table,
+            on_timers=self._timers_are_at,
+        )
+
+    def _timer_following(self, settings: BrokerSettings) -> TimerFollowing | None:
+        """What keeps the timers of a slave as its master's; None if timers are off."""
+        if self.timers is None:
+            return None
+        return TimerFollowing(self.timers, save_ms=settings.config.delay_save_ms)
+
+    def _timers_are_at(self, state: TimerState) -> None:
+        if self.timer_following is not None:
+            self.timer_following.learn(state.slot_ms, state.delivered_from, state.queue_then)
+
     def _state(self, store: Store, *, clock: Clock) -> BrokerFigures:
         """Figures that the broker reports about itself."""
         timers = None
@@ -214,6 +261,7 @@ class BrokerParts:
             clock=clock,
             timers=timers,
             transactions=TransactionCounts(self.tables.ledger, self.settlement, self.check_loop),
+            of_group=self.replication.figures,
         )
 
     def _settlement(self, store: Store, *, clock: Clock, host: bytes) -> Settlement:
@@ -253,12 +301,23 @@ class BrokerParts:
     def _topic_changed(self, name: str) -> None:
         self.files.topics.changed()
         self.registration.changed(name)
+        self.journal.record(TOPICS, name)
 
     def _group_changed(self, name: str) -> None:
         self.files.groups.changed()
+        self.journal.record(GROUPS, name)
 
-    def _filters_changed(self) -> None:
+    def _filters_changed(self, key: Key) -> None:
         self.files.filters.changed()
+        self.journal.record(FILTERS, key_text(key))
+
+
+def _followers(settings: BrokerSettings, replication: Replication, entropy: Entropy) -> Followers:
+    return Followers(
+        lambda: entropy.token(8).hex(),
+        is_known=replication.is_known,
+        timeout_ms=lambda: settings.config.slave_timeout_ms if replication.is_waiting else 0,
+    )
 
 
 def _ids(entropy: Entropy, place: Location) -> UniqueIds:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from sprocket.base.errors import ReplyError, SlaveNotAvailable, SystemBusy, SystemFailure
 from sprocket.broker.dispatch import Endpoints
 from sprocket.broker.settings import BrokerSettings
-from sprocket.protocol.codes import RequestCode
+from sprocket.protocol.codes import OwnRequestCode, RequestCode
 from sprocket.protocol.command import Command
 from sprocket.remoting.endpoints import Endpoint, EventualResponse
 from sprocket.remoting.transport import Peer
@@ -41,20 +41,29 @@ _CHANGES = (
 )
 
 
-def at_slave(endpoints: Endpoints, settings: BrokerSettings) -> Endpoints:
-    """The endpoints of a slave: those of a broker, but for what it refuses."""
+def at_slave(
+    endpoints: Endpoints, settings: BrokerSettings, *, may_read: bool = False
+) -> Endpoints:
+    """The endpoints of a slave: those of a broker, but for what it refuses.
+
+    Args:
+        may_read: whether consumers may read even if `slave_reads` is off.
+    """
     name = settings.config.name
 
     def busy(why: str) -> ReplyError:
         return SystemBusy(f"{_BUSY}broker {name} is a slave {why}")
 
-    refusing: dict[tuple[RequestCode, ...], Callable[[], ReplyError]] = {
+    refusing: dict[tuple[int, ...], Callable[[], ReplyError]] = {
         _SENDS: lambda: busy("and takes no messages"),
         _ENDS: lambda: SlaveNotAvailable("a slave ends no transactions"),
         (RequestCode.RECALL_MESSAGE,): lambda: SlaveNotAvailable(
             "recall failed, broker service not available"
         ),
         _RESETS: lambda: SystemFailure("Can not reset offset in slave broker"),
+        (OwnRequestCode.STATE_CHANGES,): lambda: SlaveNotAvailable(
+            f"broker {name} is a slave, and its state is its master's"
+        ),
         _CHANGES: lambda: SystemFailure(
             "Can't modify topic or subscription group from slave broker, please execute it from "
             "master broker."
@@ -63,7 +72,7 @@ def at_slave(endpoints: Endpoints, settings: BrokerSettings) -> Endpoints:
     table = dict(endpoints)
     for codes, why in refusing.items():
         table |= {code: _refusing(why) for code in codes if code in endpoints}
-    for code in _PULLS:
+    for code in () if may_read else _PULLS:
         table[code] = _if_reading(endpoints[code], settings, lambda: busy("and may not be read"))
     return table
 

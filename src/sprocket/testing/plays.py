@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from sprocket.testing import replicated, scenarios, timed, transacted
+from sprocket.testing import elected, promoted, replicated, scenarios, timed, transacted
+from sprocket.testing.elected import ELECTED
 from sprocket.testing.history import HistoryOutcome
+from sprocket.testing.promoted import PROMOTED
 from sprocket.testing.replicated import REPLICATED
 from sprocket.testing.scenarios import SCENARIOS
 from sprocket.testing.timed import TIMED
@@ -19,6 +21,8 @@ PLAYS: dict[str, Play] = {
     **dict.fromkeys(TIMED, timed.play),
     **dict.fromkeys(TRANSACTED, transacted.play),
     **dict.fromkeys(REPLICATED, replicated.play),
+    **dict.fromkeys(PROMOTED, promoted.play),
+    **dict.fromkeys(ELECTED, elected.play),
 }
 #: A sentence about each scenario.
 DOCS: dict[str, str] = {
@@ -26,6 +30,8 @@ DOCS: dict[str, str] = {
     **{name: waiting.doc for name, waiting in TIMED.items()},
     **{name: undecided.doc for name, undecided in TRANSACTED.items()},
     **{name: copied.doc for name, copied in REPLICATED.items()},
+    **{name: promotion.doc for name, promotion in PROMOTED.items()},
+    **{name: group.doc for name, group in ELECTED.items()},
 }
 
 

@@ -18,7 +18,8 @@ FILE_BYTES = 4096
 #: So many bytes are the reply to a request for the file.
 JAVA_BYTES = 56
 
-_JAVA = struct.Struct(">qqqq")
+#: First slot that is not done, end of the timer log, next queue offset, the same of the master.
+JAVA_PART = struct.Struct(">qqqq")
 _VERSION = struct.Struct(">qqq")
 _OURS = struct.Struct(">8sqqq")
 _CRC = struct.Struct(">I")
@@ -74,7 +75,7 @@ class TimerCheck:
     def read(self) -> TimerProgress | None:
         """The progress in the file; None if the file is empty or damaged."""
         raw = self._file.buffer
-        slot_ms, position, queue_next, master_next = _JAVA.unpack_from(raw)
+        slot_ms, position, queue_next, master_next = JAVA_PART.unpack_from(raw)
         name, delivered_from, queue_then, clean = _OURS.unpack_from(raw, _OURS_AT)
         (crc,) = _CRC.unpack_from(raw, _OURS_AT + _OURS.size)
         if min(slot_ms, position, queue_next, master_next) < 0 or not slot_ms:
@@ -93,9 +94,9 @@ class TimerCheck:
         """
         raw = self._file.buffer
         queue_next = progress.queue_next
-        _JAVA.pack_into(raw, 0, progress.slot_ms, progress.position, queue_next, queue_next)
-        _, _, counter = _VERSION.unpack_from(raw, _JAVA.size)
-        _VERSION.pack_into(raw, _JAVA.size, 0, now_ms, max(counter, 0) + 1)
+        JAVA_PART.pack_into(raw, 0, progress.slot_ms, progress.position, queue_next, queue_next)
+        _, _, counter = _VERSION.unpack_from(raw, JAVA_PART.size)
+        _VERSION.pack_into(raw, JAVA_PART.size, 0, now_ms, max(counter, 0) + 1)
         _OURS.pack_into(
             raw,
             _OURS_AT,
@@ -113,7 +114,7 @@ class TimerCheck:
 
     def _crc(self) -> int:
         raw = self._file.buffer
-        return crc32(raw[_OURS_AT : _OURS_AT + _OURS.size], crc32(raw[: _JAVA.size]))
+        return crc32(raw[_OURS_AT : _OURS_AT + _OURS.size], crc32(raw[: JAVA_PART.size]))
 
     def close(self) -> None:
         """Closes the file."""

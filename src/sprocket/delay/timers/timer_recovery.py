@@ -63,6 +63,8 @@ async def recover(
         StoreError, OSError: the disk refuses it.
     """
     saved = files.check.read()
+    if saved is not None and saved.delivered_from > store.log_end:  # the log was cut since
+        saved = None
     by_key = saved is None or not saved.is_ours
     progress, done_before = _recovered(files, store, counts, saved=saved, now_ms=now_ms)
     is_again = saved is None or progress.queue_next < saved.queue_next
@@ -103,7 +105,7 @@ def _recovered(
     saved = saved._replace(slot_ms=saved.slot_ms // width_ms * width_ms)
     if not saved.is_ours:
         last = files.rebuild(saved.slot_ms, counts, now_ms)
-        queue_next = max(saved.queue_next, _queue_offset(store, last) + 1)
+        queue_next = max(saved.queue_next, queue_offset_of(store, last) + 1)
         return saved._replace(position=files.log.end, queue_next=queue_next), 0
     if saved.position > files.log.limit:
         logger.warning("the timer log is gone: messages that wait are put on the wheel again")
@@ -123,7 +125,7 @@ def _recovered(
     return saved, 0
 
 
-def _queue_offset(store: Store, unit: TimerUnit | None) -> int:
+def queue_offset_of(store: Store, unit: TimerUnit | None) -> int:
     """The queue offset of a unit's message; -1 if its record is gone."""
     if unit is None:
         return -1

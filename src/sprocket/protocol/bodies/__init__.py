@@ -50,6 +50,8 @@ from sprocket.protocol.bodies.offset import (
     ResetOffsetList,
     TopicStatsTable,
 )
+from sprocket.protocol.bodies.replica import ChangedState, CopiedFilter, TimerState
+from sprocket.protocol.bodies.replica_group import GroupMemberFacts, GroupStateBody
 from sprocket.protocol.bodies.route import (
     BrokerData,
     BrokerMemberGroup,
@@ -97,6 +99,7 @@ __all__ = [
     "BrokerMemberGroup",
     "BrokerMembersBody",
     "BrokerStatsBody",
+    "ChangedState",
     "CheckClientBody",
     "ClientConnection",
     "ClusterInfo",
@@ -109,6 +112,7 @@ __all__ = [
     "ConsumeTimeSpans",
     "ConsumerConnection",
     "ConsumerData",
+    "CopiedFilter",
     "CorrectionOffsets",
     "DataVersion",
     "DelayOffsets",
@@ -118,7 +122,9 @@ __all__ = [
     "GroupConfigList",
     "GroupForbidden",
     "GroupList",
+    "GroupMemberFacts",
     "GroupMemberList",
+    "GroupStateBody",
     "GroupTable",
     "HeartbeatBody",
     "KvTable",
@@ -153,6 +159,7 @@ __all__ = [
     "SubscriptionData",
     "TimerMetric",
     "TimerMetricsBody",
+    "TimerState",
     "TopicConfig",
     "TopicConfigList",
     "TopicList",
