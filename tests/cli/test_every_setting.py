@@ -74,7 +74,10 @@ def test_a_value_out_of_bounds_is_refused_by_name(kind: type, each: Declared) ->
 
 
 #: Settings that no other value than the default may have, or not by themselves.
-BOUND = {"broker.id", "client.access_key", "client.secret_key", "client.security_token"}
+BOUND = {
+    "broker.id", "client.access_key", "client.secret_key", "client.security_token", "tls.key",
+    "tls.client_certificates", "tls.outgoing_key",
+}  # fmt: skip
 FREE = [(kind, each) for kind, each in LOADED if each.key not in BOUND]
 
 

@@ -41,6 +41,7 @@ from sprocket.remoting.endpoints import EventualResponse, Response
 from sprocket.remoting.limits import ConnectionLimits
 from sprocket.remoting.pool import Pool
 from sprocket.remoting.server import Server
+from sprocket.remoting.tls.settings import TlsConfig, checked_settings
 from sprocket.remoting.transport import Peer
 from sprocket.store.config import StoreConfig
 from sprocket.store.store import Store
@@ -62,6 +63,7 @@ class Broker:
         root: folder of its store and state files.
         disk, clock, entropy: the ports to the machine.
         memory_bytes: the memory of the machine.
+        tls: whether and how it speaks TLS.
 
     Raises:
         ConfigError: a setting is invalid.
@@ -77,9 +79,11 @@ class Broker:
         clock: Clock,
         entropy: Entropy,
         memory_bytes: int = 8 << 30,
+        tls: TlsConfig | None = None,
     ) -> None:
         check(config)
         check(store)
+        self._tls = checked_settings(tls)
         self._settings = BrokerSettings(config, store)
         self._root = root
         self._world = Ports(disk, clock, entropy, memory_bytes)
@@ -91,8 +95,9 @@ class Broker:
                 frame_bytes_max=config.frame_bytes_max,
                 unfinished_bytes_max=config.unfinished_bytes_max,
             ),
+            tls=self._tls,
         )
-        self._pool = Pool(entropy=entropy)
+        self._pool = Pool(entropy=entropy, tls=self._tls.outgoing_tls())
         self._dispatch: Dispatch | None = None
         self._running: list[asyncio.Task[None]] = []
         self._exit = AsyncExitStack()
@@ -142,6 +147,7 @@ class Broker:
                 readable=readable,
                 pool=self._pool,
                 entropy=self._world.entropy,
+                tls=self._tls,
             )
             await opened.enter_async_context(replication)
             place = place._replace(ha_address=replication.address_beside(self.address))

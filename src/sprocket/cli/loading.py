@@ -26,9 +26,10 @@ def kinds() -> list[type]:
     from sprocket.broker.config import BrokerConfig
     from sprocket.client.config import ClientConfig
     from sprocket.nameserver.config import NameServerConfig
+    from sprocket.remoting.tls.settings import TlsConfig
     from sprocket.store.config import StoreConfig
 
-    return [BrokerConfig, StoreConfig, NameServerConfig, ClientConfig]
+    return [BrokerConfig, StoreConfig, NameServerConfig, TlsConfig, ClientConfig]
 
 
 def read(path: Path) -> ConfigFile:
@@ -151,21 +152,33 @@ def _variables() -> set[str]:
 _OTHER_VARIABLES = ("SPROCKET_CONFIG", "SPROCKET_FILTER_SECRET", "SPROCKET_NAMESERVERS")
 #: Notes that this process has printed; a command may load settings more than once.
 _noted: set[str] = set()
+#: Client settings that are options of the command.
+_client_options: dict[str, Any] = {}
+
+
+def take_client_options(options: Mapping[str, Any]) -> None:
+    """Records options of the command that are client settings, by `client.name`."""
+    _client_options.clear()
+    _client_options.update(options)
 
 
 def client() -> ClientConfig:
-    """The client settings: table `[client]` of the file SPROCKET_CONFIG, and SPROCKET_CLIENT_…."""
+    """The client settings: table `[client]` of the file SPROCKET_CONFIG, SPROCKET_CLIENT_…, and
+    the command's own options.
+    """
     from sprocket.client.config import ClientConfig
 
     file = os.environ.get("SPROCKET_CONFIG")
-    return settings([ClientConfig], file=Path(file) if file else None).of(ClientConfig)
+    path = Path(file) if file else None
+    return settings([ClientConfig], file=path, overrides=_client_options).of(ClientConfig)
 
 
 def credentials() -> dict[str, Any]:
-    """The access keys of `client`, as arguments for any client's configuration class."""
+    """The access keys and TLS of `client`, as arguments for any client's configuration class."""
     found = client()
     return {
         "access_key": found.access_key,
         "secret_key": found.secret_key,
         "security_token": found.security_token,
+        **found.tls_settings(),
     }

@@ -252,6 +252,7 @@ def _values(kind: type[Job], given: Mapping[str, Any]) -> dict[str, Any]:
     set_ = client()
     if set_.access_key and set_.secret_key:
         found["keys"] = AccessKeys(set_.access_key, set_.secret_key, set_.security_token)
+    found["tls"] = set_.tls_of_client()
     return found
 
 

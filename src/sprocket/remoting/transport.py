@@ -34,6 +34,11 @@ _FIRST = asyncio.FIRST_COMPLETED
 #: The time that decoding takes is counted for reads of at least this many bytes. A loop hands over
 #: several reads of one socket in one iteration only if they are as large as they can be.
 _TIMED_BYTES_MIN = 1 << 16
+#: How TLS begins, and what that means at a port without it.
+_HANDSHAKE = 0x16
+_TLS_HERE = (
+    "it speaks TLS, and this server has no certificate (tls.certificate) or tls.mode=disabled"
+)
 
 
 class Peer(asyncio.Protocol):
@@ -129,13 +134,15 @@ class Peer(asyncio.Protocol):
         if self._is_incomplete or incoming.kept_bytes >= COUNTED_BYTES_MIN:
             self._count_incomplete()
         if incoming.fault is not None and not self._is_ending and not self.is_closed:
-            logger.info("%s is let go, it broke the protocol: %s", self.address, incoming.fault)
+            why = _TLS_HERE if data[0] == _HANDSHAKE else incoming.fault
+            logger.info("%s is let go, it broke the protocol: %s", self.address, why)
             self._end(then=self._transport.close)
 
     def connection_lost(self, error: Exception | None) -> None:
         """Cleans up after the connection: calls fail, the peer's requests are cancelled."""
         self._closed.set_result(None)
-        self._calls.fail(ConnectionLost(f"the connection to {self.address} broke"))
+        why = f": {error}" if isinstance(error, ConnectionLost) else ""  # TLS knows why
+        self._calls.fail(ConnectionLost(f"the connection to {self.address} broke{why}"))
         self._requests.cancel()
         self._writer.lost()
         self._unfinished.forget(self)

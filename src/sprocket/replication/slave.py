@@ -25,6 +25,8 @@ from sprocket.base.errors import (
 )
 from sprocket.base.ports import Entropy
 from sprocket.remoting import address as addresses
+from sprocket.remoting.tls.dialling import TlsDialler
+from sprocket.remoting.tls.settings import ClientTls
 from sprocket.replication.frames import REPORT, Frame, FrameDecoder
 from sprocket.replication.master_address import MasterAddress
 from sprocket.replication.rules import StreamRules
@@ -50,6 +52,7 @@ class Slave:
         on_copied: is called after records were copied.
         compared: gives the reason why the master's log is not this one's continuation, as far as
             it can be known before anything is copied; None if there is none.
+        tls: how the connection speaks TLS; None for a plain one.
 
     Attributes:
         is_connected: whether the master sends its log now.
@@ -65,6 +68,7 @@ class Slave:
         entropy: Entropy,
         on_copied: Callable[[], None],
         compared: Callable[[], Awaitable[str | None]],
+        tls: ClientTls | None = None,
     ) -> None:
         self._store = store
         self._log = store.replica
@@ -74,6 +78,7 @@ class Slave:
         self._entropy = entropy
         self._on_copied = on_copied
         self._compared = compared
+        self._dialler = None if tls is None else TlsDialler(tls)
         self._last_reason = ""
         self.is_connected = False
 
@@ -115,7 +120,12 @@ class Slave:
         if self._is_flushing:
             await self._store.sync()  # the stream begins at what is reported, and that is the end
         async with asyncio.timeout(_CONNECT_SECONDS):
-            reader, writer = await asyncio.open_connection(host, port, limit=_READ_BYTES)
+            if self._dialler is None:
+                reader, writer = await asyncio.open_connection(host, port, limit=_READ_BYTES)
+            else:
+                reader, writer = await self._dialler.streams(
+                    host, port, limit=_READ_BYTES, seconds=_CONNECT_SECONDS
+                )
         try:
             async with asyncio.TaskGroup() as tasks:
                 reports = tasks.create_task(self._report(writer))

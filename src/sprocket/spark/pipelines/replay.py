@@ -34,6 +34,8 @@ from sprocket.spark.pipelines.parts.slices import SliceProgress, Slices, WorkUni
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
+    from sprocket.remoting.tls.settings import ClientTls
+
 #: The property with the origin of a message: `orders@broker-a:3/17`.
 MARK = "REPLAYED_FROM"
 _COLUMNS = (
@@ -137,6 +139,7 @@ class Replay(Job):
         default=None,
     )
     to_keys: AccessKeys | None = None
+    to_tls: ClientTls | None = None
 
     def run(self, session: SparkSession, watch: Watch = unwatched) -> Replayed:
         """Sends what is left of the job.
@@ -174,7 +177,7 @@ class Replay(Job):
     def _target(self) -> Servers:
         if self.to_nameservers is None:
             return self.servers
-        return Servers(self.to_nameservers, self.to_keys or self.keys)
+        return Servers(self.to_nameservers, self.to_keys or self.keys, self.to_tls or self.tls)
 
     def _name(self) -> str:
         return self.digest(

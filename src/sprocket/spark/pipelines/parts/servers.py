@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from sprocket.admin.caller import Caller
+    from sprocket.remoting.tls.settings import ClientTls
 
 T = TypeVar("T")
 
@@ -40,10 +41,12 @@ class Servers:
     Attributes:
         nameservers: `host:port`, several are separated by `;`.
         keys: None for a cluster without access control.
+        tls: how connections speak TLS; None for plain ones.
     """
 
     nameservers: str
     keys: AccessKeys | None = None
+    tls: ClientTls | None = None
 
     def options(self) -> dict[str, str]:
         """Options of the `rocketmq` source and sink."""
@@ -53,6 +56,10 @@ class Servers:
             found["secretKey"] = self.keys.secret_key
             if self.keys.security_token:
                 found["securityToken"] = self.keys.security_token
+        if self.tls is not None:
+            from sprocket.spark.options.tls import tls_as_options
+
+            found |= tls_as_options(self.tls)
         return found
 
     async def answer(self, question: Callable[[Caller], Awaitable[T]]) -> T:
@@ -66,7 +73,7 @@ class Servers:
         keys, signer = self.keys, None
         if keys is not None:
             signer = Signer.of(keys.access_key, keys.secret_key, keys.security_token)
-        async with Pool(signer=signer) as pool:
+        async with Pool(signer=signer, tls=self.tls) as pool:
             return await question(Caller(pool, addresses, timeout_ms=_TIMEOUT_MS))
 
     def ask(self, question: Callable[[Caller], Awaitable[T]]) -> T:
