@@ -7,10 +7,7 @@ import subprocess
 from pathlib import Path
 from typing import NamedTuple
 
-import pytest
-
 OPENSSL = shutil.which("openssl")
-needs_openssl = pytest.mark.skipif(OPENSSL is None, reason="the command openssl is missing")
 
 #: Names of the machine that the tests run on.
 HERE = "DNS:localhost,IP:127.0.0.1,IP:::1"

@@ -68,7 +68,7 @@ class Entrance:
         if self._watch is not None:
             self._watch.cancel()
         for transport in tuple(self._waiting):
-            transport.abort()
+            transport.close()
 
     # For the connections.
 
@@ -153,7 +153,7 @@ class _Greeting(asyncio.Protocol):
         self._transport = cast(asyncio.Transport, transport)
         self._entrance.add(self._transport)
         loop = asyncio.get_running_loop()
-        self._timer = loop.call_later(self._entrance.silent_seconds, self._transport.abort)
+        self._timer = loop.call_later(self._entrance.silent_seconds, self._transport.close)
 
     def data_received(self, data: bytes) -> None:
         """Hands over."""

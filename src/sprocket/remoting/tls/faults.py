@@ -33,7 +33,7 @@ def in_words(error: ssl.SSLError) -> str:
     """What went wrong with the other side of a connection."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return _of_certificate(error.verify_code, error.verify_message)
-    reason = error.reason or ""
+    reason = getattr(error, "reason", None) or ""
     if "ALERT_" in reason:
         alert = reason.partition("ALERT_")[2]
         return f"the other side refuses: {_REFUSED.get(alert, alert.lower().replace('_', ' '))}"

@@ -1,4 +1,3 @@
-
 """The options of TLS, for reading and for writing.
 
 The files must be there under the same paths for the driver and for every executor: a relative path
