@@ -18,6 +18,7 @@ from sprocket.broker.config import BrokerConfig
 from sprocket.client.base.world import ClientEnvironment
 from sprocket.nameserver.config import NameServerConfig
 from sprocket.nameserver.nameserver import NameServer
+from sprocket.remoting.tls.settings import TlsConfig
 from sprocket.store.config import StoreConfig
 from sprocket.testing.clock import LoopClock
 from sprocket.testing.disk import FaultyDisk, MemoryDisk
@@ -167,6 +168,7 @@ class Cluster:
         broker: settings of all brokers; names and addresses are filled in.
         store: settings of their stores.
         sync_seconds: the shortest and the longest time of a sync of their disks.
+        tls: the settings of TLS of all servers.
     """
 
     def __init__(
@@ -180,13 +182,15 @@ class Cluster:
         broker: BrokerConfig | None = None,
         store: StoreConfig = SMALL_STORE,
         sync_seconds: tuple[float, float] = (0.0005, 0.02),
+        tls: TlsConfig | None = None,
     ) -> None:
         self.network = network
+        self._tls = tls
         self._entropy = SeededEntropy(f"cluster {seed}")
         self._broker_config = broker or BrokerConfig()
         self._store_config = store
         self._sync_seconds = sync_seconds
-        self.nameservers = [self._machine(f"ns-{n}", _nameserver) for n in range(nameservers)]
+        self.nameservers = [self._machine(f"ns-{n}", self._nameserver) for n in range(nameservers)]
         self.brokers = [self._machine(f"broker-{n}", self._broker) for n in range(brokers)]
         self.slaves = [
             self._machine(f"{master.name}{_SLAVE}{n}", self._broker)
@@ -269,9 +273,9 @@ class Cluster:
             disk=machine.disk,
             clock=machine.clock,
             entropy=self._entropy.fork(f"{machine.name} {machine.starts}"),
+            tls=self._tls,
         )
 
-
-def _nameserver(machine: Machine) -> AbstractAsyncContextManager[Any]:
-    config = NameServerConfig(host=machine.address, port=NAMESERVER_PORT)
-    return NameServer(config, disk=machine.disk)
+    def _nameserver(self, machine: Machine) -> AbstractAsyncContextManager[Any]:
+        config = NameServerConfig(host=machine.address, port=NAMESERVER_PORT)
+        return NameServer(config, disk=machine.disk, tls=self._tls)
