@@ -21,6 +21,7 @@ from bench import (
     send,
     store,
     timers,
+    tls,
     transactions,
 )
 from bench.brokers import java_missing
@@ -39,6 +40,7 @@ BENCHES = {
     "spark": compare,
     "timers": timers,
     "hostile": hostile,
+    "tls": tls,
 }
 
 
