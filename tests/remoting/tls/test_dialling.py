@@ -10,7 +10,6 @@ import pytest
 
 from sprocket.base.errors import ConfigError, ConnectFailed, ConnectionLost
 from sprocket.remoting.pool import Pool
-from sprocket.remoting.tls.dialling import TlsDialler
 from sprocket.remoting.tls.settings import ClientTls, TlsConfig
 from tests.certificates import Authority
 from tests.remoting.parts import soon
@@ -157,18 +156,3 @@ def test_authorities_that_cannot_be_read_are_named(authority: Authority) -> None
         outcome(serving_with(one), ClientTls(authorities="/nowhere/ca.pem"))
     with pytest.raises(ConfigError, match="has no certificate in PEM"):
         outcome(serving_with(one), ClientTls(authorities=one.key))
-
-
-def test_streams_go_through_tls(authority: Authority) -> None:
-    async def main() -> bytes:
-        tls = serving_with(authority.issue("server"))
-        async with pair(tls, None) as (server, _):
-            dialler = TlsDialler(trusting(authority))
-            reader, writer = await dialler.streams(
-                "localhost", server.port, limit=1 << 16, seconds=60
-            )
-            writer.write(b"\x00\x00\x00\x02??")  # no frame
-            await writer.drain()
-            return await reader.read()
-
-    assert run(main()) == b""

@@ -1,4 +1,4 @@
-"""Connections to servers over TLS: for a protocol, as streams, or blocking."""
+"""Connections to servers over TLS: for a protocol, or blocking."""
 
 from __future__ import annotations
 
@@ -69,25 +69,6 @@ class TlsDialler:
         except asyncio.CancelledError:
             transport.abort()
             raise
-
-    async def streams(
-        self, host: str, port: int, *, limit: int, seconds: float
-    ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """The same as streams; see `asyncio.open_connection`."""
-        loop = asyncio.get_running_loop()
-        reader = asyncio.StreamReader(limit=limit, loop=loop)
-        made: list[asyncio.BaseTransport] = []
-
-        class Streams(asyncio.StreamReaderProtocol):
-            def connection_made(self, transport: asyncio.BaseTransport) -> None:
-                made.append(transport)
-                super().connection_made(transport)
-
-        protocol = await self.connect(
-            lambda: Streams(reader, loop=loop), host, port, seconds=seconds
-        )
-        transport = cast(asyncio.Transport, made[0])
-        return reader, asyncio.StreamWriter(transport, protocol, reader, loop)
 
     def wrapped(self, connected: socket.socket, host: str, now: float) -> ssl.SSLSocket:
         """A connected, blocking socket, after its handshake, for which its own timeout counts.
