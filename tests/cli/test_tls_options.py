@@ -97,3 +97,22 @@ def test_a_server_names_a_certificate_that_it_cannot_use(tmp_path: Path) -> None
         assert "cannot read /nowhere.pem: No such file or directory" in outcome.err
     outcome = sprocket("nameserver", "--set", "tls.mode=enforcing")
     assert "which needs tls.certificate" in outcome.err
+
+
+def test_a_check_of_settings_names_files_that_cannot_be_used(
+    authority: Authority, tmp_path: Path
+) -> None:
+    one, other = authority.issue("one"), authority.issue("other")
+    file = tmp_path / "broker.conf"
+    file.write_text(f"tls.server.certPath={one.certificate}\ntls.server.keyPath={one.key}\n")
+    assert sprocket("config", "check", str(file)).code == 0
+    file.write_text(f"tls.server.certPath={one.certificate}\ntls.server.keyPath={other.key}\n")
+    outcome = sprocket("config", "check", str(file))
+    assert outcome.code == 2
+    assert "does not belong to the certificate" in outcome.err
+    more = tmp_path / "tls.properties"
+    more.write_text("tls.server.mode=enforcing\n")
+    file.write_text(f"tls.config.file={more}\n")
+    assert "needs tls.certificate" in sprocket("config", "check", str(file)).err
+    file.write_text("tls.enable=true\ntls.client.trustCertPath=/nowhere.pem\n")
+    assert "cannot read /nowhere.pem" in sprocket("config", "check", str(file)).err

@@ -103,7 +103,7 @@ def of_servers(
     given: Sequence[str] | None = None,
     overrides: Mapping[str, Any] | None = None,
 ) -> LoadedConfig:
-    """Loads settings as `settings` does, and checks the folders that they name on this machine.
+    """Loads settings as `settings` does, and checks the folders and certificates that they name.
 
     A server starts with what this returns, and `sprocket config check` checks by it.
 
@@ -111,7 +111,7 @@ def of_servers(
         ConfigError: something is wrong; the text has a line for each fault.
     """
     loaded = settings(kinds, file=file, given=given, overrides=overrides)
-    faults = list(_folder_faults(loaded))
+    faults = [*_folder_faults(loaded), *_tls_faults(loaded)]
     if faults:
         raise ConfigError("\n".join(faults))
     return loaded
@@ -129,6 +129,29 @@ def _folder_faults(loaded: LoadedConfig) -> Iterator[str]:
             if complaint := _folder_fault(os.path.dirname(whole) if is_file else whole):
                 origin = loaded.origins[declared.key]
                 yield f"{origin}: {declared.key} is {path!r}, but {complaint}"
+
+
+def _tls_faults(loaded: LoadedConfig) -> Iterator[str]:
+    """Files of TLS that cannot be read or do not go together."""
+    from sprocket.base.config import check
+    from sprocket.remoting.tls.settings import TlsConfig
+
+    if TlsConfig not in loaded.kinds:
+        return
+    config = loaded.of(TlsConfig)
+    if config.file is None and not config.is_serving and config.outgoing_tls() is None:
+        return  # most servers, which need not load what follows
+    from sprocket.remoting.tls.certificates import asking, serving
+
+    try:
+        whole = config.whole()
+        check(whole)
+        if whole.is_serving:
+            serving(whole)
+        if (outgoing := whole.outgoing_tls()) is not None:
+            asking(outgoing)
+    except ConfigError as error:
+        yield from str(error).split("\n")
 
 
 def _folder_fault(folder: str) -> str | None:

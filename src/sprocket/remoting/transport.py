@@ -35,7 +35,7 @@ _FIRST = asyncio.FIRST_COMPLETED
 #: several reads of one socket in one iteration only if they are as large as they can be.
 _TIMED_BYTES_MIN = 1 << 16
 #: How TLS begins, and what that means at a port without it.
-_HANDSHAKE = 0x16
+_HANDSHAKE = b"\x16\x03"
 _TLS_HERE = (
     "it speaks TLS, and this server has no certificate (tls.certificate) or tls.mode=disabled"
 )
@@ -88,6 +88,7 @@ class Peer(asyncio.Protocol):
             on_change=self._read_or_wait,
         )
         self._closed: asyncio.Future[None] = self._loop.create_future()
+        self._lost_why = ""
         self._on_close: list[Callable[[Peer], None]] = []
         self._calls = Calls(self._loop, on_overdue=None if is_client else self._overdue)
         self._is_reading = True
@@ -134,15 +135,16 @@ class Peer(asyncio.Protocol):
         if self._is_incomplete or incoming.kept_bytes >= COUNTED_BYTES_MIN:
             self._count_incomplete()
         if incoming.fault is not None and not self._is_ending and not self.is_closed:
-            why = _TLS_HERE if data[0] == _HANDSHAKE else incoming.fault
+            why = _TLS_HERE if data.startswith(_HANDSHAKE) else incoming.fault
             logger.info("%s is let go, it broke the protocol: %s", self.address, why)
             self._end(then=self._transport.close)
 
     def connection_lost(self, error: Exception | None) -> None:
         """Cleans up after the connection: calls fail, the peer's requests are cancelled."""
         self._closed.set_result(None)
-        why = f": {error}" if isinstance(error, ConnectionLost) else ""  # TLS knows why
-        self._calls.fail(ConnectionLost(f"the connection to {self.address} broke{why}"))
+        if isinstance(error, ConnectionLost):  # TLS knows why
+            self._lost_why = f": {error}"
+        self._calls.fail(ConnectionLost(f"the connection to {self.address} broke{self._lost_why}"))
         self._requests.cancel()
         self._writer.lost()
         self._unfinished.forget(self)
@@ -283,7 +285,7 @@ class Peer(asyncio.Protocol):
                     await self._writer.room.wait()
             except TimeoutError:
                 raise CallTimeout(f"{self.address} takes no more requests") from None
-        raise ConnectionLost(f"the connection to {self.address} is closed")
+        raise ConnectionLost(f"the connection to {self.address} is closed{self._lost_why}")
 
     # Closing.
 

@@ -10,7 +10,7 @@ import pytest
 
 from sprocket.base.errors import ConfigError, ConnectFailed
 from sprocket.remoting.pool import Pool
-from sprocket.remoting.tls.certificates import WatchedFiles, watched_serving
+from sprocket.remoting.tls.certificates import WatchedFiles, serving, watched_serving
 from tests.certificates import Authority
 from tests.remoting.tls.parts import echoed, pair, serving_with, trusting
 from tests.support import run
@@ -148,3 +148,14 @@ def test_a_server_watches_all_of_its_files(authority: Authority) -> None:
     made = watched_serving(config).current(0.0)
     assert made.verify_mode is ssl.CERT_REQUIRED
     assert made.options & ssl.OP_NO_RENEGOTIATION
+
+
+def test_a_certificate_that_has_expired_is_a_warning_where_it_is_served(
+    authority: Authority, caplog: pytest.LogCaptureFixture
+) -> None:
+    serving(serving_with(authority.issue("good")))
+    serving(serving_with(authority.issue("rsa", is_rsa=True), client_certificates="none"))
+    assert caplog.text == ""
+    old = authority.issue("old", is_expired=True)
+    serving(serving_with(old))
+    assert f"certificate in {old.certificate}: certificate has expired" in caplog.text

@@ -7,13 +7,15 @@ import ssl
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from sprocket.base.errors import ConnectionLost
 from sprocket.remoting.tls.certificates import asking, serving
 from sprocket.remoting.tls.layer import TlsLayer
 from sprocket.testing.loop import simulate
 from sprocket.testing.network import Network
-from tests.certificates import Authority
+from tests.certificates import Authority, Issued
 from tests.remoting.tls.parts import serving_with, trusting
 
 PORT = 1000
@@ -52,12 +54,14 @@ class Sink(asyncio.Protocol):
 class Two:
     """Both ends of one connection."""
 
-    def __init__(self, network: Network, authority: Authority) -> None:
+    def __init__(
+        self, network: Network, authority: Authority, *, issued: Issued | None = None
+    ) -> None:
         self.network = network
         self.server, self.client = Sink(), Sink()
         self.outcomes: list[ConnectionLost | None] = []
         self._contexts: dict[bool, ssl.SSLContext] = {
-            False: serving(serving_with(authority.issue("server"))),
+            False: serving(serving_with(issued or authority.issue("server"))),
             True: asking(trusting(authority)),
         }
 
@@ -208,3 +212,38 @@ def test_pieces_of_any_size_are_put_together(authority: Authority, cut: int) -> 
         assert two.server.got == b"z" * 40_000
 
     simulate(main)
+
+
+@given(st.lists(st.binary(min_size=1, max_size=600), max_size=12), st.integers(0, 3))
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_no_bytes_break_anything_but_their_connection(
+    authority: Authority, parts: list[bytes], after: int
+) -> None:
+    async def main(network: Network) -> None:
+        two = Two(network, authority, issued=_issued(authority))
+        await two.connect()
+        below = two.client.transport._below
+        if after:  # in the middle of a good connection
+            two.client.transport.write(b"good")
+        for part in parts:
+            below.write(part)
+        below.close()
+        await asyncio.sleep(10)
+        assert two.server.calls[-1] == "lost"
+        assert two.server.got in (b"", b"good")
+        raw, _ = await asyncio.get_running_loop().create_connection(Sink, "localhost", PORT)
+        for part in parts:
+            raw.write(b"\x16" + part)
+        await asyncio.sleep(10)
+
+    simulate(main)
+
+
+_made: list[Issued] = []
+
+
+def _issued(authority: Authority) -> Issued:
+    """One certificate for all examples."""
+    if not _made:
+        _made.append(authority.issue("server"))
+    return _made[0]

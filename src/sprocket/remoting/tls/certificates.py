@@ -54,6 +54,8 @@ def serving(config: TlsConfig) -> ssl.SSLContext:
         is_needed = config.client_certificates == REQUIRE
         made.verify_mode = ssl.CERT_REQUIRED if is_needed else ssl.CERT_OPTIONAL
         _take_authorities(made, config.authorities)
+    if (fault := _fault_of_own(made, config.certificate)) is not None:
+        logger.warning("clients will refuse the certificate in %s: %s", config.certificate, fault)
     return made
 
 
@@ -189,6 +191,31 @@ def _take_pair(made: ssl.SSLContext, pair: KeyPair) -> None:
         ) from None
     except OSError as error:
         raise ConfigError(f"cannot read {where}: {error.strerror}") from None
+
+
+def _fault_of_own(server: ssl.SSLContext, path: str) -> str | None:
+    """What is wrong with a certificate by itself: that it has expired, or is not valid yet.
+
+    Python reads no dates of a certificate that is in use. So a client that trusts only this very
+    certificate shakes hands with the server, both in memory.
+    """
+    trusting = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    trusting.check_hostname = False
+    trusting.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    trusting.load_verify_locations(path)
+    there, back = ssl.MemoryBIO(), ssl.MemoryBIO()
+    client = trusting.wrap_bio(back, there)
+    answering = server.wrap_bio(there, back, server_side=True)
+    for side in (client, answering, client):
+        try:
+            side.do_handshake()
+        except ssl.SSLWantReadError:
+            continue
+        except ssl.SSLCertVerificationError as error:
+            return error.verify_message
+        except ssl.SSLError as error:
+            return _said(error)
+    return None
 
 
 def _said(error: Exception) -> str:
