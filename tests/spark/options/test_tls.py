@@ -92,3 +92,12 @@ def test_blocking_connections_say_why_they_fail(names: str, authority: Authority
     wrong = ClientTls(authorities=authority.path, server_name="elsewhere.example")
     assert "for another name" in why(wrong)
     assert "cannot read /nowhere: No such file" in why(ClientTls(authorities="/nowhere"))
+
+
+def test_a_second_cluster_has_tls_of_its_own_or_none() -> None:
+    one, other = ClientTls(authorities="/one.pem"), ClientTls(authorities="/other.pem")
+    servers = Servers("a:1", tls=one)
+    assert servers.another("b:1", None, None).tls == one
+    assert servers.another("b:1", None, other).tls == other
+    assert servers.another("b:1", None, False).tls is None
+    assert Servers("a:1").another("b:1", None, None).tls is None

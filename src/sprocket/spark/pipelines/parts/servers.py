@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 if TYPE_CHECKING:
     from sprocket.admin.caller import Caller
@@ -61,6 +61,17 @@ class Servers:
 
             found |= tls_as_options(self.tls)
         return found
+
+    def another(
+        self, nameservers: str, keys: AccessKeys | None, tls: ClientTls | Literal[False] | None
+    ) -> Servers:
+        """A second cluster, for which keys and TLS of this one count if it has none of its own.
+
+        Args:
+            tls: False for plain connections, whatever this cluster's are.
+        """
+        its_tls = self.tls if tls is None else tls or None
+        return Servers(nameservers, keys or self.keys, its_tls)
 
     async def answer(self, question: Callable[[Caller], Awaitable[T]]) -> T:
         """Awaits `question` with a caller for this cluster, and returns its result."""
