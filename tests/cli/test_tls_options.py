@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from sprocket.cli import loading
 from sprocket.remoting.tls.settings import TlsConfig
 from tests.certificates import Authority
 from tests.cli.parts import running_node, sprocket
@@ -70,6 +71,7 @@ def test_the_environment_and_the_file_of_settings_turn_it_on_too(
 
 def test_options_of_one_command_do_not_count_for_the_next(names: str, authority: Authority) -> None:
     assert sprocket("cluster", *options(authority), "-n", names).code == 0
+    assert loading.client().tls_of_client() is None
     assert sprocket("cluster", "-n", names).code == 1
 
 

@@ -64,7 +64,10 @@ def with_tls(command: F) -> F:
     def asked(**given: Any) -> Any:
         options = {name: given.pop(name) for name in _OPTIONS}
         loading.take_client_options(_settings(options))
-        return command(**given)
+        try:
+            return command(**given)
+        finally:
+            loading.take_client_options({})
 
     added = [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)

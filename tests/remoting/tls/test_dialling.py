@@ -71,6 +71,7 @@ def test_a_port_that_answers_something_else_is_named() -> None:
     async def main() -> None:
         def greets(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             writer.write(b"220 mail.example\r\n")
+            writer.close()
 
         async with await asyncio.start_server(greets, "127.0.0.1", 0) as server:
             port = server.sockets[0].getsockname()[1]
