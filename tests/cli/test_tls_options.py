@@ -118,3 +118,21 @@ def test_a_check_of_settings_names_files_that_cannot_be_used(
     assert "needs tls.certificate" in sprocket("config", "check", str(file)).err
     file.write_text("tls.enable=true\ntls.client.trustCertPath=/nowhere.pem\n")
     assert "cannot read /nowhere.pem" in sprocket("config", "check", str(file)).err
+
+
+@pytest.mark.parametrize("command", ["topic list", "send", "consume", "pipeline run archive"])
+def test_every_kind_of_command_shows_the_options(command: str) -> None:
+    shown = sprocket(*command.split(), "--help").out
+    assert "--tls-authorities" in shown
+    assert "--tls" not in sprocket("broker", "--help").out
+
+
+def test_a_pipeline_asks_with_tls(names: str, authority: Authority, tmp_path: Path) -> None:
+    pytest.importorskip("pyspark", reason="PySpark is not installed")
+    outcome = sprocket(
+        "pipeline", "run", "archive", "--topic", "nowhere", "--to", str(tmp_path / "to"),
+        "--nameserver", names, *options(authority),
+    )  # fmt: skip
+    assert outcome.code == 1
+    assert "nowhere" in outcome.err
+    assert "TLS" not in outcome.err

@@ -54,10 +54,14 @@ _OPTIONS: dict[str, Any] = {
 }
 
 
-def with_tls(command: F) -> F:
-    """The command with the options of TLS, if it has one for the name servers."""
+def with_tls(command: F, *, asks_by: str = "nameserver") -> F:
+    """The command with the options of TLS, if it has one for the name servers.
+
+    Args:
+        asks_by: the parameter of that option.
+    """
     own = inspect.signature(command, eval_str=True)
-    if "nameserver" not in own.parameters:
+    if asks_by not in own.parameters:
         return command
 
     @functools.wraps(command)
