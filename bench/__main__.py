@@ -22,6 +22,7 @@ from bench import (
     send,
     store,
     timers,
+    tls,
     transactions,
 )
 from bench.brokers import java_missing
@@ -41,6 +42,7 @@ BENCHES = {
     "spark": compare,
     "timers": timers,
     "hostile": hostile,
+    "tls": tls,
 }
 
 
