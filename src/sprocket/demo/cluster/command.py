@@ -16,9 +16,9 @@ from rich.console import Console
 from rich.table import Table
 
 from sprocket.base.errors import SprocketError
-from sprocket.demo.cluster.observer import Observer
+from sprocket.demo.cluster.load import ClusterLoad
+from sprocket.demo.cluster.observer import GroupObserver
 from sprocket.demo.cluster.servers import ClusterServers
-from sprocket.demo.cluster.traffic import Traffic
 from sprocket.demo.cluster.trials import TrialResult, Trials
 from sprocket.runtime.process import INTERRUPTED, run
 
@@ -68,14 +68,14 @@ def demonstrate(
 
     async def whole() -> int:
         servers = ClusterServers(folder, brokers=brokers, settings=settings)
-        traffic, observer = Traffic(), Observer(servers.nameserver_list)
+        load, observer = ClusterLoad(), GroupObserver(servers.nameserver_list)
         with console.status("starting etcd, two name servers and the brokers") as status:
             async with (
                 servers,
                 observer.running(),
-                traffic.running(servers.nameserver_list, senders=senders),
+                load.running(servers.nameserver_list, senders=senders),
             ):
-                trials = Trials(servers, traffic, observer, status.update)
+                trials = Trials(servers, load, observer, status.update)
                 await trials.ready()
                 results = await trials.all()
                 status.update("consuming the rest")

@@ -11,8 +11,8 @@ from typing import NamedTuple
 from sprocket.admin.caller import Caller
 from sprocket.admin.positions import lag
 from sprocket.base.errors import SprocketError
+from sprocket.demo.cluster.load import GROUP, TOPIC
 from sprocket.demo.cluster.servers import GROUP_NAME
-from sprocket.demo.cluster.traffic import GROUP, TOPIC
 from sprocket.protocol.bodies import ReplicaStateBody
 from sprocket.protocol.requests.replica import ReplicaState
 from sprocket.remoting.pool import Pool
@@ -29,7 +29,7 @@ class Setback(NamedTuple):
     seconds: float = 0.0
 
 
-class Observer:
+class GroupObserver:
     """Asks name servers and brokers, as `sprocket` commands do."""
 
     def __init__(self, nameservers: str) -> None:
@@ -39,7 +39,7 @@ class Observer:
         self.setback = Setback()
 
     @contextlib.asynccontextmanager
-    async def running(self) -> AsyncIterator[Observer]:
+    async def running(self) -> AsyncIterator[GroupObserver]:
         """Inside, committed offsets are watched."""
         async with Pool(entropy=SystemEntropy()) as pool:
             self._caller = Caller(pool, self._nameservers, timeout_ms=_ASK_MS)
@@ -84,11 +84,13 @@ class Observer:
             except SprocketError:
                 found = None
             if found is not None:
-                self._note({each.number: each.committed for each in found.queues})
+                committed = {each.number: each.committed for each in found.queues}
+                self.note(committed, time.monotonic())
             await asyncio.sleep(_PAUSE_SECONDS)
 
-    def _note(self, committed: dict[int, int]) -> None:
-        now, messages, seconds = time.monotonic(), 0, 0.0
+    def note(self, committed: dict[int, int], now: float) -> None:
+        """Compares the committed offsets of all queues with those before."""
+        messages, seconds = 0, 0.0
         for number, offset in committed.items():
             known = self._committed.setdefault(number, [])
             if not known or offset > known[-1][1]:

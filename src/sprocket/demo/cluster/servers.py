@@ -98,7 +98,6 @@ class ClusterServers:
         folder: of all data and logs.
         brokers: how many the group has.
         settings: further settings of each broker, as `part.name=value`.
-        nameserver_command: the words that run `sprocket nameserver`; None for this Python's.
 
     Attributes:
         nameservers, brokers: the servers.
@@ -152,13 +151,11 @@ class ClusterServers:
         Raises:
             UsageError: something does not start.
         """
-        try:
-            await self._etcd.start()
-            for each in (*self.nameservers, *self.brokers):
+        async with contextlib.AsyncExitStack() as started:
+            for each in (self._etcd, *self.nameservers, *self.brokers):
+                started.push_async_callback(each.stop)
                 await each.start()
-        except BaseException:
-            await self._stop()
-            raise
+            self._started = started.pop_all()
         return self
 
     async def __aexit__(
@@ -167,11 +164,7 @@ class ClusterServers:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        await self._stop()
-
-    async def _stop(self) -> None:
-        for each in (*self.brokers, *self.nameservers, self._etcd):
-            await each.stop()
+        await self._started.aclose()
 
 
 def _sprocket(*words: object) -> list[str]:

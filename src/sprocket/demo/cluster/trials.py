@@ -9,9 +9,9 @@ from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
 from sprocket.base.errors import UsageError
-from sprocket.demo.cluster.observer import Observer, Setback
+from sprocket.demo.cluster.load import ClusterLoad
+from sprocket.demo.cluster.observer import GroupObserver, Setback
 from sprocket.demo.cluster.servers import ClusterServers, ServerProcess
-from sprocket.demo.cluster.traffic import Traffic
 
 #: How long messages flow before and after each fault, s.
 _BEFORE, _AFTER = 2.0, 2.0
@@ -56,12 +56,12 @@ class Trials:
     def __init__(
         self,
         servers: ClusterServers,
-        traffic: Traffic,
-        observer: Observer,
+        load: ClusterLoad,
+        observer: GroupObserver,
         on_step: Callable[[str], None],
     ) -> None:
         self._servers = servers
-        self._traffic = traffic
+        self._load = load
         self._observer = observer
         self._on_step = on_step
 
@@ -86,9 +86,9 @@ class Trials:
 
     async def _trial(self, name: str, work: Callable[[], Awaitable[float]]) -> TrialResult:
         """Runs one trial; `work` returns when the server was back, by the monotonic clock."""
-        traffic, observer = self._traffic, self._observer
+        load, observer = self._load, self._observer
         self._on_step(name)
-        observer.setback, failed = Setback(), traffic.failed
+        observer.setback, failed = Setback(), load.failed
         begin = time.monotonic()
         await asyncio.sleep(_BEFORE)
         back = await work()
@@ -96,15 +96,15 @@ class Trials:
         in_sync = time.monotonic() - back
         await asyncio.sleep(_AFTER)
         end = time.monotonic()
-        lost = set(await traffic.all_consumed())
-        numbers = traffic.count_between(begin, end)
+        lost = set(await load.all_consumed())
+        numbers = load.count_between(begin, end)
         return TrialResult(
             name,
-            pause=traffic.longest_pause(begin, end),
+            pause=load.longest_pause(begin, end),
             acknowledged=len(numbers),
             lost=len(lost & set(numbers)),
-            doubled=sum(traffic.consumed[number] > 1 for number in numbers),
-            failed=traffic.failed - failed,
+            doubled=sum(load.consumed[number] > 1 for number in numbers),
+            failed=load.failed - failed,
             setback=observer.setback,
             in_sync=in_sync,
         )
@@ -151,7 +151,7 @@ class Trials:
         return time.monotonic()
 
     async def _accepts(self, moment: float) -> None:
-        if not await self._traffic.accepted_after(moment, _ACCEPT_MAX):
+        if not await self._load.accepted_after(moment, _ACCEPT_MAX):
             raise UsageError("the group accepts no sends any more; look at the brokers' logs")
 
     async def _master(self) -> ServerProcess:

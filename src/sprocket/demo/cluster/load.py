@@ -22,7 +22,7 @@ _AFTER_FAILURE = 0.01
 _AGAIN_SECONDS = 0.05
 
 
-class Traffic:
+class ClusterLoad:
     """What was sent, acknowledged and consumed. Times are of the monotonic clock, in s.
 
     Attributes:
@@ -39,7 +39,7 @@ class Traffic:
         self._next = 0
 
     @contextlib.asynccontextmanager
-    async def running(self, nameservers: str, *, senders: int) -> AsyncIterator[Traffic]:
+    async def running(self, nameservers: str, *, senders: int) -> AsyncIterator[ClusterLoad]:
         """Inside, so many senders send one message after the other, and a group consumes all."""
         config = ProducerConfig(send_timeout_ms=10_000)
         async with (
