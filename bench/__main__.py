@@ -11,6 +11,7 @@ from pathlib import Path
 from rich.console import Console
 
 from bench import (
+    catchup,
     clients,
     consume,
     filters,
@@ -36,6 +37,7 @@ BENCHES = {
     "consume": consume,
     "rebalance": rebalance,
     "replicas": replicas,
+    "catchup": catchup,
     "filters": filters,
     "transactions": transactions,
     "store": store,
