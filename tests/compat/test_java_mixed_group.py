@@ -4,7 +4,7 @@ and back, and the logs stay equal byte for byte."""
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest

@@ -22,9 +22,9 @@ from sprocket.protocol.requests.election import (
     ExchangeReplicaAddress,
     ExchangeReplicaAddressReply,
 )
-from sprocket.protocol.requests.replica import ReplicaState
 from sprocket.protocol.requests.offset import OffsetReply, QueryOffset
 from sprocket.protocol.requests.pull import SUBSCRIPTION, PullMessage
+from sprocket.protocol.requests.replica import ReplicaState
 from sprocket.protocol.requests.route import RouteOfTopic, SmallestNumberChanged
 from sprocket.protocol.requests.transaction import EndTransaction
 from sprocket.remoting.pool import Pool
