@@ -33,7 +33,9 @@ def play(test: Test, **settings: object) -> None:
 
         def elector(machine: Machine) -> object:
             entropy = SeededEntropy(f"elector {machine.name} {machine.starts}")
-            request = ElectorRequest("", "c", "group", machine.disk, "/data", entropy)
+            request = ElectorRequest(
+                "", "c", "group", machine.disk, "/data", entropy, machine.clock
+            )
             return key_elector(keys.client(), request)
 
         async with (

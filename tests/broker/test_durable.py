@@ -228,6 +228,7 @@ WALK: dict[int, tuple[Change, ...] | str] = {
     RequestCode.CLEAN_EXPIRED_CONSUMEQUEUE: _READS,
     RequestCode.DELETE_EXPIRED_COMMITLOG: _READS,
     RequestCode.SET_MESSAGE_REQUEST_MODE: "only the mode that is always in force is taken",
+    OwnRequestCode.HAND_OVER: "an elector keeps it, and this broker has none",
     OwnRequestCode.REMOVE_FILTER: "real processes: see the tests of filters in Python",
     RequestCode.PULL_MESSAGE: _BACK,
     RequestCode.LITE_PULL_MESSAGE: _BACK,
@@ -238,6 +239,7 @@ WALK: dict[int, tuple[Change, ...] | str] = {
     **dict.fromkeys(
         (
             OwnRequestCode.FILTERS,
+            OwnRequestCode.GROUP_STATE,
             OwnRequestCode.STATE_CHANGES,
             RequestCode.CHECK_CLIENT_CONFIG,
             RequestCode.EXCHANGE_BROKER_HA_INFO,

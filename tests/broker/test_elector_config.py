@@ -18,6 +18,10 @@ from sprocket.broker.config import BrokerConfig
         ({"elector": "etcd://a:2379,b:2379"}, "etcd://a:2379,b:2379"),
         ({"elector": "etcd://a:1", "role": "SYNC_MASTER", "id": -1}, "etcd://a:1"),
         ({"controller_mode": True, "controllers": "a:9878;b:9878"}, "controller://a:9878;b:9878"),
+        (
+            {"controller_mode": True, "controllers": "a:1", "role": "SLAVE", "id": -1},
+            "controller://a:1",
+        ),
         ({"controllers": "a:9878"}, None),
     ],
 )
@@ -31,7 +35,7 @@ def test_either_way_names_the_elector(settings: dict[str, Any], place: str | Non
     ("settings", "complaint"),
     [
         ({"elector": "a:2379"}, "broker.elector is etcd://host:2379"),
-        ({"elector": "etcd://a:1", "role": "SLAVE", "id": 1}, "set SYNC_MASTER"),
+        ({"elector": "etcd://a:1", "role": "SLAVE"}, "set SYNC_MASTER or ASYNC_MASTER"),
         ({"elector": "etcd://a:1", "id": 2}, "each broker gets its number from it: leave it out"),
         ({"elector": "etcd://a:1", "controller_mode": True}, "both name an elector: keep one"),
         ({"controller_mode": True}, r"\(controllerAddr\) is needed"),

@@ -18,6 +18,7 @@ from sprocket.election.key_elector import KeyElector
 from sprocket.election.leased_keys import Put
 from sprocket.election.opening import ElectorRequest, open_elector
 from sprocket.election.places import parse_place
+from sprocket.runtime.clock import SystemClock
 from sprocket.runtime.disk import SystemDisk
 from sprocket.runtime.entropy import SystemEntropy
 from tests.election.contract import keeps_its_promises
@@ -48,7 +49,14 @@ def elector_at(place: str, folder: Path, name: str = "b", lease_ms: int = 3_000)
     folder.mkdir(exist_ok=True)
     made = open_elector(
         ElectorRequest(
-            place, "C", name, SystemDisk(), str(folder), SystemEntropy(), lease_ms=lease_ms
+            place,
+            "C",
+            name,
+            SystemDisk(),
+            str(folder),
+            SystemEntropy(),
+            SystemClock(),
+            lease_ms=lease_ms,
         )
     )
     assert isinstance(made, KeyElector)

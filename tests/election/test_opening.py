@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 
 from sprocket.base.errors import ConfigError
+from sprocket.election.controller_elector import ControllerElector
 from sprocket.election.elector import Elector
 from sprocket.election.key_elector import KeyElector
 from sprocket.election.opening import ElectorRequest, open_elector
+from sprocket.testing.clock import ManualClock
 from sprocket.testing.disk import MemoryDisk
 from sprocket.testing.entropy import SeededEntropy
 
@@ -20,6 +22,7 @@ def opened(place: str, **more: Any) -> Elector:
         return open_elector(
             ElectorRequest(
                 place, "C", "b", MemoryDisk(), "/data", SeededEntropy(1),
+                ManualClock(),
                 **more,
             )
         )  # fmt: skip
@@ -31,6 +34,10 @@ def opened(place: str, **more: Any) -> Elector:
 def test_etcd_is_a_store_of_keys(place: str) -> None:
     pytest.importorskip("aiohttp", reason="needs the extra `etcd`")
     assert isinstance(opened(place), KeyElector)
+
+
+def test_a_controller_decides_itself() -> None:
+    assert isinstance(opened("controller://a:1;b:2"), ControllerElector)
 
 
 def test_what_is_no_place_is_refused() -> None:

@@ -89,7 +89,7 @@ def test_the_newest_epoch_that_began_at_one_place_decides() -> None:
     assert EpochList([(4, 0)]).common_end(400, old, 300) == 0
     assert old.common_end(300, EpochList([(4, 50)]), 400) is None
     assert old.trimmed(150).common_end(300, EpochList([(4, 0)]), 400) is None
-    assert EpochList([(1, 0), (5, 9)]).common_end(300, EpochList([(4, 0)]), 400) is None
+    assert EpochList([(3, 0)]).common_end(300, EpochList([(2, 0), (4, 90)]), 400) == 0
     assert EpochList().common_end(0, old, 300) is None
 
 

@@ -73,6 +73,10 @@ def test_a_member_enters_with_all_that_is_confirmed_and_was_there_before() -> No
     assert not copies.may_enter(3, 300)
     copies.report(9, 3, 200, end=300, now=1.0)
     assert copies.may_enter(3, 300)
+    copies.forget(9)
+    assert not copies.may_enter(3, 300)
+    copies.report(10, 3, 200, end=300, now=1.0)
+    assert copies.may_enter(3, 300)
     copies.report(1, 2, 300, end=300, now=1.0)
     assert not copies.may_enter(3, 300)
 

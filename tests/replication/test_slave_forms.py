@@ -8,9 +8,12 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from sprocket.base.errors import ConnectionLost
+from sprocket.replication.epoch_frames import MasterHello, SlaveHello
 from sprocket.replication.epochs import EpochList
 from sprocket.replication.master_link import StreamEnd
-from sprocket.replication.slave_forms import LogsDiffer
+from sprocket.replication.slave_forms import LogsDiffer, SlaveMember
+from sprocket.store.store import Store
 from sprocket.testing.disk import MemoryDisk
 from sprocket.testing.loop import simulate
 from tests.replication.members import Replica, following, leading, replica
@@ -218,5 +221,51 @@ def test_another_master_or_epoch_is_tried_at_once() -> None:
                 await asyncio.sleep(0.05)
                 assert follower.ends == [StreamEnd.LEFT]
                 assert follower.slave.is_connected
+
+    play(test)
+
+
+def test_a_master_of_rocketmqs_that_leaves_its_epoch_out_is_followed_from_where_it_begins() -> None:
+    """Its list keeps the epoch before if both begin at the same offset, and no message is between.
+    So what it has behind that place may be of either."""
+
+    async def test() -> None:
+        one, two = await a_master(), await replica(2, is_copy=True)
+        async with leading(one, 2), following(two, one.port):
+            fill(one, "second")
+            await asyncio.sleep(1)
+        start = one.epochs.epochs.entries[-1].start
+        hello = MasterHello(one.store.log_end + 500, 2, one.epochs.epochs)
+
+        def member(store: Store, *, may_be_rocketmqs: bool) -> SlaveMember:
+            return SlaveMember(
+                store,
+                hello=SlaveHello(2),
+                epochs=two.epochs,
+                epoch_min=lambda: 3,
+                confirmed=two.confirmed,
+                may_be_rocketmqs=may_be_rocketmqs,
+            )
+
+        def refusals(slave: SlaveMember) -> int:
+            for count in range(10):
+                try:
+                    slave.compare(hello)
+                except ConnectionLost:
+                    continue
+                return count
+            return 10
+
+        assert refusals(member(two.store, may_be_rocketmqs=False)) == 10
+        with pytest.raises(LogsDiffer) as error:
+            refusals(member(two.store, may_be_rocketmqs=True))
+        assert error.value.cut_at == start
+        await two.store.close()
+        three = await replica(2, two.disk.after_kill(), is_copy=True, cut_at=start)
+        two.epochs.load(start, start)
+        slave = member(three.store, may_be_rocketmqs=True)
+        assert 0 < refusals(slave) < 10
+        three.store.replica.copy().append(start, one.log[start:])
+        slave.compare(hello)  # it goes on where it was
 
     play(test)

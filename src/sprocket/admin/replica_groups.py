@@ -126,8 +126,9 @@ async def elect(
             raise UsageError(f"broker {broker} has no elector: its settings say which one leads")
         raise UsageError(f"no broker {broker} answers")
     asked = min(states, key=lambda each: each.state is None or each.state.slave)
-    await caller.ask(asked.address, HandOver(to=to, is_unclean=is_unclean))
-    return await _group(caller, broker, data)
+    reply = await caller.ask(asked.address, HandOver(to=to, is_unclean=is_unclean))
+    # Members that change their roles just now may answer with the view before, or not at all.
+    return await _group(caller, broker, data, decided=GroupStateBody.decode(reply.body))
 
 
 async def _registered(
@@ -170,10 +171,14 @@ async def _ask(caller: Caller, number: int, address: str) -> _Answer:
     return _Answer(number, address, True, state)
 
 
-async def _group(caller: Caller, broker: str, data: BrokerData) -> ReplicaGroup:
+async def _group(
+    caller: Caller, broker: str, data: BrokerData, *, decided: GroupStateBody | None = None
+) -> ReplicaGroup:
+    """A group as its members show it, or as it was decided, whichever is newer."""
     answers = await _answers(caller, data)
     states = [each.state for each in answers if each.state is not None]
-    seen = max(states, key=lambda each: (each.epoch, each.set_epoch), default=GroupStateBody())
+    views = states if decided is None else [*states, decided]
+    seen = max(views, key=lambda each: (each.epoch, each.set_epoch), default=GroupStateBody())
     known = {each.number: each for each in seen.members}
     master = next((each for each in answers if each.state and not each.state.slave), None)
     members = [_member(each, seen, known, master) for each in answers]

@@ -112,7 +112,8 @@ class ElectorConfig(ReplicaConfig):
     def leading_role(self) -> str:
         """How the broker acknowledges while an elector makes it the master.
 
-        RocketMQ's own examples have `brokerRole=SLAVE`, and a master is a SYNC_MASTER there.
+        RocketMQ's own examples of controller mode have `brokerRole=SLAVE`, and a master is a
+        SYNC_MASTER there.
         """
         if self.all_acknowledge or self.role == SLAVE:
             return SYNC_MASTER
@@ -138,6 +139,12 @@ class ElectorConfig(ReplicaConfig):
                 ("controllers", "controller_mode"),
                 f"(controllerAddr) is needed for broker.controller_mode (enableControllerMode) and "
                 f"{complaint}",
+            )
+        if self.elector and self.role == SLAVE:
+            yield Conflict(
+                ("role", "elector"),
+                "(brokerRole) is SLAVE, but with broker.elector no broker stays a slave: it says "
+                "how this one acknowledges while it leads, so set SYNC_MASTER or ASYNC_MASTER",
             )
         if bool(self.elector_cert) != bool(self.elector_key):
             yield Conflict(

@@ -23,13 +23,13 @@ from sprocket.replication.frames import FRAME_BYTES_MAX, Buffer
 HANDSHAKE, TRANSFER = 1, 2
 
 _STATE = struct.Struct(">i")
-_SLAVE_HELLO = struct.Struct(">ihhq")
-_SLAVE_REPORT = struct.Struct(">iq")
+SLAVE_HELLO = struct.Struct(">ihhq")
+SLAVE_REPORT = struct.Struct(">iq")
 #: State, size of the body, end of the log, last epoch; the body has `_EPOCH` for each epoch.
 MASTER_HELLO = struct.Struct(">iiqi")
 _EPOCH = struct.Struct(">iq")
 #: State, size of the body, log offset, epoch, its start, confirmed offset; then bytes of the log.
-_DATA_HEAD = struct.Struct(">iiqiqq")
+DATA_HEAD = struct.Struct(">iiqiqq")
 
 
 class SlaveHello(NamedTuple):
@@ -47,7 +47,7 @@ class SlaveHello(NamedTuple):
 
     def encode(self) -> bytes:
         """The bytes of the frame."""
-        return _SLAVE_HELLO.pack(HANDSHAKE, self.from_last_file, self.is_learner, self.member)
+        return SLAVE_HELLO.pack(HANDSHAKE, self.from_last_file, self.is_learner, self.member)
 
 
 class MasterHello(NamedTuple):
@@ -120,12 +120,12 @@ class EpochFrame(NamedTuple):
 
 def encode_report(offset: int) -> bytes:
     """The frame of a slave that has the log up to an offset."""
-    return _SLAVE_REPORT.pack(TRANSFER, offset)
+    return SLAVE_REPORT.pack(TRANSFER, offset)
 
 
 def encode_head(offset: int, size: int, epoch: int, epoch_start: int, confirmed: int) -> bytes:
     """The head of a master's frame, before `size` bytes of the log; see `EpochFrame`."""
-    return _DATA_HEAD.pack(TRANSFER, size, offset, epoch, epoch_start, confirmed)
+    return DATA_HEAD.pack(TRANSFER, size, offset, epoch, epoch_start, confirmed)
 
 
 class MemberDecoder:
@@ -150,27 +150,27 @@ class MemberDecoder:
         """
         data = self._rest + data
         at, reports = 0, list[int]()
-        while len(data) - at >= _SLAVE_REPORT.size:
+        while len(data) - at >= SLAVE_REPORT.size:
             (state,) = _STATE.unpack_from(data, at)
             if state == TRANSFER and self.hello is not None:
-                offset = _SLAVE_REPORT.unpack_from(data, at)[1]
+                offset = SLAVE_REPORT.unpack_from(data, at)[1]
                 if offset < 0:
                     raise RemoteProtocolError(f"a slave reports log offset {offset}")
                 reports.append(offset)
                 self._has_reported = True
-                at += _SLAVE_REPORT.size
+                at += SLAVE_REPORT.size
             elif state == HANDSHAKE and not self._has_reported:
-                if len(data) - at < _SLAVE_HELLO.size:
+                if len(data) - at < SLAVE_HELLO.size:
                     break
                 self._greet(data, at)
-                at += _SLAVE_HELLO.size
+                at += SLAVE_HELLO.size
             else:
                 raise RemoteProtocolError(f"a slave sends a frame of state {state}")
         self._rest = bytes(data[at:])
         return reports
 
     def _greet(self, data: bytes, at: int) -> None:
-        _, from_last_file, is_learner, member = _SLAVE_HELLO.unpack_from(data, at)
+        _, from_last_file, is_learner, member = SLAVE_HELLO.unpack_from(data, at)
         hello = SlaveHello(member, from_last_file == 1, is_learner == 1)
         if member < 0 or (self.hello is not None and self.hello != hello):
             raise RemoteProtocolError(f"a slave greets as member {member}")
@@ -204,8 +204,8 @@ class EpochFrameDecoder:
             if not at:
                 return []
         frames = []
-        while len(buffer) - at >= _DATA_HEAD.size:
-            state, size, offset, epoch, start, confirmed = _DATA_HEAD.unpack_from(buffer, at)
+        while len(buffer) - at >= DATA_HEAD.size:
+            state, size, offset, epoch, start, confirmed = DATA_HEAD.unpack_from(buffer, at)
             nowhere = offset == -1 and not size  # RocketMQ's heartbeat before its first record
             if (
                 state != TRANSFER
@@ -217,10 +217,10 @@ class EpochFrameDecoder:
                     f"no frame of a master has state {state}, log offset {offset}, {size} bytes "
                     f"and epoch {epoch} from {start} on; at most {FRAME_BYTES_MAX} are possible"
                 )
-            end = at + _DATA_HEAD.size + size
+            end = at + DATA_HEAD.size + size
             if end > len(buffer):
                 break
-            body = bytes(buffer[at + _DATA_HEAD.size : end])
+            body = bytes(buffer[at + DATA_HEAD.size : end])
             frames.append(EpochFrame(offset, body, epoch, start, max(confirmed, 0)))
             at = end
         if at:

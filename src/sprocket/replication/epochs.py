@@ -135,9 +135,8 @@ class EpochList:
         """The log offset up to which two logs are the same; None if they have no epoch in common.
 
         From the newest epoch down, the first one that begins at the same offset in both; the logs
-        are the same up to the smaller of its two ends. If there is none, but all epochs of one log
-        are newer than those of the other, and both begin at 0, they have nothing in common: nobody
-        had copied the older one when the next master began.
+        are the same up to the smaller of its two ends. Without such an epoch, two lists that both
+        begin at 0 have nothing in common: the one had not copied the other when it began.
 
         Args:
             end: where the log of this list ends.
@@ -147,11 +146,10 @@ class EpochList:
         for entry in reversed(self.entries):
             if entry in others:
                 return min(self.end_of(entry, end), other.end_of(entry, other_end))
-        if self.entries and other.entries and self.entries[0].start == other.entries[0].start == 0:
-            firsts = self.entries[0].epoch, other.entries[0].epoch
-            if self.last_epoch < firsts[1] or other.last_epoch < firsts[0]:
-                return 0
-        return None
+        begin_at_0 = (
+            self.entries and other.entries and not (self.entries[0].start or other.entries[0].start)
+        )
+        return 0 if begin_at_0 else None
 
     def encode(self) -> bytes:
         """The text of the file `epochFileCheckpoint`."""

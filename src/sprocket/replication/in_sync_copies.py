@@ -121,13 +121,16 @@ class InSyncCopies:
         return max(end - self._position(member, end), 0)
 
     def may_enter(self, member: int, end: int) -> bool:
-        """Whether a member has all that is confirmed, and all that was there before this epoch.
+        """Whether a member is connected and has all that is confirmed, and all that was there
+        before this epoch.
 
         Args:
             end: the end of the master's log.
         """
         known = self.members.get(member)
-        return known is not None and (known.report >= max(self.readable(end), self._epoch_start))
+        if known is None or not known.is_connected:
+            return False
+        return known.report >= max(self.readable(end), self._epoch_start)
 
     def in_sync_count(self, end: int) -> int:
         """How many members the set has, the master included."""

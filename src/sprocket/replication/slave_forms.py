@@ -24,6 +24,9 @@ from sprocket.store.store import Store
 
 logger = logging.getLogger(__name__)
 
+#: So often a master is asked again that does not list the epoch for which it was elected.
+_PATIENCE = 4
+
 
 class LogsDiffer(SprocketError):
     """This log has records that the master's has not: it must be cut before it can be copied.
@@ -113,9 +116,14 @@ class SlaveMember:
         epoch_min: gives the epoch that the master must have at least, as the elector says.
         confirmed: is raised to the confirmed offset, bounded by this log's end; a watermark that
             the store was opened with, so that readers see no more.
+        may_be_rocketmqs: whether masters may be RocketMQ's. Such a one leaves its epoch out of its
+            list if the one before began at the same offset, so its newest epoch may be too low.
     """
 
-    __slots__ = ("_confirmed", "_epoch_min", "_epochs", "_hello", "_store")
+    __slots__ = (
+        "_confirmed", "_epoch_min", "_epochs", "_followed", "_hello", "_may_be_rocketmqs",
+        "_refused", "_store",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -125,7 +133,13 @@ class SlaveMember:
         epochs: EpochFile,
         epoch_min: Callable[[], int],
         confirmed: Watermark,
+        may_be_rocketmqs: bool = False,
     ) -> None:
+        self._may_be_rocketmqs = may_be_rocketmqs
+        #: The epoch of a master that left it out of its list, once its log was found to continue.
+        self._followed = -1
+        #: How often a master was refused that did not list its epoch, and the epoch.
+        self._refused = (-1, 0)
         self._store = store
         self._hello = hello
         self._epochs = epochs
@@ -149,11 +163,13 @@ class SlaveMember:
             ConnectionLost: this master must not be copied, or cannot be; the text gives the reason.
         """
         log = self._store.replica
-        least = max(self._epoch_min(), self._epochs.epochs.last_epoch)
         # An epoch in which this broker led and nothing was sent is in no other list, and says
         # nothing about the records here.
         own = self._epochs.epochs.cut(log.end)
-        if master.last_epoch < least:
+        wanted = self._epoch_min()
+        least = max(wanted, self._epochs.epochs.last_epoch)
+        is_left_out = master.last_epoch < least and self._leaves_out(wanted)
+        if master.last_epoch < (own.last_epoch if is_left_out else least):
             raise ConnectionLost(
                 f"it is the master of epoch {master.last_epoch}, and epoch {least} has begun: it "
                 "does not know yet that another broker leads, or has led"
@@ -166,8 +182,13 @@ class SlaveMember:
                     "folder, so that it copies anew"
                 )
             self._epochs.cut(log.end)
+            self._followed = wanted
             return
         common = own.common_end(log.end, master.epochs, master.end)
+        # In the newest epoch of its list such a master has written in its own as well, and another
+        # one may have written something else there.
+        if is_left_out and self._followed != wanted and common is not None and master.epochs:
+            common = min(common, master.epochs.entries[-1].start)
         if common is None or common < log.start:
             raise ConnectionLost(
                 f"no part of this log, [{log.start}, {log.end}), is known to be the master's: what "
@@ -176,6 +197,17 @@ class SlaveMember:
         if common < log.end:
             raise LogsDiffer(common, log.end)
         self._epochs.cut(common)
+        self._followed = wanted
+
+    # It may only not have heard of its election yet, so some attempts are refused first.
+    def _leaves_out(self, epoch: int) -> bool:
+        """Whether the master of an epoch that does not list it has left it out."""
+        if not self._may_be_rocketmqs:
+            return False
+        refused, times = self._refused
+        times = times + 1 if refused == epoch else 1
+        self._refused = (epoch, times)
+        return times > _PATIENCE
 
     def enter(self, frame: EpochFrame) -> None:
         """Records a new epoch before records of it count.

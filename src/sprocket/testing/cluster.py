@@ -16,6 +16,7 @@ from sprocket.base.ports import Disk
 from sprocket.broker.broker import Broker
 from sprocket.broker.config import BrokerConfig
 from sprocket.client.base.world import ClientEnvironment
+from sprocket.election.elector import Elector
 from sprocket.nameserver.config import NameServerConfig
 from sprocket.nameserver.nameserver import NameServer
 from sprocket.store.config import StoreConfig
@@ -29,6 +30,9 @@ from sprocket.testing.process import SimulatedProcess
 
 #: Between the name of a master and the number of its slave, in the name of a machine.
 _SLAVE = "-slave-"
+
+#: The name of brokers that elect their master.
+GROUP_NAME = "group"
 
 NAMESERVER_PORT = 9876
 BROKER_PORT = 10911
@@ -79,6 +83,11 @@ class Machine:
     def is_running(self) -> bool:
         """Whether its server was started, and was neither stopped nor killed."""
         return self._process is not None
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether its process stands still."""
+        return self._process is not None and self._process.is_stopped
 
     @property
     def has_failed(self) -> bool:
@@ -165,6 +174,7 @@ class Cluster:
         nameservers, brokers: their numbers; they are named `ns-0`, `broker-0` and so on.
         slaves: how many slaves each broker has; they are named `broker-0-slave-1` and so on.
         broker, nameserver: settings of all of them; names and addresses are filled in.
+        elect: makes the elector of each broker; then all brokers are one group, `GROUP_NAME`.
         store: settings of their stores.
         sync_seconds: the shortest and the longest time of a sync of their disks.
     """
@@ -181,7 +191,9 @@ class Cluster:
         nameserver: NameServerConfig | None = None,
         store: StoreConfig = SMALL_STORE,
         sync_seconds: tuple[float, float] = (0.0005, 0.02),
+        elect: Callable[[Machine], Elector] | None = None,
     ) -> None:
+        self._elect = elect
         self.network = network
         self._entropy = SeededEntropy(f"cluster {seed}")
         self._broker_config = broker or BrokerConfig()
@@ -269,6 +281,9 @@ class Cluster:
         name, _, number = machine.name.partition(_SLAVE)
         role: dict[str, object] = {"id": int(number), "role": "SLAVE"} if number else {}
         role = self._promoted.get(machine.name, role)
+        elector = None
+        if self._elect is not None:
+            name, elector = GROUP_NAME, self._elect(machine)
         config = replace(
             self._broker_config,
             **role,  # type: ignore[arg-type]
@@ -284,6 +299,7 @@ class Cluster:
             disk=machine.disk,
             clock=machine.clock,
             entropy=self._entropy.fork(f"{machine.name} {machine.starts}"),
+            elector=elector,
         )
 
     def _nameserver(self, machine: Machine) -> AbstractAsyncContextManager[Any]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from sprocket.testing import promoted, replicated, scenarios, timed, transacted
+from sprocket.testing import elected, promoted, replicated, scenarios, timed, transacted
+from sprocket.testing.elected import ELECTED
 from sprocket.testing.history import HistoryOutcome
 from sprocket.testing.promoted import PROMOTED
 from sprocket.testing.replicated import REPLICATED
@@ -21,6 +22,7 @@ PLAYS: dict[str, Play] = {
     **dict.fromkeys(TRANSACTED, transacted.play),
     **dict.fromkeys(REPLICATED, replicated.play),
     **dict.fromkeys(PROMOTED, promoted.play),
+    **dict.fromkeys(ELECTED, elected.play),
 }
 #: A sentence about each scenario.
 DOCS: dict[str, str] = {
@@ -29,6 +31,7 @@ DOCS: dict[str, str] = {
     **{name: undecided.doc for name, undecided in TRANSACTED.items()},
     **{name: copied.doc for name, copied in REPLICATED.items()},
     **{name: promotion.doc for name, promotion in PROMOTED.items()},
+    **{name: group.doc for name, group in ELECTED.items()},
 }
 
 

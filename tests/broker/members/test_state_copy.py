@@ -199,8 +199,17 @@ def test_many_rows_come_in_many_replies() -> None:
     play(test)
 
 
-def test_a_new_topic_is_at_every_copy_before_its_creation_is_answered() -> None:
+def test_a_new_topic_is_at_every_copy_before_its_creation_is_answered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    right = StateCopy._has_log
+
+    async def has_log(self: StateCopy, end: int, address: str) -> bool:
+        await asyncio.sleep(0.5)
+        return await right(self, end, address)
+
     async def test(running: BrokerGroup) -> None:
+        monkeypatch.setattr(StateCopy, "_has_log", has_log)
         master, *slaves = running.askers
         for number in range(3):
             await asyncio.sleep(0.1 * number)

@@ -90,6 +90,21 @@ def test_a_promoted_slave_delivers_what_is_left_once_and_in_time(store: Any) -> 
     play(test, store=store, slave_reads=True)
 
 
+def test_of_a_message_that_was_rolled_while_a_slave_was_away_only_the_last_copy_waits() -> None:
+    async def test(running: BrokerGroup) -> None:
+        await running.slaves[0].stop()
+        await send_for(running.askers[0], 40)
+        await asyncio.sleep(20)
+        assert running.master.server._store.max_offset(TIMER, 0) > 2
+        await running.slaves[0].start()
+        await asyncio.sleep(5)
+        await promote(running)
+        await asyncio.sleep(30)
+        assert await running.askers[1].bodies("T") == [b"40"]
+
+    play(test, store=ROLLING, slave_reads=True)
+
+
 def test_a_promoted_slave_reads_only_the_end_of_the_log(monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[int] = []
 

@@ -189,3 +189,18 @@ def test_a_queue_of_which_only_expired_messages_are_left_continues_behind_them()
         await store.close()
 
     simulate(main)
+
+
+def test_what_was_cut_does_not_come_back_with_a_loss_of_power_behind_the_cut() -> None:
+    async def main(_: object) -> None:
+        for seed in range(10):
+            for kept in (0, 7, 15):
+                disk = FaultyDisk(seed)
+                offsets = await filled(disk, is_stopped=True)
+                disk = disk.after_power_loss()
+                await cut(disk, offsets[kept])  # nothing is synced from here on
+                store = await opened(disk.after_power_loss())
+                assert store.log_end == offsets[kept]
+                await store.close()
+
+    simulate(main)

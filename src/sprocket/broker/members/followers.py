@@ -41,6 +41,15 @@ class Follower:
         self.counts = False
         self.listing: Listing | None = None
 
+    def list_rows(self, listing: Listing) -> None:
+        """Begins to send it all rows: what it has does not count any more."""
+        self.listing, self.has = listing, Watermark()
+
+    def has_version(self, version: int) -> None:
+        """Records which version it has: it gets changes only."""
+        self.listing = None
+        self.has.rise(version)
+
     @property
     def follows(self) -> bool:
         """Whether it gets all changes as they come."""

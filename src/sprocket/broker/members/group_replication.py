@@ -167,6 +167,7 @@ class GroupReplication(Replication):
             epochs=self._epochs,
             epoch_min=lambda: self._epoch_min,
             confirmed=self._readable,
+            may_be_rocketmqs=not self._seat.elector.is_deciding,
         )
         self.slave = Slave(
             self._store,

@@ -233,7 +233,9 @@ class StateCopy:
             copied.replace_delays(DelayOffsets.decode(delays))
         if timers:
             slot_ms, _, _, queue_next = JAVA_PART.unpack_from(timers)
-            self._on_timers(TimerState(slot_ms=slot_ms, delivered_from=end, queue_then=queue_next))
+            at = TimerState(slot_ms=slot_ms, delivered_from=end, queue_then=queue_next)
+            if slot_ms > 0:  # else no message has ever waited there
+                self._on_timers(at)
 
     async def _table(self, address: str, asked: Header) -> bytes:
         """The body of a table; empty if it is as it was, or the master does not give it.

@@ -86,8 +86,7 @@ class StateRequests:
         if not self._journal.has(header.origin, header.since):
             at = header.listing_at if header.origin == self._journal.origin else -1
             return self._listed(follower, at)
-        follower.listing = None
-        follower.has.rise(header.since)
+        follower.has_version(header.since)
         wait_ms = min(header.wait_ms, _WAIT_MS_MAX)
         is_much = self._journal.version - header.since >= _ROWS_MAX
         if wait_ms > 0 and not is_much and self._followers.definitions.value <= header.since:
@@ -111,17 +110,17 @@ class StateRequests:
 
     def _listed(self, follower: Follower, at: int) -> Reply:
         """The next page of a listing, or the first one of a new listing."""
-        is_first = follower.listing is None or at < 0
-        if follower.listing is None or is_first:
+        listing = None if at < 0 else follower.listing
+        state = ChangedState(version=-1, is_first=listing is None, is_more=True)
+        if listing is None:
             self._journal.follow()
-            follower.listing, at = self._listing(), 0
-            follower.has = type(follower.has)()
-        state = ChangedState(version=-1, is_first=is_first, is_more=True)
-        at += self._put(state, follower.listing.page(at, _ROWS_MAX))
-        if at < len(follower.listing):
+            listing, at = self._listing(), 0
+            follower.list_rows(listing)
+        at += self._put(state, listing.page(at, _ROWS_MAX))
+        if at < len(listing):
             state.listing_at = at
         else:
-            state.version = follower.listing.version
+            state.version = listing.version
         return self._reply(state)
 
     def _listing(self) -> Listing:

@@ -25,6 +25,7 @@ _OURS = struct.Struct(">8sqqq")
 _CRC = struct.Struct(">I")
 _OURS_AT = 64
 _NAME = b"SPROCKET"
+_CLEAN, _REPLACED = 1, 2
 
 
 class TimerProgress(NamedTuple):
@@ -38,6 +39,7 @@ class TimerProgress(NamedTuple):
         queue_then: `queue_next` when the slot became the current one.
         is_ours: whether the last two are known; Java does not write them.
         is_clean: whether it was saved by an orderly stop.
+        has_replaced: whether messages are on the wheel whose rolled copies are in the topic.
     """
 
     slot_ms: int
@@ -47,6 +49,7 @@ class TimerProgress(NamedTuple):
     queue_then: int = 0
     is_ours: bool = True
     is_clean: bool = False
+    has_replaced: bool = False
 
 
 class TimerCheck:
@@ -76,13 +79,19 @@ class TimerCheck:
         """The progress in the file; None if the file is empty or damaged."""
         raw = self._file.buffer
         slot_ms, position, queue_next, master_next = JAVA_PART.unpack_from(raw)
-        name, delivered_from, queue_then, clean = _OURS.unpack_from(raw, _OURS_AT)
+        name, delivered_from, queue_then, flags = _OURS.unpack_from(raw, _OURS_AT)
         (crc,) = _CRC.unpack_from(raw, _OURS_AT + _OURS.size)
         if min(slot_ms, position, queue_next, master_next) < 0 or not slot_ms:
             return None
         if name == _NAME and crc == self._crc():
             return TimerProgress(
-                slot_ms, position, queue_next, delivered_from, queue_then, is_clean=clean == 1
+                slot_ms,
+                position,
+                queue_next,
+                delivered_from,
+                queue_then,
+                is_clean=bool(flags & _CLEAN),
+                has_replaced=bool(flags & _REPLACED),
             )
         return TimerProgress(slot_ms, position, max(queue_next, master_next), is_ours=False)
 
@@ -103,7 +112,7 @@ class TimerCheck:
             _NAME,
             progress.delivered_from,
             progress.queue_then,
-            int(progress.is_clean),
+            progress.is_clean * _CLEAN | progress.has_replaced * _REPLACED,
         )
         _CRC.pack_into(raw, _OURS_AT + _OURS.size, self._crc())
         await self._file.sync(0, _OURS_AT + _OURS.size + _CRC.size)

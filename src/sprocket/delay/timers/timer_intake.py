@@ -57,6 +57,8 @@ class TimerIntake:
         self._clock = clock
         self._files: TimerFiles | None = None
         self._recovered = DeliveryHistory()
+        #: Log offsets of messages that were rolled by somebody else, and may be on the wheel.
+        self._replaced: set[int] = set()
         self._done_before = 0
         self._progress = TimerProgress(0, 0, 0)
         self.counts = counts
@@ -208,7 +210,7 @@ class TimerIntake:
             (record.queue_offset, record.log_offset, record.size), decode_bytes(record.properties),
         )  # fmt: skip
         if TIMER_ROLL_TIMES in properties:  # the one that it replaces waits no more
-            self._recovered.origins.add(record.prepared_offset)
+            self._replaced.add(record.prepared_offset)
         return waiting(properties, place, width_ms=self._layout.width_ms)
 
     def _take(self, message: TimerMessage | None) -> bool:

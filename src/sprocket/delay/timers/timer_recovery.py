@@ -40,11 +40,13 @@ class RecoveredTimers(NamedTuple):
         done_before: messages with a smaller queue offset are done if their slot is before
             `progress.slot_ms`.
         history: messages that the log shows as delivered.
+        replaced: log offsets of messages that were rolled by somebody else.
     """
 
     progress: TimerProgress
     done_before: int
     history: DeliveryHistory
+    replaced: set[int]
 
 
 async def recover(
@@ -82,7 +84,11 @@ async def recover(
         )  # fmt: skip
     if is_again:  # the scan above begins behind some copies
         history.origins |= await origins_of_copies(store, queue_next)
-    return RecoveredTimers(progress._replace(queue_next=queue_next), done_before, history)
+    replaced = set[int]()
+    if saved is not None and saved.has_replaced:
+        replaced = await origins_of_copies(store, store.min_offset(TIMER, QUEUE))
+    progress = progress._replace(queue_next=queue_next)
+    return RecoveredTimers(progress, done_before, history, replaced)
 
 
 # The cases are in the order of what is lost: no checkpoint, one of Java, no timer log, nothing, and

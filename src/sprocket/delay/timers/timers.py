@@ -52,11 +52,9 @@ class Timers(TimerIntake):
             StoreError, ConfigError: they cannot be opened.
         """
         if self._files is not None:
-            known = self._recovered.origins
             self._recovered = await read_history(
                 self._store, self._progress.delivered_from, by_key=False
             )
-            self._recovered.origins |= known
             return
         is_there = self._disk.size(f"{self._root}/timerwheel") or self._disk.size(
             f"{self._root}/config/timercheck"
@@ -79,7 +77,7 @@ class Timers(TimerIntake):
         self._progress = recovered.progress
         self.queue_next = recovered.progress.queue_next
         self.current.begin(recovered.progress.slot_ms, self._layout.width_ms)
-        self._recovered = recovered.history
+        self._recovered, self._replaced = recovered.history, recovered.replaced
         self._done_before = recovered.done_before
         await self.save()
 
@@ -103,6 +101,7 @@ class Timers(TimerIntake):
         Raises:
             StoreError, OSError: the disk refuses it.
         """
+        slot_ms -= slot_ms % self._layout.width_ms
         if self._files is None:
             if not self._store.max_offset(TIMER, QUEUE):
                 return
@@ -129,7 +128,7 @@ class Timers(TimerIntake):
                     late.append(unit)
                 else:
                     self.counts.add(unit.topic_hash, -unit.adds, now_ms)
-                    self._recovered.origins.discard(unit.log_offset)
+                    self._replaced.discard(unit.log_offset)
             files.clear(slot_ms)
             slot_ms = files.wheel.next_used(slot_ms + files.wheel.width_ms, until_ms)
         for unit in reversed(late):
@@ -139,6 +138,9 @@ class Timers(TimerIntake):
 
     def was_delivered(self, unit: TimerUnit, key: str) -> bool:
         """Whether a message was delivered before a crash; removes it from those known."""
+        if unit.log_offset in self._replaced:
+            self._replaced.discard(unit.log_offset)
+            return True
         if not len(self._recovered):
             return False
         return self._recovered.pop(unit.log_offset, key, is_rolled=unit.rolls)
@@ -181,7 +183,10 @@ class Timers(TimerIntake):
         """
         files = self.files
         progress = self._progress._replace(
-            position=files.log.end, queue_next=self.queue_next, is_clean=is_clean
+            position=files.log.end,
+            queue_next=self.queue_next,
+            is_clean=is_clean,
+            has_replaced=bool(self._replaced),
         )
         log_end = self._store.log_end
         if not await self._store.flushed.reach(log_end, Deadline.after(_FLUSH_SECONDS)):

@@ -69,7 +69,9 @@ async def recover_and_open(
             "recovered %s: replayed %d records from log offset %d, the log ends at %d",
             root, recovered.records, recovered.replayed_from, parts.log.end,
         )  # fmt: skip
-    await parts.log.sync(recovered.replayed_from, parts.log.end)
+    # What was cleared behind the end is on the disk before anything is written there: else a loss
+    # of power could bring old records back behind new ones.
+    await parts.log.sync(recovered.replayed_from, parts.log.end + (not was_stopped))
     parts.flush.begin(max(recovered.stored_ms, parts.checkpoint.log_ms))
     is_shorter = parts.ends.log_end > parts.log.end
     parts.replica.begin(parts.safe)
