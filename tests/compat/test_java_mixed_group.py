@@ -1,8 +1,9 @@
-"""A group of Java's broker and ours under RocketMQ's controller: the lead goes from one to the other
-and back, and the logs stay equal byte for byte."""
+"""A group of Java's broker and ours under RocketMQ's controller: the lead goes from one to the
+other and back, and the logs stay equal byte for byte."""
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -157,5 +158,25 @@ def test_the_lead_goes_from_javas_broker_to_ours_and_back(group: MixedGroup) -> 
         group.elect(group.java.address)
         group.both_in_sync(group.java.address)
         sent += send(group, *numbered(200, 100))
+        until_equal(group)
+        wait_until(lambda: stored(group) == set(sent))
+
+
+@pytest.mark.skipif("SPROCKET_LONG" not in os.environ, reason="takes a minute: SPROCKET_LONG=1")
+def test_each_takes_over_when_the_other_is_killed(group: MixedGroup) -> None:
+    with group.java, group.ours:
+        group.both_in_sync(group.java.address)
+        sent = send(group, *numbered(0, 100))
+        group.java.kill()
+        sent += send(group, *numbered(100, 100))
+        assert group.view()[0] == group.ours.address
+        group.java.start()
+        group.both_in_sync(group.ours.address)
+        until_equal(group)
+        group.ours.kill()
+        sent += send(group, *numbered(200, 100))
+        assert group.view()[0] == group.java.address
+        group.ours.start()
+        group.both_in_sync(group.java.address)
         until_equal(group)
         wait_until(lambda: stored(group) == set(sent))

@@ -214,7 +214,7 @@ class Controllers:
         return Reply()
 
     def _register(self, command: Command) -> Reply:
-        asked = command.read(requests.RegisterAtController)
+        asked = command.read(requests.RegisterMember)
         group = self.groups.get(asked.broker_name)
         if group is None or asked.broker_id not in group.addresses:
             raise Refusal(R.CONTROLLER_BROKER_NEED_TO_BE_REGISTERED)

@@ -12,7 +12,7 @@ from sprocket.protocol.codes import RequestCode, ResponseCode
 from sprocket.protocol.requests.election import (
     NextMember,
     NextMemberReply,
-    RegisterAtController,
+    RegisterMember,
 )
 from sprocket.remoting.pool import Pool
 from sprocket.testing.loop import simulate
@@ -98,7 +98,7 @@ def test_refusals_have_rocketmqs_names() -> None:
     async def main(network: Network) -> None:
         async with Controllers(9000) as controllers, Pool() as pool:
             calls = ControllerCalls(controllers.addresses, pool)
-            header = RegisterAtController(
+            header = RegisterMember(
                 cluster_name="c", broker_name="b", broker_id=1, broker_address="a:1"
             )
             with pytest.raises(ControllerRefused, match="BROKER_NEED_TO_BE_REGISTERED") as caught:

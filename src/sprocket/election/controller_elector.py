@@ -26,7 +26,8 @@ from sprocket.base.deadline import Deadline
 from sprocket.base.errors import ProtocolError, SprocketError
 from sprocket.base.ports import Clock
 from sprocket.base.watermark import Watermark
-from sprocket.election.controller_calls import ControllerCalls, ControllerRefused, unreadable
+from sprocket.election.controller_calls import ControllerCalls, unreadable
+from sprocket.election.controller_numbers import new_number
 from sprocket.election.controller_views import elected, is_older, view_of
 from sprocket.election.elector import (
     ElectionRefused,
@@ -35,21 +36,18 @@ from sprocket.election.elector import (
     LogPosition,
     Member,
 )
-from sprocket.election.identity import IdentityFile, NumberDraft
+from sprocket.election.identity import IdentityFile
 from sprocket.protocol.bodies import ElectedBody, InSyncSetBody, ReplicaTable
 from sprocket.protocol.codes import RequestCode, ResponseCode
 from sprocket.protocol.command import Command, Reply
 from sprocket.protocol.requests.election import (
     AlterInSyncSet,
-    ApplyForMember,
     ElectMaster,
     ElectMasterReply,
     ExchangeReplicaAddress,
     ExchangeReplicaAddressReply,
     InSyncSets,
-    NextMember,
-    NextMemberReply,
-    RegisterAtController,
+    RegisterMember,
 )
 from sprocket.protocol.requests.route import BrokerHeartbeat
 from sprocket.remoting.endpoints import Endpoint
@@ -58,8 +56,6 @@ from sprocket.remoting.transport import Peer
 
 logger = logging.getLogger(__name__)
 
-#: How often a new member asks for a number of which another one was quicker to apply.
-_APPLICATIONS = 10
 #: Seconds that others have to answer who are not waited for longer.
 _ASIDE_SECONDS = 0.5
 #: The shortest time between two looks at the group, s, however often somebody says it has changed.
@@ -156,9 +152,14 @@ class ControllerElector:
         """
         number = self._identity.load()
         if number is None:
-            number = await self._become_member(address)
+            number = await new_number(
+                self._calls,
+                self._identity,
+                names=(self._group.cluster, self._group.name),
+                check_code=f"{address};{self._clock.now_ms()}",
+            )
         await self._calls.ask(
-            RegisterAtController(
+            RegisterMember(
                 cluster_name=self._group.cluster,
                 broker_name=self._group.name,
                 broker_id=number,
@@ -231,34 +232,6 @@ class ControllerElector:
         self._calls.close()
         self.look_soon()
         await self._pool.close()
-
-    async def _become_member(self, address: str) -> int:
-        """A number of its own for a new broker."""
-        cluster, name = self._group.cluster, self._group.name
-        draft = self._identity.load_draft()
-        for _ in range(_APPLICATIONS):
-            if draft is None:
-                asked = NextMember(cluster_name=cluster, broker_name=name)
-                number = (await self._calls.ask(asked)).read(NextMemberReply).next_broker_id
-                draft = NumberDraft(number or 1, f"{address};{self._clock.now_ms()}")
-                self._identity.save_draft(draft)
-            application = ApplyForMember(
-                cluster_name=cluster,
-                broker_name=name,
-                applied_broker_id=draft.number,
-                register_check_code=draft.check_code,
-            )
-            try:
-                await self._calls.ask(application)
-            except ControllerRefused as error:
-                if error.code != ResponseCode.CONTROLLER_BROKER_ID_INVALID:
-                    raise
-                draft = None  # another new member was quicker
-                continue
-            self._identity.save(draft.number)
-            logger.info("broker %s has number %d in its group", name, draft.number)
-            return draft.number
-        raise ElectorUnavailable(f"no number for broker {name}: others were quicker each time")
 
     async def _round(self) -> None:
         """One heartbeat to all controllers, and a look at the group."""

@@ -242,9 +242,15 @@ class _ElectedRun:
     def _elector(self, machine: Machine) -> Elector:
         entropy = SeededEntropy(f"elector {machine.name} {machine.starts}")
         request = ElectorRequest(
-            "", "c", GROUP_NAME, machine.disk, "/data", entropy, machine.clock,
+            "",
+            "c",
+            GROUP_NAME,
+            machine.disk,
+            "/data",
+            entropy,
+            machine.clock,
             lease_ms=self.scenario.lease_ms,
-        )  # fmt: skip
+        )
         return key_elector(self.keys.client(), request)
 
     async def play(self) -> HistoryOutcome:
@@ -382,7 +388,7 @@ class _ElectedRun:
         if queue is None or not queue.min_offset <= offset < queue.max_offset:
             return False
         log_offset, size = queue.position(offset)
-        end: int = store.log_end
+        end = store.log_end
         if self.scenario.store.flush == "SYNC_FLUSH":
             end = min(end, store.flushed.value)
         return log_offset + size <= end

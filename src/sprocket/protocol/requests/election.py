@@ -77,7 +77,7 @@ class ElectMaster(Header, kw_only=True):
     invoke_time: Long = 0
 
 
-class RegisterAtControllerReply(Header, kw_only=True):
+class RegisterMemberReply(Header, kw_only=True):
     """The master, if it is alive."""
 
     cluster_name: str | None = None
@@ -88,11 +88,11 @@ class RegisterAtControllerReply(Header, kw_only=True):
     sync_state_set_epoch: Int | None = None
 
 
-class RegisterAtController(Header, kw_only=True):
+class RegisterMember(Header, kw_only=True):
     """Registers the address of a member; reply body: `InSyncSetBody`."""
 
     code: ClassVar[int] = 1003
-    reply: ClassVar[type[Header]] = RegisterAtControllerReply
+    reply: ClassVar[type[Header]] = RegisterMemberReply
 
     cluster_name: str
     broker_name: str
