@@ -388,7 +388,7 @@ class _ElectedRun:
         if queue is None or not queue.min_offset <= offset < queue.max_offset:
             return False
         log_offset, size = queue.position(offset)
-        end = store.log_end
+        end: int = store.log_end
         if self.scenario.store.flush == "SYNC_FLUSH":
             end = min(end, store.flushed.value)
         return log_offset + size <= end
