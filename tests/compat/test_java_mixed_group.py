@@ -3,7 +3,6 @@ other and back, and the logs stay equal byte for byte."""
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -162,7 +161,6 @@ def test_the_lead_goes_from_javas_broker_to_ours_and_back(group: MixedGroup) -> 
         wait_until(lambda: stored(group) == set(sent))
 
 
-@pytest.mark.skipif("SPROCKET_LONG" not in os.environ, reason="takes a minute: SPROCKET_LONG=1")
 def test_each_takes_over_when_the_other_is_killed(group: MixedGroup) -> None:
     with group.java, group.ours:
         group.both_in_sync(group.java.address)
