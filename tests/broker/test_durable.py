@@ -243,6 +243,7 @@ WALK: dict[int, tuple[Change, ...] | str] = {
             OwnRequestCode.STATE_CHANGES,
             RequestCode.CHECK_CLIENT_CONFIG,
             RequestCode.EXCHANGE_BROKER_HA_INFO,
+            RequestCode.GET_BROKER_EPOCH_CACHE,
             RequestCode.GET_ALL_CONSUMER_OFFSET,
             RequestCode.GET_ALL_DELAY_OFFSET,
             RequestCode.GET_ALL_MESSAGE_REQUEST_MODE,

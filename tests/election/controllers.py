@@ -66,7 +66,7 @@ class Group:
 
 
 class Controllers:
-    """Some controllers on ports of the loopback address.
+    """Some controllers on one host.
 
     Attributes:
         leader: the index of the one that leads; None while they elect.
@@ -76,8 +76,8 @@ class Controllers:
         failing: codes that are answered with an error before they are carried out.
     """
 
-    def __init__(self, *ports: int) -> None:
-        self.addresses = [f"127.0.0.1:{port}" for port in ports]
+    def __init__(self, *ports: int, address: str = "127.0.0.1") -> None:
+        self.addresses = [f"{address}:{port}" for port in ports]
         self.ports = ports
         self.leader: int | None = 0
         self.names: str | None = None
@@ -105,10 +105,17 @@ class Controllers:
     async def start(self, index: int) -> None:
         stack = self._servers[index] = AsyncExitStack()
         answer = one_by_one(partial(self._answer, index))
-        await stack.enter_async_context(Server(answer, host="127.0.0.1", port=self.ports[index]))
+        await stack.enter_async_context(Server(answer, host="0.0.0.0", port=self.ports[index]))
 
     async def stop(self, index: int) -> None:
+        """Ends one; the last one takes along what is known of lives."""
         await self._servers.pop(index).aclose()
+        if not self._servers:
+            self.lives.clear()
+
+    @property
+    def is_running(self) -> bool:
+        return bool(self._servers)
 
     def is_alive(self, name: str, number: int) -> bool:
         life = self.lives.get((name, number))

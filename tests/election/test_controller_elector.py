@@ -15,7 +15,7 @@ from sprocket.election.identity import IdentityFile
 from sprocket.protocol.codes import RequestCode as Request
 from sprocket.protocol.codes import ResponseCode
 from sprocket.protocol.command import Command, Reply
-from sprocket.protocol.requests.election import ExchangeReplicaAddressReply
+from sprocket.protocol.requests.election import ExchangeReplicaAddressReply, RoleChanged
 from sprocket.remoting.endpoints import one_by_one
 from sprocket.remoting.pool import Pool
 from sprocket.remoting.server import Server
@@ -197,6 +197,26 @@ def test_who_follows_learns_of_a_new_master_within_a_second_or_at_once_when_told
     simulate(main)
 
 
+def test_a_notice_of_a_new_master_is_not_believed_but_looked_into() -> None:
+    async def main(network: Network) -> None:
+        async with (
+            Controllers(9000) as controllers,
+            member(controllers, 1000) as one,
+            Pool() as pool,
+        ):
+            endpoint = one.endpoints()[Request.NOTIFY_BROKER_ROLE_CHANGED]
+            await one.claim(one.view)
+            async with Server(one_by_one(endpoint), host="127.0.0.1", port=1000) as server:
+                asked = len(controllers.asked)
+                forged = RoleChanged(master_broker_id=2, master_epoch=9, master_address="x:1")
+                await pool.send_oneway(server.address, forged, deadline=Deadline.after(1))
+                await asyncio.sleep(0.1)
+            assert len(controllers.asked) > asked
+            assert (one.view.master, one.view.epoch) == (1, 1)
+
+    simulate(main)
+
+
 def test_many_notices_are_one_look_at_a_time() -> None:
     async def main(network: Network) -> None:
         async with Controllers(9000) as controllers, member(controllers, 1000) as one:
@@ -265,10 +285,10 @@ def test_the_right_to_write_ends_as_long_after_the_last_heartbeat_as_the_control
             await one.claim(one.view)
             await asyncio.sleep(5)
             assert now() + 8 < one.writes_until <= now() + 10
+            beaten = controllers.lives[NAME, 1].at
             await controllers.stop(0)
             await asyncio.sleep(20)
             assert one.writes_until < now()
-            beaten = controllers.lives[NAME, 1].at
             assert one.writes_until <= beaten + 10
             await controllers.start(0)
             await asyncio.sleep(5)

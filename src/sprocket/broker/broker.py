@@ -126,9 +126,10 @@ class Broker:
 
     @property
     def _now(self) -> OpenBroker:
-        if self._last is None:
-            raise AttributeError("the broker was not entered")
-        return self._last
+        for inside in (self._inside, self._last):
+            if inside is not None and hasattr(inside, "parts"):
+                return inside
+        raise AttributeError("nothing was opened yet")
 
     async def __aenter__(self) -> Self:
         """Listens, opens the store and registers at the name servers.
@@ -213,8 +214,8 @@ class Broker:
 
     def _show(self, inside: OpenBroker | None) -> None:
         """Has requests answered by what is open now."""
+        self._last = self._inside or self._last
         self._inside = inside
-        self._last = inside or self._last
 
     async def serve(self) -> None:
         """Waits until the broker fails; never returns otherwise.

@@ -114,15 +114,7 @@ class BrokerParts:
         )
         self.files = StateFiles(tables, store, world.disk, place.root)
         self.timers = self._timers(store, settings, world=world, root=place.root)
-        self.registration = Registration(
-            pool,
-            tables.topics,
-            settings=settings,
-            address=place.address,
-            ha_address=place.ha_address,
-            on_master=replication.learn_master,
-            number=number,
-        )
+        self.registration = self._registration(pool, settings, place, number)
         self.acting = self._acting(pool, settings, place)
         self.delay_rules = DelayRules.of(settings, levels)
         self.ingress = Ingress(
@@ -160,6 +152,19 @@ class BrokerParts:
         """How many slaves copy the log and do not ask for changes of the tables."""
         sender = self.replication.sender
         return 0 if sender is None else len(sender.links) - self.followers.count
+
+    def _registration(
+        self, pool: Pool, settings: BrokerSettings, place: Location, number: int
+    ) -> Registration:
+        return Registration(
+            pool,
+            self.tables.topics,
+            settings=settings,
+            address=place.address,
+            ha_address=place.ha_address,
+            on_master=self.replication.learn_master,
+            number=number,
+        )
 
     def _pulls(self, store: Store, settings: BrokerSettings, memory_bytes: int) -> PullRequests:
         """Endpoints of pulls."""

@@ -81,6 +81,23 @@ def test_topics_groups_and_offsets_come_to_a_slave_within_a_second() -> None:
     play(test)
 
 
+def test_a_slave_of_rocketmq_learns_of_a_new_topic_with_its_first_message() -> None:
+    async def test(running: BrokerGroup) -> None:
+        master, slave = running.askers
+        dispatch = running.master.server._dispatch
+        assert dispatch is not None
+        del dispatch._endpoints[StateChanges.code]  # as at RocketMQ's, which is asked every 10 s
+        await asyncio.sleep(2 * SOON)
+        await master.create("T", queues=3)
+        await asyncio.sleep(SOON)
+        assert "T" not in await topics_of(slave)
+        await master.send("T")
+        await asyncio.sleep(SOON)
+        assert (await topics_of(slave))["T"] == (await topics_of(master))["T"]
+
+    play(test)
+
+
 def test_what_is_deleted_at_the_master_is_gone_at_the_slave() -> None:
     async def test(running: BrokerGroup) -> None:
         master, slave = running.askers
