@@ -22,6 +22,8 @@ SILENT_PART = 0.7
 #: A silent slave leaves the in-sync set after this part: before slaves claim, so that a master that
 #: has lost one slave is not replaced.
 SLAVE_SILENT_PART = 0.4
+#: The same for a slave whose connection is closed: it was stopped or killed.
+SLAVE_BROKEN_PART = 0.1
 #: A member that is not the best candidate leaves the others so much of the lease to claim.
 _YIELD_PART = 0.2
 

@@ -16,7 +16,7 @@ from sprocket.replication.in_sync_copies import InSyncCopies, MemberProgress
 from sprocket.testing.loop import simulate
 from sprocket.testing.network import Network
 
-RULES = SyncRules(silent=1.2, behind=15.0)
+RULES = SyncRules(silent=1.2, broken=0.3, behind=15.0)
 LEASE = 3.0
 
 
@@ -25,12 +25,14 @@ LEASE = 3.0
     [
         (None, 101.0, False),
         (None, 101.3, True),
-        (MemberProgress(heard_at=110.0, caught_up_at=110.0), 111.0, False),
-        (MemberProgress(heard_at=110.0, caught_up_at=110.0), 111.3, True),
-        (MemberProgress(heard_at=125.0, caught_up_at=110.5), 125.4, False),
-        (MemberProgress(heard_at=125.0, caught_up_at=110.0), 125.4, True),
-        (MemberProgress(heard_at=110.0), 110.1, False),
-        (MemberProgress(heard_at=115.0), 115.1, True),
+        (MemberProgress(is_connected=True, heard_at=110.0, caught_up_at=110.0), 111.0, False),
+        (MemberProgress(is_connected=True, heard_at=110.0, caught_up_at=110.0), 111.3, True),
+        (MemberProgress(is_connected=True, heard_at=125.0, caught_up_at=110.5), 125.4, False),
+        (MemberProgress(is_connected=True, heard_at=125.0, caught_up_at=110.0), 125.4, True),
+        (MemberProgress(is_connected=True, heard_at=110.0), 110.1, False),
+        (MemberProgress(is_connected=True, heard_at=115.0), 115.1, True),
+        (MemberProgress(heard_at=110.0, caught_up_at=110.0), 110.2, False),
+        (MemberProgress(heard_at=110.0, caught_up_at=110.0), 110.4, True),
     ],
 )
 def test_a_member_leaves_that_is_silent_or_behind_for_long(

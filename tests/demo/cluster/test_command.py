@@ -19,7 +19,7 @@ def test_nothing_is_lost_whatever_happens_to_the_group(tmp_path: Path) -> None:
     words = [sys.executable, "-m", "sprocket.demo.cluster", "--store", str(tmp_path)]
     ended = subprocess.run(words, capture_output=True, text=True, timeout=600, check=False)
     assert ended.returncode == 0, ended.stdout + ended.stderr
-    assert "restarted, one by one" in ended.stdout
+    assert "rolling restart" in ended.stdout
 
 
 def test_without_etcd_it_says_how_to_install_it(tmp_path: Path) -> None:

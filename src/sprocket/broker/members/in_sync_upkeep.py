@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from sprocket.base.deadline import Deadline
 from sprocket.base.troubles import Troubles
-from sprocket.election.candidacy import SLAVE_SILENT_PART
+from sprocket.election.candidacy import SLAVE_BROKEN_PART, SLAVE_SILENT_PART
 from sprocket.election.elector import ElectionRefused, Elector, ElectorUnavailable, GroupView
 from sprocket.replication.in_sync_copies import InSyncCopies, MemberProgress
 
@@ -31,10 +31,12 @@ class SyncRules(NamedTuple):
 
     Attributes:
         silent: seconds without a report.
+        broken: the same while it has no connection: one that lives connects again at once.
         behind: seconds without having everything that the master had.
     """
 
     silent: float
+    broken: float
     behind: float
 
 
@@ -47,7 +49,9 @@ def leaves(member: MemberProgress | None, rules: SyncRules, *, began: float, now
     """
     heard_at = began if member is None or member.heard_at is None else member.heard_at
     caught_up_at = began if member is None or member.caught_up_at is None else member.caught_up_at
-    return now - heard_at >= rules.silent or now - caught_up_at >= rules.behind
+    is_broken = member is not None and not member.is_connected
+    silent = rules.broken if is_broken else rules.silent
+    return now - heard_at >= silent or now - caught_up_at >= rules.behind
 
 
 class InSyncUpkeep:
@@ -115,7 +119,10 @@ class InSyncUpkeep:
 
     def _wanted(self, view: GroupView) -> frozenset[int]:
         """The set as it should be."""
-        rules = SyncRules(self._lease * SLAVE_SILENT_PART, self._behind_ms() / 1000)
+        lease = self._lease
+        rules = SyncRules(
+            lease * SLAVE_SILENT_PART, lease * SLAVE_BROKEN_PART, self._behind_ms() / 1000
+        )
         known, end, now = self._copies.members, self._log_end(), self._time()
         wanted = {self._number}
         for number in view.in_sync | known.keys():

@@ -77,11 +77,11 @@ class Trials:
     async def all(self) -> list[TrialResult]:
         """All trials, in order."""
         return [
-            await self._trial("the master is killed (SIGKILL)", self._killed_master),
-            await self._trial("the master is stopped in order", self._stopped_master),
-            await self._trial(f"the master stands still for {_FROZEN:g} s", self._frozen_master),
-            await self._trial(f"a copy stands still for {_FROZEN:g} s", self._frozen_copy),
-            await self._trial("all are restarted, one by one", self._rolled),
+            await self._trial("master killed", self._killed_master),
+            await self._trial("master stopped", self._stopped_master),
+            await self._trial(f"master frozen {_FROZEN:g} s", self._frozen_master),
+            await self._trial(f"copy frozen {_FROZEN:g} s", self._frozen_copy),
+            await self._trial("rolling restart", self._rolled),
         ]
 
     async def _trial(self, name: str, work: Callable[[], Awaitable[float]]) -> TrialResult:
