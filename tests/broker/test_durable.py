@@ -252,6 +252,7 @@ WALK: dict[int, tuple[Change, ...] | str] = {
             RequestCode.GET_ALL_TOPIC_CONFIG,
             RequestCode.GET_BROKER_CONFIG,
             RequestCode.GET_BROKER_CONSUME_STATS,
+            RequestCode.GET_BROKER_EPOCH_CACHE,
             RequestCode.GET_BROKER_HA_STATUS,
             RequestCode.GET_BROKER_RUNTIME_INFO,
             RequestCode.GET_CONSUMER_CONNECTION_LIST,

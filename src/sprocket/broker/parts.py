@@ -102,7 +102,6 @@ class BrokerParts:
         clock, host = world.clock, place.packed
         self.replication = replication
         self.followers = _followers(settings, replication, world.entropy)
-        self.journal = self.followers.journal
         self._store, self._queue_count = store, 0
         tables = self.tables = Tables(
             settings,
@@ -111,7 +110,7 @@ class BrokerParts:
             on_topic=self._topic_changed,
             on_group=self._group_changed,
             on_filters=self._filters_changed,
-            journal=self.journal,
+            journal=self.followers.journal,
         )
         self.files = StateFiles(tables, store, world.disk, place.root)
         self.timers = self._timers(store, settings, world=world, root=place.root)
@@ -124,7 +123,7 @@ class BrokerParts:
             settings=settings,
             topics=tables.topics,
             volumes=tables.volumes,
-            clock=world.clock,
+            clock=clock,
             ledger=tables.ledger,
             timers=self.timers,
             check_role=replication.role_check(),
@@ -146,7 +145,7 @@ class BrokerParts:
         count = self._store.replica.queue_count
         if count != self._queue_count:
             self._queue_count = count
-            if self.tables.topics.add_missing(self._store.queues()):
+            if self.tables.topics.add_missing(self._store.queues(), is_copy=True):
                 self.state_copy.copy_soon()
 
     def strange_slaves(self) -> int:
@@ -322,15 +321,15 @@ class BrokerParts:
     def _topic_changed(self, name: str) -> None:
         self.files.topics.changed()
         self.registration.changed(name)
-        self.journal.record(TOPICS, name)
+        self.followers.journal.record(TOPICS, name)
 
     def _group_changed(self, name: str) -> None:
         self.files.groups.changed()
-        self.journal.record(GROUPS, name)
+        self.followers.journal.record(GROUPS, name)
 
     def _filters_changed(self, key: Key) -> None:
         self.files.filters.changed()
-        self.journal.record(FILTERS, key_text(key))
+        self.followers.journal.record(FILTERS, key_text(key))
 
 
 def _followers(settings: BrokerSettings, replication: Replication, entropy: Entropy) -> Followers:

@@ -182,7 +182,7 @@ class RequestTable:
             tables.topics, self._store, parts.pulls,
             offsets=offsets, clients=clients, volumes=volumes,
             save_topics=parts.files.topics.written, save_offsets=save_offsets,
-            on_removed=partial(parts.journal.record, TOPICS),
+            on_removed=partial(parts.followers.journal.record, TOPICS),
         )  # fmt: skip
         connections = ConnectionRequests(
             tables.clients,

@@ -12,13 +12,11 @@ all that was read.
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 from sprocket.base.deadline import Deadline
-from sprocket.base.errors import OffsetOutOfRange, SprocketError
+from sprocket.base.errors import SprocketError
 from sprocket.broker.config import BrokerConfig
 from sprocket.client.config import ProducerConfig
 from sprocket.client.producer import Producer
@@ -27,14 +25,13 @@ from sprocket.clientcore.replies import SendStatus
 from sprocket.election.elector import Elector
 from sprocket.election.opening import ElectorRequest, key_elector
 from sprocket.message.message import Message, StoredMessage
-from sprocket.message.record import decode
 from sprocket.message.topic import READ, WRITE
 from sprocket.protocol.requests.topic import CreateTopic
 from sprocket.remoting.pool import Pool
 from sprocket.store.config import StoreConfig
-from sprocket.store.store import Store
 from sprocket.testing.cluster import BROKER_PORT, GROUP_NAME, SMALL_STORE, Cluster, Machine
 from sprocket.testing.entropy import SeededEntropy
+from sprocket.testing.group_checks import GROUP, QUEUES, TOPIC, GroupChecks
 from sprocket.testing.history import HistoryOutcome, play_history
 from sprocket.testing.invariants import Violation
 from sprocket.testing.journal import Journal
@@ -42,13 +39,9 @@ from sprocket.testing.leased_keys import KeyServers
 from sprocket.testing.network import Network
 from sprocket.testing.weather import Weather
 
-TOPIC, QUEUES, GROUP = "elected", 2, "readers"
 MESSAGES = 60
 #: Most seconds of virtual time after the last fault until the group is whole.
 QUIET_SECONDS_MAX = 120.0
-#: Committed offsets may go back to what they were so many seconds before their master was lost: a
-#: second on the way to the slaves, and what a slave may be behind before it leaves the in-sync set.
-BACK_SECONDS_MAX = 6.0
 _SYNC = replace(SMALL_STORE, flush="SYNC_FLUSH")
 _LINKS = ("break", "cut", "one-way", "slow", "freeze")
 _LOOK_SECONDS = 0.5
@@ -133,14 +126,7 @@ ELECTED: dict[str, ElectedScenario] = {
 }
 
 
-class _Seen(NamedTuple):
-    """What a reader saw at a queue offset."""
-
-    log_offset: int
-    key: str
-
-
-class _Senders:
+class _GroupClients:
     """Two producers and a consumer, as clients for `Weather`."""
 
     def __init__(self, run: _ElectedRun, entropy: SeededEntropy) -> None:
@@ -184,7 +170,7 @@ class _Senders:
                     continue
                 if sent.status is SendStatus.OK:
                     self.acknowledged[key] = (sent.queue.number, sent.queue_offset)
-                    self._run.check_copies(key, sent.queue.number, sent.queue_offset)
+                    self._run.checks.check_copies(key, sent.queue.number, sent.queue_offset)
 
     async def consume(self) -> None:
         """Consumes all messages."""
@@ -228,29 +214,19 @@ class _ElectedRun:
             sync_seconds=scenario.sync_seconds,
             elect=self._elector,
         )
-        self.senders = _Senders(self, self.entropy.fork("work"))
-        #: By queue number and queue offset, what readers saw there.
-        self.seen: dict[tuple[int, int], _Seen] = {}
-        #: By member and queue number, up to where its messages were read.
-        self._read_to: dict[tuple[str, int, int], int] = defaultdict(int)
-        #: By epoch, who led in it.
-        self._leaders: dict[int, str] = {}
-        #: By queue number, when committed offsets rose, and to what; when a master was seen last.
-        self._risen: dict[int, list[tuple[float, int]]] = defaultdict(list)
-        self._looked_at = 0.0
+        self.senders = _GroupClients(self, self.entropy.fork("work"))
+        self.checks = GroupChecks(
+            self.cluster,
+            copies=scenario.copies,
+            is_flushing=scenario.store.flush == "SYNC_FLUSH",
+        )
 
     def _elector(self, machine: Machine) -> Elector:
         entropy = SeededEntropy(f"elector {machine.name} {machine.starts}")
         request = ElectorRequest(
-            "",
-            "c",
-            GROUP_NAME,
-            machine.disk,
-            "/data",
-            entropy,
-            machine.clock,
+            "", "c", GROUP_NAME, machine.disk, "/data", entropy, machine.clock,
             lease_ms=self.scenario.lease_ms,
-        )
+        )  # fmt: skip
         return key_elector(self.keys.client(), request)
 
     async def play(self) -> HistoryOutcome:
@@ -275,7 +251,7 @@ class _ElectedRun:
         await weather.clear()
         await asyncio.gather(*working)
         await self._until_whole(watching)
-        self._check_the_end()
+        self.checks.check_the_end(self.senders.acknowledged)
         await self._until_consumed()
         for task in (watching, supervising, consuming):
             task.cancel()
@@ -296,7 +272,7 @@ class _ElectedRun:
             topic_filter_type="SINGLE_TAG",
         )
         pool = Pool()
-        address = f"{self._master().address}:{BROKER_PORT}"
+        address = f"{self.checks.master().address}:{BROKER_PORT}"
         await pool.ask(address, header, deadline=Deadline.after(10.0))
         await pool.close()
 
@@ -344,109 +320,11 @@ class _ElectedRun:
             "cut-keys": cut_keys, "compact-keys": compact_keys,
         }  # fmt: skip
 
-    # What is inside of the members.
-
-    def _open(self) -> Iterator[tuple[Machine, Store]]:
-        """The members that run and are open, with their stores."""
-        for machine in self.cluster.brokers:
-            if machine.is_running and getattr(machine.server, "_inside", None) is not None:
-                yield machine, machine.server._store
-
-    def _stores(self) -> Iterator[Store]:
-        """The last stores of all members, running or not."""
-        for machine in self.cluster.brokers:
-            store = getattr(machine.server, "_store", None)
-            if store is not None:
-                yield store
-
-    def _leading(self) -> Iterator[tuple[int, Machine]]:
-        """The members that lead now, with their epochs."""
-        for machine, _ in self._open():
-            roles = getattr(machine.server._group, "_roles", None)
-            if roles is not None and roles.standing.is_leading:
-                yield roles.standing.epoch, machine
-
-    def _master(self) -> Machine:
-        return max(self._leading(), key=lambda each: each[0])[1]
-
-    # Invariants.
-
-    def check_copies(self, key: str, number: int, offset: int) -> None:
-        """An acknowledged message is in as many logs as its sender was promised.
-
-        Raises:
-            Violation: it is not.
-        """
-        held = sum(self._has(store, key, number, offset) for store in self._stores())
-        if held < self.scenario.copies:
-            raise Violation(
-                f"{key} at offset {offset} of queue {number} was acknowledged and is in {held} logs"
-            )
-
-    def _has(self, store: Store, key: str, number: int, offset: int) -> bool:
-        queue = store._by_name.get((TOPIC, number))
-        if queue is None or not queue.min_offset <= offset < queue.max_offset:
-            return False
-        log_offset, size = queue.position(offset)
-        end = store.log_end
-        if self.scenario.store.flush == "SYNC_FLUSH":
-            end = min(end, store.flushed.value)
-        return log_offset + size <= end
-
     async def _watch(self) -> None:
-        """Checks twice a second the invariants that must always hold."""
+        """Checks twice a second what must always hold."""
         while True:
-            self._check()
+            self.checks.check()
             await asyncio.sleep(_LOOK_SECONDS)
-
-    def _check(self) -> None:
-        for epoch, machine in self._leading():
-            before = self._leaders.setdefault(epoch, machine.name)
-            if before != machine.name:
-                raise Violation(f"{before} and {machine.name} both lead in epoch {epoch}")
-        for machine, store in self._open():
-            for number in range(QUEUES):
-                self._note_readable(machine, store, number)
-        if any(self._leading()):
-            self._check_committed(self._master())
-
-    def _note_readable(self, machine: Machine, store: Store, number: int) -> None:
-        """Reads what a member shows to consumers; it must be what others have shown there."""
-        place = (machine.name, machine.starts, number)
-        while self._read_to[place] < store.max_offset(TOPIC, number):
-            found = store.read(TOPIC, number, self._read_to[place], count_max=1, bytes_max=1 << 20)
-            for part in found.parts:
-                message = decode(part)
-                seen = _Seen(message.log_offset, message.keys[0])
-                before = self.seen.setdefault((number, message.queue_offset), seen)
-                if before != seen:
-                    raise Violation(
-                        f"{machine.name} shows {seen} at offset {message.queue_offset} of queue "
-                        f"{number}, where readers have seen {before}"
-                    )
-            if found.next_offset <= self._read_to[place]:
-                return
-            self._read_to[place] = int(found.next_offset)
-
-    def _check_committed(self, master: Machine) -> None:
-        """Offsets that are lost with a master were committed in its last seconds."""
-        if master.is_paused:
-            return
-        now, offsets = self.network.now(), master.server._parts.tables.offsets
-        for number in range(QUEUES):
-            committed = offsets.committed(GROUP, TOPIC, number) or 0
-            risen = self._risen[number]
-            passed = next((at for at, value in risen if value > committed), now)
-            if self._looked_at - passed > BACK_SECONDS_MAX:
-                raise Violation(
-                    f"{master.name} has {committed} committed in queue {number}; that was passed "
-                    f"{self._looked_at - passed:.1f} s before the last master was lost"
-                )
-            if passed < now:
-                risen.clear()
-            elif not risen or committed > risen[-1][1]:
-                risen.append((now, committed))
-        self._looked_at = now
 
     async def _until_whole(self, watching: asyncio.Future[None] | None = None) -> None:
         """Returns when one member leads, all are in sync, and have the same log."""
@@ -459,55 +337,26 @@ class _ElectedRun:
             await asyncio.sleep(1.0)
         states = "; ".join(
             f"{machine.name} ends {store.log_end}, shows {store.readable_end}"
-            for machine, store in self._open()
+            for machine, store in self.checks.open_members()
         )
-        leading = [f"{machine.name} in epoch {epoch}" for epoch, machine in self._leading()]
+        leading = [f"{machine.name} in epoch {epoch}" for epoch, machine in self.checks.leading()]
         raise Violation(
             f"the group is not whole after all came to rest: {states}; leading: {leading}"
         )
 
     def _is_whole(self) -> bool:
-        stores = [store for _, store in self._open()]
-        leading = list(self._leading())
+        stores = [store for _, store in self.checks.open_members()]
+        leading = list(self.checks.leading())
         if len(stores) < self.scenario.members or len(leading) != 1:
             return False
         view = leading[0][1].server._elector.view
         ends = {end for each in stores for end in (each.log_end, each.readable_end)}
         return len(view.in_sync) == self.scenario.members and len(ends) == 1
 
-    def _check_the_end(self) -> None:
-        """All logs are equal, and hold all that was acknowledged or read."""
-        (_, first), *others = self._open()
-        for machine, store in others:
-            self._compare(machine.name, store, first)
-        self._check()
-        final = {place: seen.key for place, seen in self.seen.items()}
-        for number in range(QUEUES):
-            end = first.max_offset(TOPIC, number)
-            gone = [place for place in final if place[0] == number and place[1] >= end]
-            if gone:
-                raise Violation(f"readers saw {len(gone)} messages that are gone: {gone[:3]}")
-        if self.scenario.copies > 1:
-            for key, place in self.senders.acknowledged.items():
-                if final.get(place) != key:
-                    found = final.get(place)
-                    raise Violation(f"{key} was acknowledged at {place}, and there is {found}")
-
-    def _compare(self, name: str, store: Store, other: Store) -> None:
-        at = int(max(store.log_start, other.log_start))
-        while at < store.log_end:
-            try:
-                own, theirs = store.replica.read(at, 1 << 14), other.replica.read(at, 1 << 14)
-            except OffsetOutOfRange:
-                return
-            if own != theirs:
-                raise Violation(f"the log of {name} differs from another one's behind {at}")
-            at += len(own)
-
     async def _until_consumed(self) -> None:
         """Returns when all that can be read is consumed."""
         give_up = self.network.now() + QUIET_SECONDS_MAX
-        while missing := {seen.key for seen in self.seen.values()} - self.senders.consumed:
+        while missing := {seen.key for seen in self.checks.seen.values()} - self.senders.consumed:
             if self.network.now() > give_up:
                 raise Violation(f"{len(missing)} messages are not consumed: {sorted(missing)[:3]}")
             await asyncio.sleep(1.0)
