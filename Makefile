@@ -1,6 +1,7 @@
 # Everything a newcomer needs. It takes Python 3.11 or later, make, and bash (Spark's launcher).
 #
 #   make run      sets up and runs the main job (see README)
+#   make cluster  three brokers with failover: breaks them, and measures what it costs
 #   make test     sets up and passes every test (PYTHON=python3.13: on that Python)
 #   make test-pythons   every test on every Python of pyproject.toml that is here
 #   make bench    measures, with the Java broker beside it where Java and Maven are present
@@ -28,7 +29,7 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-pythons lint format bench sim soak fuzz clean
+.PHONY: help run cluster test test-pythons lint format bench sim soak fuzz clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -43,6 +44,12 @@ $(VENV)/run.stamp: pyproject.toml | $(BIN)/python
 	@$(PIP) install -e '.[spark,jdk]'
 	@touch $@
 
+# Failover needs no Spark.
+$(VENV)/cluster.stamp: pyproject.toml | $(BIN)/python
+	@echo "installing what the cluster needs"
+	@$(PIP) install -e '.[etcd]'
+	@touch $@
+
 $(VENV)/dev.stamp: pyproject.toml | $(BIN)/python
 	@echo "installing what the tests need (PySpark is large: a minute or two the first time)"
 	@$(PIP) install -e '.[spark,jdk,dev]'
@@ -50,6 +57,9 @@ $(VENV)/dev.stamp: pyproject.toml | $(BIN)/python
 
 run: $(VENV)/run.stamp
 	@$(BIN)/python -m sprocket.demo $(ARGS)
+
+cluster: $(VENV)/cluster.stamp
+	@$(BIN)/python -m sprocket.demo.cluster $(ARGS)
 
 test: $(VENV)/dev.stamp
 	@$(BIN)/python -m pytest $(ARGS)

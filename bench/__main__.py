@@ -11,6 +11,7 @@ from pathlib import Path
 from rich.console import Console
 
 from bench import (
+    catchup,
     clients,
     consume,
     filters,
@@ -22,6 +23,7 @@ from bench import (
     send,
     store,
     timers,
+    tls,
     transactions,
 )
 from bench.brokers import java_missing
@@ -35,12 +37,14 @@ BENCHES = {
     "consume": consume,
     "rebalance": rebalance,
     "replicas": replicas,
+    "catchup": catchup,
     "filters": filters,
     "transactions": transactions,
     "store": store,
     "spark": compare,
     "timers": timers,
     "hostile": hostile,
+    "tls": tls,
 }
 
 

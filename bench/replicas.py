@@ -136,12 +136,12 @@ def _send(pair: Pair, total: int, *, in_flight: int) -> Sample:
 
 def _catch_up(pair: Pair, total: int) -> Sample:
     """Stops the slave, sends, starts it again, and measures from its first new message on."""
-    before = _end(pair.master.port)
+    before = end_of_log(pair.master.port)
     pair.slave.stop()
     seen = _send(pair, total, in_flight=256)
-    end = _end(pair.master.port)
+    end = end_of_log(pair.master.port)
     pair.slave.start()
-    while (first := _end(pair.slave.port)) <= before:
+    while (first := end_of_log(pair.slave.port)) <= before:
         time.sleep(_AGAIN_SECONDS)
     began = time.monotonic()
     _until_equal(pair)
@@ -151,13 +151,13 @@ def _catch_up(pair: Pair, total: int) -> Sample:
 
 def _until_equal(pair: Pair) -> None:
     give_up = time.monotonic() + _FOLLOW_SECONDS
-    while _end(pair.slave.port) < _end(pair.master.port):
+    while end_of_log(pair.slave.port) < end_of_log(pair.master.port):
         if time.monotonic() > give_up:
             raise RuntimeError(f"the slave of {pair.master.name} does not follow")
         time.sleep(_AGAIN_SECONDS)
 
 
-def _end(port: int) -> int:
+def end_of_log(port: int) -> int:
     """The end of a broker's log, from its figures; 0 if it gives none."""
     head, tail = frame(_BROKER_STATE, {})
     try:

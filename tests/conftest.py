@@ -14,6 +14,7 @@ from sprocket.client.config import (
     ProducerConfig,
     PullConfig,
 )
+from tests.certificates import OPENSSL, Authority
 from tests.support import PATIENT_MS
 
 hypothesis.settings.register_profile(
@@ -37,3 +38,11 @@ def patient_clients(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPa
             if (value := parameter.default) is not parameter.empty
         )
         monkeypatch.setattr(made, "__defaults__", defaults)
+
+
+@pytest.fixture(scope="session")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    """An authority whose certificates a test may have."""
+    if OPENSSL is None:
+        pytest.skip("the command openssl, which makes certificates, is missing")
+    return Authority(tmp_path_factory.mktemp("authority"))

@@ -7,12 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from sprocket import Message, Producer, Standalone
+from sprocket import Message, Producer, PushConsumer, Standalone
 from sprocket.base.errors import DirectoryInUse, UsageError
 from sprocket.broker.config import BrokerConfig
+from sprocket.client import blocking
+from sprocket.client.config import ConsumerConfig, ProducerConfig
 from sprocket.nameserver.config import NameServerConfig
+from sprocket.remoting.tls.settings import TlsConfig
 from sprocket.runtime.disk import SystemDisk
 from sprocket.store.config import StoreConfig
+from tests.certificates import Authority
 from tests.support import run
 
 
@@ -116,3 +120,41 @@ def test_serving_lasts_until_it_is_cancelled() -> None:
                     await node.serve()
 
     run(story())
+
+
+def test_with_enforcing_tls_everything_works_for_those_who_trust_it(
+    authority: Authority, tmp_path: Path
+) -> None:
+    issued = authority.issue("node")
+    file = tmp_path / "tls.properties"
+    file.write_text(
+        f"tls.server.mode=enforcing\ntls.server.certPath={issued.certificate}\n"
+        f"tls.server.keyPath={issued.key}\ntls.client.trustCertPath={authority.path}\n"
+    )
+    trusted = {"tls": True, "tls_authorities": authority.path}
+
+    async def story() -> list[bytes]:
+        async with Standalone(configs=[TlsConfig(file=str(file))]) as node:
+            where = node.nameserver_address
+            config = ProducerConfig(**trusted)  # type: ignore[arg-type]
+
+            def blocked() -> None:
+                with blocking.Producer("b", nameservers=where, config=config) as producer:
+                    producer.send(Message("orders", b"two"))
+
+            async with Producer("app", nameservers=where, config=config) as producer:
+                await producer.send(Message("orders", b"one"))
+                await asyncio.to_thread(blocked)
+            got: list[bytes] = []
+            reading = ConsumerConfig(**trusted)  # type: ignore[arg-type]
+            async with PushConsumer(
+                "g", nameservers=where, config=reading, start="first"
+            ) as consumer:
+                consumer.subscribe("orders")
+                async for message in consumer:
+                    got.append(message.body)
+                    if len(got) == 2:
+                        return sorted(got)
+        raise AssertionError("not reached")
+
+    assert run(story()) == [b"one", b"two"]

@@ -68,6 +68,7 @@ ROOMS: dict[str, tuple[tuple[str, ...], ...]] = {
     ),
     "spark/pipelines": (("parts",),),
     "delay": (("levels",), ("timers",)),
+    "remoting": (("address", "turns"), ("tls",)),
 }  # fmt: skip
 #: `runtime` is the world behind the ports: it knows the ports only, and whoever starts something
 #: for real may take it as a default.

@@ -20,12 +20,13 @@ from sprocket.broker.broker import Broker
 from sprocket.broker.config import BrokerConfig
 from sprocket.nameserver.config import NameServerConfig
 from sprocket.nameserver.nameserver import NameServer
+from sprocket.remoting.tls.settings import TlsConfig
 from sprocket.runtime.clock import SystemClock
 from sprocket.runtime.disk import SystemDisk
 from sprocket.runtime.entropy import SystemEntropy
 from sprocket.store.config import StoreConfig
 
-Config = NameServerConfig | BrokerConfig | StoreConfig
+Config = NameServerConfig | BrokerConfig | StoreConfig | TlsConfig
 
 
 class Standalone:
@@ -57,11 +58,14 @@ class Standalone:
         self._nameserver_config = NameServerConfig(host=host, port=nameserver_port)
         self._broker_config = BrokerConfig(host=host, port=broker_port)
         self._store_config = StoreConfig()
+        self._tls_config = TlsConfig()
         for config in configs:
             if isinstance(config, NameServerConfig):
                 self._nameserver_config = config
             elif isinstance(config, BrokerConfig):
                 self._broker_config = config
+            elif isinstance(config, TlsConfig):
+                self._tls_config = config
             else:
                 self._store_config = config
         self._stack: AsyncExitStack | None = None
@@ -99,9 +103,9 @@ class Standalone:
                     tempfile.TemporaryDirectory(prefix="sprocket-", ignore_cleanup_errors=True)
                 )
             assert self.store is not None
-            disk = SystemDisk()
+            disk, tls = SystemDisk(), self._tls_config.whole()
             self._nameserver = await stack.enter_async_context(
-                NameServer(self._nameserver_settings(self.store), disk=disk)
+                NameServer(self._nameserver_settings(self.store), disk=disk, tls=tls)
             )
             self._broker = await stack.enter_async_context(
                 Broker(
@@ -111,6 +115,7 @@ class Standalone:
                     disk=disk,
                     clock=SystemClock(),
                     entropy=SystemEntropy(),
+                    tls=tls,
                 )
             )
             self._stack = stack.pop_all()

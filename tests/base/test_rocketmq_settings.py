@@ -37,8 +37,6 @@ def test_every_name_of_every_release_is_classified_once() -> None:
         ("enableDLegerCommitLog", " true ", "replication by DLedger"),
         ("storeType", "defaultRocksDB", "queues in RocksDB"),
         ("messageStorePlugIn", "org.example.Store", "a store of another kind"),
-        ("tls.server.mode", "enforcing", "TLS"),
-        ("useTLS", "1", "TLS"),
     ],
 )
 def test_what_asks_for_safety_is_demanded(name: str, value: str, what: str) -> None:
@@ -53,7 +51,7 @@ def test_what_asks_for_safety_is_demanded(name: str, value: str, what: str) -> N
         ("aclEnable", "false"),
         ("duplicationEnable", "false"),
         ("messageStorePlugIn", ""),
-        ("tls.server.mode", "permissive"),
+        ("tls.test.mode.enable", "true"),
         ("storeType", "default"),
         ("sendMessageThreadPoolNums", "16"),
     ],

@@ -82,6 +82,9 @@ BOUND = {
     "client.access_key",
     "client.secret_key",
     "client.security_token",
+    "tls.key",
+    "tls.client_certificates",
+    "tls.outgoing_key",
 }
 FREE = [(kind, each) for kind, each in LOADED if each.key not in BOUND]
 

@@ -384,7 +384,7 @@ class JavaServer(JavaProcess):
         lines = (f"{key}={_setting(value)}\n" for key, value in self.settings.items())
         self.config.write_text("".join(lines))
         # Making a key pair at start-up would take longer than everything else together.
-        options = [*self._jvm, "-Dtls.server.mode=disabled"]
+        options = ["-Dtls.server.mode=disabled", *self._jvm]
         command = [
             *_java("server", self.work, options),
             *("driver.Launch", "tied", self.main, "-c", str(self.config)),
@@ -523,10 +523,11 @@ class JavaBroker(JavaServer):
 class JavaAdmin(JavaProcess):
     """The admin tool, run as often as one likes; one run at a time."""
 
-    def __init__(self, work: Path) -> None:
-        """Describe it; it needs a folder for its output only."""
+    def __init__(self, work: Path, properties: Mapping[str, str] | None = None) -> None:
+        """Describe it; it needs a folder for its output only. ``properties`` are Java's."""
         super().__init__("admin", work)
         self._turn = threading.Lock()
+        self._options = [f"-D{key}={text}" for key, text in (properties or {}).items()]
 
     def run(self, *args: str, within: float) -> str:
         """Run it once and return what it prints. A run that takes too long ends the process."""
@@ -549,7 +550,8 @@ class JavaAdmin(JavaProcess):
 
     def _spawn(self, log: IO[bytes]) -> subprocess.Popen[bytes]:
         """Start the process that waits for runs."""
-        java = _java("server", self.work, ["-Xmx128m"], logging="silent.xml")
+        options = ["-Xmx128m", *self._options]
+        java = _java("server", self.work, options, logging="silent.xml")
         return subprocess.Popen(
             [*java, "driver.Launch", "many", _ADMIN_MAIN],
             stdin=subprocess.PIPE,

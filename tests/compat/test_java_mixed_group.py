@@ -178,3 +178,22 @@ def test_each_takes_over_when_the_other_is_killed(group: MixedGroup) -> None:
         group.both_in_sync(group.java.address)
         until_equal(group)
         wait_until(lambda: stored(group) == set(sent))
+
+
+def test_the_lead_goes_to_and_fro_without_a_message_between(group: MixedGroup) -> None:
+    """RocketMQ's broker then leaves its epoch out of its list, because the one before begins at the
+    same offset. Ours follows it nevertheless."""
+    with group.java, group.ours:
+        group.both_in_sync(group.java.address)
+        sent = send(group, *numbered(0, 20))
+        until_equal(group)
+        for address in (group.ours.address, group.java.address):
+            group.elect(address)
+            group.both_in_sync(address)
+        sent += send(group, *numbered(20, 20))
+        until_equal(group)
+        group.elect(group.ours.address)
+        group.both_in_sync(group.ours.address)
+        sent += send(group, *numbered(40, 20))
+        until_equal(group)
+        wait_until(lambda: stored(group) == set(sent))

@@ -126,7 +126,7 @@ def _set(loaded: LoadedConfig, declared: Declared, each: JavaProperty, where: st
             loaded.notes.append(f"{where}: {each.key}={given} counts as {taken}, as in RocketMQ")
         loaded.set(declared, taken, where, each.key)
         return
-    if about.rocketmq is not None and each.key in about.rocketmq.split()[1:]:
+    if declared.is_size and each.key in declared.rocketmq_names[1:]:
         loaded.notes.append(
             f"{where}: {each.key} is the older name of {declared.rocketmq_names[0]}. RocketMQ "
             "reads it until 4.5.1 and ignores it from 4.5.2 on, so a store of theirs may have "

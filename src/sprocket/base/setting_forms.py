@@ -69,8 +69,17 @@ def address(value: str) -> str | None:
 
 def folder(value: str) -> str | None:
     """The path of a folder, or of a file."""
+    return _path(value, "folder")
+
+
+def file(value: str) -> str | None:
+    """The path of a file that is read."""
+    return _path(value, "file")
+
+
+def _path(value: str, kind: str) -> str | None:
     if not value.strip():
-        return "needs the path of a folder"
+        return f"needs the path of a {kind}"
     if not value.isprintable():
         return f"is a path without control characters, not {shown(value)}"
     if value[0] == "~":

@@ -44,6 +44,7 @@ from sprocket.remoting.endpoints import EventualResponse
 from sprocket.remoting.limits import ConnectionLimits
 from sprocket.remoting.pool import Pool
 from sprocket.remoting.server import Server
+from sprocket.remoting.tls.settings import TlsConfig, checked_settings
 from sprocket.remoting.transport import Peer
 from sprocket.store.config import StoreConfig
 from sprocket.store.store import Store
@@ -61,6 +62,7 @@ class Broker:
         disk, clock, entropy: the ports to the machine.
         memory_bytes: the memory of the machine.
         elector: says which broker of this name is the master, instead of the one that is set.
+        tls: whether and how it speaks TLS.
 
     Raises:
         ConfigError: a setting is invalid.
@@ -77,9 +79,11 @@ class Broker:
         entropy: Entropy,
         memory_bytes: int = 8 << 30,
         elector: Elector | None = None,
+        tls: TlsConfig | None = None,
     ) -> None:
         check(config)
         check(store)
+        self._tls = checked_settings(tls)
         if elector is not None or config.elector_place is not None:
             config = replace(config, role=config.leading_role)
         self._settings = BrokerSettings(config, store)
@@ -90,9 +94,10 @@ class Broker:
             host=config.host,
             port=config.port,
             limits=_limits(config),
+            tls=self._tls,
         )
-        self._pool = Pool(entropy=entropy)
-        self._elector = elector or _elector(config, root, self._world)
+        self._pool = Pool(entropy=entropy, tls=self._tls.outgoing_tls())
+        self._elector = elector or _elector(config, root, self._world, self._tls)
         #: What is open now; None while it changes.
         self._inside: OpenBroker | None = None
         self._last: OpenBroker | None = None
@@ -121,9 +126,10 @@ class Broker:
 
     @property
     def _now(self) -> OpenBroker:
-        if self._last is None:
-            raise AttributeError("the broker was not entered")
-        return self._last
+        for inside in (self._inside, self._last):
+            if inside is not None and hasattr(inside, "parts"):
+                return inside
+        raise AttributeError("nothing was opened yet")
 
     async def __aenter__(self) -> Self:
         """Listens, opens the store and registers at the name servers.
@@ -208,8 +214,8 @@ class Broker:
 
     def _show(self, inside: OpenBroker | None) -> None:
         """Has requests answered by what is open now."""
+        self._last = self._inside or self._last
         self._inside = inside
-        self._last = inside or self._last
 
     async def serve(self) -> None:
         """Waits until the broker fails; never returns otherwise.
@@ -234,7 +240,7 @@ class Broker:
         return [None if each is None else inside.announced(each) for each in outcomes]
 
 
-def _elector(config: BrokerConfig, root: str, world: Ports) -> Elector | None:
+def _elector(config: BrokerConfig, root: str, world: Ports, tls: TlsConfig) -> Elector | None:
     """The elector that is set; None if there is none.
 
     Raises:
@@ -263,6 +269,7 @@ def _elector(config: BrokerConfig, root: str, world: Ports) -> Elector | None:
                 cert=config.elector_cert,
                 key=config.elector_key,
             ),
+            tls=tls.outgoing_tls(),
         )
     )
 

@@ -31,6 +31,7 @@ from sprocket.message.topic import SCHEDULE
 from sprocket.protocol.codes import MASTER
 from sprocket.remoting.endpoints import EventualResponse, Response
 from sprocket.remoting.pool import Pool
+from sprocket.remoting.tls.settings import TlsConfig
 from sprocket.replication.epoch_file import EpochFile
 from sprocket.store.store import Store
 
@@ -50,6 +51,7 @@ class OpenBroker:
         failure: gets the error with which a background task ends.
         vip: makes the second port of a master, for a count of RocketMQ's slaves.
         seat: the broker's place in its group; None if it is in none.
+        tls: the settings of TLS, for replication.
 
     Attributes:
         store, parts: there once `open` has made them; they stay after `close`.
@@ -72,8 +74,10 @@ class OpenBroker:
         failure: asyncio.Future[None],
         vip: Callable[[Callable[[], int]], VipListener],
         seat: Seat | None = None,
+        tls: TlsConfig | None = None,
     ) -> None:
         self._seat = seat
+        self._tls = tls
         self._settings = settings
         self._world = world
         self._place = place
@@ -154,6 +158,7 @@ class OpenBroker:
                 readable=readable,
                 pool=self._pool,
                 entropy=self._world.entropy,
+                tls=self._tls,
             )
         else:
             replication = self._grouped(self._seat, replicated=replicated, readable=readable)
@@ -249,6 +254,7 @@ class OpenBroker:
             entropy=self._world.entropy,
             seat=seat,
             epochs=epochs,
+            tls=self._tls,
         )
         return self.group
 

@@ -48,7 +48,7 @@ class RoleChanges:
 
     @property
     def inside(self) -> OpenBroker:
-        """What is open."""
+        """What is open, or was last."""
         assert self._inside is not None, "it is opened first"
         return self._inside
 
@@ -73,9 +73,10 @@ class RoleChanges:
         Args:
             cut_at: log offset from which on the log is dropped.
         """
-        self._inside = self._make()
-        self._on_open(self._inside)
-        await self._inside.open(is_slave=True, cut_at=cut_at)
+        inside = self._make()
+        self._on_open(inside)
+        await inside.open(is_slave=True, cut_at=cut_at)
+        self._inside = inside
 
     async def close(self) -> None:
         """Closes what is open, without saving."""

@@ -24,10 +24,11 @@ def ask(nameservers: str, timeout: float, question: Callable[[Caller], Awaitable
     from sprocket.remoting.pool import Pool
 
     addresses = nameserver_addresses(nameservers, {})
-    signer = loading.client().signer()
+    client = loading.client()
+    signer, tls = client.signer(), client.tls_of_client()
 
     async def main() -> T:
-        async with Pool(signer=signer) as pool:
+        async with Pool(signer=signer, tls=tls) as pool:
             return await question(Caller(pool, addresses, timeout_ms=timeout * 1000))
 
     return run(main())

@@ -26,9 +26,10 @@ def kinds() -> list[type]:
     from sprocket.broker.config import BrokerConfig
     from sprocket.client.config import ClientConfig
     from sprocket.nameserver.config import NameServerConfig
+    from sprocket.remoting.tls.settings import TlsConfig
     from sprocket.store.config import StoreConfig
 
-    return [BrokerConfig, StoreConfig, NameServerConfig, ClientConfig]
+    return [BrokerConfig, StoreConfig, NameServerConfig, TlsConfig, ClientConfig]
 
 
 def read(path: Path) -> ConfigFile:
@@ -102,7 +103,7 @@ def of_servers(
     given: Sequence[str] | None = None,
     overrides: Mapping[str, Any] | None = None,
 ) -> LoadedConfig:
-    """Loads settings as `settings` does, and checks the folders that they name on this machine.
+    """Loads settings as `settings` does, and checks the folders and certificates that they name.
 
     A server starts with what this returns, and `sprocket config check` checks by it.
 
@@ -110,7 +111,7 @@ def of_servers(
         ConfigError: something is wrong; the text has a line for each fault.
     """
     loaded = settings(kinds, file=file, given=given, overrides=overrides)
-    faults = list(_folder_faults(loaded))
+    faults = [*_folder_faults(loaded), *_tls_faults(loaded)]
     if faults:
         raise ConfigError("\n".join(faults))
     return loaded
@@ -128,6 +129,29 @@ def _folder_faults(loaded: LoadedConfig) -> Iterator[str]:
             if complaint := _folder_fault(os.path.dirname(whole) if is_file else whole):
                 origin = loaded.origins[declared.key]
                 yield f"{origin}: {declared.key} is {path!r}, but {complaint}"
+
+
+def _tls_faults(loaded: LoadedConfig) -> Iterator[str]:
+    """Files of TLS that cannot be read or do not go together."""
+    from sprocket.base.config import check
+    from sprocket.remoting.tls.settings import TlsConfig
+
+    if TlsConfig not in loaded.kinds:
+        return
+    config = loaded.of(TlsConfig)
+    if config.file is None and not config.is_serving and config.outgoing_tls() is None:
+        return  # most servers, which need not load what follows
+    from sprocket.remoting.tls.certificates import asking, serving
+
+    try:
+        whole = config.whole()
+        check(whole)
+        if whole.is_serving:
+            serving(whole)
+        if (outgoing := whole.outgoing_tls()) is not None:
+            asking(outgoing)
+    except ConfigError as error:
+        yield from str(error).split("\n")
 
 
 def _folder_fault(folder: str) -> str | None:
@@ -151,21 +175,33 @@ def _variables() -> set[str]:
 _OTHER_VARIABLES = ("SPROCKET_CONFIG", "SPROCKET_FILTER_SECRET", "SPROCKET_NAMESERVERS")
 #: Notes that this process has printed; a command may load settings more than once.
 _noted: set[str] = set()
+#: Client settings that are options of the command.
+_client_options: dict[str, Any] = {}
+
+
+def take_client_options(options: Mapping[str, Any]) -> None:
+    """Records options of the command that are client settings, by `client.name`."""
+    _client_options.clear()
+    _client_options.update(options)
 
 
 def client() -> ClientConfig:
-    """The client settings: table `[client]` of the file SPROCKET_CONFIG, and SPROCKET_CLIENT_…."""
+    """The client settings: table `[client]` of the file SPROCKET_CONFIG, SPROCKET_CLIENT_…, and
+    the command's own options.
+    """
     from sprocket.client.config import ClientConfig
 
     file = os.environ.get("SPROCKET_CONFIG")
-    return settings([ClientConfig], file=Path(file) if file else None).of(ClientConfig)
+    path = Path(file) if file else None
+    return settings([ClientConfig], file=path, overrides=_client_options).of(ClientConfig)
 
 
 def credentials() -> dict[str, Any]:
-    """The access keys of `client`, as arguments for any client's configuration class."""
+    """The access keys and TLS of `client`, as arguments for any client's configuration class."""
     found = client()
     return {
         "access_key": found.access_key,
         "secret_key": found.secret_key,
         "security_token": found.security_token,
+        **found.tls_settings(),
     }

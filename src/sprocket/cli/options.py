@@ -9,6 +9,7 @@ from typing import Annotated, Any, TypeVar
 import typer
 
 from sprocket.base.errors import UsageError
+from sprocket.cli.tls_options import with_tls
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -113,4 +114,5 @@ def queue_of(text: str) -> tuple[str, int]:
 
 def command(app: typer.Typer, name: str, *lines: str) -> Callable[[F], F]:
     """Declares a command of `app` with its examples."""
-    return app.command(name, epilog=examples(*lines))
+    declare = app.command(name, epilog=examples(*lines))
+    return lambda function: declare(with_tls(function))

@@ -19,6 +19,7 @@ import typer.main
 from sprocket.base.errors import SprocketError, UsageError
 from sprocket.cli import render
 from sprocket.cli.options import NAMESERVER, Json, NameServers, command, examples
+from sprocket.cli.tls_options import with_tls
 
 if TYPE_CHECKING:
     from dataclasses import Field
@@ -193,7 +194,7 @@ def _function(name: str, kind: type[Job]) -> Callable[..., None]:
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {one.name: one.annotation for one in parameters}
     run.__doc__ = kind.__doc__
-    return run
+    return with_tls(run, asks_by="nameservers")
 
 
 _SHARED: dict[str, tuple[Any, Any]] = {
@@ -252,6 +253,7 @@ def _values(kind: type[Job], given: Mapping[str, Any]) -> dict[str, Any]:
     set_ = client()
     if set_.access_key and set_.secret_key:
         found["keys"] = AccessKeys(set_.access_key, set_.secret_key, set_.security_token)
+    found["tls"] = set_.tls_of_client()
     return found
 
 

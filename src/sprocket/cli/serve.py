@@ -87,11 +87,12 @@ def standalone(
     """Runs a name server and a broker in one process."""
     from sprocket.broker.config import BrokerConfig
     from sprocket.nameserver.config import NameServerConfig
+    from sprocket.remoting.tls.settings import TlsConfig
     from sprocket.standalone import Standalone
     from sprocket.store.config import StoreConfig
 
     loaded = loading.of_servers(
-        (BrokerConfig, StoreConfig, NameServerConfig),
+        (BrokerConfig, StoreConfig, NameServerConfig, TlsConfig),
         file=config,
         given=given,
         overrides={
@@ -105,7 +106,7 @@ def standalone(
     )
     node = Standalone(
         store=os.path.abspath(loaded.of(StoreConfig).path),
-        configs=[loaded.of(NameServerConfig), loaded.of(BrokerConfig), loaded.of(StoreConfig)],
+        configs=[loaded.of(kind) for kind in loaded.kinds],
     )
     _serve(
         node,
@@ -128,17 +129,18 @@ def nameserver(
     """Runs a name server, from which clients get the routes of topics."""
     from sprocket.nameserver.config import NameServerConfig
     from sprocket.nameserver.nameserver import NameServer
+    from sprocket.remoting.tls.settings import TlsConfig
 
     kv_path = None if store is None else f"{_path(store)}/kvConfig.json"
     loaded = loading.of_servers(
-        (NameServerConfig,),
+        (NameServerConfig, TlsConfig),
         file=config,
         given=given,
         overrides={
             "nameserver.port": port, "nameserver.host": host, "nameserver.kv_path": kv_path,
         },
     )  # fmt: skip
-    server = NameServer(loaded.of(NameServerConfig))
+    server = NameServer(loaded.of(NameServerConfig), tls=loaded.of(TlsConfig).whole())
     _serve(
         server, lambda server: f"sprocket name server is ready: {server.address}", verbose=verbose
     )
@@ -168,10 +170,11 @@ def broker(
 ) -> None:
     """Runs a broker, which stores messages and delivers them to consumers."""
     from sprocket.broker.config import BrokerConfig
+    from sprocket.remoting.tls.settings import TlsConfig
     from sprocket.store.config import StoreConfig
 
     loaded = loading.of_servers(
-        (BrokerConfig, StoreConfig),
+        (BrokerConfig, StoreConfig, TlsConfig),
         file=config,
         given=given,
         overrides={
@@ -189,7 +192,9 @@ def broker(
             "sprocket: note: no name server is given; clients will not find the broker", err=True
         )
     path = os.path.abspath(loaded.of(StoreConfig).path)
-    made = _broker(settings, replace(loaded.of(StoreConfig), path=path))
+    made = _broker(
+        settings, replace(loaded.of(StoreConfig), path=path), loaded.of(TlsConfig).whole()
+    )
     _serve(
         made,
         lambda made: f"sprocket broker is ready: {settings.name} at {made.address}, store {path}",
@@ -197,7 +202,7 @@ def broker(
     )
 
 
-def _broker(config: Any, store: Any) -> Broker:
+def _broker(config: Any, store: Any, tls: Any) -> Broker:
     from sprocket.broker.broker import Broker
     from sprocket.runtime.clock import SystemClock
     from sprocket.runtime.disk import SystemDisk
@@ -212,6 +217,7 @@ def _broker(config: Any, store: Any) -> Broker:
         clock=SystemClock(),
         entropy=SystemEntropy(),
         memory_bytes=memory_bytes(),
+        tls=tls,
     )
 
 

@@ -109,11 +109,11 @@ def check(
 
 def _kinds_of(program: Program | None) -> list[type]:
     """The configuration classes that a program loads; all for None."""
-    broker, store, nameserver, client = loading.kinds()
+    broker, store, nameserver, tls, client = loading.kinds()
     return {
-        Program.BROKER: [broker, store],
-        Program.NAMESERVER: [nameserver],
-        Program.STANDALONE: [broker, store, nameserver],
+        Program.BROKER: [broker, store, tls],
+        Program.NAMESERVER: [nameserver, tls],
+        Program.STANDALONE: [broker, store, nameserver, tls],
         Program.COMMANDS: [client],
         None: loading.kinds(),
     }[program]

@@ -14,6 +14,7 @@ from sprocket.base.errors import ConfigError
 from sprocket.client.assign import Strategy, average, strategy_of
 from sprocket.clientcore.envelope import JAVA_PACKING, NEW_TOPIC_QUEUES
 from sprocket.protocol.signing import Signer
+from sprocket.remoting.tls.settings import TlsClientConfig
 
 _KIB = 1024
 _MIB = 1024 * 1024
@@ -23,7 +24,7 @@ NAMESERVER_VARIABLES = ("SPROCKET_NAMESERVERS", "NAMESRV_ADDR")
 
 
 @dataclass(frozen=True, slots=True)
-class ClientConfig:
+class ClientConfig(TlsClientConfig):
     """Settings of all producers and consumers. Clients with equal settings share connections."""
 
     instance: str | None = setting(
@@ -92,6 +93,7 @@ class ClientConfig:
             access_key=self.access_key,
             secret_key=self.secret_key,
             security_token=self.security_token,
+            **self.tls_settings(),
         )
 
 

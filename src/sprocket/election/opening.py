@@ -19,6 +19,7 @@ from sprocket.election.key_elector import KeyElector
 from sprocket.election.leased_keys import LeasedKeys
 from sprocket.election.places import CONTROLLER, parse_place
 from sprocket.remoting.pool import Pool
+from sprocket.remoting.tls.settings import ClientTls
 
 
 class ElectorRequest(NamedTuple):
@@ -32,6 +33,7 @@ class ElectorRequest(NamedTuple):
         lease_ms, priority, elect_unclean: as `KeyElector` has them.
         controller_times: how often RocketMQ's controller hears of this broker.
         security: certificates and password for etcd.
+        tls: how calls to RocketMQ's controller speak TLS; None for plain ones.
     """
 
     place: str
@@ -46,6 +48,7 @@ class ElectorRequest(NamedTuple):
     elect_unclean: bool = False
     controller_times: ControllerTimes = ControllerTimes()
     security: EtcdSecurity = EtcdSecurity()
+    tls: ClientTls | None = None
 
 
 def open_elector(request: ElectorRequest) -> Elector:
@@ -69,7 +72,7 @@ def controller_elector(addresses: Sequence[str], request: ElectorRequest) -> Con
         addresses,
         GroupOfBrokers(request.cluster, request.name, request.priority),
         IdentityFile(request.disk, request.root, request.cluster, request.name),
-        pool=Pool(entropy=request.entropy),
+        pool=Pool(entropy=request.entropy, tls=request.tls),
         clock=request.clock,
         times=request.controller_times,
     )

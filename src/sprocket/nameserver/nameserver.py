@@ -25,6 +25,7 @@ from sprocket.remoting.endpoints import one_by_one
 from sprocket.remoting.limits import ConnectionLimits
 from sprocket.remoting.pool import Pool
 from sprocket.remoting.server import Server
+from sprocket.remoting.tls.settings import TlsConfig, checked_settings
 from sprocket.remoting.transport import Peer
 from sprocket.runtime.disk import SystemDisk
 
@@ -40,9 +41,16 @@ class NameServer:
     Args:
         config: its settings.
         disk: stores the key-value settings, if the config names a file.
+        tls: whether and how it speaks TLS.
     """
 
-    def __init__(self, config: NameServerConfig | None = None, *, disk: Disk | None = None) -> None:
+    def __init__(
+        self,
+        config: NameServerConfig | None = None,
+        *,
+        disk: Disk | None = None,
+        tls: TlsConfig | None = None,
+    ) -> None:
         self.config = config or NameServerConfig()
         check(self.config)
         self._disk = disk or SystemDisk()
@@ -64,6 +72,7 @@ class NameServer:
                 frame_bytes_max=self.config.frame_bytes_max,
                 unfinished_bytes_max=self.config.unfinished_bytes_max,
             ),
+            tls=checked_settings(tls),
         )
         self._configuration = Configuration(self.config)
         self._answer = NameServerDispatch(

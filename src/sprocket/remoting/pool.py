@@ -18,6 +18,8 @@ from sprocket.protocol.signing import Signer
 from sprocket.remoting import address as addresses
 from sprocket.remoting.endpoints import Endpoint, one_by_one
 from sprocket.remoting.limits import ConnectionLimits
+from sprocket.remoting.tls.dialling import TlsDialler
+from sprocket.remoting.tls.settings import ClientTls
 from sprocket.remoting.transport import Peer
 from sprocket.remoting.turns import Turns
 from sprocket.remoting.unfinished import UnfinishedFrames
@@ -54,6 +56,7 @@ class Pool:
         entropy: randomises the pauses, so that many clients do not all try at once.
         serialization: of our requests, `JSON` or `BINARY`.
         signer: signs our requests, for servers with access control.
+        tls: how connections speak TLS; None for plain ones.
     """
 
     def __init__(
@@ -64,7 +67,9 @@ class Pool:
         entropy: Entropy | None = None,
         serialization: int = JSON,
         signer: Signer | None = None,
+        tls: ClientTls | None = None,
     ) -> None:
+        self._dialler = None if tls is None else TlsDialler(tls)
         self._answer = endpoint or _refuse
         self._limits = limits or ConnectionLimits()
         self._entropy = entropy
@@ -107,6 +112,7 @@ class Pool:
             ConnectionLost: the connection broke. The request may have been carried out.
             CallTimeout: no reply in time. The request may have been carried out.
             ClosedError: the pool is closed.
+            ConfigError: a file of the settings of TLS cannot be used.
         """
         # The fast path: with an open connection nothing is awaited here. See `peer` for the rest.
         peer = self._peers.get(address)
@@ -214,7 +220,10 @@ class Pool:
     async def _open(self, address: str) -> Peer:
         loop = asyncio.get_running_loop()
         host, port = addresses.split(address)
-        async with asyncio.timeout(self._limits.connect_seconds):
+        seconds = self._limits.connect_seconds
+        async with asyncio.timeout(seconds):
+            if self._dialler is not None:
+                return await self._dialler.connect(self._new_peer, host, port, seconds=seconds)
             _, peer = await loop.create_connection(self._new_peer, host, port)
         return peer
 

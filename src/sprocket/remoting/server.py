@@ -15,6 +15,8 @@ from sprocket.base.errors import UsageError
 from sprocket.remoting import address
 from sprocket.remoting.endpoints import BatchEndpoint
 from sprocket.remoting.limits import ConnectionLimits
+from sprocket.remoting.tls.entrance import Entrance, entrance_of
+from sprocket.remoting.tls.settings import TlsConfig
 from sprocket.remoting.transport import Peer
 from sprocket.remoting.turns import Turns
 from sprocket.remoting.unfinished import UnfinishedFrames
@@ -41,6 +43,7 @@ class Server:
         connections_max: the most connections at a time; further ones are closed at once. The
             default is a quarter of the process's limit of open files, since a store that cannot
             open a file fails.
+        tls: whether and how it speaks TLS; without it every connection is plain.
     """
 
     def __init__(
@@ -51,6 +54,7 @@ class Server:
         port: int = 0,
         limits: ConnectionLimits | None = None,
         connections_max: int | None = None,
+        tls: TlsConfig | None = None,
     ) -> None:
         self._endpoint = endpoint
         self._host = address.bare(host)
@@ -63,6 +67,8 @@ class Server:
         self._idle_check: asyncio.TimerHandle | None = None
         self._connections_max = connections_max or _share_of_files()
         self._warned_at = -_WARN_SECONDS
+        self._tls = tls
+        self._entrance: Entrance | None = None
 
     @property
     def address(self) -> str:
@@ -84,9 +90,13 @@ class Server:
 
         Raises:
             UsageError: the address is in use, or not one of this machine.
+            ConfigError: a certificate, key or file of authorities cannot be used.
         """
         loop = asyncio.get_running_loop()
         self._turns = Turns(loop)
+        self._entrance = entrance_of(
+            self._tls, self._turns, silent_seconds=self._limits.idle_seconds
+        )
         try:
             self._listening = await loop.create_server(
                 self._accept, self._host or None, self._port, backlog=1024
@@ -105,6 +115,8 @@ class Server:
         trace: TracebackType | None,
     ) -> None:
         self._stop_listening()
+        if self._entrance is not None:
+            self._entrance.close()
         deadline = Deadline.after(_CLOSE_SECONDS)
         for peer in self._peers:
             peer.close()
@@ -120,9 +132,14 @@ class Server:
         await asyncio.gather(*(peer.drain(deadline) for peer in self._peers))
 
     def _accept(self) -> asyncio.Protocol:
-        if len(self._peers) >= self._connections_max:
+        entrance = self._entrance
+        count = len(self._peers) + (0 if entrance is None else entrance.count)
+        if count >= self._connections_max:
             self._warn()
             return _Refused()
+        return self._new_peer() if entrance is None else entrance.greet(self._new_peer)
+
+    def _new_peer(self) -> Peer:
         peer = Peer(
             self._endpoint,
             self._limits,
@@ -139,7 +156,9 @@ class Server:
         if now - self._warned_at >= _WARN_SECONDS:
             self._warned_at = now
             logger.warning(
-                "%s has %d connections, its limit: more are refused", self.address, len(self._peers)
+                "%s has %d connections, its limit: more are refused",
+                self.address,
+                self._connections_max,
             )
 
     def _forget(self, peer: Peer) -> None:

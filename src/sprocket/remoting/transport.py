@@ -34,6 +34,11 @@ _FIRST = asyncio.FIRST_COMPLETED
 #: The time that decoding takes is counted for reads of at least this many bytes. A loop hands over
 #: several reads of one socket in one iteration only if they are as large as they can be.
 _TIMED_BYTES_MIN = 1 << 16
+#: How TLS begins, and what that means at a port without it.
+_HANDSHAKE = b"\x16\x03"
+_TLS_HERE = (
+    "it speaks TLS, and this server has no certificate (tls.certificate) or tls.mode=disabled"
+)
 
 
 class Peer(asyncio.Protocol):
@@ -83,6 +88,7 @@ class Peer(asyncio.Protocol):
             on_change=self._read_or_wait,
         )
         self._closed: asyncio.Future[None] = self._loop.create_future()
+        self._lost_why = ""
         self._on_close: list[Callable[[Peer], None]] = []
         self._calls = Calls(self._loop, on_overdue=None if is_client else self._overdue)
         self._is_reading = True
@@ -129,13 +135,16 @@ class Peer(asyncio.Protocol):
         if self._is_incomplete or incoming.kept_bytes >= COUNTED_BYTES_MIN:
             self._count_incomplete()
         if incoming.fault is not None and not self._is_ending and not self.is_closed:
-            logger.info("%s is let go, it broke the protocol: %s", self.address, incoming.fault)
+            why = _TLS_HERE if data.startswith(_HANDSHAKE) else incoming.fault
+            logger.info("%s is let go, it broke the protocol: %s", self.address, why)
             self._end(then=self._transport.close)
 
     def connection_lost(self, error: Exception | None) -> None:
         """Cleans up after the connection: calls fail, the peer's requests are cancelled."""
         self._closed.set_result(None)
-        self._calls.fail(ConnectionLost(f"the connection to {self.address} broke"))
+        if isinstance(error, ConnectionLost):  # TLS knows why
+            self._lost_why = f": {error}"
+        self._calls.fail(ConnectionLost(f"the connection to {self.address} broke{self._lost_why}"))
         self._requests.cancel()
         self._writer.lost()
         self._unfinished.forget(self)
@@ -299,7 +308,7 @@ class Peer(asyncio.Protocol):
                     await self._writer.room.wait()
             except TimeoutError:
                 raise CallTimeout(f"{self.address} takes no more requests") from None
-        raise ConnectionLost(f"the connection to {self.address} is closed")
+        raise ConnectionLost(f"the connection to {self.address} is closed{self._lost_why}")
 
     # Closing.
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from functools import partial
 from types import TracebackType
 from typing import Self
 
@@ -24,6 +25,9 @@ from sprocket.base.errors import ConnectionLost, OffsetOutOfRange, StoreError, U
 from sprocket.base.watermark import Watermark
 from sprocket.remoting import address
 from sprocket.remoting.server import why_not_listening
+from sprocket.remoting.tls.entrance import Entrance, entrance_of
+from sprocket.remoting.tls.settings import TlsConfig
+from sprocket.remoting.turns import Turns
 from sprocket.replication.flow import FlowLimit
 from sprocket.replication.master_forms import MasterForm
 from sprocket.replication.rules import StreamRules
@@ -54,6 +58,7 @@ class Master:
         sendable: the log offset up to which slaves get the log.
         host, port: where it listens; port 0 takes a free one.
         on_stranger: is called when a host connects that is not known to have a slave.
+        tls: whether and how slaves may or must speak TLS.
 
     Attributes:
         links: the connected slaves, by the numbers of their connections.
@@ -71,6 +76,7 @@ class Master:
         port: int,
         rules: StreamRules,
         on_stranger: Callable[[], None],
+        tls: TlsConfig | None = None,
     ) -> None:
         self._store = store
         self._log = store.replica
@@ -81,6 +87,8 @@ class Master:
         self._port = port
         self._rules = rules
         self._on_stranger = on_stranger
+        self._tls = tls
+        self._entrance: Entrance | None = None
         self._listening: asyncio.Server | None = None
         self._count = 0
         self._tasks: dict[int, asyncio.Task[None]] = {}
@@ -102,14 +110,21 @@ class Master:
             UsageError: the address is in use, or not one of this machine.
         """
         loop = asyncio.get_running_loop()
+        entrance = entrance_of(self._tls, Turns(loop), silent_seconds=self._rules.silence)
         try:
             self._listening = await loop.create_server(
-                self._accept, self._host or None, self._port, backlog=64
+                self._accept if entrance is None else partial(entrance.greet, self._accept),
+                self._host or None,
+                self._port,
+                backlog=64,
             )
         except OSError as error:
             where = address.join(self._host or "0.0.0.0", self._port)
             why = why_not_listening(error)
+            if entrance is not None:
+                entrance.close()
             raise UsageError(f"cannot listen for slaves at {where}: {why}") from error
+        self._entrance = entrance
         self._port = self._listening.sockets[0].getsockname()[1]
         self.recount()
         return self
@@ -122,6 +137,8 @@ class Master:
     ) -> None:
         if self._listening is not None:
             self._listening.close()
+        if self._entrance is not None:
+            self._entrance.close()
         if self._confirming is not None:
             self._confirming.cancel()
         tasks = [*self._tasks.values(), *([self._following] if self._following else ())]

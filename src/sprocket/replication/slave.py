@@ -24,6 +24,8 @@ from sprocket.base.errors import (
 )
 from sprocket.base.ports import Entropy
 from sprocket.remoting import address as addresses
+from sprocket.remoting.tls.dialling import TlsDialler
+from sprocket.remoting.tls.settings import ClientTls
 from sprocket.replication.epoch_frames import EpochFrame
 from sprocket.replication.frames import Frame
 from sprocket.replication.master_address import MasterAddress
@@ -51,6 +53,7 @@ class Slave:
             it can be known before anything is copied; None if there is none.
         stream: makes the form of each connection: what is on the wire.
         on_end: is called when a connection has ended, or could not be made.
+        tls: how the connection speaks TLS; None for a plain one.
 
     Attributes:
         is_connected: whether the master sends its log now.
@@ -69,6 +72,7 @@ class Slave:
         compared: Callable[[], Awaitable[str | None]],
         stream: Callable[[], SlaveStream] = PlainStream,
         on_end: Callable[[StreamEnd], None] = lambda _: None,
+        tls: ClientTls | None = None,
     ) -> None:
         self._store = store
         self._log = store.replica
@@ -81,6 +85,7 @@ class Slave:
         self._compared = compared
         self._stream = stream
         self._on_end = on_end
+        self._dialler = None if tls is None else TlsDialler(tls)
         self._last_reason = ""
         self._link: MasterLink | None = None
         self._heard_at: float | None = None
@@ -161,9 +166,7 @@ class Slave:
                 on_frames=on_frames,
             )
 
-        async with asyncio.timeout(_CONNECT_SECONDS):
-            loop = asyncio.get_running_loop()
-            _, connected = await loop.create_connection(link, host, port)
+        connected = await self._connected(link, host, port)
         self._link = connected
         tasks = [
             asyncio.ensure_future(self._report_flushes(connected)),
@@ -183,6 +186,13 @@ class Slave:
         while is_current():
             await changes.reach(changes.value + 1, Deadline.never())
         link.abort(_ANOTHER)
+
+    async def _connected(self, link: Callable[[], MasterLink], host: str, port: int) -> MasterLink:
+        async with asyncio.timeout(_CONNECT_SECONDS):
+            if self._dialler is not None:
+                return await self._dialler.connect(link, host, port, seconds=_CONNECT_SECONDS)
+            _, connected = await asyncio.get_running_loop().create_connection(link, host, port)
+            return connected
 
     def _append(self, copy: LogCopy, stream: SlaveStream, frame: Frame | EpochFrame) -> None:
         if frame.data or frame.offset == copy.end:

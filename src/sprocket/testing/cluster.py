@@ -19,6 +19,7 @@ from sprocket.client.base.world import ClientEnvironment
 from sprocket.election.elector import Elector
 from sprocket.nameserver.config import NameServerConfig
 from sprocket.nameserver.nameserver import NameServer
+from sprocket.remoting.tls.settings import TlsConfig
 from sprocket.store.config import StoreConfig
 from sprocket.testing.clock import LoopClock
 from sprocket.testing.disk import FaultyDisk, MemoryDisk
@@ -177,6 +178,7 @@ class Cluster:
         elect: makes the elector of each broker; then all brokers are one group, `GROUP_NAME`.
         store: settings of their stores.
         sync_seconds: the shortest and the longest time of a sync of their disks.
+        tls: the settings of TLS of all servers.
     """
 
     def __init__(
@@ -192,9 +194,11 @@ class Cluster:
         store: StoreConfig = SMALL_STORE,
         sync_seconds: tuple[float, float] = (0.0005, 0.02),
         elect: Callable[[Machine], Elector] | None = None,
+        tls: TlsConfig | None = None,
     ) -> None:
         self._elect = elect
         self.network = network
+        self._tls = tls
         self._entropy = SeededEntropy(f"cluster {seed}")
         self._broker_config = broker or BrokerConfig()
         self._nameserver_config = nameserver or NameServerConfig()
@@ -300,8 +304,9 @@ class Cluster:
             clock=machine.clock,
             entropy=self._entropy.fork(f"{machine.name} {machine.starts}"),
             elector=elector,
+            tls=self._tls,
         )
 
     def _nameserver(self, machine: Machine) -> AbstractAsyncContextManager[Any]:
         config = replace(self._nameserver_config, host=machine.address, port=NAMESERVER_PORT)
-        return NameServer(config, disk=machine.disk)
+        return NameServer(config, disk=machine.disk, tls=self._tls)

@@ -54,8 +54,9 @@ class GroupChecks:
     def open_members(self) -> Iterator[tuple[Machine, Store]]:
         """The members that run and are open, with their stores."""
         for machine in self._cluster.brokers:
-            if machine.is_running and getattr(machine.server, "_inside", None) is not None:
-                yield machine, machine.server._store
+            store = getattr(getattr(machine.server, "_inside", None), "store", None)
+            if machine.is_running and store is not None:
+                yield machine, store
 
     def _stores(self) -> Iterator[Store]:
         """The last stores of all members, running or not."""

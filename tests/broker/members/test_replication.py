@@ -5,20 +5,26 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 
+from sprocket import Message, Producer
 from sprocket.base.config import check
 from sprocket.base.errors import ConfigError
 from sprocket.broker.config import BrokerConfig
 from sprocket.broker.members.replication import copy_rules
+from sprocket.client.config import ProducerConfig
 from sprocket.protocol.command import Command
 from sprocket.protocol.requests.send import SendMessageV2
+from sprocket.remoting.tls.settings import TlsConfig
 from sprocket.replication.copies import CopyRules
+from sprocket.testing.cluster import SMALL_STORE, Cluster
 from sprocket.testing.loop import simulate
 from sprocket.testing.network import Network
 from tests.broker.groups import BrokerGroup, group
 from tests.broker.parts import Asker
+from tests.certificates import Authority, Issued
 
 SUCCESS, SYSTEM_ERROR, SLAVE_NOT_AVAILABLE, FLUSH_SLAVE_TIMEOUT = 0, 1, 11, 12
 
@@ -243,3 +249,62 @@ def test_a_log_that_is_ahead_is_not_continued(caplog: pytest.LogCaptureFixture) 
     with caplog.at_level(logging.WARNING):
         play(test)
     assert "has messages that the master has not" in caplog.text
+
+
+@pytest.mark.parametrize("mode", ["enforcing", "permissive"])
+def test_a_cluster_with_tls_registers_and_replicates_over_it(
+    authority: Authority, mode: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    issued = authority.issue("cluster", names="DNS:cluster.example")
+    tls = TlsConfig(
+        mode=mode,
+        certificate=issued.certificate,
+        key=issued.key,
+        client_certificates="require",
+        authorities=authority.path,
+        outgoing=True,
+        outgoing_authorities=authority.path,
+        outgoing_certificate=issued.certificate,
+        outgoing_key=issued.key,
+        outgoing_server_name="cluster.example",
+    )
+
+    async def main(network: Network) -> None:
+        cluster = Cluster(
+            network, slaves=1, broker=BrokerConfig(role="SYNC_MASTER"), store=SMALL_STORE, tls=tls
+        )
+        await cluster.start()
+        await asyncio.sleep(5)
+        process, world = cluster.client("client")
+        config = ProducerConfig(**client_tls(authority, issued))
+
+        async def send() -> None:
+            addresses = cluster.nameserver_addresses
+            async with Producer("p", nameservers=addresses, config=config, world=world) as one:
+                for number in range(5):
+                    await one.send(Message("Secret", b"%d" % number * 3_000))
+
+        await process.start(send())
+        slave = cluster.slaves[0].server
+        assert slave._store.log_end == cluster.brokers[0].server._store.log_end > 15_000
+        sender = cluster.brokers[0].server._parts.replication.sender
+        (link,) = sender.links.values()
+        assert link._transport.get_extra_info("ssl_object").version() == "TLSv1.3"
+        if mode == "enforcing":
+            _, writer = await asyncio.open_connection(cluster.brokers[0].address, 10912)
+            writer.write(b"\0" * 8)
+            await asyncio.sleep(1)
+            assert writer.is_closing() or len(sender.links) == 1
+        await cluster.stop()
+
+    simulate(main)
+
+
+def client_tls(authority: Authority, issued: Issued) -> dict[str, Any]:
+    return {
+        "tls": True,
+        "tls_authorities": authority.path,
+        "tls_certificate": issued.certificate,
+        "tls_key": issued.key,
+        "tls_server_name": "cluster.example",
+    }

@@ -20,6 +20,7 @@ from sprocket.broker.settings import BrokerSettings
 from sprocket.election.elector import LogPosition, Member
 from sprocket.protocol.codes import ResponseCode
 from sprocket.remoting.pool import Pool
+from sprocket.remoting.tls.settings import TlsConfig
 from sprocket.replication.copies import CopyRules
 from sprocket.replication.epoch_file import EpochFile
 from sprocket.replication.epoch_frames import SlaveHello
@@ -63,6 +64,7 @@ class GroupReplication(Replication):
         entropy: Entropy,
         seat: Seat,
         epochs: EpochFile,
+        tls: TlsConfig | None = None,
     ) -> None:
         super().__init__(
             store,
@@ -71,6 +73,7 @@ class GroupReplication(Replication):
             readable=readable,
             pool=pool,
             entropy=entropy,
+            tls=tls,
         )
         config = settings.config
         self.is_slave = True
@@ -179,6 +182,7 @@ class GroupReplication(Replication):
             compared=_nothing,
             stream=member.stream,
             on_end=lambda _: self._seat.on_lost(),
+            tls=self._slave_tls,
         )
         try:
             await self.slave.run()

@@ -101,7 +101,7 @@ class InSyncUpkeep:
             return
         self._copies.propose(wanted)
         self._on_change()
-        logger.warning("in sync are members %s now: %s", sorted(wanted), self._shown())
+        shown = self._shown()
         try:
             view = await self._elector.set_in_sync(wanted, view)
         except ElectionRefused as error:
@@ -110,6 +110,7 @@ class InSyncUpkeep:
             self._troubles.failed("set", "the elector does not answer a change of the set", error)
         else:
             self._troubles.ended("set", "the elector answers changes of the set")
+            logger.warning("in sync are members %s now: %s", sorted(view.in_sync), shown)
             self._show(view)
 
     def _wanted(self, view: GroupView) -> frozenset[int]:

@@ -31,6 +31,7 @@ from sprocket.protocol.codes import MASTER, ResponseCode
 from sprocket.protocol.requests.route import ClusterOf
 from sprocket.remoting import address as addresses
 from sprocket.remoting.pool import Pool
+from sprocket.remoting.tls.settings import TlsConfig
 from sprocket.replication.copies import Copies, CopyRules
 from sprocket.replication.epochs import EpochList
 from sprocket.replication.master import Master
@@ -74,6 +75,7 @@ class Replication:
         replicated: is raised to the log offset up to which there are as many copies as wanted.
         readable: the same for the least copies, with which messages are accepted.
         pool: connections to the name servers.
+        tls: the settings of TLS, which count for replication if they say so.
 
     Attributes:
         is_slave: whether this broker is a slave now.
@@ -93,6 +95,7 @@ class Replication:
         readable: Watermark,
         pool: Pool,
         entropy: Entropy,
+        tls: TlsConfig | None = None,
     ) -> None:
         config = settings.config
         self._store = store
@@ -100,6 +103,8 @@ class Replication:
         self._replicated, self._readable = replicated, readable
         self._pool = pool
         self._entropy = entropy
+        self._tls = tls if tls is not None and tls.replication else None
+        self._slave_tls = None if self._tls is None else self._tls.outgoing_tls()
         self._rules = stream_rules(config)
         #: How often the name servers should have been asked who is a slave.
         self._questions = Watermark()
@@ -152,6 +157,7 @@ class Replication:
             port=port or (config.port and config.port + 1),
             rules=self._rules,
             on_stranger=self._ask_soon,
+            tls=self._tls,
         )
         try:
             self.sender = await self._exit.enter_async_context(sender)
@@ -201,6 +207,7 @@ class Replication:
             entropy=self._entropy,
             on_copied=on_copied,
             compared=LogComparison(self._store, self.master, self._pool).difference,
+            tls=self._slave_tls,
         )
         await self.slave.run()
 

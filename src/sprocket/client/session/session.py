@@ -88,6 +88,7 @@ class Session:
             entropy=entropy,
             serialization=BINARY if config.header == "binary" else JSON,
             signer=signer,
+            tls=config.tls_of_client(),
         )
         self.reachability = Reachability(asyncio.get_running_loop().time)
         self.routes = RouteCache(

@@ -10,7 +10,7 @@ import socket
 import time
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from sprocket.base.errors import (
     CallTimeout,
@@ -22,6 +22,9 @@ from sprocket.protocol.command import Buffer, Command, Header
 from sprocket.protocol.frame import FRAME_BYTES_MAX, PREFIX_BYTES, decode_header, encode_request
 from sprocket.protocol.signing import Signer
 from sprocket.remoting.address import split
+
+if TYPE_CHECKING:
+    from sprocket.remoting.tls.dialling import TlsDialler
 
 #: Bytes of a frame that its length field does not count.
 _LENGTH_BYTES = 4
@@ -36,12 +39,21 @@ class BlockingConnection:
         address: `host:port`.
         timeout_s: for connecting, and for each reply unless `receive` gets another.
         signer: signs requests, for servers with access control.
+        dialler: makes TLS of the connection; None for a plain one.
 
     Raises:
         ConnectFailed: no server accepts the connection.
+        ConfigError: a file of the settings of TLS cannot be used.
     """
 
-    def __init__(self, address: str, *, timeout_s: float, signer: Signer | None = None) -> None:
+    def __init__(
+        self,
+        address: str,
+        *,
+        timeout_s: float,
+        signer: Signer | None = None,
+        dialler: TlsDialler | None = None,
+    ) -> None:
         self.address = address
         self._timeout_s = timeout_s
         self._signer = signer
@@ -52,6 +64,13 @@ class BlockingConnection:
         except OSError as error:
             raise ConnectFailed(f"no connection to {address}: {error}") from error
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if dialler is not None:
+            try:
+                now = time.monotonic()
+                self._socket = dialler.wrapped(self._socket, split(address)[0], now)
+            except ConnectFailed as error:
+                self._socket.close()
+                raise ConnectFailed(f"no connection to {address}: {error}") from error
 
     def __enter__(self) -> Self:
         return self

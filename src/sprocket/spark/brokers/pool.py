@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from sprocket.base.errors import (
     ProtocolError,
@@ -34,6 +34,10 @@ from sprocket.protocol.signing import Signer
 from sprocket.spark.brokers.alternatives import first_answer
 from sprocket.spark.brokers.connection import BlockingConnection
 
+if TYPE_CHECKING:
+    from sprocket.remoting.tls.dialling import TlsDialler
+    from sprocket.remoting.tls.settings import ClientTls
+
 TIMEOUT_S = 10.0
 
 
@@ -43,6 +47,7 @@ class ConnectionPool:
     Args:
         nameservers: `host:port` of each.
         signer: signs requests, for brokers with access control.
+        tls: how connections speak TLS; None for plain ones.
         addresses: the addresses of brokers that are known already, by name.
         timeout_s: for connecting, and for each reply unless the call has another.
     """
@@ -52,11 +57,17 @@ class ConnectionPool:
         nameservers: Sequence[str],
         *,
         signer: Signer | None = None,
+        tls: ClientTls | None = None,
         addresses: Mapping[str, str] | None = None,
         timeout_s: float = TIMEOUT_S,
     ) -> None:
         self._nameservers = NameServers(nameservers)
         self._signer = signer
+        self._dialler: TlsDialler | None = None
+        if tls is not None:  # most tasks need not load it
+            from sprocket.remoting.tls.dialling import TlsDialler
+
+            self._dialler = TlsDialler(tls)
         self._timeout_s = timeout_s
         self._wires: dict[str, BlockingConnection] = {}
         #: By broker name, from number to address, from the newest route with the broker.
@@ -186,4 +197,6 @@ class ConnectionPool:
         return connection
 
     def _connected(self, address: str) -> BlockingConnection:
-        return BlockingConnection(address, timeout_s=self._timeout_s, signer=self._signer)
+        return BlockingConnection(
+            address, timeout_s=self._timeout_s, signer=self._signer, dialler=self._dialler
+        )

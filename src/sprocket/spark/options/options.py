@@ -19,6 +19,7 @@ from sprocket.protocol.signing import Signer
 from sprocket.spark.options import declare, positions, values
 from sprocket.spark.options.declare import option
 from sprocket.spark.options.positions import PositionKind, QueuePositions
+from sprocket.spark.options.tls import TlsOptions
 
 if TYPE_CHECKING:
     from sprocket.filter.sql92 import SqlFilter
@@ -94,8 +95,8 @@ class SelectionOptions:
 
 
 @dataclass(frozen=True)
-class Credentials:
-    """Keys of the user, for brokers with access control."""
+class Credentials(TlsOptions):
+    """TLS, and keys of the user for brokers with access control."""
 
     access_key: str | None = option(
         "accessKey", values.text, "The user's key, for brokers with access control (`aclEnable`)."
@@ -353,7 +354,8 @@ def check_names(given: Iterable[str]) -> None:
 
 
 def check_credentials(options: Credentials) -> None:
-    """Raises ConfigError if only one of the two keys is given, or a token without them."""
+    """Raises ConfigError for half of the keys, a token without them, or TLS that is not on."""
+    _ = options.tls
     if bool(options.access_key) != bool(options.secret_key):
         missing = "secretKey" if options.access_key else "accessKey"
         raise ConfigError(f"option {missing} is missing: accessKey and secretKey go together")

@@ -14,7 +14,7 @@ import asyncio
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import TopicNotFound, UsageError
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from sprocket.admin.caller import Caller
+    from sprocket.remoting.tls.settings import ClientTls
 
 #: The property with the origin of a message: `orders@broker-a:3/17`.
 MARK = "MIRRORED_FROM"
@@ -118,6 +119,7 @@ class Mirror(TopicJob):
         default=False,
     )
     to_keys: AccessKeys | None = None
+    to_tls: ClientTls | Literal[False] | None = None
 
     def run(self, session: SparkSession, watch: Watch = unwatched) -> Mirrored:
         """Copies the messages that came since the last run, then moves the groups' offsets.
@@ -157,7 +159,7 @@ class Mirror(TopicJob):
     @property
     def target(self) -> Servers:
         """The cluster that is written to."""
-        return Servers(self.to_nameservers, self.to_keys or self.keys)
+        return self.servers.another(self.to_nameservers, self.to_keys, self.to_tls)
 
     def target_of(self, topic: str) -> str:
         """The topic's name at the target."""

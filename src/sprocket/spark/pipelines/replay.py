@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from sprocket.base.errors import UsageError
 from sprocket.message.queue import QueueId
@@ -33,6 +33,8 @@ from sprocket.spark.pipelines.parts.slices import SliceProgress, Slices, WorkUni
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
+
+    from sprocket.remoting.tls.settings import ClientTls
 
 #: The property with the origin of a message: `orders@broker-a:3/17`.
 MARK = "REPLAYED_FROM"
@@ -137,6 +139,7 @@ class Replay(Job):
         default=None,
     )
     to_keys: AccessKeys | None = None
+    to_tls: ClientTls | Literal[False] | None = None
 
     def run(self, session: SparkSession, watch: Watch = unwatched) -> Replayed:
         """Sends what is left of the job.
@@ -174,7 +177,7 @@ class Replay(Job):
     def _target(self) -> Servers:
         if self.to_nameservers is None:
             return self.servers
-        return Servers(self.to_nameservers, self.to_keys or self.keys)
+        return self.servers.another(self.to_nameservers, self.to_keys, self.to_tls)
 
     def _name(self) -> str:
         return self.digest(

@@ -72,6 +72,7 @@ class Fetcher:
         self._pool = ConnectionPool(
             options.nameservers,
             signer=options.signer,
+            tls=options.tls,
             addresses=addresses,
             timeout_s=_ANSWER_S,
         )

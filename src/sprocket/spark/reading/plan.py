@@ -235,7 +235,7 @@ def plan_batch(
     Raises:
         SprocketError: the cluster cannot be reached, or a topic or queue does not exist.
     """
-    with ConnectionPool(options.nameservers, signer=options.signer) as pool:
+    with ConnectionPool(options.nameservers, signer=options.signer, tls=options.tls) as pool:
         cluster = ClusterMetadata(pool)
         try:
             shares = BatchPlanner(cluster, options).batch(wanted)

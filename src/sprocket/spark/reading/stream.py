@@ -49,7 +49,7 @@ class StreamPlan:
 
     def __init__(self, options: StreamOptions) -> None:
         self._options = options
-        self._pool = ConnectionPool(options.nameservers, signer=options.signer)
+        self._pool = ConnectionPool(options.nameservers, signer=options.signer, tls=options.tls)
         self._cluster = ClusterMetadata(self._pool)
         self._planner = Planner(self._cluster, options)
         self._queues: list[QueueId] = []

@@ -72,6 +72,7 @@ class Sender:
         self._pool = ConnectionPool(
             options.nameservers,
             signer=options.signer,
+            tls=options.tls,
             timeout_s=options.timeout_ms / 1000,
         )
         self._clock = SystemClock()

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from sprocket.admin.caller import Caller
+    from sprocket.remoting.tls.settings import ClientTls
     from sprocket.spark.pipelines.parts.report import Report
 
 Kind = Literal["text", "words", "whole", "number", "switch", "time"]
@@ -93,6 +94,7 @@ class Job:
 
     Attributes:
         keys: for brokers with access control. The command line reads them from its settings.
+        tls: how connections speak TLS; None for plain ones. The command line reads it likewise.
     """
 
     nameservers: str = setting("Name servers of the cluster, separated by ;.", option="nameserver")
@@ -104,6 +106,7 @@ class Job:
     )
 
     keys: AccessKeys | None = None
+    tls: ClientTls | None = None
 
     def __post_init__(self) -> None:
         for one, info in settings(type(self)):
@@ -138,7 +141,7 @@ class Job:
     @property
     def servers(self) -> Servers:
         """The cluster."""
-        return Servers(self.nameservers, self.keys)
+        return Servers(self.nameservers, self.keys, self.tls)
 
     def source(self) -> dict[str, str]:
         """Options of the `rocketmq` source and sink: those of the cluster, and `options`."""

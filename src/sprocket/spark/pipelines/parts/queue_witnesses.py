@@ -56,7 +56,8 @@ class QueueWitnesses:
 
     @contextmanager
     def _cluster(self, queues: Iterable[QueueId]) -> Iterator[ClusterMetadata]:
-        with ConnectionPool(self._options.nameservers, signer=self._options.signer) as pool:
+        options = self._options
+        with ConnectionPool(options.nameservers, signer=options.signer, tls=options.tls) as pool:
             cluster = ClusterMetadata(pool)
             for topic in sorted({queue.topic for queue in queues}):
                 cluster.readable(topic)

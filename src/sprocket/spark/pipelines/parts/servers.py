@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 if TYPE_CHECKING:
     from sprocket.admin.caller import Caller
+    from sprocket.remoting.tls.settings import ClientTls
 
 T = TypeVar("T")
 
@@ -40,10 +41,12 @@ class Servers:
     Attributes:
         nameservers: `host:port`, several are separated by `;`.
         keys: None for a cluster without access control.
+        tls: how connections speak TLS; None for plain ones.
     """
 
     nameservers: str
     keys: AccessKeys | None = None
+    tls: ClientTls | None = None
 
     def options(self) -> dict[str, str]:
         """Options of the `rocketmq` source and sink."""
@@ -53,7 +56,22 @@ class Servers:
             found["secretKey"] = self.keys.secret_key
             if self.keys.security_token:
                 found["securityToken"] = self.keys.security_token
+        if self.tls is not None:
+            from sprocket.spark.options.tls import tls_as_options
+
+            found |= tls_as_options(self.tls)
         return found
+
+    def another(
+        self, nameservers: str, keys: AccessKeys | None, tls: ClientTls | Literal[False] | None
+    ) -> Servers:
+        """A second cluster, for which keys and TLS of this one count if it has none of its own.
+
+        Args:
+            tls: False for plain connections, whatever this cluster's are.
+        """
+        its_tls = self.tls if tls is None else tls or None
+        return Servers(nameservers, keys or self.keys, its_tls)
 
     async def answer(self, question: Callable[[Caller], Awaitable[T]]) -> T:
         """Awaits `question` with a caller for this cluster, and returns its result."""
@@ -66,7 +84,7 @@ class Servers:
         keys, signer = self.keys, None
         if keys is not None:
             signer = Signer.of(keys.access_key, keys.secret_key, keys.security_token)
-        async with Pool(signer=signer) as pool:
+        async with Pool(signer=signer, tls=self.tls) as pool:
             return await question(Caller(pool, addresses, timeout_ms=_TIMEOUT_MS))
 
     def ask(self, question: Callable[[Caller], Awaitable[T]]) -> T:

@@ -1,0 +1,93 @@
+"""The options of TLS, which every command that asks servers has besides its own.
+
+They win over the settings of `[client]`; whatever else can be set of TLS is there.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+import typer
+
+from sprocket.cli import loading
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_PANEL = "TLS"
+_OPTIONS: dict[str, Any] = {
+    "tls": Annotated[
+        bool | None,
+        typer.Option("--tls/--no-tls", help="Connect with TLS.", rich_help_panel=_PANEL),
+    ],
+    "tls_authorities": Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Authorities (PEM) of the servers' certificates; turns TLS on.",
+            rich_help_panel=_PANEL,
+        ),
+    ],
+    "tls_certificate": Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Certificate (PEM) of our own; turns TLS on.",
+            rich_help_panel=_PANEL,
+        ),
+    ],
+    "tls_key": Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Its key (PEM).", rich_help_panel=_PANEL),
+    ],
+    "tls_check": Annotated[
+        bool | None,
+        typer.Option(
+            "--tls-check/--no-tls-check",
+            help="Check the servers' certificates (default).",
+            rich_help_panel=_PANEL,
+        ),
+    ],
+}
+
+
+def with_tls(command: F, *, asks_by: str = "nameserver") -> F:
+    """The command with the options of TLS, if it has one for the name servers.
+
+    Args:
+        asks_by: the parameter of that option.
+    """
+    own = inspect.signature(command, eval_str=True)
+    if asks_by not in own.parameters:
+        return command
+
+    @functools.wraps(command)
+    def asked(**given: Any) -> Any:
+        options = {name: given.pop(name) for name in _OPTIONS}
+        loading.take_client_options(_settings(options))
+        try:
+            return command(**given)
+        finally:
+            loading.take_client_options({})
+
+    added = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
+        for name, kind in _OPTIONS.items()
+    ]
+    listed = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in own.parameters.values()]
+    asked.__signature__ = own.replace(parameters=[*listed, *added])  # type: ignore[attr-defined]
+    asked.__annotations__ = {
+        **{name: each.annotation for name, each in own.parameters.items()}, **_OPTIONS,
+    }  # fmt: skip
+    return asked  # type: ignore[return-value]
+
+
+def _settings(options: dict[str, Any]) -> dict[str, Any]:
+    """The settings of `[client]` that the options set."""
+    found = {name: str(each) if isinstance(each, Path) else each for name, each in options.items()}
+    if found["tls"] is None and (found["tls_authorities"] or found["tls_certificate"]):
+        found["tls"] = True
+    return {f"client.{name}": each for name, each in found.items() if each is not None}

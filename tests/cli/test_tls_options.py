@@ -1,0 +1,138 @@
+"""Commands that speak TLS, by options, by the environment and by the file of settings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sprocket.cli import loading
+from sprocket.remoting.tls.settings import TlsConfig
+from tests.certificates import Authority
+from tests.cli.parts import running_node, sprocket
+
+
+@pytest.fixture(scope="module")
+def names(authority: Authority, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A node that takes TLS only, and only clients with a certificate."""
+    issued = authority.issue("node")
+    tls = TlsConfig(
+        mode="enforcing",
+        certificate=issued.certificate,
+        key=issued.key,
+        client_certificates="require",
+        authorities=authority.path,
+        outgoing_authorities=authority.path,
+        outgoing_certificate=issued.certificate,
+        outgoing_key=issued.key,
+    )
+    with running_node(str(tmp_path_factory.mktemp("node")), tls) as names:
+        yield names
+
+
+def options(authority: Authority) -> list[str]:
+    mine = authority.issue("operator")
+    return [
+        "--tls-authorities", authority.path, "--tls-certificate", mine.certificate,
+        "--tls-key", mine.key,
+    ]  # fmt: skip
+
+
+def test_options_turn_tls_on_for_every_kind_of_command(names: str, authority: Authority) -> None:
+    with_tls = [*options(authority), "-n", names]
+    assert sprocket("topic", "create", "orders", *with_tls).code == 0
+    assert sprocket("send", "orders", "one coffee", *with_tls).code == 0
+    assert "one coffee" in sprocket("consume", "orders", "--count", "1", *with_tls).out
+    assert "orders" in sprocket("topic", "list", *with_tls).lines
+
+
+def test_the_environment_and_the_file_of_settings_turn_it_on_too(
+    names: str, authority: Authority, tmp_path: Path
+) -> None:
+    mine = authority.issue("operator")
+    environment = {
+        "SPROCKET_CLIENT_TLS": "true",
+        "SPROCKET_CLIENT_TLS_AUTHORITIES": authority.path,
+        "SPROCKET_CLIENT_TLS_CERTIFICATE": mine.certificate,
+        "SPROCKET_CLIENT_TLS_KEY": mine.key,
+    }
+    outcome = sprocket("cluster", "-n", names, **environment)
+    assert (outcome.code, outcome.err) == (0, "")
+    file = tmp_path / "sprocket.toml"
+    file.write_text(
+        f'[client]\ntls = true\ntls_authorities = "{authority.path}"\n'
+        f'tls_certificate = "{mine.certificate}"\ntls_key = "{mine.key}"\n'
+    )
+    assert sprocket("cluster", "-n", names, SPROCKET_CONFIG=str(file)).code == 0
+    refused = sprocket("cluster", "--no-tls", "-n", names, SPROCKET_CONFIG=str(file))
+    assert refused.code == 1
+
+
+def test_options_of_one_command_do_not_count_for_the_next(names: str, authority: Authority) -> None:
+    assert sprocket("cluster", *options(authority), "-n", names).code == 0
+    assert loading.client().tls_of_client() is None
+    assert sprocket("cluster", "-n", names).code == 1
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (["--tls"], "is of an unknown authority"),
+        (["--tls", "--no-tls-check"], "demands a certificate, and none was shown"),
+        (["--tls-authorities", "/nowhere.pem"], "cannot read /nowhere.pem: No such file"),
+    ],
+)
+def test_what_is_wrong_is_one_line(names: str, given: list[str], said: str) -> None:
+    outcome = sprocket("cluster", *given, "-n", names)
+    assert outcome.code in (1, 2)
+    assert said in outcome.err
+    assert len(outcome.err.splitlines()) == 1
+
+
+def test_a_server_names_a_certificate_that_it_cannot_use(tmp_path: Path) -> None:
+    for command in ("standalone", "broker", "nameserver"):
+        outcome = sprocket(
+            command, "--store", str(tmp_path / command), "--set", "tls.certificate=/nowhere.pem",
+        )  # fmt: skip
+        assert outcome.code == 2
+        assert "cannot read /nowhere.pem: No such file or directory" in outcome.err
+    outcome = sprocket("nameserver", "--set", "tls.mode=enforcing")
+    assert "which needs tls.certificate" in outcome.err
+
+
+def test_a_check_of_settings_names_files_that_cannot_be_used(
+    authority: Authority, tmp_path: Path
+) -> None:
+    one, other = authority.issue("one"), authority.issue("other")
+    file = tmp_path / "broker.conf"
+    file.write_text(f"tls.server.certPath={one.certificate}\ntls.server.keyPath={one.key}\n")
+    assert sprocket("config", "check", str(file)).code == 0
+    file.write_text(f"tls.server.certPath={one.certificate}\ntls.server.keyPath={other.key}\n")
+    outcome = sprocket("config", "check", str(file))
+    assert outcome.code == 2
+    assert "does not belong to the certificate" in outcome.err
+    more = tmp_path / "tls.properties"
+    more.write_text("tls.server.mode=enforcing\n")
+    file.write_text(f"tls.config.file={more}\n")
+    assert "needs tls.certificate" in sprocket("config", "check", str(file)).err
+    file.write_text("tls.enable=true\ntls.client.trustCertPath=/nowhere.pem\n")
+    assert "cannot read /nowhere.pem" in sprocket("config", "check", str(file)).err
+
+
+@pytest.mark.parametrize("command", ["topic list", "send", "consume", "pipeline run archive"])
+def test_every_kind_of_command_shows_the_options(command: str) -> None:
+    shown = sprocket(*command.split(), "--help").out
+    assert "--tls-authorities" in shown
+    assert "--tls" not in sprocket("broker", "--help").out
+
+
+def test_a_pipeline_asks_with_tls(names: str, authority: Authority, tmp_path: Path) -> None:
+    pytest.importorskip("pyspark", reason="PySpark is not installed")
+    outcome = sprocket(
+        "pipeline", "run", "archive", "--topic", "nowhere", "--to", str(tmp_path / "to"),
+        "--nameserver", names, *options(authority),
+    )  # fmt: skip
+    assert outcome.code == 1
+    assert "nowhere" in outcome.err
+    assert "TLS" not in outcome.err
