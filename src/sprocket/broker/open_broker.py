@@ -269,9 +269,9 @@ class OpenBroker:
         parts = self.parts
         for file in parts.files:
             file.load()
-        if lost := parts.tables.topics.add_missing(self.store.queues()):
-            logger.warning("topics with messages are made again: %s", ", ".join(lost[:_NAMED_MAX]))
         is_slave = parts.replication.is_slave
+        if lost := parts.tables.topics.add_missing(self.store.queues(), is_copy=is_slave):
+            logger.warning("topics with messages are made again: %s", ", ".join(lost[:_NAMED_MAX]))
         if not is_slave:
             self._prepare_delivery()
             await self._start_timers()

@@ -145,7 +145,7 @@ class BrokerParts:
         count = self._store.replica.queue_count
         if count != self._queue_count:
             self._queue_count = count
-            if self.tables.topics.add_missing(self._store.queues()):
+            if self.tables.topics.add_missing(self._store.queues(), is_copy=True):
                 self.state_copy.copy_soon()
 
     def strange_slaves(self) -> int:

@@ -91,7 +91,14 @@ def test_a_slave_of_rocketmq_learns_of_a_new_topic_with_its_first_message() -> N
         await master.create("T", queues=3)
         await asyncio.sleep(SOON)
         assert "T" not in await topics_of(slave)
-        await master.send("T")
+        kept = dispatch._endpoints.pop(AllTopicConfigs.code)
+        await master.send("T", queue=1)
+        await asyncio.sleep(SOON)
+        guessed = (await topics_of(slave))["T"]
+        assert guessed.write_queue_nums == 2  # those that have messages, whatever the template has
+        dispatch._endpoints[AllTopicConfigs.code] = kept
+        await master.create("U")
+        await master.send("U")
         await asyncio.sleep(SOON)
         assert (await topics_of(slave))["T"] == (await topics_of(master))["T"]
 

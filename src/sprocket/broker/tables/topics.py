@@ -199,14 +199,20 @@ class Topics:
             return self._store(changed)
         return known
 
-    def add_missing(self, queues: Mapping[str, Sequence[int]]) -> list[str]:
-        """Creates the unknown topics that have messages in the store; called at the start.
+    def add_missing(
+        self, queues: Mapping[str, Sequence[int]], *, is_copy: bool = False
+    ) -> list[str]:
+        """Creates the unknown topics that have messages in the store.
 
         The power may have failed after a message was stored and before its new topic was saved.
         Such a topic gets as many queues as the template has, and never fewer than have messages.
+        At a slave its master knows how many there are, and perhaps has not said so when it is lost.
+        So there it gets only those that have messages: what is sent to more of them by then would
+        not be read any more if the old master brings its own number back.
 
         Args:
             queues: numbers of the queues in the store, by topic.
+            is_copy: whether the messages were copied from a master.
 
         Returns:
             Names of the topics created.
@@ -217,7 +223,7 @@ class Topics:
             if name in self.by_name or self.is_own(name) or names.fault_of_topic(name):
                 continue
             count = max(numbers) + 1
-            if template is not None and names.group_of(name) is None:
+            if not is_copy and template is not None and names.group_of(name) is None:
                 count = max(count, template.write_queue_nums)
             self.by_name[name] = new_topic(name, queues=count)
             self._changed(name)
