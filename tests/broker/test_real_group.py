@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -20,7 +22,7 @@ from sprocket.protocol.requests.admin import BrokerState
 from sprocket.protocol.requests.send import SendMessageV2
 from sprocket.protocol.requests.topic import CreateTopic
 from sprocket.remoting.pool import Pool
-from tests.election.etcds import Etcd, free_ports, needs_etcd
+from tests.election.etcds import Etcd, needs_etcd
 
 pytest.importorskip("aiohttp", reason="needs the extra `etcd` (aiohttp)")
 
@@ -34,9 +36,9 @@ class Processes:
     def __init__(self, folder: Path, place: str) -> None:
         self._folder, self._place = folder, place
         self.ports: list[int] = []
-        while len(self.ports) < 3:  # the port for slaves is the one above
-            (port,) = free_ports(1)
-            if all(abs(port - each) > 3 for each in self.ports):
+        # The port for slaves is the one above; neither may be taken by a connection of others.
+        for port in range(21_000 + os.getpid() % 9_000, 32_000, 7):
+            if len(self.ports) < 3 and _are_free(port, port + 1):
                 self.ports.append(port)
         self.running: dict[int, subprocess.Popen[bytes]] = {}
 
@@ -58,6 +60,16 @@ class Processes:
         for process in self.running.values():
             process.kill()
             process.wait()
+
+
+def _are_free(*ports: int) -> bool:
+    with contextlib.ExitStack() as opened:
+        try:
+            for port in ports:
+                opened.enter_context(socket.socket()).bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
 
 
 @pytest.fixture
@@ -88,7 +100,7 @@ class Sender:
                     await self.pool.ask(address, header, body=body, deadline=Deadline.after(1))
                     return number
             await asyncio.sleep(0.005)
-        raise AssertionError("no broker of the group accepts anything")
+        raise AssertionError("no broker of the group accepts anything; see b*.log in the folder")
 
     async def in_sync(self, number: int, count: int) -> None:
         """Returns when so many members are in sync."""

@@ -184,6 +184,7 @@ class Broker:
             pool=self._pool,
             failure=self._failure,
             vip=self._vip_listener,
+            tls=self._tls,
             seat=seat,
         )
 
