@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 from sprocket.base import setting_forms as forms
 from sprocket.base.config import Conflict, setting
-from sprocket.broker.replica_config import ReplicaConfig
+from sprocket.broker.pop_config import PopConfig
 
 
 @dataclass(frozen=True, slots=True)
-class BrokerConfig(ReplicaConfig):
+class BrokerConfig(PopConfig):
     """Settings of a broker. Times in milliseconds, sizes in bytes."""
 
     cluster: str = setting(

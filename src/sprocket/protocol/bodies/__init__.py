@@ -50,6 +50,7 @@ from sprocket.protocol.bodies.offset import (
     ResetOffsetList,
     TopicStatsTable,
 )
+from sprocket.protocol.bodies.pop import AckRecord, CheckPoint, PopKey
 from sprocket.protocol.bodies.route import (
     BrokerData,
     BrokerMemberGroup,
@@ -89,6 +90,7 @@ from sprocket.protocol.bodies.topic import (
 __all__ = [
     "AckBatchBody",
     "AckItem",
+    "AckRecord",
     "Assignment",
     "AssignmentBody",
     "AssignmentQuery",
@@ -98,6 +100,7 @@ __all__ = [
     "BrokerMembersBody",
     "BrokerStatsBody",
     "CheckClientBody",
+    "CheckPoint",
     "ClientConnection",
     "ClusterInfo",
     "ConsumeDirectlyResult",
@@ -126,6 +129,7 @@ __all__ = [
     "LockBody",
     "LockedBody",
     "OffsetTable",
+    "PopKey",
     "PopWindowState",
     "ProducerConnection",
     "ProducerData",
