@@ -60,7 +60,7 @@ ROOMS: dict[str, tuple[tuple[str, ...], ...]] = {
     ),
     "broker": (
         ("replica_config", "config", "settings", "dispatch", "slave_requests"), ("tables",),
-        ("members",), ("reading", "sending"), ("operate",),
+        ("members",), ("reading", "sending"), ("pop",), ("operate",),
     ),
     "spark": (
         ("options", "records", "brokers", "worker"), ("reading", "writing"), ("store_files",),

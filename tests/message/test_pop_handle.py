@@ -10,8 +10,8 @@ from sprocket.base.errors import UsageError
 from sprocket.message.pop_handle import (
     NORMAL,
     ORDER_QUEUE,
-    PoppedSpan,
     PopHandle,
+    PoppedSpan,
     kind_of,
     message_offsets_text,
     order_counts_text,

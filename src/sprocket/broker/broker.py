@@ -175,6 +175,7 @@ class Broker:
         async with self._exit:
             await self._parts.registration.leave()
             self._parts.pulls.stop()
+            self._parts.pop.stop()
             drain_ms = self._settings.config.drain_ms
             await self._server.drain(Deadline.after_ms(drain_ms))
             await self._save()
@@ -204,6 +205,7 @@ class Broker:
             parts.settlement.start()
             if parts.timers is not None:
                 await parts.timers.start()
+            await parts.pop.start()
         self._dispatch = dispatch
         self._run("store", self._store.run)
         if not parts.replication.is_slave:
@@ -226,6 +228,7 @@ class Broker:
         if parts.timed_delivery is not None:
             self._run("delivery of timed messages", parts.timed_delivery.run)
         self._run("questions about transactions", parts.check_loop.run)
+        self._run("return of popped messages", parts.pop.run)
 
     def _run(self, name: str, work: Work) -> None:
         self._running.append(asyncio.create_task(self._watched(name, work), name=name))

@@ -12,6 +12,7 @@ from sprocket.broker.members.membership import MembershipRequests
 from sprocket.broker.members.registration import Registration
 from sprocket.broker.members.replication import Replication
 from sprocket.broker.operate.figures import BrokerFigures
+from sprocket.broker.pop.parts import PopParts
 from sprocket.broker.reading.pull import PullRequests
 from sprocket.broker.reading.read_place import ReadPlaces
 from sprocket.broker.sending.acknowledgement import Acknowledgement
@@ -90,7 +91,7 @@ class BrokerParts:
         replication: Replication,
     ) -> None:
         clock, host = world.clock, place.packed
-        self.replication = replication
+        self.replication, self.pool = replication, pool
         self._store, self._queue_count = store, 0
         tables = self.tables = Tables(
             settings,
@@ -99,6 +100,8 @@ class BrokerParts:
             on_topic=self._topic_changed,
             on_group=self._group_changed,
             on_filters=self._filters_changed,
+            on_pop_order=lambda: self.files.pop_orders.changed(),
+            on_mode=lambda: self.files.request_modes.changed(),
         )
         self.files = StateFiles(tables, store, world.disk, place.root)
         self.timers = self._timers(store, settings, world=world, root=place.root)
@@ -137,6 +140,11 @@ class BrokerParts:
         self.state = self._state(store, clock=clock)
         self.stamp = Stamp(settings.config, ids=_ids(world.entropy, place))
         self.acknowledgement = Acknowledgement(store, settings, host, replication)
+        self.pop = PopParts(
+            store, tables, self.ingress, self.acknowledgement, timers=self.timers,
+            settings=settings, clock=clock, entropy=world.entropy, host=host,
+            orders_saved=self.files.pop_orders.written,
+        )  # fmt: skip
 
     def copied(self) -> None:
         """Makes the topics known whose first messages were copied from a master."""

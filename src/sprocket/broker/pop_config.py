@@ -21,8 +21,8 @@ class PopConfig(ReplicaConfig):
     )
     pop_retry_v2: bool = setting(
         False,
-        "Whether messages that come again do so through `%RETRY%group+topic`, which is unambiguous, "
-        "instead of `%RETRY%group_topic`. Both are always read.",
+        "Whether messages that come again do so through `%RETRY%group+topic`, which is "
+        "unambiguous, instead of `%RETRY%group_topic`. Both are always read.",
         rocketmq="enableRetryTopicV2",
     )
     pop_retry_percent: int = setting(

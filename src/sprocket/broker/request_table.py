@@ -15,6 +15,7 @@ from sprocket.broker.operate.settings import SettingRequests
 from sprocket.broker.operate.topics import TopicRequests
 from sprocket.broker.operate.volumes import VolumeRequests
 from sprocket.broker.parts import BrokerParts, Location, Ports
+from sprocket.broker.pop.modes import RequestModeRequests
 from sprocket.broker.reading.positions import OffsetRequests
 from sprocket.broker.reading.query import QueryRequests
 from sprocket.broker.sending.group_rules import GroupRules
@@ -105,6 +106,7 @@ class RequestTable:
             **replies.endpoints(),
             **send_backs.endpoints(),
             **parts.pulls.endpoints(),
+            **parts.pop.endpoints(),
             **QueryRequests(self._store).endpoints(),
             **transactions.endpoints(),
             **TimerRequests(
@@ -128,8 +130,14 @@ class RequestTable:
             groups=tables.groups,
             clients=tables.clients,
         )
+        modes = RequestModeRequests(
+            tables.request_modes, parts.pool, topics=tables.topics, groups=tables.groups,
+            clients=tables.clients, settings=self._settings,
+        )  # fmt: skip
         return {
             **parts.membership.endpoints(),
+            **modes.endpoints(),
+            **once_saved(modes.changes(), parts.files.request_modes, reports_failure=True),
             **once_saved(tables.filters.endpoints(), parts.files.filters, reports_failure=True),
             **positions.endpoints(),
             **LockRequests(

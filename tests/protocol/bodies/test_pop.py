@@ -69,8 +69,6 @@ _longs = st.integers(0, (1 << 63) - 1)
 
 
 @given(_longs, _longs, st.lists(st.integers(0, 1 << 30), min_size=1, max_size=32), st.text())
-def test_a_check_point_reads_back(
-    start: int, pop_ms: int, diffs: list[int], topic: str
-) -> None:
+def test_a_check_point_reads_back(start: int, pop_ms: int, diffs: list[int], topic: str) -> None:
     point = CheckPoint(start_offset=start, pop_ms=pop_ms, diffs=diffs, topic=topic)
     assert read_record("ck", point.encode()) == point

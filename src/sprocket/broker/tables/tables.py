@@ -16,7 +16,9 @@ from sprocket.broker.tables.code_filters import CodeFilters
 from sprocket.broker.tables.groups import Groups
 from sprocket.broker.tables.locks import LockTable
 from sprocket.broker.tables.offsets import ConsumerOffsets
+from sprocket.broker.tables.pop_orders import OrderTable
 from sprocket.broker.tables.queue_locks import QueueLocks
+from sprocket.broker.tables.request_modes import RequestModeTable
 from sprocket.broker.tables.topics import Topics, own_topics
 from sprocket.broker.tables.volumes import Volumes
 from sprocket.delay.levels.levels import DelayLevels
@@ -34,6 +36,7 @@ class Tables:
         on_topic: called with the name of a topic that has changed.
         on_group: called with the name of a group that has changed.
         on_filters: called when the filters in Python have changed.
+        on_pop_order, on_mode: called when a pop in order, or a request mode, has changed.
 
     Attributes:
         locks: the leases on queues; `lock_table` is their form in the file.
@@ -52,6 +55,8 @@ class Tables:
         on_topic: Callable[[str], None],
         on_group: Callable[[str], None],
         on_filters: Callable[[], None],
+        on_pop_order: Callable[[], None],
+        on_mode: Callable[[], None],
     ) -> None:
         config = settings.config
         own = own_topics(config, delay_levels=levels.highest)
@@ -67,3 +72,5 @@ class Tables:
         self.ledger = Ledger()
         self.pending = UndecidedCounts(self.ledger, clock)
         self.filters = CodeFilters(settings, clock, on_change=on_filters)
+        self.pop_orders = OrderTable(on_pop_order)
+        self.request_modes = RequestModeTable(config.groups_max, on_mode)
