@@ -168,7 +168,7 @@ class RequestTable:
         )
         offsets, clients, volumes = tables.offsets, tables.clients, tables.volumes
         topics = TopicRequests(
-            tables.topics, self._store, parts.pulls,
+            tables.topics, self._store, parts.pulls, parts.pop,
             offsets=offsets, clients=clients, volumes=volumes,
             save_topics=parts.files.topics.written, save_offsets=save_offsets,
         )  # fmt: skip
@@ -220,7 +220,8 @@ class RequestTable:
             groups=tables.groups,
             clients=tables.clients,
             pulls=parts.pulls,
+            pops=parts.pop,
             settings=self._settings,
-            save=parts.files.offset_rounds.save_at_once,
+            save=parts.files.save_reset,
         )
         return {**progress.endpoints(), **resets.endpoints()}

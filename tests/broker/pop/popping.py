@@ -63,15 +63,14 @@ def _topic(popped: Popped, handle: PopHandle, group: str) -> str:
 async def ack(asker: Asker, popped: Popped, *which: int, group: str = "g") -> list[int]:
     """Acknowledges messages of a pop by their places, or all; the reply's codes."""
     places: Sequence[int] = which or range(len(popped.handles))
-    return [
-        await asker.code(
-            AckMessage(
-                consumer_group=group, topic=_topic(popped, handle, group),
-                queue_id=handle.queue_number, extra_info=handle.encode(), offset=handle.offset,
-            )  # fmt: skip
-        )
-        for handle in (popped.handles[place] for place in places)
-    ]
+    codes = []
+    for handle in (popped.handles[place] for place in places):
+        header = AckMessage(
+            consumer_group=group, topic=_topic(popped, handle, group),
+            queue_id=handle.queue_number, extra_info=handle.encode(), offset=handle.offset,
+        )  # fmt: skip
+        codes.append(await asker.code(header))
+    return codes
 
 
 async def hide(
@@ -79,17 +78,17 @@ async def hide(
 ) -> Popped:
     """Changes an invisible time; the pop with the new handle."""
     handle = popped.handles[place]
-    reply = await asker.call(
-        ChangeInvisible(
-            consumer_group=group, topic=_topic(popped, handle, group),
-            queue_id=handle.queue_number, extra_info=handle.encode(), offset=handle.offset,
-            invisible_time=hidden_ms,
-        )  # fmt: skip
-    )
+    header = ChangeInvisible(
+        consumer_group=group, topic=_topic(popped, handle, group),
+        queue_id=handle.queue_number, extra_info=handle.encode(), offset=handle.offset,
+        invisible_time=hidden_ms,
+    )  # fmt: skip
+    reply = await asker.call(header)
     popped.code = reply.code
     if reply.code == 0:
+        is_in_order = reply.fields["reviveQid"] == "999"
         popped.handles[place] = handle._replace(
-            start_offset=handle.offset if int(reply.fields["reviveQid"]) != 999 else handle.start_offset,
+            start_offset=handle.start_offset if is_in_order else handle.offset,
             pop_ms=int(reply.fields["popTime"]), invisible_ms=int(reply.fields["invisibleTime"]),
             revive_queue=int(reply.fields["reviveQid"]),
         )  # fmt: skip

@@ -45,6 +45,7 @@ class PopParts:
         orders_saved: Callable[[], Awaitable[None]],
     ) -> None:
         orders, offsets, topics = tables.pop_orders, tables.offsets, tables.topics
+        self._orders = orders
         self._held = HeldPops(store, settings)
         self._notified = HeldPops(store, settings)
         self._journal = PopJournal(
@@ -85,6 +86,10 @@ class PopParts:
     async def run(self) -> None:
         """Gives back what is not acknowledged in time, until it is cancelled."""
         await self._revival.run()
+
+    def forget_order(self, group: str, topic: str, queue_number: int) -> None:
+        """Forgets what a group popped in order from a queue: it was reset there."""
+        self._orders.clear(group, topic, queue_number)
 
     def end_held(self, topic: str) -> None:
         """Ends the wait of all pops of a topic: it is deleted, or a group was reset in it."""

@@ -164,6 +164,8 @@ class Taking:
             found.is_unfinished = True  # it was reset just now: the next look has another time
             return
         count = ask.count_max - found.count
+        if ask.is_order and count > 0:  # those that are done already are read and left out
+            count += len(self._orders.done_offsets(ask.group, topic, number))
         bytes_max = self._settings.config.pull_bytes_max - found.size
         if count <= 0 or bytes_max <= 0:
             found.rest += max(0, self._store.max_offset(topic, number) - offset)
@@ -211,7 +213,8 @@ class Taking:
         messages = list(messages_of(read))
         if ask.is_order:
             done = self._orders.done_offsets(ask.group, span.topic, span.queue_number)
-            messages = [each for each in messages if each[0] not in done]
+            left = ask.count_max - found.count
+            messages = [each for each in messages if each[0] not in done][:left]
         if not messages:
             self._move(ask, span.topic, span.queue_number, int(read.next_offset))
             return

@@ -61,6 +61,16 @@ class StateFiles:
         """All files in use, in the order in which they are loaded and saved."""
         return iter(self._all)
 
+    async def save_reset(self) -> None:
+        """Saves a reset: first that nothing is popped in order, then the offsets. In the other
+        order a crash between the two would take the offsets back to what was popped.
+
+        Raises:
+            StoreError, ClosedError: a file cannot be saved.
+        """
+        await self.pop_orders.written()
+        await self.offset_rounds.save_at_once()
+
     def rounds(self, settings: BrokerSettings) -> Iterator[tuple[str, Work]]:
         """The tasks that save periodically until they are cancelled, each with its name."""
 
