@@ -59,8 +59,8 @@ ROOMS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("opening",),
     ),
     "broker": (
-        ("replica_config", "config", "settings", "dispatch", "slave_requests"), ("tables",),
-        ("members",), ("reading", "sending"), ("pop",), ("operate",),
+        ("replica_config",), ("pop_config",), ("config", "settings", "dispatch", "slave_requests"),
+        ("tables",), ("members",), ("reading", "sending"), ("pop",), ("operate",),
     ),
     "spark": (
         ("options", "records", "brokers", "worker"), ("reading", "writing"), ("store_files",),

@@ -55,10 +55,11 @@ def test_a_group_of_java_consumers_pops_each_message_once(
 ) -> None:
     topic = "JavaPops"
     wanted = [b"%03d" % number for number in range(MESSAGES)]
-    mqadmin("updateTopic", "-b", node.address, "-t", topic, "-r", "4", "-w", "4", namesrv=node.names)
-    mqadmin("updateSubGroup", "-b", node.address, "-g", GROUP, namesrv=node.names)
+    broker = ("-b", node.address)
+    mqadmin("updateTopic", *broker, "-t", topic, "-r", "4", "-w", "4", namesrv=node.names)
+    mqadmin("updateSubGroup", *broker, "-g", GROUP, namesrv=node.names)
     made = mqadmin(
-        "setConsumeMode", "-b", node.address, "-t", topic, "-g", GROUP, "-m", "POP", "-q", "0",
+        "setConsumeMode", *broker, "-t", topic, "-g", GROUP, "-m", "POP", "-q", "0",
         namesrv=node.names,
     )  # fmt: skip
     assert "success" in made

@@ -93,16 +93,7 @@ class BrokerParts:
         clock, host = world.clock, place.packed
         self.replication, self.pool = replication, pool
         self._store, self._queue_count = store, 0
-        tables = self.tables = Tables(
-            settings,
-            clock,
-            levels=levels,
-            on_topic=self._topic_changed,
-            on_group=self._group_changed,
-            on_filters=self._filters_changed,
-            on_pop_order=lambda: self.files.pop_orders.changed(),
-            on_mode=lambda: self.files.request_modes.changed(),
-        )
+        tables = self.tables = self._tables(settings, clock, levels)
         self.files = StateFiles(tables, store, world.disk, place.root)
         self.timers = self._timers(store, settings, world=world, root=place.root)
         self.registration = Registration(
@@ -140,11 +131,7 @@ class BrokerParts:
         self.state = self._state(store, clock=clock)
         self.stamp = Stamp(settings.config, ids=_ids(world.entropy, place))
         self.acknowledgement = Acknowledgement(store, settings, host, replication)
-        self.pop = PopParts(
-            store, tables, self.ingress, self.acknowledgement, timers=self.timers,
-            settings=settings, clock=clock, entropy=world.entropy, host=host,
-            orders_saved=self.files.pop_orders.written,
-        )  # fmt: skip
+        self.pop = self._pop(store, settings, world=world, host=host)
 
     def copied(self) -> None:
         """Makes the topics known whose first messages were copied from a master."""
@@ -174,6 +161,29 @@ class BrokerParts:
             volumes=tables.volumes,
             places=places,
         )
+
+    def _tables(self, settings: BrokerSettings, clock: Clock, levels: DelayLevels) -> Tables:
+        """All tables, whose changes are saved in their files."""
+        return Tables(
+            settings,
+            clock,
+            levels=levels,
+            on_topic=self._topic_changed,
+            on_group=self._group_changed,
+            on_filters=self._filters_changed,
+            on_pop_order=lambda: self.files.pop_orders.changed(),
+            on_mode=lambda: self.files.request_modes.changed(),
+        )
+
+    def _pop(
+        self, store: Store, settings: BrokerSettings, *, world: Ports, host: bytes
+    ) -> PopParts:
+        """Pop consumption."""
+        return PopParts(
+            store, self.tables, self.ingress, self.acknowledgement, timers=self.timers,
+            settings=settings, clock=world.clock, entropy=world.entropy, host=host,
+            orders_saved=self.files.pop_orders.written,
+        )  # fmt: skip
 
     def _timers(
         self, store: Store, settings: BrokerSettings, *, world: Ports, root: str

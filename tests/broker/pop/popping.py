@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Sequence
 
 from sprocket.message.message import StoredMessage
 from sprocket.message.pop_handle import PopHandle, kind_of, read_offsets
 from sprocket.message.record import scan
+from sprocket.protocol.bodies import AckItem
 from sprocket.protocol.bodies.offset import ConsumeStats
 from sprocket.protocol.command import Command
 from sprocket.protocol.requests.group import ConsumeStatsOf
@@ -100,3 +102,16 @@ async def lag(asker: Asker, group: str = "g") -> int:
     reply = await asker.call(ConsumeStatsOf(consumer_group=group))
     table = ConsumeStats.decode(reply.body).offset_table
     return sum(each.broker_offset - each.consumer_offset for each in table.values())
+
+
+def items_of(found: Popped, *places: int, topic: str = "t") -> AckItem:
+    """Messages of a pop, by their places, as an item of a batch of acknowledgements."""
+    bits, first = 0, found.handles[0]
+    for place in places:
+        bits |= 1 << found.handles[place].offset - first.start_offset
+    return AckItem(
+        bits=base64.b64encode(bits.to_bytes(4, "little")).decode(), consumer_group="g",
+        invisible_time=first.invisible_ms, pop_time=first.pop_ms, queue_id=first.queue_number,
+        retry=first.kind, revive_queue_id=first.revive_queue, start_offset=first.start_offset,
+        topic=topic,
+    )  # fmt: skip

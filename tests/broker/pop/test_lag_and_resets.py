@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 
 import pytest
 
@@ -18,7 +17,7 @@ from sprocket.protocol.requests.pop import (
 )
 from sprocket.protocol.requests.topic import DeleteTopic
 from tests.broker.parts import Asker, play
-from tests.broker.pop.popping import GONE, POLLING_TIMEOUT, Popped, ack, hide, lag, pop
+from tests.broker.pop.popping import GONE, POLLING_TIMEOUT, ack, hide, items_of, lag, pop
 from tests.broker.pop.test_pops import crashing, filled
 
 
@@ -129,18 +128,6 @@ def test_what_was_popped_of_a_deleted_topic_does_not_come_from_a_new_one() -> No
         assert (await pop(asker)).bodies == [b"0", b"1"]
 
     play(test)
-
-
-def items_of(found: Popped, *places: int) -> AckItem:
-    bits, first = 0, found.handles[0]
-    for place in places:
-        bits |= 1 << found.handles[place].offset - first.start_offset
-    return AckItem(
-        bits=base64.b64encode(bits.to_bytes(4, "little")).decode(), consumer_group="g",
-        invisible_time=first.invisible_ms, pop_time=first.pop_ms, queue_id=first.queue_number,
-        retry=first.kind, revive_queue_id=first.revive_queue, start_offset=first.start_offset,
-        topic="t",
-    )  # fmt: skip
 
 
 @pytest.mark.parametrize("order", [False, True])

@@ -23,6 +23,8 @@ ALL_QUEUES = -1
 #: A topic that is deleted and made again has other watermarks: they are asked for again after
 #: this time, s.
 _AGAIN_SECONDS = 1.0
+#: A topic of more queues has no task for each of them; its queues are read every so often, s.
+_WATCHED_MAX, _LOOK_SECONDS = 128, 0.1
 
 
 class PopPlace(NamedTuple):
@@ -140,6 +142,10 @@ class HeldPops:
 
     def _watch(self, topic: str, numbers: Collection[int]) -> None:
         watches = self._watches.setdefault(topic, {})
+        if len(numbers) > _WATCHED_MAX:
+            if ALL_QUEUES not in watches:
+                watches[ALL_QUEUES] = asyncio.create_task(self._many_arrivals(topic, numbers))
+            return
         for number in numbers:
             if number not in watches:
                 end = self._store.max_offset(topic, number)
@@ -162,6 +168,20 @@ class HeldPops:
                 for group in list(self._groups(topic)):
                     self.wake(topic, group, number, end - seen)
             seen = end
+
+    async def _many_arrivals(self, topic: str, numbers: Collection[int]) -> None:
+        """The same for a topic of many queues: their ends are compared from time to time."""
+        ends = {number: self._store.max_offset(topic, number) for number in numbers}
+        while True:
+            await asyncio.sleep(_LOOK_SECONDS)
+            for place, number in enumerate(numbers, 1):
+                end = self._store.max_offset(topic, number)
+                if end > ends[number]:
+                    for group in list(self._groups(topic)):
+                        self.wake(topic, group, number, end - ends[number])
+                ends[number] = end
+                if place % _WATCHED_MAX == 0:
+                    await asyncio.sleep(0)
 
     def _groups(self, topic: str) -> Iterator[str]:
         return iter({place.group: None for place in self._waiting.get(topic, {})})

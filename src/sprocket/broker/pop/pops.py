@@ -185,7 +185,7 @@ class PopRequests:
             ask = self._of_any(header, queues)._replace(
                 is_order=header.order, attempt=header.attempt_id
             )
-            found = self._taking.waiting(ask)
+            found = await self._taking.waiting(ask)
             if found.rest:
                 return Reply(NotificationReply(has_msg=True))
             if deadline.left() <= 0 or self._notified.is_stopped:

@@ -8,6 +8,7 @@ Source: PopMessageProcessor.popMsgFromQueue and getInitOffset of RocketMQ 5.3.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -27,6 +28,8 @@ from sprocket.store.store import Store
 #: `initMode` of a pop: a group without offset begins at the first message. Source: ConsumeInitMode.
 FROM_FIRST = 0
 
+#: Queues that are read before others run on the loop.
+_QUEUES_AT_ONCE = 64
 _MOVED = (
     ReadStatus.OFFSET_TOO_SMALL,
     ReadStatus.OFFSET_OVERFLOW_BADLY,
@@ -98,7 +101,9 @@ class Taking:
             ask.invisible_ms,
             ORDER_QUEUE if ask.is_order else self._journal.next_queue(),
         )
-        for topic, number in queues:
+        for place, (topic, number) in enumerate(queues, 1):
+            if place % _QUEUES_AT_ONCE == 0:
+                await asyncio.sleep(0)
             await self._load(ask, found, topic, number)
             self._take_from(ask, found, topic, number)
         return found
@@ -118,10 +123,12 @@ class Taking:
         if not is_first:
             yield from retries
 
-    def waiting(self, ask: PopAsk) -> Popped:
+    async def waiting(self, ask: PopAsk) -> Popped:
         """How many messages a pop would find, as `rest`; those of blocked queues do not count."""
         found = Popped(ask.topic, self._journal.broker, 0, 0, 0)
-        for topic, number in self.queues_of(ask):
+        for place, (topic, number) in enumerate(list(self.queues_of(ask)), 1):
+            if place % _QUEUES_AT_ONCE == 0:
+                await asyncio.sleep(0)
             if not (ask.is_order and self._is_blocked(ask, found, topic, number)):
                 end = self._store.max_offset(topic, number)
                 found.seen[topic, number] = end

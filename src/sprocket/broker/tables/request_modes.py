@@ -16,18 +16,18 @@ from sprocket.base.errors import SystemBusy
 from sprocket.protocol.bodies import RequestMode
 
 PULL, POP = "PULL", "POP"
+#: Modes of all topics and groups at most.
+_MODES_MAX = 10_000
 
 
 class RequestModeTable:
     """The modes that operators have set, by topic and group.
 
     Args:
-        modes_max: the most of them.
         on_change: is called after each change.
     """
 
-    def __init__(self, modes_max: int, on_change: Callable[[], None]) -> None:
-        self._modes_max = modes_max
+    def __init__(self, on_change: Callable[[], None]) -> None:
         self._on_change = on_change
         self.by_topic: dict[str, dict[str, RequestMode]] = {}
 
@@ -41,8 +41,8 @@ class RequestModeTable:
         Raises:
             SystemBusy: there are too many.
         """
-        if sum(map(len, self.by_topic.values())) >= self._modes_max:
-            raise SystemBusy(f"the broker has {self._modes_max} request modes, its limit")
+        if sum(map(len, self.by_topic.values())) >= _MODES_MAX:
+            raise SystemBusy(f"the broker has {_MODES_MAX} request modes, its limit")
         self.by_topic.setdefault(mode.topic or "", {})[mode.consumer_group or ""] = mode
         self._on_change()
 

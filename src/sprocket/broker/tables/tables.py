@@ -73,4 +73,4 @@ class Tables:
         self.pending = UndecidedCounts(self.ledger, clock)
         self.filters = CodeFilters(settings, clock, on_change=on_filters)
         self.pop_orders = OrderTable(on_pop_order)
-        self.request_modes = RequestModeTable(config.groups_max, on_mode)
+        self.request_modes = RequestModeTable(on_mode)
