@@ -55,6 +55,17 @@ class SprocketProcess:
             raise RuntimeError(f"{self.name} did not start:\n{self.log.read_text()[-4000:]}")
         return self
 
+    @property
+    def is_running(self) -> bool:
+        """Whether it was started, and neither stopped nor killed."""
+        return self._process is not None
+
+    @property
+    def pid(self) -> int:
+        """The number of its process."""
+        assert self._process is not None, "not started"
+        return self._process.pid
+
     def stop(self, within: float = 240.0) -> None:
         """End it in order; it must not complain about that."""
         if self._process is not None:

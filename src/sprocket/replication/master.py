@@ -35,6 +35,10 @@ logger = logging.getLogger(__name__)
 
 #: The most slaves that are connected at a time, and the most hosts that warnings are kept for.
 _LINKS_MAX = 64
+#: Where senders wait for slaves, a frame waits for the report of the one before, so that it holds
+#: all that has arrived meanwhile: many small frames cost both sides twice as much. It does not wait
+#: for longer than this, s, nor if so many bytes are not reported, which shows a long way.
+_TURN_SECONDS, _UNREPORTED_MAX = 0.002, 64 * 1024
 
 
 class Master:
@@ -244,6 +248,8 @@ class Master:
                 pause = max(pause, rules.gather)
             if pause:
                 await asyncio.sleep(pause)
+            elif not rules.gather and position - link.reported.value < _UNREPORTED_MAX:
+                await link.reported.reach(position, Deadline.after(_TURN_SECONDS))
 
     def _warn(self, host: str, why: str) -> None:
         if host not in self._warned and len(self._warned) < _LINKS_MAX:

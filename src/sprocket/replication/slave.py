@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 from sprocket.base.backoff import pauses
 from sprocket.base.deadline import Deadline
@@ -20,13 +20,13 @@ from sprocket.base.errors import (
     ConnectionLost,
     DiskFull,
     ProtocolError,
-    SprocketError,
     TransportError,
 )
 from sprocket.base.ports import Entropy
 from sprocket.remoting import address as addresses
-from sprocket.replication.frames import REPORT, Frame, FrameDecoder
+from sprocket.replication.frames import Frame
 from sprocket.replication.master_address import MasterAddress
+from sprocket.replication.master_link import MasterLink
 from sprocket.replication.rules import StreamRules
 from sprocket.store.store import Store
 from sprocket.store.writing.replica_log import CopyMismatch, LogCopy
@@ -36,8 +36,6 @@ logger = logging.getLogger(__name__)
 _CONNECT_SECONDS = 10.0
 #: The pause before the next attempt: at first, and at most, s.
 _PAUSES = (1.0, 15.0)
-#: This much is read at a time.
-_READ_BYTES = 256 * 1024
 
 
 class Slave:
@@ -71,6 +69,7 @@ class Slave:
         self._master = master
         self._rules = rules
         self._is_flushing = is_flushing
+        self._mark = store.flushed if is_flushing else store.replica.appended
         self._entropy = entropy
         self._on_copied = on_copied
         self._compared = compared
@@ -114,38 +113,35 @@ class Slave:
             raise ConnectionLost(difference)
         if self._is_flushing:
             await self._store.sync()  # the stream begins at what is reported, and that is the end
-        async with asyncio.timeout(_CONNECT_SECONDS):
-            reader, writer = await asyncio.open_connection(host, port, limit=_READ_BYTES)
-        try:
-            async with asyncio.TaskGroup() as tasks:
-                reports = tasks.create_task(self._report(writer))
-                await self._receive(reader, address)
-                reports.cancel()
-        except* (SprocketError, OSError) as errors:
-            raise errors.exceptions[0] from None
-        finally:
-            writer.transport.abort()
+        copy = self._log.copy()
 
-    async def _receive(self, reader: asyncio.StreamReader, address: str) -> None:
-        """Copies what arrives until the connection ends.
-
-        Raises:
-            ConnectionLost: it has ended.
-        """
-        copy, decoder = self._log.copy(), FrameDecoder()
-        while address == self._master.replication:
-            try:
-                async with asyncio.timeout(self._rules.silence):
-                    data = await reader.read(_READ_BYTES)
-            except TimeoutError:
-                raise ConnectionLost(f"it was silent for {self._rules.silence:g} s") from None
-            if not data:
-                raise ConnectionLost("it has closed the connection")
+        def on_frames(frames: Sequence[Frame]) -> None:
+            if address != self._master.replication:
+                raise ConnectionLost("another broker is the master now")
             before = self._log.end
-            for frame in decoder.feed(data):
+            for frame in frames:
                 self._append(copy, frame)
             if self._log.end > before:
                 self._on_copied()
+
+        def link() -> MasterLink:
+            rules, mark = self._rules, self._mark
+            return MasterLink(
+                heartbeat=rules.heartbeat,
+                silence=rules.silence,
+                position=lambda: mark.value,
+                on_frames=on_frames,
+            )
+
+        async with asyncio.timeout(_CONNECT_SECONDS):
+            loop = asyncio.get_running_loop()
+            _, connected = await loop.create_connection(link, host, port)
+        flushes = asyncio.ensure_future(self._report_flushes(connected))
+        try:
+            await connected.ended
+        finally:
+            flushes.cancel()
+            connected.abort()
 
     def _append(self, copy: LogCopy, frame: Frame) -> None:
         if frame.data or frame.offset == copy.end:
@@ -157,14 +153,12 @@ class Slave:
             self._last_reason = ""
             logger.info("copying the master's log from %d on", frame.offset)
 
-    async def _report(self, writer: asyncio.StreamWriter) -> None:
-        """Reports the end of the log at once, when it has risen, and after each pause."""
-        mark = self._store.flushed if self._is_flushing else self._log.appended
-        while True:
-            reported = mark.value
-            writer.write(REPORT.pack(reported))
-            await writer.drain()
-            await mark.reach(reported + 1, Deadline.after(self._rules.heartbeat))
+    async def _report_flushes(self, link: MasterLink) -> None:
+        """Reports what a flush has brought to the disk. Without flushes, there is nothing to wait
+        for: each position is reported with the frames that led to it."""
+        while self._is_flushing:
+            await self._mark.reach(link.reported + 1, Deadline.never())
+            link.report()
 
 
 def _difference(masters: int, own: int) -> str:

@@ -171,6 +171,8 @@ class ConsumeQueue:
         Raises:
             DiskFull: there is no room for them.
         """
+        if self._base <= self.max_offset and self.max_offset + count <= self._room_end:
+            return
         per_file = self._segments.file_bytes // ENTRY_BYTES
         first = self.max_offset - self.max_offset % per_file
         for offset in range(first, self.max_offset + count, per_file):
