@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from sprocket.testing import replicated, scenarios, timed, transacted
+from sprocket.testing import popped, replicated, scenarios, timed, transacted
 from sprocket.testing.history import HistoryOutcome
+from sprocket.testing.popped import POPPED
 from sprocket.testing.replicated import REPLICATED
 from sprocket.testing.scenarios import SCENARIOS
 from sprocket.testing.timed import TIMED
@@ -19,12 +20,14 @@ PLAYS: dict[str, Play] = {
     **dict.fromkeys(TIMED, timed.play),
     **dict.fromkeys(TRANSACTED, transacted.play),
     **dict.fromkeys(REPLICATED, replicated.play),
+    **dict.fromkeys(POPPED, popped.play),
 }
 #: A sentence about each scenario.
 DOCS: dict[str, str] = {
     **{name: scenario.doc for name, scenario in SCENARIOS.items()},
     **{name: waiting.doc for name, waiting in TIMED.items()},
     **{name: undecided.doc for name, undecided in TRANSACTED.items()},
+    **{name: popping.doc for name, popping in POPPED.items()},
     **{name: copied.doc for name, copied in REPLICATED.items()},
 }
 

@@ -233,6 +233,7 @@ class AckRequests:
 
         Raises:
             TopicNotFound, IllegalMessage, ReplyError, UsageError, DiskFull, StoreError: see `ack`.
+            ReplyError: code 208 too, it is visible again already.
             InvalidParameter: the time is out of bounds.
         """
         header = command.read(ChangeInvisible)
@@ -241,7 +242,10 @@ class AckRequests:
         handle = self._handle(header)
         if handle.is_in_order:
             return self._hide_in_order(header, handle)
-        pop_ms = max(self._clock.now_ms(), handle.pop_ms + 1)
+        now_ms = self._clock.now_ms()
+        if now_ms >= handle.due_ms:  # it comes again, and would come twice
+            raise _gone(f"the message became visible again {now_ms - handle.due_ms} ms ago")
+        pop_ms = max(now_ms, handle.pop_ms + 1)
         self._journal.give_out(
             header.topic, header.consumer_group, header.queue_id, [header.offset],
             start=header.offset, pop_ms=pop_ms, invisible_ms=header.invisible_time,

@@ -33,6 +33,7 @@ class OrderedPop(msgspec.Struct, omit_defaults=True):
         visible_ms: by queue offset, when it is visible again, where that was changed.
         counts: by queue offset, how often it was given out before, where it was.
         last_ms: when it was popped last.
+        done_later: offsets behind these that are acknowledged; Java does not read them.
         done_bits: a bit for each offset that is acknowledged, lowest first.
         attempt: the attempt id; None if the consumer sent none.
     """
@@ -42,6 +43,7 @@ class OrderedPop(msgspec.Struct, omit_defaults=True):
     invisible_ms: int | None = msgspec.field(default=None, name="i")
     last_ms: int = msgspec.field(default=0, name="l")
     distances: list[int] = msgspec.field(default_factory=list, name="o")
+    done_later: list[int] | None = msgspec.field(default=None, name="doneLater")
     counts: dict[int, int] | None = msgspec.field(default=None, name="oc")
     visible_ms: dict[int, int] | None = msgspec.field(default=None, name="ot")
     pop_ms: int = msgspec.field(default=0, name="popTime")
@@ -109,7 +111,8 @@ class OrderTable:
         if found is None:
             return frozenset()
         places = enumerate(found.offsets())
-        return frozenset(offset for place, offset in places if found.is_done(place))
+        done = (offset for place, offset in places if found.is_done(place))
+        return frozenset((*done, *(found.done_later or ())))
 
     def give(
         self, group: str, topic: str, queue_number: int, offsets: Sequence[int], *, pop_ms: int,
@@ -122,7 +125,9 @@ class OrderTable:
         """
         before = self.find(group, topic, queue_number)
         done = self.done_offsets(group, topic, queue_number)
-        listed = sorted({*offsets, *(each for each in done if each >= offsets[0])})[:OFFSETS_MAX]
+        first, last = offsets[0], offsets[-1]
+        listed = sorted({*offsets, *(each for each in done if first <= each <= last)})[:OFFSETS_MAX]
+        later = sorted(each for each in done if each > last)[:OFFSETS_MAX]
         counts: dict[int, int] = {}
         if before is not None:
             is_same = attempt is not None and before.attempt == attempt
@@ -136,6 +141,7 @@ class OrderTable:
             invisible_ms=invisible_ms,
             last_ms=pop_ms,
             distances=[listed[0], *(each - listed[0] for each in listed[1:])],
+            done_later=later or None,
             counts=counts or None,
             pop_ms=pop_ms,
         )
