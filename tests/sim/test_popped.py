@@ -12,7 +12,7 @@ from sprocket.testing.plays import play
 from sprocket.testing.popped import POPPED
 from tests.sim.planting import Plant, assert_found
 
-SEEDS_PER_TEST = 2
+SEEDS_PER_TEST = 1
 
 
 @pytest.mark.parametrize("name", POPPED)

@@ -6,7 +6,8 @@ outcome = play("pops-kills", seed=17)      # raises Violation if an invariant do
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from sprocket.base.deadline import Deadline
 from sprocket.base.errors import SprocketError, TransportError
@@ -32,6 +33,7 @@ from sprocket.testing.invariants import Violation
 from sprocket.testing.journal import Journal
 from sprocket.testing.network import Network
 from sprocket.testing.observer import Observer
+from sprocket.testing.pop_record import Held, PopRecord
 from sprocket.testing.weather import Weather
 
 TOPIC, GROUP, QUEUES = "tasks", "workers", 2
@@ -102,71 +104,7 @@ POPPED: dict[str, PopScenario] = {
 }
 
 
-@dataclass(slots=True)
-class Held:
-    """What the group knows of a message.
-
-    Attributes:
-        pop_ms, due_ms: when it was popped last, and when it may come again, by the broker's clock;
-            `due_ms` is 0 if that is unknown.
-        is_done: whether an acknowledgement was answered before that.
-        is_unsure: whether one may have been accepted.
-    """
-
-    queue_number: int = -1
-    offset: int = -1
-    pop_ms: int = -1
-    due_ms: int = 0
-    is_done: bool = False
-    is_unsure: bool = False
-
-
-@dataclass(slots=True)
-class PopRecord:
-    """What all members of the group know, and the checks of what they get."""
-
-    is_order: bool
-    keeps_time: bool
-    held: dict[str, Held] = field(default_factory=dict)
-    #: By queue, the largest offset that was given out so far.
-    newest: dict[int, int] = field(default_factory=dict)
-    given: int = 0
-
-    # A reply may be late: the message may have been given to somebody else since then, and done.
-    # Such a reply shows nothing.
-    def came(self, key: str, handle: PopHandle) -> Held:
-        """Checks a message that a pop gave out.
-
-        Raises:
-            Violation: it came too early, though it was acknowledged, or out of order.
-        """
-        self.given += 1
-        known = self.held.setdefault(key, Held())
-        if handle.pop_ms <= known.pop_ms:
-            return replace(known)
-        if known.is_done:
-            raise Violation(f"{key} was acknowledged and came again")
-        if self.keeps_time and known.due_ms > handle.pop_ms:
-            raise Violation(f"{key} came {known.due_ms - handle.pop_ms} ms early")
-        if self.is_order:
-            self._check_order(key, known, handle)
-        known.queue_number, known.offset = handle.queue_number, handle.offset
-        known.pop_ms, known.due_ms = handle.pop_ms, handle.due_ms
-        return known
-
-    def _check_order(self, key: str, known: Held, handle: PopHandle) -> None:
-        queue = handle.queue_number
-        for other, each in self.held.items():
-            is_open = not each.is_done and not each.is_unsure and each.due_ms > handle.pop_ms
-            if is_open and each.queue_number == queue and each.pop_ms < handle.pop_ms:
-                raise Violation(f"{key} came while {other} was in flight")
-        if known.offset < 0:
-            if handle.offset < self.newest.get(queue, -1):
-                raise Violation(f"{key} came first after a later message of its queue")
-            self.newest[queue] = handle.offset
-
-
-class _Members:
+class _Poppers:
     """Producer and members of the group, as clients for `Weather`."""
 
     def __init__(
@@ -361,7 +299,7 @@ class _PoppedRun:
         self.cluster = Cluster(
             network, seed, store=scenario.store, sync_seconds=scenario.sync_seconds
         )
-        self.members = _Members(scenario, self.cluster, self.journal, self.entropy.fork("work"))
+        self.members = _Poppers(scenario, self.cluster, self.journal, self.entropy.fork("work"))
         self.observer = Observer(self.cluster, TOPIC, QUEUES, group=GROUP)
 
     async def play(self) -> HistoryOutcome:
@@ -395,7 +333,7 @@ class _PoppedRun:
         )
 
     # Nothing that was given out can come again after this long: a worker hides for 20 s at most.
-    async def _until_all_done(self, working: list[asyncio.Future[None]]) -> None:
+    async def _until_all_done(self, working: Sequence[asyncio.Future[None]]) -> None:
         give_up = self.network.now() + QUIET_SECONDS_MAX
         rest_until = self.network.now() + 45.0
         while self.members.missing or self.network.now() < rest_until:

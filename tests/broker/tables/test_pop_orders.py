@@ -90,9 +90,7 @@ def test_what_is_old_or_belongs_to_nobody_is_dropped() -> None:
     assert not orders.next_offsets()
 
 
-@given(
-    st.lists(st.tuples(st.sets(st.integers(0, 9)), st.integers(1, 6)), min_size=1, max_size=8)
-)
+@given(st.lists(st.tuples(st.sets(st.integers(0, 9)), st.integers(1, 6)), min_size=1, max_size=8))
 def test_nothing_that_is_acknowledged_is_given_out_again(
     rounds: list[tuple[set[int], int]],
 ) -> None:
