@@ -156,8 +156,10 @@ class Slave:
     async def _report_flushes(self, link: MasterLink) -> None:
         """Reports what a flush has brought to the disk. Without flushes, there is nothing to wait
         for: each position is reported with the frames that led to it."""
+        position = self._mark.value
         while self._is_flushing:
-            await self._mark.reach(link.reported + 1, Deadline.never())
+            await self._mark.reach(position + 1, Deadline.never())
+            position = self._mark.value
             link.report()
 
 

@@ -80,6 +80,7 @@ class Store:
         tag_codes: TagCodes,
         safe: Sequence[Watermark] = (),
         is_copy: bool = False,
+        cut_at: int | None = None,
     ) -> Store:
         """Opens the store in a folder, which is made if it is missing, and recovers it.
 
@@ -87,7 +88,7 @@ class Store:
             store_host: packed address of the broker, 8 or 20 bytes, which its records carry.
             tag_codes: the rules by which recovery makes the tag codes of topics whose queue entries
                 do not hold the hash of a tag; `TAGS_ONLY` if there are no such topics.
-            safe, is_copy: for replication, see `StoreParts`.
+            safe, is_copy, cut_at: for replication, see `StoreParts` and `recover_and_open`.
 
         Raises:
             DirectoryInUse: another process has the store open.
@@ -106,7 +107,7 @@ class Store:
                 safe=safe, is_copy=is_copy,
             )  # fmt: skip
             store = cls(disk, root=root, config=config, parts=parts, lock=lock)
-            await recover_and_open(parts, root=root, config=config, tag_codes=tag_codes)
+            await recover_and_open(parts, config, root=root, tag_codes=tag_codes, cut_at=cut_at)
         except OSError as error:
             lock.release()
             text = f"cannot open the store in {root}: {error}; {FOLDER_SETTINGS}"
@@ -221,14 +222,9 @@ class Store:
         if queue is None:
             return NO_QUEUE
         return read_queue(
-            self._log,
-            queue,
-            offset,
-            end=self._end_of(queue),
-            count_max=count_max,
-            bytes_max=bytes_max,
-            wants=wants,
-        )
+            self._log, queue, offset, end=self._end_of(queue),
+            count_max=count_max, bytes_max=bytes_max, wants=wants,
+        )  # fmt: skip
 
     def is_cold(
         self, topic: str, queue_number: int, offset: int, *, count: int, bytes_max: int
@@ -306,7 +302,7 @@ class Store:
 
     @property
     def flushed(self) -> Watermark:
-        """The watermark of the log offset up to which the log is on the disk."""
+        """The log offset up to which the log is on the disk."""
         return self._flush.flushed
 
     async def sync(self) -> None:

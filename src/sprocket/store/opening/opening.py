@@ -17,9 +17,18 @@ logger = logging.getLogger(__name__)
 
 
 async def recover_and_open(
-    parts: StoreParts, *, root: str, config: StoreConfig, tag_codes: TagCodes
+    parts: StoreParts,
+    config: StoreConfig,
+    *,
+    root: str,
+    tag_codes: TagCodes,
+    cut_at: int | None = None,
 ) -> None:
     """Reads a store's files, recovers it, and accepts messages.
+
+    Args:
+        cut_at: the messages from this log offset on are dropped, because the master of this copy
+            has others there; None to keep all.
 
     Raises:
         ConfigError: its files were made with other sizes.
@@ -38,6 +47,9 @@ async def recover_and_open(
     except OSError as error:  # if the disk is full, it is tried again before the first append
         if not is_no_room(error):
             raise
+    if cut_at is not None and cut_at < parts.log.segments.limit:
+        await _cut(parts, cut_at, was_stopped=was_stopped)
+        was_stopped = False
     try:
         recovered = await _recovered(
             parts, root=root, config=config, tag_codes=tag_codes, was_stopped=was_stopped
@@ -65,6 +77,21 @@ async def recover_and_open(
     if is_shorter:
         parts.ends.save(parts.ends.note(parts.log.end))
     parts.disk_space.begin()
+
+
+# The checkpoint goes first: after a crash in between, the next start would take a log that lacks
+# what the checkpoint says was on the disk for damaged. The tail is whole then, and is kept.
+async def _cut(parts: StoreParts, cut_at: int, *, was_stopped: bool) -> None:
+    """Drops the tail of the log, and has the views read again what is left of it.
+
+    Raises:
+        OSError: the disk failed.
+    """
+    log, end = parts.log, max(cut_at, parts.log.start)
+    synced = log.segments.limit if was_stopped else log.start
+    await parts.checkpoint.save_for_cut(end, synced=synced)
+    log.cut(end, is_torn=True)
+    logger.warning("the log is cut at %d: its master has something else behind it", end)
 
 
 def _check_log(parts: StoreParts, config: StoreConfig, *, root: str, was_stopped: bool) -> None:

@@ -153,6 +153,19 @@ class Checkpoint:
         self.flushed = max(self.flushed or 0, log_start)
         await self.save()
 
+    async def save_for_cut(self, end: int, *, synced: int) -> None:
+        """Has nothing on the disk from the log offset `end` on.
+
+        Args:
+            synced: up to where log and views are on the disk, if that is not known here.
+
+        Raises:
+            OSError: the disk failed.
+        """
+        self.replay_from = min(synced if self.replay_from is None else self.replay_from, end)
+        self.flushed = max(min(self.flushed or 0, end), self.replay_from)
+        await self.save()
+
     def close(self) -> None:
         """Closes the file."""
         if self._file is not None:
