@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from sprocket.broker.pop.journal import PopJournal
 from sprocket.broker.pop.revival import Revival
 from sprocket.broker.pop.revive_window import ReviveWindow
 from sprocket.broker.tables.pop_orders import OrderTable
+from sprocket.message.record import Draft
+from sprocket.protocol.bodies.pop import AckRecord
 from sprocket.testing.plays import play
 from sprocket.testing.popped import POPPED
 from tests.sim.planting import Plant, assert_found
@@ -38,7 +42,12 @@ def forgets_acknowledgements(patch: pytest.MonkeyPatch) -> None:
 
 
 def forgets_what_it_gave_back(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(PopJournal, "done", lambda self, record, revive_queue: None)
+    def give_back(
+        self: PopJournal, drafts: Sequence[Draft], record: AckRecord, revive_queue: int
+    ) -> None:
+        self._ingress.accept_due_together(drafts)
+
+    patch.setattr(PopJournal, "give_back", give_back)
 
 
 def gives_nothing_back(patch: pytest.MonkeyPatch) -> None:

@@ -48,7 +48,7 @@ class PopRecord:
         """
         self.given += 1
         known = self.held.setdefault(key, Held())
-        if handle.pop_ms <= known.pop_ms:
+        if self.keeps_time and handle.pop_ms <= known.pop_ms:
             return replace(known)
         if known.is_done:
             raise Violation(f"{key} was acknowledged and came again")

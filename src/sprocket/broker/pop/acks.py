@@ -226,8 +226,8 @@ class AckRequests:
             except ReplyError:
                 continue
 
-    # The new check point is written before the old one is acknowledged: should the broker end
-    # between the two, the message comes again, perhaps twice, but it is not lost.
+    # Both records are stored or none. The new check point comes before the acknowledgement of the
+    # old one: if the power fails between the two, the message may come twice, but is not lost.
     def hide(self, command: Command, peer: Peer) -> Reply | Awaitable[Reply]:
         """Changes when a message becomes visible again; its handle is a new one then.
 
@@ -246,14 +246,12 @@ class AckRequests:
         if now_ms >= handle.due_ms:  # it comes again, and would come twice
             raise _gone(f"the message became visible again {now_ms - handle.due_ms} ms ago")
         pop_ms = max(now_ms, handle.pop_ms + 1)
-        self._journal.give_out(
+        appended = self._journal.give_out(
             header.topic, header.consumer_group, header.queue_id, [header.offset],
             start=header.offset, pop_ms=pop_ms, invisible_ms=header.invisible_time,
-            revive_queue=handle.revive_queue,
+            revive_queue=handle.revive_queue, instead_of=self._record(header, handle),
+            instead_due_ms=handle.due_ms,
         )  # fmt: skip
-        appended = self._journal.acknowledge(
-            self._record(header, handle), handle.revive_queue, due_ms=handle.due_ms
-        )
         reply = InvisibleReply(
             pop_time=pop_ms, invisible_time=header.invisible_time, revive_qid=handle.revive_queue
         )

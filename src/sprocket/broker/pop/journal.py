@@ -99,13 +99,16 @@ class PopJournal:
 
     def give_out(
         self, topic: str, group: str, queue_number: int, offsets: Sequence[int], *, start: int,
-        pop_ms: int, invisible_ms: int, revive_queue: int,
+        pop_ms: int, invisible_ms: int, revive_queue: int, instead_of: AckRecord | None = None,
+        instead_due_ms: int = 0,
     ) -> Appended:  # fmt: skip
         """Writes the check point of messages that are given out.
 
         Args:
             offsets: their queue offsets.
             start: the offset from which the pop read.
+            instead_of: the acknowledgement of another check point, due at `instead_due_ms`; both
+                are stored, or none.
 
         Raises:
             ReplyError, StoreError, DiskFull: the store refuses it; nothing is given out.
@@ -122,11 +125,15 @@ class PopJournal:
             start_offset=start,
             topic=topic,
         )
-        appended = self._write(
-            point, CHECK_POINT, revive_queue, due_ms=point.due_ms - CHECK_POINT_EARLY_MS
-        )
+        due_ms = point.due_ms - CHECK_POINT_EARLY_MS
+        intakes = [self._intake(point, CHECK_POINT, revive_queue, due_ms)]
+        if instead_of is not None:
+            intakes.append(self._intake(instead_of, ACK, revive_queue, instead_due_ms))
+        appended = self._store_all(intakes)
         self._offsets.popped.add(group, topic, queue_number, len(offsets))
         self._offsets.is_changed = True
+        if instead_of is not None:
+            self._count_done(instead_of)
         return appended
 
     def acknowledge(self, record: AckRecord, revive_queue: int, *, due_ms: int) -> Appended:
@@ -139,21 +146,22 @@ class PopJournal:
             ReplyError, StoreError, DiskFull: the store refuses it.
         """
         tag = ACK if record.offsets is None else ACK_BATCH
-        appended = self._write(record, tag, revive_queue, due_ms=due_ms)
+        appended = self._store_all([self._intake(record, tag, revive_queue, due_ms)])
         self._count_done(record)
         return appended
 
-    def done(self, record: AckRecord, revive_queue: int) -> None:
-        """Writes at once that a message was given back: after a crash it is not given back again.
+    def give_back(self, drafts: Sequence[Draft], record: AckRecord, revive_queue: int) -> None:
+        """Stores messages that come again, and that the old ones are done: all or nothing, so that
+        after a crash they are not given back again.
 
         Raises:
-            IllegalDraft, StoreError, DiskFull, ClosedError: the store refuses it.
+            IllegalDraft, StoreError, DiskFull, ClosedError: the store refuses one.
         """
         properties = {names.TAGS: ACK, names.UNIQUE_KEY: unique_key(record)}
-        draft = self._draft(record, properties, revive_queue)
-        draft.properties = encode(properties).encode("utf-8", "replace")
-        appended = self._ingress.accept_due(draft)
-        self._offsets.popped.mark(self.topic, revive_queue, appended.queue_offset + 1)
+        done = self._draft(record, properties, revive_queue)
+        done.properties = encode(properties).encode("utf-8", "replace")
+        appended = self._ingress.accept_due_together([*drafts, done])
+        self._offsets.popped.mark(self.topic, revive_queue, appended[-1].queue_offset + 1)
         self._count_done(record)
 
     def _count_done(self, record: AckRecord) -> None:
@@ -161,21 +169,22 @@ class PopJournal:
         popped.add(record.group or "", record.topic or "", number, -len(record.all_offsets()))
         self._offsets.is_changed = True
 
-    def _write(
-        self, record: CheckPoint | AckRecord, tag: str, revive_queue: int, *, due_ms: int
-    ) -> Appended:
+    def _store_all(self, intakes: Sequence[Intake]) -> Appended:
+        """Stores records, all or none; returns what was stored last."""
+        appended = self._ingress.accept_together(intakes)
+        for each in appended:
+            self._offsets.popped.mark(each.topic, each.queue_number, each.queue_offset + 1)
+        return appended[-1]
+
+    def _intake(
+        self, record: CheckPoint | AckRecord, tag: str, revive_queue: int, due_ms: int
+    ) -> Intake:
         properties = {
             names.TAGS: tag,
             names.TIMER_DELIVER_MS: str(due_ms),
             names.UNIQUE_KEY: unique_key(record),
         }
-        receipt = self._ingress.accept(
-            Intake(self._draft(record, properties, revive_queue), properties)
-        )
-        stored = receipt.destination.draft
-        next_offset = receipt.last.queue_offset + 1
-        self._offsets.popped.mark(stored.topic, stored.queue_number, next_offset)
-        return receipt.last
+        return Intake(self._draft(record, properties, revive_queue), properties)
 
     def _draft(
         self, record: CheckPoint | AckRecord, properties: dict[str, str], revive_queue: int

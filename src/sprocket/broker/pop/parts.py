@@ -66,7 +66,7 @@ class PopParts:
             orders_saved=orders_saved,
         )  # fmt: skip
         self._revival = Revival(
-            store, ingress, self._journal, orders, timers, offsets=offsets, topics=topics,
+            store, self._journal, orders, timers, offsets=offsets, topics=topics,
             groups=tables.groups, held=self._held, notified=self._notified, settings=settings,
             clock=clock,
         )  # fmt: skip

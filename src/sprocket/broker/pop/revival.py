@@ -19,7 +19,6 @@ from sprocket.broker.pop.held import HeldPops
 from sprocket.broker.pop.journal import PopJournal
 from sprocket.broker.pop.revive_window import OpenPop, ReviveWindow
 from sprocket.broker.pop.revived import RevivalRules, revived
-from sprocket.broker.sending.ingress import Ingress
 from sprocket.broker.settings import BrokerSettings
 from sprocket.broker.tables.groups import Groups
 from sprocket.broker.tables.offsets import ConsumerOffsets
@@ -54,7 +53,6 @@ class Revival:
     def __init__(
         self,
         store: Store,
-        ingress: Ingress,
         journal: PopJournal,
         orders: OrderTable,
         timers: Timers | None,
@@ -68,7 +66,6 @@ class Revival:
         clock: Clock,
     ) -> None:
         self._store = store
-        self._ingress = ingress
         self._journal = journal
         self._orders = orders
         self._timers = timers
@@ -240,15 +237,15 @@ class Revival:
         is_retry = is_retry_topic(draft.topic)
         if is_retry and self._offsets.committed(key.group, draft.topic, 0) is None:
             self._offsets.put(key.group, draft.topic, queue_number=0, offset=0)
-        try:
-            self._ingress.accept_due(draft)
-        except IllegalDraft as error:
-            logger.error("message %d of %s cannot come again: %s", offset, key.topic, error)
         done = AckRecord(
             offset=offset, broker=key.broker, group=key.group, pop_ms=key.pop_ms,
             queue_number=key.queue_number, start_offset=key.start_offset, topic=key.topic,
         )  # fmt: skip
-        self._journal.done(done, revive_queue)
+        try:
+            self._journal.give_back([draft], done, revive_queue)
+        except IllegalDraft as error:
+            logger.error("message %d of %s cannot come again: %s", offset, key.topic, error)
+            self._journal.give_back([], done, revive_queue)
         for held in (self._held, self._notified):
             held.wake_any(popped_topic(key.topic, key.group), key.group)
 
