@@ -1,13 +1,13 @@
 """A store with messages in flight that moves between our node and Java's broker.
 
 One of them gives messages out, and takes some acknowledgements; the other takes one more, by a
-handle of the first, and gives back the rest when their time is over, and nothing else.
+handle of the first, and has all records of what is in flight.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
 
 import pytest
@@ -17,9 +17,11 @@ from sprocket.base.errors import SprocketError
 from sprocket.message.message import StoredMessage
 from sprocket.message.pop_handle import PopHandle, kind_of, read_offsets, topic_of
 from sprocket.message.record import scan
+from sprocket.message.topic import revive_topic
 from sprocket.protocol.bodies import GroupConfig
 from sprocket.protocol.command import Command, Header
 from sprocket.protocol.requests.group import CreateGroup
+from sprocket.protocol.requests.offset import MaxOffset
 from sprocket.protocol.requests.pop import AckMessage, PopMessage, PopReply
 from sprocket.protocol.requests.send import SendMessageV2
 from sprocket.protocol.requests.topic import CreateTopic
@@ -82,6 +84,14 @@ class Popper:
             )))  # fmt: skip
         return found
 
+    async def revived(self) -> int:
+        """How many records the revive queues have."""
+        ends = [
+            await self.ask(MaxOffset(topic=revive_topic("DefaultCluster"), queue_id=number))
+            for number in range(8)
+        ]
+        return sum(int(end.fields["offset"]) for end in ends)
+
     async def ack(self, handle: PopHandle) -> None:
         header = AckMessage(
             consumer_group=GROUP, topic=topic_of(TOPIC, GROUP, handle.kind),
@@ -109,25 +119,29 @@ async def trying(action: Callable[[], Awaitable[None]]) -> None:
                 await asyncio.sleep(0.3)
 
 
-@pytest.mark.parametrize("begins", ["ours", "java"])
-def test_the_other_broker_gives_back_what_is_in_flight(begins: str, tmp_path: Path) -> None:
-    first, second, port = hosts(tmp_path, begins)
+async def begun(popper: Popper, first: Host) -> list[PopHandle]:
+    """Messages in flight at a host, two of them acknowledged; it is stopped. All handles."""
+    first.start()
+    await trying(popper.fill)
+    found: list[tuple[StoredMessage, PopHandle]] = []
+    while len(found) < MESSAGES:  # Java acknowledges a send before its queue shows it
+        found += await popper.pop()
+    assert [message.body for message, _ in found] == [b"%d" % n for n in range(MESSAGES)]
+    for _, handle in found[:2]:
+        await popper.ack(handle)
+    await asyncio.sleep(1)
+    first.stop()
+    return [handle for _, handle in found]
+
+
+def test_ours_gives_back_what_java_gave_out(tmp_path: Path) -> None:
+    first, second, port = hosts(tmp_path, "java")
 
     async def story() -> None:
-        popper = Popper(port)
-        first.start()
-        await trying(popper.fill)
-        found: list[tuple[StoredMessage, PopHandle]] = []
-        while not found:
-            found = await popper.pop()
-        assert [message.body for message, _ in found] == [b"%d" % n for n in range(MESSAGES)]
-        for _, handle in found[:2]:
-            await popper.ack(handle)
-        await asyncio.sleep(3)
-        first.stop()
+        popper, again = Popper(port), list[bytes]()
+        handles = await begun(popper, first)
         second.start()
-        await trying(lambda: popper.ack(found[2][1]))
-        again: list[bytes] = []
+        await trying(lambda: popper.ack(handles[2]))
 
         async def come() -> None:
             again.extend(message.body for message, _ in await popper.pop())
@@ -142,8 +156,34 @@ def test_the_other_broker_gives_back_what_is_in_flight(begins: str, tmp_path: Pa
         await popper.close()
         second.stop()
 
+    told(story, first, second)
+
+
+def test_java_finds_what_ours_gave_out(tmp_path: Path) -> None:
+    """It takes a handle of ours, gives nothing out before its time, and its revive queue gets the
+    check point and all acknowledgements. What it does with them then is its own."""
+    first, second, port = hosts(tmp_path, "ours")
+
+    async def story() -> None:
+        popper = Popper(port)
+        handles = await begun(popper, first)
+        second.start()
+        await trying(lambda: popper.ack(handles[2]))
+        assert await popper.pop() == []
+        async with asyncio.timeout(180):
+            while await popper.revived() < 4:
+                await asyncio.sleep(0.5)
+        assert await popper.revived() == 4
+        await popper.close()
+        second.stop()
+
+    told(story, first, second)
+
+
+def told(story: Callable[[], Coroutine[None, None, None]], *all_hosts: Host) -> None:
+    """Runs a story, and ends its hosts."""
     try:
         run(story())
     finally:
-        first.close()
-        second.close()
+        for host in all_hosts:
+            host.close()
